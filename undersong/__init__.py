@@ -1,0 +1,29 @@
+"""undersong finds in conversations what no single message shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "Case": "undersong.models",
+    "Conversation": "undersong.models",
+    "Finding": "undersong.models",
+    "Message": "undersong.models",
+    "UndersongError": "undersong.errors",
+    "audit": "undersong.pipeline",
+    "detect_patterns": "undersong.detect",
+    "scan_keywords": "undersong.scan",
+    "scan_thread": "undersong.scan",
+}
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use, so that ``import undersong`` stays light."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'undersong' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PUBLIC[name]), name)

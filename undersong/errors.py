@@ -1,0 +1,62 @@
+"""The exceptions that undersong raises on purpose.
+
+    UndersongError
+    ├── UsageError        a wrong option or argument            exit code 2
+    ├── InputError        an input cannot be read               exit code 3
+    │   └── RecordError   one record of it cannot be read       reported, the rest goes on
+    ├── RuleError         a rule, phrase or routing file is wrong   exit code 2
+    ├── JudgeError        a judge or its backend failed         exit code 4
+    └── StoreError        the store cannot be read or written   exit code 4
+
+Every message says what is wrong, where, and what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class UndersongError(Exception):
+    """Base of all errors: ``where`` is a file and place, ``remedy`` says what to do."""
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
+        self.what, self.where, self.remedy = what, where, remedy
+        super().__init__(what, where, remedy)
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{place}{self.what}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+class UsageError(UndersongError):
+    """An option or argument makes no sense."""
+
+    exit_code = 2
+
+
+class InputError(UndersongError):
+    """An input file cannot be read at all, or not to its end."""
+
+    exit_code = 3
+
+
+class RecordError(InputError):
+    """One record of an input cannot be read; the caller reports it and goes on."""
+
+
+class RuleError(UndersongError):
+    """A rule file is wrong; ``where`` is ``file:line``."""
+
+    exit_code = 2
+
+
+class JudgeError(UndersongError):
+    """A judge or its backend failed as a whole (one failed message is an Evaluation, not an error)."""
+
+    exit_code = 4
+
+
+class StoreError(UndersongError):
+    """The store cannot be read or written."""
+
+    exit_code = 4

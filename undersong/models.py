@@ -1,0 +1,506 @@
+"""The nouns that the steps hand to each other: frozen, typed, JSON both ways."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, TypeVar, get_args
+
+import msgspec
+
+Role = Literal["user", "assistant", "system", "tool", "participant", "agent"]
+Observed = Literal["yes", "no", "unknown"]
+Tier = Literal["standard", "focused", "deep", "deep_with_context"]
+Depth = Literal["skip", "standard", "thorough"]
+Width = Literal["none", "message", "prior_messages", "thread_and_history"]
+State = Literal["scored", "unread", "refused", "failed"]
+Level = Literal["informational", "low", "medium", "high", "critical"]
+Trait = Literal[
+    "virtue", "goodwill", "manipulation", "deception",
+    "accuracy", "reasoning", "fabrication", "broken_logic",
+    "recognition", "compassion", "dismissal", "exploitation",
+]  # fmt: skip
+SignalKind = Literal["escalation", "repeat_flags", "trait_concentration", "cycling"]
+Assessment = Literal["assessed", "not_assessed", "not_applicable"]
+AlignmentStatus = Literal["aligned", "drifting", "misaligned", "violation", "unknown"]
+
+TIERS: tuple[Tier, ...] = get_args(Tier)
+LEVELS: tuple[Level, ...] = get_args(Level)
+TRAITS: tuple[Trait, ...] = get_args(Trait)
+NEGATIVE_TRAITS: frozenset[str] = frozenset(
+    {"manipulation", "deception", "fabrication", "broken_logic", "dismissal", "exploitation"}
+)
+DIMENSIONS: dict[str, tuple[Trait, ...]] = {"ethos": TRAITS[0:4], "logos": TRAITS[4:8], "pathos": TRAITS[8:12]}
+
+
+class Noun(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all nouns: immutable, compared by value."""
+
+
+# ── what was said ────────────────────────────────────────────────────────────
+
+
+class SourceRef(Noun, frozen=True, kw_only=True):
+    """Where a record stands in an input: a file, and a line (from 1) or a JSON pointer."""
+
+    file: str
+    line: int | None = None
+    pointer: str | None = None
+
+    def __str__(self) -> str:
+        if self.line is not None:
+            return f"{self.file}:{self.line}"
+        return f"{self.file}#{self.pointer}" if self.pointer is not None else self.file
+
+
+class ToolCall(Noun, frozen=True, kw_only=True):
+    """A tool that an agent called: ``input`` is the decoded argument object (or its raw text)."""
+
+    name: str
+    id: str | None = None
+    input: Any = None
+
+
+class ToolResult(Noun, frozen=True, kw_only=True):
+    """What a tool answered; ``is_error`` is None where the source does not say."""
+
+    text: str
+    call_id: str | None = None
+    is_error: bool | None = None
+
+
+class Message(Noun, frozen=True, kw_only=True):
+    """One message, verbatim.
+
+    ``author`` is the name in the source; ``agent`` is the identity that patterns follow (scoped to the
+    conversation except for role ``agent`` or an explicit ``agent_id``). ``target`` is the agent it is aimed at,
+    None for a public message. ``time`` is timezone-aware, or None. ``branch`` is None on the path that the
+    reader saw, else the id of the abandoned branch. ``latency`` is in seconds, ``tokens`` as the source counts.
+    """
+
+    id: str
+    conversation: str
+    position: int
+    author: str
+    role: Role
+    text: str
+    agent: str = ""
+    time: datetime | None = None
+    reply_to: str | None = None
+    target: str | None = None
+    model: str | None = None
+    latency: float | None = None
+    tokens: int | None = None
+    observed: Observed = "unknown"
+    branch: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_results: tuple[ToolResult, ...] = ()
+    source_ref: SourceRef | None = None
+
+
+class Break(Noun, frozen=True, kw_only=True):
+    """A pause that the telemetry of a session records."""
+
+    start: datetime
+    end: datetime
+
+
+class Conversation(Noun, frozen=True, kw_only=True):
+    """Messages in order; ``timezone`` is an IANA name or UTC offset, None where nobody says."""
+
+    id: str
+    source_format: str
+    messages: tuple[Message, ...] = ()
+    title: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    timezone: str | None = None
+    breaks: tuple[Break, ...] = ()
+    context: tuple[str, ...] = ()
+    source_ref: SourceRef | None = None
+
+
+class Problem(Noun, frozen=True, kw_only=True):
+    """A record or file that could not be read, or was read with a loss: never dropped in silence."""
+
+    what: str
+    where: str
+    remedy: str = ""
+    kind: Literal["file", "record", "note"] = "record"
+
+
+class InputFile(Noun, frozen=True, kw_only=True):
+    """One input as it was read; ``sha256`` over its bytes."""
+
+    name: str
+    sha256: str
+    size: int
+    source_format: str | None
+    conversations: int = 0
+    messages: int = 0
+    skipped: int = 0
+
+
+# ── scan ─────────────────────────────────────────────────────────────────────
+
+
+class Hit(Noun, frozen=True, kw_only=True):
+    """A phrase found in a message: ``text[start:end]`` is the verbatim span (Unicode code points).
+
+    ``trait`` is one of the twelve, or ``hard_constraint`` with ``constraint`` set (HC-01 … HC-07), or
+    ``structure`` for apology, correction, empathy and claim tokens. ``label`` names the kind.
+    """
+
+    trait: str
+    label: str
+    phrase: str
+    start: int
+    end: int
+    indicator: str | None = None
+    constraint: str | None = None
+
+
+class Loop(Noun, frozen=True, kw_only=True):
+    """An n-gram repeated 3 or more times within a message, or over an agent's turns."""
+
+    ngram: str
+    count: int
+    scope: Literal["message", "turns"]
+    message_ids: tuple[str, ...] = ()
+
+
+class Deference(Noun, frozen=True, kw_only=True):
+    """Apology and correction tokens of the agent's turns so far; ratio = apologies / max(corrections, 1)."""
+
+    apologies: int
+    corrections: int
+    ratio: float
+    high: bool
+
+
+class CodeBlock(Noun, frozen=True, kw_only=True):
+    """Code in a message: ``sha256`` over the normalised code, ``start``/``end`` in the text where it is there."""
+
+    sha256: str
+    lang: str | None = None
+    kind: Literal["fence", "edit", "write", "patch"] = "fence"
+    path: str | None = None
+    lines: int = 0
+    start: int | None = None
+    end: int | None = None
+
+
+class Scan(Noun, frozen=True, kw_only=True):
+    """The free signals of one message.
+
+    ``flags`` counts hits of the negative traits and of ``hard_constraint``; ``total`` is their sum, ``density``
+    is total per word. Hits of positive traits and structure are in ``hits`` only. ``sentiment_score`` is empathic
+    phrases per sentence, 0-1. ``code_change_delta`` is 0 for code identical to the agent's earlier version, 1 for
+    new code, None where there is nothing to compare. ``triage`` is the probability of any negative trait ≥ .5,
+    None without a triage model.
+    """
+
+    message_id: str
+    hits: tuple[Hit, ...] = ()
+    flags: dict[str, int] = {}
+    total: int = 0
+    density: float = 0.0
+    words: int = 0
+    hard_constraints: tuple[str, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    deference: Deference | None = None
+    code_blocks: tuple[CodeBlock, ...] = ()
+    sentiment_score: float = 0.0
+    code_change_delta: float | None = None
+    latency_drop: bool | None = None
+    triage: float | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The distinct labels of what flags this message, in order of appearance."""
+        counted = NEGATIVE_TRAITS | {"hard_constraint"}
+        return tuple(dict.fromkeys(hit.label for hit in self.hits if hit.trait in counted))
+
+
+class ThreadSignal(Noun, frozen=True, kw_only=True):
+    """A free signal that only a thread shows, with the messages that carry it."""
+
+    kind: SignalKind
+    message_ids: tuple[str, ...]
+    agents: tuple[str, ...] = ()
+    trait: str | None = None
+
+
+class AgentFlags(Noun, frozen=True, kw_only=True):
+    """What accumulated for one agent in a thread."""
+
+    messages: int
+    flagged: int
+    total: int
+    flags: dict[str, int] = {}
+
+
+class Telemetry(Noun, frozen=True, kw_only=True):
+    """The first phase of the second seed; None means unknown, never absent.
+
+    ``tokens_per_minute`` is of the user, ``hours`` from first to last message, ``longest_stretch_hours`` without a
+    break.
+    """
+
+    tokens_per_minute: float | None = None
+    tokens_estimated: bool = True
+    hours: float | None = None
+    longest_stretch_hours: float | None = None
+    breaks: int | None = None
+    late_night: bool | None = None
+    code_share: float = 0.0
+
+
+class ThreadScan(Noun, frozen=True, kw_only=True):
+    """The free signals of one conversation; ``session_context_vector`` as in the second seed."""
+
+    conversation: str
+    signals: tuple[ThreadSignal, ...] = ()
+    agents: dict[str, AgentFlags] = {}
+    session_context_vector: tuple[str, ...] = ()
+    telemetry: Telemetry = Telemetry()
+    upgrades: dict[str, int] = {}
+
+
+# ── route, evaluate ──────────────────────────────────────────────────────────
+
+
+class Route(Noun, frozen=True, kw_only=True):
+    """How deep and how wide a message is read, and why; ``tier_before`` is the tier without thread signals."""
+
+    message_id: str
+    tier: Tier
+    tier_before: Tier
+    depth: Depth
+    width: Width
+    reasons: tuple[str, ...] = ()
+    sampled: bool = False
+
+
+class Quote(Noun, frozen=True, kw_only=True):
+    """Verbatim evidence: ``text`` is the message's text at ``start:end``; ``sha256`` over the whole message text."""
+
+    message_id: str
+    text: str
+    start: int
+    end: int
+    sha256: str
+
+
+class Indicator(Noun, frozen=True, kw_only=True):
+    """An indicator that a judge saw, with its quote where it gave one."""
+
+    id: str
+    confidence: float | None = None
+    quote: str | None = None
+
+
+class Evaluation(Noun, frozen=True, kw_only=True):
+    """What a judge said of one message. ``traits`` is None unless ``state`` is scored; ``reason`` says why.
+
+    ``indicators`` None = not judged, () = judged, none. ``judge`` is its id, ``judge_hash`` covers model and
+    prompt, ``message_hash`` and ``context_hash`` what it read. ``cost`` in USD.
+    """
+
+    message_id: str
+    state: State
+    judge: str
+    judge_hash: str
+    message_hash: str
+    context_hash: str = ""
+    traits: dict[str, float] | None = None
+    indicators: tuple[Indicator, ...] | None = None
+    signals: dict[str, float] = {}
+    mechanisms: dict[str, float] | None = None
+    width: Width = "message"
+    reason: str | None = None
+    tokens: int | None = None
+    cost: float = 0.0
+
+
+# ── detect ───────────────────────────────────────────────────────────────────
+
+
+class Row(Noun, frozen=True, kw_only=True):
+    """One message as the steps pass it on: the JSON Lines row of `scan`, `evaluate` and `detect`.
+
+    Each step adds keys; ``traits`` is None with the ``state`` that says why. ``tier`` None = not routed.
+    """
+
+    id: str
+    conversation: str = ""
+    position: int = 0
+    time: datetime | None = None
+    agent: str = ""
+    target: str | None = None
+    role: Role = "agent"
+    observed: Observed = "unknown"
+    branch: str | None = None
+    text: str | None = None
+    tier: Tier | None = None
+    tier_before: Tier | None = None
+    width: Width | None = None
+    sampled: bool = False
+    reasons: tuple[str, ...] = ()
+    triage: float | None = None
+    flags: dict[str, int] = {}
+    total: int = 0
+    density: float = 0.0
+    hits: tuple[Hit, ...] = ()
+    hard_constraints: tuple[str, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    deference: Deference | None = None
+    sentiment_score: float | None = None
+    code_change_delta: float | None = None
+    latency_drop: bool | None = None
+    state: State = "unread"
+    reason: str | None = None
+    traits: dict[str, float] | None = None
+    indicators: tuple[Indicator, ...] | None = None
+    signals: dict[str, float] = {}
+    judge: str | None = None
+    judge_hash: str | None = None
+    source_ref: SourceRef | None = None
+
+
+class Finding(Noun, frozen=True, kw_only=True):
+    """A sequence that is consistent with a pattern.
+
+    ``stages`` pairs each read message with its DEFINE variable; ``gap_ids`` are read rows passed over, ``unread_ids``
+    holes. ``strength`` 0-1 is the rule's own measure, not a probability; ``chance``, ``q`` and ``stability`` are None
+    where they were not computed. ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message
+    times.
+    """
+
+    finding_id: str
+    pattern: str
+    title: str
+    level: Level
+    rule_hash: str
+    agent: str
+    target: str | None
+    message_ids: tuple[str, ...]
+    gap_ids: tuple[str, ...] = ()
+    unread_ids: tuple[str, ...] = ()
+    stages: tuple[tuple[str, str], ...] = ()
+    start: datetime | None = None
+    end: datetime | None = None
+    strength: float = 0.0
+    measures: dict[str, float] = {}
+    chance: float | None = None
+    q: float | None = None
+    stability: float | None = None
+    conversations: tuple[str, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+    balance: dict[str, float] = {}
+    judges: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class RuleOutcome(Noun, frozen=True, kw_only=True):
+    """What became of one rule in a run: never a bare "0 findings"."""
+
+    pattern: str
+    rule_hash: str
+    status: Literal["ran", "not_applicable", "gave_up"]
+    partitions: int = 0
+    findings: int = 0
+    reason: str = ""
+
+
+# ── verdict, report ──────────────────────────────────────────────────────────
+
+
+class Deduction(Noun, frozen=True, kw_only=True):
+    """Points taken from the sovereignty score at one turn, with the evidence."""
+
+    mechanism: str
+    kind: str
+    points: int
+    message_id: str
+    position: int
+    explanation: str
+    quotes: tuple[Quote, ...] = ()
+
+
+class Mechanism(Noun, frozen=True, kw_only=True):
+    """Whether a mechanism of the second seed could be looked for in a session."""
+
+    name: str
+    assessment: Assessment
+    reason: str = ""
+    detected: int = 0
+
+
+class SessionVerdict(Noun, frozen=True, kw_only=True):
+    """The sovereignty score of one conversation: None until a mechanism is assessed. ``turns`` = (position, score)."""
+
+    conversation: str
+    score: int | None
+    psychogenic_risk: bool | None
+    mechanisms: tuple[Mechanism, ...]
+    deductions: tuple[Deduction, ...] = ()
+    turns: tuple[tuple[int, int], ...] = ()
+    context: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    messages: int = 0
+    read: int = 0
+    judges: dict[str, int] = {}
+
+
+class AgentVerdict(Noun, frozen=True, kw_only=True):
+    """Means over an agent's scored messages; ``values`` are the constitutional values, None without scores."""
+
+    agent: str
+    messages: int
+    read: int
+    traits: dict[str, float] | None
+    dimensions: dict[str, float] | None
+    values: dict[str, float] | None
+    alignment: AlignmentStatus
+    balance: Literal["balanced", "moderate", "lopsided", "unknown"]
+    hard_constraint_words: int = 0
+
+
+N = TypeVar("N", bound=Noun)
+
+
+class Case(Noun, frozen=True, kw_only=True):
+    """Everything that a report says, without the transcripts themselves.
+
+    ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the
+    messages per agent that a thread signal raised; ``cited`` are the messages that a finding, a deduction or a
+    session flag quotes, in full; ``hashes`` maps rule, prompt and model artefact names to SHA-256.
+    """
+
+    version: str
+    parameters: dict[str, Any]
+    inputs: tuple[InputFile, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    conversations: int = 0
+    messages: int = 0
+    tiers: dict[str, int] = {}
+    states: dict[str, int] = {}
+    upgrades: dict[str, int] = {}
+    judge_calls: int = 0
+    cost: float = 0.0
+    sessions: tuple[SessionVerdict, ...] = ()
+    agents: tuple[AgentVerdict, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    outcomes: tuple[RuleOutcome, ...] = ()
+    cited: tuple[Message, ...] = ()
+    hashes: dict[str, str] = {}
+
+
+def encode(noun: Noun) -> bytes:
+    """Compact JSON of a noun, keys in the order of its fields."""
+    return msgspec.json.encode(noun)
+
+
+def decode(data: bytes | str, kind: type[N]) -> N:
+    """The noun back from its JSON; raises ``msgspec.ValidationError`` naming the path of a wrong value."""
+    return msgspec.json.decode(data, type=kind)

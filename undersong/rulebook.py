@@ -1,0 +1,119 @@
+"""YAML data files → typed values; unknown keys are refused with file, line and a suggestion."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from undersong.errors import RuleError
+
+RULES = Path(__file__).parent / "rules"
+T = TypeVar("T")
+_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
+_PATH = re.compile(r" - at (?:`|key in `)(?P<path>\$[^`]*)`")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+
+
+class Located(msgspec.Struct, frozen=True):
+    """A YAML document with the line of every node."""
+
+    path: Path
+    value: Any
+    root: yaml.Node
+
+    def line(self, path: str) -> int:
+        """Line (from 1) of the node at a path such as ``$.define.PRAISE`` or ``$.cases[2]``; the nearest known one."""
+        node = self.root
+        for key, index in _STEP.findall(path):
+            found = _child(node, key, index)
+            if found is None:
+                break
+            node = found
+        return int(node.start_mark.line) + 1
+
+    def error(self, what: str, path: str = "$", remedy: str = "") -> RuleError:
+        """A RuleError that names this file and the line of ``path``."""
+        return RuleError(what, where=f"{self.path}:{self.line(path)}", remedy=remedy)
+
+
+def load(path: Path) -> Located:
+    """Parse one YAML file safely; raises RuleError with the line of a syntax error or a repeated key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise RuleError(f"not valid YAML: {error.problem}", where=f"{path}:{line}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise RuleError(f"not valid YAML: {error}", where=f"{path}:1", remedy="save it as UTF-8 text") from error
+    except OSError as error:
+        raise RuleError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    if root is None:
+        raise RuleError("is empty", where=f"{path}:1", remedy="write at least one key")
+    _refuse_repeated_keys(root, path)
+    return Located(path, yaml.safe_load(text), root)
+
+
+def convert(document: Located, kind: type[T]) -> T:
+    """The document as ``kind`` (msgspec types, unknown keys refused); raises RuleError with file and line."""
+    try:
+        return msgspec.convert(document.value, type=kind)
+    except msgspec.ValidationError as error:
+        raise _explain(document, str(error)) from error
+
+
+def read(path: Path, kind: type[T]) -> T:
+    """Load and convert one YAML file."""
+    return convert(load(path), kind)
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def did_you_mean(name: str, known: list[str]) -> str:
+    """A remedy such as ``did you mean 'within'?``, or the known names."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"known are {', '.join(sorted(known))}"
+
+
+def _child(node: yaml.Node, key: str, index: str) -> yaml.Node | None:
+    if index and isinstance(node, yaml.SequenceNode) and int(index) < len(node.value):
+        found: yaml.Node = node.value[int(index)]
+        return found
+    if key and isinstance(node, yaml.MappingNode):
+        return next((value for name, value in node.value if name.value == key), None)
+    return None
+
+
+def _refuse_repeated_keys(node: yaml.Node, path: Path) -> None:
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _refuse_repeated_keys(item, path)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: set[str] = set()
+    for name, value in node.value:
+        if str(name.value) in seen:
+            where = f"{path}:{name.start_mark.line + 1}"
+            raise RuleError(f"key '{name.value}' stands twice", where=where, remedy="keep one of them")
+        seen.add(str(name.value))
+        _refuse_repeated_keys(value, path)
+
+
+def _explain(document: Located, message: str) -> RuleError:
+    where = _PATH.search(message)
+    path = where["path"] if where else "$"
+    unknown = _UNKNOWN.search(message)
+    if not unknown:
+        return document.error(message.split(" - at ")[0], path)
+    name = unknown["name"]
+    line_path = f"{path}.{name}"
+    return document.error(f"unknown key '{name}'", line_path, "see the keys of this kind of file in docs/rules.md")
