@@ -125,7 +125,7 @@ class Problem(Noun, frozen=True, kw_only=True):
     what: str
     where: str
     remedy: str = ""
-    kind: Literal["file", "record", "note"] = "record"
+    kind: Literal["file", "record", "note", "judge"] = "record"
 
 
 class InputFile(Noun, frozen=True, kw_only=True):
@@ -365,6 +365,54 @@ class Row(Noun, frozen=True, kw_only=True):
     judge: str | None = None
     judge_hash: str | None = None
     source_ref: SourceRef | None = None
+
+    @classmethod
+    def of(cls, message: Message, scan: Scan, route: Route, evaluation: Evaluation | None = None) -> Row:
+        """The row of one message from what the steps said of it; without an evaluation it is unread."""
+        return cls(
+            id=message.id,
+            conversation=message.conversation,
+            position=message.position,
+            time=message.time,
+            agent=message.agent,
+            target=message.target,
+            role=message.role,
+            observed=message.observed,
+            branch=message.branch,
+            text=message.text,
+            source_ref=message.source_ref,
+            tier=route.tier,
+            tier_before=route.tier_before,
+            width=route.width,
+            sampled=route.sampled,
+            reasons=route.reasons,
+            triage=scan.triage,
+            flags=scan.flags,
+            total=scan.total,
+            density=scan.density,
+            hits=scan.hits,
+            hard_constraints=scan.hard_constraints,
+            loops=scan.loops,
+            deference=scan.deference,
+            sentiment_score=scan.sentiment_score,
+            code_change_delta=scan.code_change_delta,
+            latency_drop=scan.latency_drop,
+            **_judged(evaluation),
+        )
+
+
+def _judged(evaluation: Evaluation | None) -> dict[str, Any]:
+    if evaluation is None:
+        return {"state": "unread", "reason": "not evaluated"}
+    return {
+        "state": evaluation.state,
+        "reason": evaluation.reason,
+        "traits": evaluation.traits,
+        "indicators": evaluation.indicators,
+        "signals": evaluation.signals,
+        "judge": evaluation.judge,
+        "judge_hash": evaluation.judge_hash,
+    }
 
 
 class Finding(Noun, frozen=True, kw_only=True):

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""The ritual: `python3 make.py demo | test | check | lock`; needs Python 3.11 or later and nothing else.
+
+demo   set up an environment of its own and audit the shipped sample into undersong-report/
+test   set up an environment of its own and run linter, type checker and tests
+check  the linter and the type checker alone
+lock   write the locked requirements again (needs uv)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+ENVIRONMENT = ROOT / ".venv"
+PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def run(*command: str | Path) -> None:
+    """Run a command in the project's folder; end with its exit code if it fails."""
+    code = subprocess.run([str(part) for part in command], cwd=ROOT, check=False).returncode
+    if code:
+        sys.exit(code)
+
+
+def environment(lock: str) -> None:
+    """Make .venv with the locked requirements and this package, unless it is there already."""
+    wanted = ROOT / "requirements" / lock
+    stamp = ENVIRONMENT / f".{lock}.sha256"
+    digest = hashlib.sha256(wanted.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    if stamp.is_file() and stamp.read_text() == digest:
+        return
+    if not PYTHON.is_file():
+        run(sys.executable, "-m", "venv", ENVIRONMENT)
+    pip = (PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    run(*pip, "--require-hashes", "--requirement", wanted)
+    run(*pip, "--no-deps", "--no-build-isolation", "--editable", ".")
+    stamp.write_text(digest)
+
+
+def demo() -> None:
+    """Audit the shipped sample."""
+    environment("core.txt")
+    run(PYTHON, "-m", "undersong", "audit", "samples")
+
+
+def check() -> None:
+    """Linter and type checker."""
+    environment("dev.txt")
+    run(PYTHON, "-m", "ruff", "check", ".")
+    run(PYTHON, "-m", "ruff", "format", "--check", ".")
+    run(PYTHON, "-m", "mypy")
+
+
+def test() -> None:
+    """Linter, type checker and tests; further arguments go to pytest."""
+    check()
+    run(PYTHON, "-m", "pytest", *sys.argv[2:])
+
+
+def lock() -> None:
+    """Lock versions and hashes for every platform, without any address."""
+    for name, options in (("core", []), ("dev", ["--group", "dev"])):
+        target = ROOT / "requirements" / f"{name}.txt"
+        header = ("--no-emit-index-url", "--no-header", "--no-annotate", "--generate-hashes", "--universal", "--quiet")
+        extra = [ROOT / "requirements" / "build.in"]
+        run(
+            "uv",
+            "pip",
+            "compile",
+            "pyproject.toml",
+            *extra,
+            *options,
+            *header,
+            "--python-version",
+            "3.11",
+            "-o",
+            target,
+        )
+
+
+VERBS = {"demo": demo, "test": test, "check": check, "lock": lock}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in VERBS:
+        sys.exit(__doc__)
+    VERBS[sys.argv[1]]()

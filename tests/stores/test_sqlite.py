@@ -1,0 +1,140 @@
+"""The store returns what it was given, once, and says what is wrong with its file."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from undersong.errors import StoreError
+from undersong.models import Conversation, Evaluation, Finding, Message, Scan, ThreadScan
+from undersong.stores.sqlite import SQLiteStore
+
+
+def talk(*texts: str, conversation: str = "c1") -> Conversation:
+    messages = tuple(
+        Message(
+            id=f"m{place}", conversation=conversation, position=place, author="kira", agent="kira", role="agent",
+            text=text, time=datetime(2026, 1, 1, 0, place, tzinfo=UTC),
+        )
+        for place, text in enumerate(texts)
+    )  # fmt: skip
+    return Conversation(id=conversation, source_format="jsonl", messages=messages, title="a talk")
+
+
+def scans(conversation: Conversation) -> tuple[tuple[Scan, ...], ThreadScan]:
+    return tuple(Scan(message_id=m.id) for m in conversation.messages), ThreadScan(conversation=conversation.id)
+
+
+def answer(message_id: str = "m0", judge_hash: str = "j1", score: float = 0.5) -> Evaluation:
+    return Evaluation(
+        message_id=message_id,
+        state="scored",
+        judge="offline",
+        judge_hash=judge_hash,
+        message_hash="h",
+        traits={"virtue": score},
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SQLiteStore:
+    return SQLiteStore(tmp_path / "undersong.db")
+
+
+def test_a_conversation_comes_back_as_it_was_put(store: SQLiteStore) -> None:
+    conversation = talk("hello", "I said \x00 and \u202e")
+    store.put_conversation(conversation, *scans(conversation))
+    assert store.conversation("c1") == (conversation, *scans(conversation))
+
+
+def test_a_newer_version_replaces_the_older_one(store: SQLiteStore) -> None:
+    for conversation in (talk("hello", "old end"), talk("hello")):
+        store.put_conversation(conversation, *scans(conversation))
+    assert store.counts() == {"conversations": 1, "messages": 1, "evaluations": 0, "findings": 0}
+
+
+def test_putting_the_same_twice_adds_nothing(store: SQLiteStore) -> None:
+    finding = Finding(
+        finding_id="f",
+        pattern="darvo",
+        title="DARVO",
+        level="high",
+        rule_hash="r",
+        agent="kira",
+        target=None,
+        message_ids=("m0",),
+    )
+    for _ in range(2):
+        store.put_answers([("c1", answer())])
+        store.put_findings([finding])
+    assert store.answers("c1", "j1") == {"m0": answer()}
+    assert list(store.findings()) == [finding]
+    assert store.counts()["evaluations"] == 1
+
+
+def test_answers_of_another_judge_are_not_mixed_in(store: SQLiteStore) -> None:
+    store.put_answers([("c1", answer(judge_hash="j1")), ("c1", answer(judge_hash="j2", score=0.9))])
+    assert store.answers("c1", "j2") == {"m0": answer(judge_hash="j2", score=0.9)}
+
+
+def test_messages_of_one_id_are_found_in_every_conversation(store: SQLiteStore) -> None:
+    for name in ("b", "a"):
+        conversation = talk("hello", conversation=name)
+        store.put_conversation(conversation, *scans(conversation))
+    assert store.find_message("m0") == ("a", "b")
+    assert store.find_message("m9") == ()
+
+
+def test_a_failed_write_leaves_nothing_behind(store: SQLiteStore) -> None:
+    twice = talk("one", "two")
+    broken = Conversation(id="c1", source_format="jsonl", messages=(twice.messages[0], twice.messages[0]))
+    with pytest.raises(StoreError):
+        store.put_conversation(broken, (), ThreadScan(conversation="c1"))
+    assert store.counts()["messages"] == 0
+
+
+def test_what_is_committed_survives_without_closing(tmp_path: Path) -> None:
+    left_open = SQLiteStore(tmp_path / "undersong.db")
+    left_open.put_answers([("c1", answer())])
+    with SQLiteStore(tmp_path / "undersong.db") as again:
+        assert again.answers("c1", "j1") == {"m0": answer()}
+    left_open.close()
+
+
+def test_only_the_owner_may_read_the_file(store: SQLiteStore) -> None:
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+
+
+def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "undersong.db"
+    path.write_bytes(b"not a database, but long enough to be read as one" * 100)
+    with pytest.raises(StoreError, match=r"undersong\.db"):
+        SQLiteStore(path)
+
+
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "undersong.db"
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE theirs (x)")
+    other.commit()
+    other.close()
+    with pytest.raises(StoreError, match="another program"):
+        SQLiteStore(path)
+
+
+def test_a_store_of_a_newer_version_is_refused(store: SQLiteStore) -> None:
+    store.close()
+    db = sqlite3.connect(store.path)
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    with pytest.raises(StoreError, match="newer"):
+        SQLiteStore(store.path)
+
+
+def test_a_conversation_that_is_not_there_is_an_error(store: SQLiteStore) -> None:
+    with pytest.raises(StoreError, match="nobody"):
+        store.conversation("nobody")

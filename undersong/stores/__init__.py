@@ -1,0 +1,48 @@
+"""The stores: where conversations, scans, evaluations and findings are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from undersong.models import Conversation, Evaluation, Finding, Scan, ThreadScan
+
+
+class Store(Protocol):
+    """Keeps what the steps produced; every write is atomic, and writing the same thing again changes nothing."""
+
+    def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
+        """Keep a conversation with its scans; a newer version of the same id replaces the older one."""
+        ...
+
+    def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
+        """A conversation with its scans, as they were put; raises StoreError where it is not there."""
+        ...
+
+    def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
+        """Message id → the evaluation that this judge gave of a message in a conversation."""
+        ...
+
+    def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
+        """Keep (conversation id, evaluation) pairs in one transaction."""
+        ...
+
+    def put_findings(self, findings: Iterable[Finding]) -> None:
+        """Keep findings under their ids."""
+        ...
+
+    def findings(self) -> Iterator[Finding]:
+        """All findings, in the order of their ids."""
+        ...
+
+    def find_message(self, message_id: str) -> tuple[str, ...]:
+        """Ids of the conversations that hold a message of this id, in order."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """How many conversations, messages, evaluations and findings are kept."""
+        ...
+
+    def close(self) -> None:
+        """Make everything durable and release the file."""
+        ...

@@ -1,0 +1,194 @@
+"""One SQLite file (write-ahead log, mode 0600) as the store."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from undersong.errors import StoreError
+from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Scan, ThreadScan, decode, encode
+
+BUSY_SECONDS = 30.0
+
+
+class _Scans(Noun, frozen=True, kw_only=True):
+    scans: tuple[Scan, ...]
+    thread: ThreadScan
+
+
+def _tables(db: sqlite3.Connection) -> None:
+    """Version 1. Times are integer microseconds UTC; ``body`` is the noun's JSON."""
+    for statement in (
+        "CREATE TABLE conversations (id TEXT PRIMARY KEY, body BLOB NOT NULL, scans BLOB NOT NULL)",
+        "CREATE TABLE messages (conversation TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL,"
+        " agent TEXT NOT NULL, target TEXT, time INTEGER, body BLOB NOT NULL, PRIMARY KEY (conversation, id))",
+        "CREATE INDEX messages_id ON messages (id)",
+        "CREATE INDEX messages_agent ON messages (agent, time, position, id)",
+        "CREATE TABLE evaluations (conversation TEXT NOT NULL, message TEXT NOT NULL, judge_hash TEXT NOT NULL,"
+        " state TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (conversation, judge_hash, message))",
+        "CREATE TABLE findings (id TEXT PRIMARY KEY, pattern TEXT NOT NULL, agent TEXT NOT NULL, target TEXT,"
+        " body BLOB NOT NULL)",
+    ):
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_tables,)
+
+
+class SQLiteStore:
+    """A Store in one file; several processes may have it open."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the file; raises StoreError where it cannot be used."""
+        self.path = path
+        with self._translated():
+            self._db = _open(path)
+            _migrate(self._db, path)
+
+    def __enter__(self) -> SQLiteStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
+        """See Store."""
+        head = encode(msgspec.structs.replace(conversation, messages=()))
+        with self._transaction() as db:
+            db.execute("DELETE FROM messages WHERE conversation = ?", (conversation.id,))
+            db.execute(
+                "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?)",
+                (conversation.id, head, encode(_Scans(scans=scans, thread=thread))),
+            )
+            db.executemany(
+                "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", map(_message_row, conversation.messages)
+            )
+
+    def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
+        """See Store."""
+        with self._translated():
+            query = "SELECT body, scans FROM conversations WHERE id = ?"
+            found = self._db.execute(query, (conversation_id,)).fetchone()
+            query = "SELECT body FROM messages WHERE conversation = ? ORDER BY position, id"
+            bodies = self._db.execute(query, (conversation_id,)).fetchall()
+        if found is None:
+            raise StoreError(
+                f"no conversation '{conversation_id}'", where=str(self.path), remedy="audit its file first"
+            )
+        messages = tuple(decode(body, Message) for (body,) in bodies)
+        scanned = decode(found[1], _Scans)
+        head = decode(found[0], Conversation)
+        return msgspec.structs.replace(head, messages=messages), scanned.scans, scanned.thread
+
+    def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
+        """See Store."""
+        query = "SELECT body FROM evaluations WHERE conversation = ? AND judge_hash = ?"
+        with self._translated():
+            bodies = self._db.execute(query, (conversation_id, judge_hash)).fetchall()
+        evaluations = (decode(body, Evaluation) for (body,) in bodies)
+        return {evaluation.message_id: evaluation for evaluation in evaluations}
+
+    def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
+        """See Store."""
+        rows = [(c, e.message_id, e.judge_hash, e.state, encode(e)) for c, e in answers]
+        with self._transaction() as db:
+            db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?)", rows)
+
+    def put_findings(self, findings: Iterable[Finding]) -> None:
+        """See Store."""
+        rows = [(f.finding_id, f.pattern, f.agent, f.target, encode(f)) for f in findings]
+        with self._transaction() as db:
+            db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", rows)
+
+    def findings(self) -> Iterator[Finding]:
+        """See Store."""
+        with self._translated():
+            bodies = self._db.execute("SELECT body FROM findings ORDER BY id").fetchall()
+        return (decode(body, Finding) for (body,) in bodies)
+
+    def find_message(self, message_id: str) -> tuple[str, ...]:
+        """See Store."""
+        query = "SELECT conversation FROM messages WHERE id = ? ORDER BY conversation"
+        with self._translated():
+            return tuple(name for (name,) in self._db.execute(query, (message_id,)))
+
+    def counts(self) -> dict[str, int]:
+        """See Store."""
+        tables = ("conversations", "messages", "evaluations", "findings")
+        with self._translated():
+            return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+
+    def close(self) -> None:
+        """See Store."""
+        with self._translated():
+            self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._translated():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            remedy = "see that the disk has room and the file is a store of undersong, or name another with --store"
+            raise StoreError(str(error), where=str(self.path), remedy=remedy) from error
+        except OSError as error:
+            raise StoreError(
+                error.strerror or str(error), where=str(self.path), remedy="name another --store"
+            ) from error
+        except msgspec.DecodeError as error:
+            raise StoreError(f"a stored record is damaged: {error}", where=str(self.path)) from error
+
+
+@contextmanager
+def temporary_store() -> Iterator[SQLiteStore]:
+    """A store in a temporary file that is removed afterwards: bounded memory for a run that keeps nothing."""
+    with tempfile.TemporaryDirectory(prefix="undersong-") as folder, SQLiteStore(Path(folder) / "run.db") as store:
+        yield store
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute(
+        "PRAGMA synchronous = NORMAL"
+    )  # a killed process loses nothing; only a power cut may lose the last commits
+    return db
+
+
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise StoreError(f"version {version} is newer than this program", where=str(path), remedy="upgrade undersong")
+    if version == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise StoreError("is a database of another program", where=str(path), remedy="name another file with --store")
+    for number, migrate in enumerate(MIGRATIONS[version:], start=version + 1):
+        migrate(db)
+        db.execute(f"PRAGMA user_version = {number}")
+    db.execute("COMMIT")
+
+
+def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int | None, bytes]:
+    time = round(message.time.timestamp() * 1_000_000) if message.time else None
+    ids = (message.conversation, message.id, message.position, message.agent)
+    return (*ids, message.target, time, encode(message))
