@@ -1,0 +1,195 @@
+"""Decide how deep and how wide each message of a conversation is read, and say why."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from undersong import rulebook
+from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
+from undersong.tiers import tier_of
+
+DEPTHS: dict[Tier, Depth] = {
+    "standard": "skip",
+    "focused": "standard",
+    "deep": "thorough",
+    "deep_with_context": "thorough",
+}
+WIDTHS: dict[Tier, Width] = {
+    "standard": "none",
+    "focused": "message",
+    "deep": "prior_messages",
+    "deep_with_context": "thread_and_history",
+}
+
+THREAD_REASONS = ("thread signal: ", "repeat flags: ")
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The router's numbers: ``rules/router.yaml``, each with its reason there."""
+
+    repeat_before: int
+    look_back: int
+    segment: int
+    sample_rate: float
+    sample_minimum: int
+
+
+class Raised:
+    """The tiers of one conversation while rules raise them; a tier never falls."""
+
+    def __init__(self, tiers: Iterable[Tier]) -> None:
+        self.tiers = list(tiers)
+        self.reasons: list[list[str]] = [[] for _ in self.tiers]
+
+    def to(self, tier: Tier, index: int, reason: str) -> None:
+        """Raise message ``index`` to at least ``tier`` and record why."""
+        self.tiers[index] = max(self.tiers[index], tier, key=TIERS.index)
+        self.reasons[index].append(reason)
+
+
+def load_policy() -> Policy:
+    """The shipped numbers."""
+    return rulebook.read(rulebook.RULES / "router.yaml", Policy)
+
+
+def flag_tier(scan: Scan) -> Tier:
+    """The tier of one message from its own flags."""
+    return tier_of(scan.total, bool(scan.hard_constraints))
+
+
+def sample_rate(policy: Policy, unflagged: int) -> float:
+    """The audit sample's rate for a run with this many unflagged messages: at least ``sample_minimum`` of them."""
+    return min(1.0, max(policy.sample_rate, policy.sample_minimum / unflagged)) if unflagged else 0.0
+
+
+def route(
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    thread: ThreadScan,
+    policy: Policy,
+    *,
+    rate: float = 0.0,
+    seed: int = 0,
+) -> tuple[Route, ...]:
+    """One Route per message, in order; ``scans`` are aligned with the messages.
+
+    ``rate`` is the share (0-1) of unflagged messages drawn into the audit sample; the draw hashes ``seed`` and the
+    message id, so it depends on nothing else in the run.
+    """
+    messages = conversation.messages
+    before = [flag_tier(scan) for scan in scans]
+    raised = Raised(before)
+    for index, scan in enumerate(scans):
+        _own_flags(raised, index, scan)
+    _thread_signals(raised, messages, thread)
+    _repeat_flags(raised, messages, scans, policy)
+    _structural(raised, messages, scans, policy)
+    _backwards(raised, messages, scans, policy)
+    sampled = [
+        tier == "standard" and bool(message.text.strip()) and drawn(seed, message.id, rate)
+        for tier, message in zip(raised.tiers, messages, strict=True)
+    ]
+    return tuple(
+        _route(message, tier, first, reasons, in_sample)
+        for message, tier, first, reasons, in_sample in zip(
+            messages, raised.tiers, before, raised.reasons, sampled, strict=True
+        )
+    )
+
+
+def with_upgrades(thread: ThreadScan, conversation: Conversation, routes: Sequence[Route]) -> ThreadScan:
+    """The thread with the number of messages per agent that a thread signal or repeat flags raised."""
+    upgrades: dict[str, int] = {}
+    for message, each in zip(conversation.messages, routes, strict=True):
+        if each.tier != each.tier_before and any(reason.startswith(THREAD_REASONS) for reason in each.reasons):
+            upgrades[message.agent] = upgrades.get(message.agent, 0) + 1
+    return msgspec.structs.replace(thread, upgrades=upgrades)
+
+
+def drawn(seed: int, message_id: str, rate: float) -> bool:
+    """Whether a message is in the audit sample: hash(seed, id) < rate."""
+    digest = hashlib.sha256(f"{seed}\0{message_id}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") < rate * 2**64
+
+
+def _own_flags(raised: Raised, index: int, scan: Scan) -> None:
+    for constraint in scan.hard_constraints:
+        raised.reasons[index].append(f"hard-constraint words ({constraint})")
+    if scan.total:
+        raised.reasons[index].append(f"{scan.total} flags: {', '.join(scan.labels)}")
+
+
+def _thread_signals(raised: Raised, messages: Sequence[Message], thread: ThreadScan) -> None:
+    places = {message.id: index for index, message in enumerate(messages)}
+    for signal in thread.signals:
+        if signal.kind == "repeat_flags":
+            continue  # raises what comes after the third flagged message only: _repeat_flags
+        detail = f" on {signal.trait}" if signal.trait else ""
+        for message_id in signal.message_ids:
+            raised.to("deep_with_context", places[message_id], f"{THREAD_REASONS[0]}{signal.kind}{detail}")
+
+
+def _repeat_flags(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
+    flagged: dict[str, int] = {}
+    for index, (message, scan) in enumerate(zip(messages, scans, strict=True)):
+        if not scan.total:
+            continue
+        earlier = flagged.get(message.agent, 0)
+        if earlier >= policy.repeat_before:
+            raised.to("deep", index, f"{THREAD_REASONS[1]}{message.agent} was flagged in {earlier} earlier messages")
+        flagged[message.agent] = earlier + 1
+
+
+def _structural(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
+    for index, reason in _structural_flags(messages, scans):
+        raised.to("deep", index, reason)
+        for near in range(max(0, index - policy.segment), min(len(messages), index + policy.segment + 1)):
+            if near != index:
+                raised.to("deep", near, f"within {policy.segment} of {messages[index].id}: {reason}")
+
+
+def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Iterable[tuple[int, str]]:
+    """The turns at which a flag of the second seed begins: deference and loops over turns last, so only their start."""
+    deferring: set[str] = set()
+    looping: set[tuple[str, str]] = set()
+    for index, (message, scan) in enumerate(zip(messages, scans, strict=True)):
+        if scan.latency_drop:
+            yield index, "latency drop"
+        if scan.deference and scan.deference.high and message.agent not in deferring:
+            deferring.add(message.agent)
+            yield index, "High Deference"
+        fresh = [loop for loop in scan.loops if (message.agent, loop.ngram) not in looping]
+        looping.update((message.agent, loop.ngram) for loop in fresh)
+        if fresh:
+            yield index, f"loop ({fresh[0].count} times)"
+
+
+def _backwards(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
+    """Route what a flagged agent said before, so that a sequence has its beginning."""
+    unread: dict[str, list[int]] = {}
+    for index, (message, scan) in enumerate(zip(messages, scans, strict=True)):
+        earlier = unread.setdefault(message.agent, [])
+        if scan.total:
+            for past in earlier[-policy.look_back :]:
+                raised.to("focused", past, f"reading backwards from {message.id}")
+            earlier.clear()
+        elif raised.tiers[index] == "standard":
+            earlier.append(index)
+
+
+def _route(message: Message, tier: Tier, first: Tier, reasons: list[str], in_sample: bool) -> Route:
+    width: Width = "message" if in_sample else WIDTHS[tier]
+    depth: Depth = "standard" if in_sample else DEPTHS[tier]
+    why = (*reasons, "audit sample") if in_sample else tuple(reasons)
+    return Route(
+        message_id=message.id,
+        tier=tier,
+        tier_before=first,
+        depth=depth,
+        width=width,
+        reasons=tuple(dict.fromkeys(why)),
+        sampled=in_sample,
+    )
