@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from undersong.errors import StoreError
-from undersong.models import Conversation, Evaluation, Finding, Message, Scan, ThreadScan
+from undersong.models import Conversation, Evaluation, Finding, Message, Route, Scan, ThreadScan
 from undersong.stores.sqlite import SQLiteStore
 
 
@@ -41,8 +42,9 @@ def answer(message_id: str = "m0", judge_hash: str = "j1", score: float = 0.5) -
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SQLiteStore:
-    return SQLiteStore(tmp_path / "undersong.db")
+def store(tmp_path: Path) -> Iterator[SQLiteStore]:
+    with SQLiteStore(tmp_path / "undersong.db") as opened:
+        yield opened
 
 
 def test_a_conversation_comes_back_as_it_was_put(store: SQLiteStore) -> None:
@@ -79,6 +81,22 @@ def test_putting_the_same_twice_adds_nothing(store: SQLiteStore) -> None:
 def test_answers_of_another_judge_are_not_mixed_in(store: SQLiteStore) -> None:
     store.put_answers([("c1", answer(judge_hash="j1")), ("c1", answer(judge_hash="j2", score=0.9))])
     assert store.answers("c1", "j2") == {"m0": answer(judge_hash="j2", score=0.9)}
+
+
+def test_routes_come_back_and_a_new_version_of_the_conversation_forgets_them(store: SQLiteStore) -> None:
+    conversation = talk("hello")
+    routes = (Route(message_id="m0", tier="deep", tier_before="focused", depth="thorough", width="prior_messages"),)
+    store.put_conversation(conversation, *scans(conversation))
+    assert store.routes("c1") == ()
+    store.put_routes([("c1", routes)])
+    assert store.routes("c1") == routes
+    store.put_conversation(conversation, *scans(conversation))
+    assert store.routes("c1") == ()
+
+
+def test_every_judge_is_heard_of_one_message(store: SQLiteStore) -> None:
+    store.put_answers([("c1", answer(judge_hash="j1")), ("c1", answer(judge_hash="j2")), ("c1", answer("m1"))])
+    assert [each.judge_hash for each in store.evaluations("c1", "m0")] == ["j1", "j2"]
 
 
 def test_messages_of_one_id_are_found_in_every_conversation(store: SQLiteStore) -> None:
@@ -127,7 +145,6 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_store_of_a_newer_version_is_refused(store: SQLiteStore) -> None:
-    store.close()
     db = sqlite3.connect(store.path)
     db.execute("PRAGMA user_version = 99")
     db.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from undersong.models import Conversation, Evaluation, Finding, Scan, ThreadScan
+from undersong.models import Conversation, Evaluation, Finding, Route, Scan, ThreadScan
 
 
 class Store(Protocol):
@@ -25,6 +25,18 @@ class Store(Protocol):
 
     def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
         """Keep (conversation id, evaluation) pairs in one transaction."""
+        ...
+
+    def put_routes(self, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
+        """Keep (conversation id, routes of its messages) pairs, the latest ones, in one transaction."""
+        ...
+
+    def routes(self, conversation_id: str) -> tuple[Route, ...]:
+        """The routes of a conversation's messages, in order; () before it was routed."""
+        ...
+
+    def evaluations(self, conversation_id: str, message_id: str) -> tuple[Evaluation, ...]:
+        """What every judge said of a message."""
         ...
 
     def put_findings(self, findings: Iterable[Finding]) -> None:

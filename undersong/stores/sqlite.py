@@ -13,7 +13,7 @@ from types import TracebackType
 import msgspec
 
 from undersong.errors import StoreError
-from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Scan, ThreadScan, decode, encode
+from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Route, Scan, ThreadScan, decode, encode
 
 BUSY_SECONDS = 30.0
 
@@ -26,7 +26,7 @@ class _Scans(Noun, frozen=True, kw_only=True):
 def _tables(db: sqlite3.Connection) -> None:
     """Version 1. Times are integer microseconds UTC; ``body`` is the noun's JSON."""
     for statement in (
-        "CREATE TABLE conversations (id TEXT PRIMARY KEY, body BLOB NOT NULL, scans BLOB NOT NULL)",
+        "CREATE TABLE conversations (id TEXT PRIMARY KEY, body BLOB NOT NULL, scans BLOB NOT NULL, routes BLOB)",
         "CREATE TABLE messages (conversation TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL,"
         " agent TEXT NOT NULL, target TEXT, time INTEGER, body BLOB NOT NULL, PRIMARY KEY (conversation, id))",
         "CREATE INDEX messages_id ON messages (id)",
@@ -66,7 +66,7 @@ class SQLiteStore:
         with self._transaction() as db:
             db.execute("DELETE FROM messages WHERE conversation = ?", (conversation.id,))
             db.execute(
-                "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?)",
+                "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, NULL)",
                 (conversation.id, head, encode(_Scans(scans=scans, thread=thread))),
             )
             db.executemany(
@@ -102,6 +102,26 @@ class SQLiteStore:
         rows = [(c, e.message_id, e.judge_hash, e.state, encode(e)) for c, e in answers]
         with self._transaction() as db:
             db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?)", rows)
+
+    def put_routes(self, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
+        """See Store."""
+        rows = [(msgspec.json.encode(each), name) for name, each in routes]
+        with self._transaction() as db:
+            db.executemany("UPDATE conversations SET routes = ? WHERE id = ?", rows)
+
+    def routes(self, conversation_id: str) -> tuple[Route, ...]:
+        """See Store."""
+        query = "SELECT routes FROM conversations WHERE id = ? AND routes IS NOT NULL"
+        with self._translated():
+            found = self._db.execute(query, (conversation_id,)).fetchone()
+            return msgspec.json.decode(found[0], type=tuple[Route, ...]) if found else ()
+
+    def evaluations(self, conversation_id: str, message_id: str) -> tuple[Evaluation, ...]:
+        """See Store."""
+        query = "SELECT body FROM evaluations WHERE conversation = ? AND message = ? ORDER BY judge_hash"
+        with self._translated():
+            bodies = self._db.execute(query, (conversation_id, message_id)).fetchall()
+            return tuple(decode(body, Evaluation) for (body,) in bodies)
 
     def put_findings(self, findings: Iterable[Finding]) -> None:
         """See Store."""

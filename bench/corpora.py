@@ -1,0 +1,58 @@
+"""Corpora for the benchmarks: labelled data as our JSONL, and generated ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+WORDS = (
+    "the archive index was late again and nobody had looked at the log since monday so I wrote a small check that counts "
+    "open entries every hour thank you for the review it helped me see the gap between plan and result please send the "
+    "numbers when you have them I think we should wait for a second opinion before we change the schedule"
+).split()
+OPENINGS = (
+    "Thank you so much, this is wonderful work.",
+    "I have fixed it now.",
+    "Actually, the second figure is wrong.",
+    "You owe me this after everything I did.",
+    "I apologize, you are right.",
+)
+
+
+def development(data: Path, out: Path) -> int:
+    """Write the labelled conversations of ``data`` as our JSONL, one message a line; returns the number of messages."""
+    count = 0
+    with out.open("w", encoding="utf-8") as rows:
+        for name in ("spiral_turns.jsonl.gz", "moltbook_traits.jsonl.gz"):
+            with gzip.open(data / name, "rt", encoding="utf-8") as lines:
+                for line in lines:
+                    conversation = json.loads(line)
+                    for place, message in enumerate(conversation["messages"]):
+                        ids = {"id": f"{conversation['conversation_id']}:{place}", "position": place}
+                        row = {"conversation": conversation["conversation_id"], **ids, **message}
+                        rows.write(json.dumps(row, ensure_ascii=False) + "\n")
+                        count += 1
+    return count
+
+
+def generated(messages: int, seed: int, out: Path, *, length: int = 40, agents: int = 50) -> None:
+    """Write a corpus of agents that answer each other, about 1.1 KB a message; the same seed gives the same bytes."""
+    dice = random.Random(seed)
+    with out.open("w", encoding="utf-8") as rows:
+        for number in range(messages):
+            thread, place = divmod(number, length)
+            agent = f"agent{dice.randrange(agents)}"
+            words = " ".join(dice.choices(WORDS, k=dice.randrange(150, 260)))
+            opening = dice.choice(OPENINGS) if dice.random() < 0.2 else ""
+            row = {
+                "id": f"g{number}",
+                "conversation": f"thread{thread}",
+                "position": place,
+                "author": agent,
+                "role": "agent",
+                "time": f"2026-03-{1 + thread % 28:02d}T{place // 60:02d}:{place % 60:02d}:00Z",
+                "text": f"{opening} {words}".strip(),
+            }
+            rows.write(json.dumps(row) + "\n")

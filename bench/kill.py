@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Kill an audit at random moments, run it again, and compare the report with an undisturbed one, byte for byte.
+
+usage: kill.py [--kills 50] [--seed 1] [--data DIR]
+With --data (or UNDERSONG_DATA) the input is the development conversations, else a generated corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from corpora import development, generated  # noqa: E402 - a neighbour, not a package
+
+UNCOVERED = "run.json"  # the times of the run itself
+
+
+def audit(folder: Path, corpus: Path) -> subprocess.Popen[bytes]:
+    """Start an audit in ``folder``, as the leader of its own process group."""
+    command = [sys.executable, "-m", "undersong", "audit", str(corpus), "--out", str(folder / "undersong-report")]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def report(folder: Path) -> dict[str, bytes]:
+    """Name → bytes of every file of the report but the run's times."""
+    files = (folder / "undersong-report").rglob("*")
+    return {str(f.relative_to(folder)): f.read_bytes() for f in files if f.is_file() and f.name != UNCOVERED}
+
+
+def finish(process: subprocess.Popen[bytes]) -> None:
+    """Wait for an audit that must succeed."""
+    _, errors = process.communicate()
+    if process.returncode:
+        sys.exit(f"the audit ended with {process.returncode}: {errors.decode()}")
+
+
+def counts(folder: Path) -> dict[str, int]:
+    """What the store of a run holds."""
+    from undersong.stores.sqlite import SQLiteStore
+
+    with SQLiteStore(folder / "undersong.db") as store:
+        return store.counts()
+
+
+def trial(corpus: Path, delay: float) -> tuple[bool, dict[str, bytes], dict[str, int]]:
+    """Kill one audit after ``delay`` seconds, run it again; whether it was killed, its report, its store's counts."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        process = audit(folder, corpus)
+        time.sleep(delay)
+        killed = process.poll() is None
+        if killed:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        finish(audit(folder, corpus))
+        return killed, report(folder), counts(folder)
+
+
+def main() -> None:
+    """Print how many trials agree with the undisturbed run; exit 1 if any does not."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--messages", type=int, default=3000)
+    parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_DATA"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        corpus = folder / "corpus.jsonl"
+        development(Path(options.data), corpus) if options.data else generated(options.messages, options.seed, corpus)
+        began = time.monotonic()
+        finish(audit(folder, corpus))
+        seconds = time.monotonic() - began
+        wanted, kept = report(folder), counts(folder)
+        dice, disturbed, wrong = random.Random(options.seed), 0, 0
+        for number in range(options.kills):
+            killed, found, held = trial(corpus, dice.uniform(0, seconds))
+            disturbed += killed
+            if found != wanted or held != kept:
+                wrong += 1
+                differing = sorted(f for f in wanted.keys() | found.keys() if wanted.get(f) != found.get(f))
+                print(f"kill {number}: differs in {differing or held}")
+    print(f"undisturbed run {seconds:.1f} s, {kept['messages']} messages")
+    print(
+        f"{options.kills} trials, {disturbed} killed while running, {options.kills - wrong} reports equal, {wrong} not"
+    )
+    sys.exit(1 if wrong or not disturbed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""``undersong audit``: one command from an export file to a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.conftest import Undersong
+from undersong.models import TRAITS
+
+REPORT = Path("undersong-report")
+FILES = {
+    "forensic_audit_report.md",
+    "report.html",
+    "findings.jsonl",
+    "evaluations.jsonl",
+    "manifest.json",
+    "risk_graph.svg",
+    "run.json",
+}
+
+
+def contents() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in REPORT.iterdir() if path.name != "run.json"}
+
+
+def test_the_report_folder_holds_what_was_promised(undersong: Undersong) -> None:
+    ran = undersong("audit", "samples")
+    assert ran.code == 0, ran.err
+    assert {path.name for path in REPORT.iterdir()} >= FILES
+    assert Path("undersong.db").is_file()
+    assert "scanned" in ran.out
+    assert "sovereignty" in ran.out
+
+
+def test_the_false_promises_of_the_sample_are_found_with_their_evidence(undersong: Undersong) -> None:
+    facts = json.loads(undersong("audit", "samples/invoice_session.json", "--json").out)
+    (session,) = facts["sovereignty"]
+    assert session["deductions"] == [["false_promise", 20, "turn-03"], ["false_promise", 20, "turn-05"]]
+    assert (session["score"], session["assessed"]) == (60, 1)
+    page = (REPORT / "forensic_audit_report.md").read_text()
+    assert "turn-05" in page
+    assert "consistent with" in page
+
+
+def test_a_rerun_writes_the_same_bytes_and_adds_nothing_twice(undersong: Undersong) -> None:
+    from undersong.stores.sqlite import SQLiteStore
+
+    undersong("audit", "samples")
+    first = contents()
+    with SQLiteStore(Path("undersong.db")) as store:
+        counts = store.counts()
+    undersong("audit", "samples")
+    assert contents() == first
+    with SQLiteStore(Path("undersong.db")) as store:
+        assert store.counts() == counts
+
+
+def test_findings_at_the_level_asked_for_end_with_exit_code_1(undersong: Undersong) -> None:
+    warm, cold = {"compassion": 0.9, "goodwill": 0.9}, {"manipulation": 0.9, "exploitation": 0.6}
+    rows = [
+        {"id": f"m{n}", "agent": "kira", "target": "bob", "thread": "t", "time": f"2026-01-0{n + 1}T00:00:00Z",
+         "position": n, "tier": "focused", "traits": {**dict.fromkeys(TRAITS, 0.1), **scores}, "indicators": None}
+        for n, scores in enumerate([warm, warm, warm, warm, cold])
+    ]  # fmt: skip
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert undersong("detect", "rows.jsonl", "--out", "findings.jsonl").code == 0
+    found = [json.loads(line) for line in Path("findings.jsonl").read_text().splitlines()]
+    assert "love_bombing" in {finding["pattern"] for finding in found}
+    assert undersong("detect", "rows.jsonl", "--fail-on", "low").code == 1
+
+
+def test_an_unreadable_file_is_exit_code_3_and_the_others_are_audited(undersong: Undersong) -> None:
+    Path("broken.zip").write_bytes(b"PK\x03\x04 this is no archive")
+    ran = undersong("audit", "samples", "broken.zip")
+    assert ran.code == 3
+    assert "broken.zip" in ran.err
+    assert json.loads((REPORT / "manifest.json").read_text())["inputs"]
+
+
+def test_wrong_use_is_exit_code_2_with_a_remedy(undersong: Undersong) -> None:
+    for arguments in (["--judge", "oracle"], ["--since", "yesterday"], ["--from", "chatgtp"]):
+        ran = undersong("audit", "samples", *arguments)
+        assert ran.code == 2, arguments
+        assert "error" in ran.err
+    assert "did you mean 'chatgpt'?" in ran.err
+
+
+def test_a_judge_that_cannot_start_is_exit_code_4(undersong: Undersong) -> None:
+    ran = undersong("audit", "samples", "--judge", "offline:nowhere")
+    assert ran.code == 4
+    assert "nowhere" in ran.err
+
+
+def test_a_folder_of_somebody_else_is_not_overwritten(undersong: Undersong) -> None:
+    REPORT.mkdir()
+    (REPORT / "thesis.txt").write_text("years of work")
+    assert undersong("audit", "samples").code == 2
+    assert (REPORT / "thesis.txt").read_text() == "years of work"
+
+
+def test_only_and_since_choose_conversations(undersong: Undersong) -> None:
+    facts = json.loads(undersong("audit", "samples", "--only", "Invoice*", "--json").out)
+    assert facts["conversations"] == 1
+    facts = json.loads(undersong("audit", "samples", "--since", "2026-05-01", "--json").out)
+    assert [session["conversation"] for session in facts["sovereignty"]] != ["invoice-session"]
+    assert facts["conversations"] == 1
+
+
+def test_a_transcript_cannot_steer_the_terminal(undersong: Undersong) -> None:
+    row = {
+        "id": "m\u001b[2J1",
+        "conversation": "c\u202e",
+        "author": "\u001b]0;owned\u0007kira",
+        "role": "agent",
+        "text": "hi",
+    }
+    Path("rows.jsonl").write_text(json.dumps(row) + "\n" + "not json \u001b[31m\n")
+    ran = undersong("audit", "rows.jsonl")
+    assert "\u001b" not in ran.out + ran.err
+    assert "\u202e" not in ran.out + ran.err
+
+
+def test_verify_agrees_with_an_untouched_report_and_names_a_changed_file(undersong: Undersong) -> None:
+    undersong("audit", "samples/invoice_session.json")
+    good = undersong("verify", "undersong-report", "samples/invoice_session.json")
+    assert good.code == 0, good.out
+    page = REPORT / "report.html"
+    page.write_bytes(page.read_bytes().replace(b"turn-05", b"turn-07", 1))
+    bad = undersong("verify", "undersong-report")
+    assert bad.code == 1
+    assert "report.html" in bad.out

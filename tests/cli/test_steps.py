@@ -1,0 +1,121 @@
+"""The single verbs: each reads what the one before wrote."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Undersong
+
+SCAN_KEYS = {"tier", "triage", "sampled", "width", "reasons", "flags", "total", "density", "hits", "loops", "deference"}
+
+
+def lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def test_scan_writes_a_row_per_message_and_one_per_conversation(undersong: Undersong) -> None:
+    ran = undersong("scan", "samples", "--out", "rows.jsonl", "--threads", "threads.jsonl")
+    assert ran.code == 0, ran.err
+    rows, threads = lines("rows.jsonl"), lines("threads.jsonl")
+    assert len(rows) == 26
+    assert set(rows[0]) >= SCAN_KEYS
+    assert {thread["conversation"] for thread in threads} == {row["conversation"] for row in rows}
+    assert all("session_context_vector" in thread for thread in threads)
+    for row in rows:
+        for hit in row["hits"]:
+            assert row["text"][hit["start"] : hit["end"]].strip()
+
+
+def test_scan_rows_evaluate_to_the_same_scores_as_the_files_they_came_from(undersong: Undersong) -> None:
+    undersong("scan", "samples/memory_thread.json", "--out", "rows.jsonl")
+    undersong("evaluate", "samples/memory_thread.json", "--out", "direct.jsonl")
+    undersong("evaluate", "rows.jsonl", "--out", "relayed.jsonl")
+    wanted = {row["id"]: (row["agent"], row["target"], row["traits"], row["tier"]) for row in lines("direct.jsonl")}
+    assert {
+        row["id"]: (row["agent"], row["target"], row["traits"], row["tier"]) for row in lines("relayed.jsonl")
+    } == wanted
+
+
+def test_evaluate_says_of_every_message_whether_it_was_read(undersong: Undersong) -> None:
+    undersong("evaluate", "samples", "--out", "rows.jsonl")
+    for row in lines("rows.jsonl"):
+        assert row["state"] == "scored"
+        assert len(row["traits"]) == 12
+        assert row["indicators"] is None
+        assert row["judge"] == "offline"
+
+
+def test_detect_reads_what_evaluate_wrote(undersong: Undersong) -> None:
+    undersong("evaluate", "samples", "--out", "rows.jsonl")
+    ran = undersong("detect", "rows.jsonl", "--out", "findings.jsonl")
+    assert ran.code == 0, ran.err
+    assert "rules ran" in ran.err
+
+
+def test_detect_reports_a_broken_row_and_goes_on(undersong: Undersong) -> None:
+    undersong("evaluate", "samples", "--out", "rows.jsonl")
+    with Path("rows.jsonl").open("a") as rows:
+        rows.write('{"id": 7}\n')
+    ran = undersong("detect", "rows.jsonl", "--out", "findings.jsonl")
+    assert "rows.jsonl:27" in ran.err
+
+
+def test_detect_without_a_file_is_exit_code_3(undersong: Undersong) -> None:
+    assert undersong("detect", "nowhere.jsonl").code == 3
+
+
+def test_explain_shows_a_message_and_why_it_was_read(undersong: Undersong) -> None:
+    undersong("audit", "samples")
+    ran = undersong("explain", "k12")
+    assert ran.code == 0, ran.err
+    for part in ("kira_x", "After everything I have done for you", "flags", "route:", "because of", "manipulation"):
+        assert part in ran.out
+
+
+def test_explain_of_an_unknown_id_says_where_ids_are(undersong: Undersong) -> None:
+    undersong("audit", "samples")
+    ran = undersong("explain", "nobody")
+    assert ran.code == 2
+    assert "findings.jsonl" in ran.err
+
+
+def test_formats_lists_every_format(undersong: Undersong) -> None:
+    names = {line.split()[0] for line in undersong("formats").out.splitlines()}
+    assert names >= {
+        "jsonl",
+        "session",
+        "chatgpt",
+        "claude",
+        "claude-code",
+        "codex",
+        "openai",
+        "sharegpt",
+        "moltbook",
+        "text",
+    }
+
+
+def test_the_shipped_rules_are_well_formed_and_pass_their_cases(undersong: Undersong) -> None:
+    assert undersong("rules", "check").code == 0
+    assert undersong("rules", "test").code == 0
+    assert "love_bombing" in undersong("rules", "list").out
+    assert "falsepositives" in undersong("rules", "show", "darvo").out
+
+
+def test_a_broken_rule_file_is_named_with_its_line(undersong: Undersong) -> None:
+    Path("mine").mkdir()
+    Path("mine/bad.yaml").write_text("id: bad\ntitle: Bad\nwhithin: 3 days\n")
+    ran = undersong("rules", "check", "--rules", "mine")
+    assert ran.code == 2
+    assert "bad.yaml:3" in ran.out + ran.err
+
+
+def test_help_needs_nothing_heavy_and_lists_the_verbs() -> None:
+    command = [sys.executable, "-m", "undersong", "--help"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for verb in ("audit", "scan", "evaluate", "detect", "verify", "formats", "rules", "explain"):
+        assert verb in printed

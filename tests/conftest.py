@@ -1,0 +1,44 @@
+"""What every test may need: the shipped samples, and the command line as a function."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SAMPLES = Path(__file__).parent.parent / "samples"
+
+
+class Ran(NamedTuple):
+    """What a command left: its exit code, stdout and stderr."""
+
+    code: int
+    out: str
+    err: str
+
+
+Undersong = Callable[..., Ran]
+
+
+@pytest.fixture
+def undersong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Undersong:
+    """Run ``undersong ARGUMENT...`` in a folder of its own that holds a copy of the samples."""
+    from undersong.cli import main
+
+    shutil.copytree(SAMPLES, tmp_path / "samples")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["undersong", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        code = ended.value.code
+        assert isinstance(code, int)
+        return Ran(code, *capfd.readouterr())
+
+    return run

@@ -1,0 +1,66 @@
+"""The command line: one module per verb, loaded when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from undersong import __version__
+from undersong.errors import UndersongError
+
+VERBS = ("audit", "scan", "evaluate", "detect", "verify", "formats", "rules", "explain")
+BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
+INTERRUPTED = 130  # 128 + SIGINT
+
+
+class Verbs(click.Group):
+    """A group that imports a verb's module when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The verbs in the order of the pipeline."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """The command of a verb, None for an unknown one."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"undersong.cli.{cmd_name}").command
+        return command
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="undersong")
+def cli() -> None:
+    """Find in conversations what no single message shows.
+
+    Exit codes: 0 done, 1 findings at or above --fail-on, 2 wrong use, 3 an input could not be read, 4 the judge or
+    the store failed (what was done is written).
+    """
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("undersong: stopped; what was stored is kept, the same command goes on from there", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = BROKEN_PIPE
+    except UndersongError as error:
+        click.echo(f"undersong: error: {error}", err=True)
+        code = error.exit_code
+    except OSError as error:
+        click.echo(f"undersong: error: {error.filename or 'output'}: {error.strerror}", err=True)
+        code = 4
+    sys.exit(code if isinstance(code, int) else 0)

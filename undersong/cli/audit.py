@@ -1,0 +1,63 @@
+"""``undersong audit``: from an export file to a report."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from undersong.cli.options import corpus_options, exit_code, options_of, progress_bar, show_problems
+from undersong.models import LEVELS
+
+BELOW, AT_OR_ABOVE = 0, 1
+
+
+@click.command("audit", short_help="Read, scan, evaluate, detect, and write a report.")
+@corpus_options
+@click.option("--out", default="undersong-report", show_default=True, metavar="DIR", help="Where the report goes.")
+@click.option("--store", metavar="FILE", help="The store; default: undersong.db beside the report.")
+@click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
+@click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
+@click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
+def command(
+    paths: tuple[str, ...],
+    out: str,
+    store: str | None,
+    judge: str,
+    read_all: bool,
+    fail_on: str | None,
+    as_json: bool,
+    **chosen: Any,
+) -> None:
+    """Audit conversations: PATH is an export file, a folder, or - for stdin.
+
+    Writes DIR with forensic_audit_report.md, report.html, findings.jsonl, evaluations.jsonl and manifest.json, and
+    prints a summary. Findings are "consistent with" a pattern; the reader makes the call.
+    """
+    from undersong.cli.summary import print_summary, summary
+    from undersong.pipeline import audit
+    from undersong.report import check_folder, write
+    from undersong.stores.sqlite import SQLiteStore
+
+    folder = Path(out)
+    check_folder(folder)
+    options = options_of(judge=judge, read_all=read_all, **chosen)
+    began, started = time.monotonic(), datetime.now(UTC)
+    path = Path(store) if store else folder.absolute().parent / "undersong.db"
+    with SQLiteStore(path) as kept, progress_bar() as progress:
+        case, rows = audit(paths, kept, options, progress)
+        digest = write(case, rows, folder, run={"started": started.isoformat(), "seconds": time.monotonic() - began})
+    show_problems(case.problems)
+    print_summary(summary(case, folder, digest), as_json)
+    raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))
+
+
+def _failing(findings: Any, fail_on: str | None) -> int:
+    if fail_on is None:
+        return BELOW
+    bar = LEVELS.index(fail_on)  # type: ignore[arg-type]
+    return AT_OR_ABOVE if any(LEVELS.index(finding.level) >= bar for finding in findings) else BELOW

@@ -1,0 +1,33 @@
+"""``undersong detect``: patterns over rows of scores."""
+
+from __future__ import annotations
+
+import click
+
+from undersong.cli.options import output, show_problems
+from undersong.models import LEVELS
+
+
+@click.command("detect", short_help="Patterns over rows of scores: one JSON finding per line.")
+@click.argument("rows", metavar="ROWS.jsonl")
+@click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the findings go.")
+@click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
+@click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
+@click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
+def command(rows: str, out: str, folder: str | None, names: tuple[str, ...], fail_on: str | None) -> None:
+    """Find patterns in the rows that `undersong evaluate` wrote, or in any rows with the same keys."""
+    from undersong.cli.summary import outcome_lines
+    from undersong.models import encode
+    from undersong.pipeline import detect_rows
+
+    problems, detection = detect_rows(rows, folder, names)
+    with output(out) as findings:
+        for finding in detection.findings:
+            findings.write(encode(finding) + b"\n")
+    show_problems(problems)
+    for line in outcome_lines(detection.outcomes):
+        click.echo(line, err=True)
+    if any(problem.kind == "file" for problem in problems):
+        raise SystemExit(3)
+    failing = fail_on and any(LEVELS.index(f.level) >= LEVELS.index(fail_on) for f in detection.findings)  # type: ignore[arg-type]
+    raise SystemExit(1 if failing else 0)

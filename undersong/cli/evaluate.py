@@ -1,0 +1,35 @@
+"""``undersong evaluate``: scores of the routed messages, one row a message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from undersong.cli.options import corpus_options, exit_code, options_of, output, progress_bar, show_problems
+
+
+@click.command("evaluate", short_help="Scores by a judge: one JSON row per message.")
+@corpus_options
+@click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
+@click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
+@click.option("--store", metavar="FILE", help="Keep and reuse answers here; default: nothing is kept.")
+@click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the rows go.")
+@click.option("--text/--no-text", default=True, show_default=True, help="Keep the messages' text in the rows.")
+def command(
+    paths: tuple[str, ...], judge: str, read_all: bool, store: str | None, out: str, text: bool, **chosen: Any
+) -> None:
+    """Scan, route and evaluate; the rows are what `undersong detect` reads."""
+    from undersong.pipeline import evaluate_rows
+    from undersong.stores.sqlite import SQLiteStore, temporary_store
+
+    options = options_of(judge=judge, read_all=read_all, **chosen)
+    with (
+        SQLiteStore(Path(store)) if store else temporary_store() as kept,
+        progress_bar() as progress,
+        output(out) as rows_file,
+    ):
+        problems = evaluate_rows(paths, options, rows_file.write, store=kept, progress=progress, text=text)
+    show_problems(problems)
+    raise SystemExit(exit_code(problems))

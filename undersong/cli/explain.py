@@ -1,0 +1,109 @@
+"""``undersong explain``: everything that led to a message's scores or to a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from undersong.models import Evaluation, Finding, Message, Route, Scan
+    from undersong.stores import Store
+
+
+@click.command("explain", short_help="A message: hits, tier and why, scores. A finding: its rows.")
+@click.argument("name", metavar="ID")
+@click.option("--store", default="undersong.db", show_default=True, metavar="FILE", help="The store of the audit.")
+def command(name: str, store: str) -> None:
+    """Explain a message or a finding by its ID; the beginning of a finding's id is enough."""
+    from undersong.errors import UsageError
+    from undersong.stores.sqlite import SQLiteStore
+
+    if not Path(store).is_file():
+        raise UsageError(f"no store at {store}", remedy="run `undersong audit` first, or name its store with --store")
+    with SQLiteStore(Path(store)) as kept:
+        findings = [finding for finding in kept.findings() if finding.finding_id.startswith(name)]
+        conversations = kept.find_message(name)
+        if not conversations and len(findings) != 1:
+            what = f"{len(findings)} findings begin with '{name}'" if findings else f"no message or finding '{name}'"
+            raise UsageError(what, where=store, remedy="ids are in findings.jsonl and evaluations.jsonl")
+        for conversation in conversations:
+            _echo(_message_lines(kept, conversation, name))
+        if not conversations:
+            _echo(_finding_lines(kept, findings[0]))
+
+
+def _echo(lines: Iterator[str]) -> None:
+    from undersong.visible import visible
+
+    for line in lines:
+        click.echo(visible(line))
+
+
+def _message_lines(store: Store, conversation_id: str, message_id: str) -> Iterator[str]:
+    conversation, scans, thread = store.conversation(conversation_id)
+    place = next(index for index, message in enumerate(conversation.messages) if message.id == message_id)
+    message, routes = conversation.messages[place], store.routes(conversation_id)
+    yield from _header(message)
+    yield ""
+    yield from _scan_lines(scans[place], message)
+    for signal in thread.signals:
+        if message_id in signal.message_ids:
+            yield f"  thread signal: {signal.kind}{f' on {signal.trait}' if signal.trait else ''}"
+    yield from _route_lines(routes[place]) if routes else ("not routed yet",)
+    for evaluation in store.evaluations(conversation_id, message_id) or ():
+        yield from _evaluation_lines(evaluation)
+
+
+def _header(message: Message) -> Iterator[str]:
+    aim = f" to {message.target}" if message.target else ""
+    yield f"{message.id} in {message.conversation}, message {message.position}"
+    yield f"{message.agent}{aim}, {message.time.isoformat() if message.time else 'no time'}, {message.source_ref or ''}"
+    yield from ("  | " + line for line in message.text.splitlines())
+
+
+def _scan_lines(scan: Scan, message: Message) -> Iterator[str]:
+    yield f"scan: {scan.total} flags, {len(scan.hits)} hits, {scan.words} words"
+    for hit in scan.hits:
+        quote = " ".join(message.text[hit.start : hit.end].split())
+        yield f"  {hit.trait}/{hit.label} at {hit.start}-{hit.end}: “{quote}”"
+    for loop in scan.loops:
+        yield f"  loop ({loop.scope}, {loop.count} times): “{loop.ngram}”"
+    if scan.deference:
+        high = ", High Deference" if scan.deference.high else ""
+        yield f"  {scan.deference.apologies} apologies to {scan.deference.corrections} corrections so far{high}"
+    for block in scan.code_blocks:
+        yield f"  code ({block.kind}{f' {block.path}' if block.path else ''}, {block.lines} lines) {block.sha256[:16]}…"
+
+
+def _route_lines(route: Route) -> Iterator[str]:
+    change = f"{route.tier_before} → {route.tier}" if route.tier != route.tier_before else route.tier
+    yield f"route: {change} (depth {route.depth}, width {route.width})"
+    yield from (f"  because of {reason}" for reason in route.reasons)
+
+
+def _evaluation_lines(evaluation: Evaluation) -> Iterator[str]:
+    why = f": {evaluation.reason}" if evaluation.reason else ""
+    yield f"{evaluation.state} by {evaluation.judge} ({evaluation.judge_hash[:16]}…){why}"
+    for trait, score in (evaluation.traits or {}).items():
+        yield f"  {trait:<13} {score:.3f} {'█' * round(score * 20)}"
+
+
+def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
+    aim = f" towards {finding.target}" if finding.target else ""
+    yield f"{finding.finding_id}"
+    yield f"{finding.title} ({finding.level}): {finding.agent}{aim}, strength {finding.strength:.2f}"
+    yield f"consistent with the rule {finding.pattern} ({finding.rule_hash[:16]}…); the reader makes the call"
+    stages = dict((message_id, variable) for variable, message_id in finding.stages)
+    for name in finding.conversations:
+        for message in store.conversation(name)[0].messages:
+            if message.id in stages:
+                yield ""
+                yield f"[{stages[message.id]}]"
+                yield from _header(message)
+    if finding.gap_ids or finding.unread_ids:
+        yield ""
+        yield f"passed over: {len(finding.gap_ids)} read, {len(finding.unread_ids)} unread messages"
+    yield from (f"note: {note}" for note in finding.notes)

@@ -1,0 +1,108 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from undersong.models import Problem
+    from undersong.pipeline import Options, Progress
+
+F = TypeVar("F", bound=Callable[..., Any])
+NOT_EVERYTHING_READ = 3  # exit code where a file could not be read
+SHOWN_PROBLEMS = 20  # lines of problems on stderr; all of them are in the report
+
+
+def corpus_options(function: F) -> F:
+    """PATH... and what chooses from them."""
+    decorators = (
+        click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
+        click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`."),
+        click.option("--only", multiple=True, metavar="PATTERN", help="Only conversations whose id or title matches."),
+        click.option("--since", metavar="DATE", help="Only conversations with a message at or after this ISO date."),
+        click.option("--seed", default=0, show_default=True, help="Seed of the audit sample."),
+    )
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def options_of(source_format: str | None, only: tuple[str, ...], since: str | None, seed: int, **more: Any) -> Options:
+    """The pipeline's options from the flags; raises UsageError for a date that is none."""
+    from undersong.pipeline import Options
+
+    return Options(source_format=source_format, only=only, since=_date(since), seed=seed, **more)
+
+
+def show_problems(problems: list[Problem] | tuple[Problem, ...]) -> None:
+    """Print what could not be read on stderr, the first lines of it."""
+    from undersong.visible import one_line
+
+    for problem in problems[:SHOWN_PROBLEMS]:
+        remedy = f"; {problem.remedy}" if problem.remedy else ""
+        click.echo(one_line(f"{problem.kind}: {problem.where}: {problem.what}{remedy}", 400), err=True)
+    if len(problems) > SHOWN_PROBLEMS:
+        click.echo(f"… and {len(problems) - SHOWN_PROBLEMS} more", err=True)
+
+
+def exit_code(problems: list[Problem] | tuple[Problem, ...]) -> int:
+    """4 where the judge failed, 3 where a file could not be read, else 0."""
+    kinds = {problem.kind for problem in problems}
+    return 4 if "judge" in kinds else NOT_EVERYTHING_READ if "file" in kinds else 0
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A progress line on stderr while it works, only on a terminal."""
+    from undersong.pipeline import silent
+
+    if not sys.stderr.isatty():
+        yield silent
+        return
+
+    def draw(step: str, done: int, total: int) -> None:
+        share = f" {'█' * (24 * done // total):<24}" if total else ""
+        click.echo(
+            f"\r{step:<9}{share} {done:,}{f' of {total:,}' if total else ''} messages \x1b[K", nl=False, err=True
+        )
+
+    yield draw
+    click.echo("\r\x1b[K", nl=False, err=True)
+
+
+@contextmanager
+def output(path: str) -> Iterator[IO[bytes]]:
+    """A file that appears whole or not at all; ``-`` is stdout."""
+    if path == "-":
+        yield sys.stdout.buffer
+        return
+    target = Path(path)
+    if target.exists() and not target.is_file():  # a pipe or a device is written as it comes
+        with target.open("wb") as stream:
+            yield stream
+        return
+    partial = target.with_name(f".{target.name}.partial")
+    with partial.open("wb") as stream:
+        yield stream
+    partial.replace(target)
+
+
+def _date(text: str | None) -> datetime | None:
+    from undersong.errors import UsageError
+
+    if text is None:
+        return None
+    try:
+        date = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--since {text} is not a date", remedy="write it like 2026-03-01 or 2026-03-01T12:00"
+        ) from error
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -1,0 +1,306 @@
+"""The steps chained: files → ingest → scan → route → evaluate → detect → verdict → report. Read this first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from undersong import __version__
+from undersong.detect import detect, quote
+from undersong.errors import JudgeError
+from undersong.evaluate import Answers, Thread, evaluate, unread
+from undersong.ingest import read
+from undersong.judges import Judge, open_judge
+from undersong.models import Case, Conversation, Finding, InputFile, Message, Problem, Row, SessionVerdict, encode
+from undersong.patterns import PatternRule, load_rules
+from undersong.route import Policy, flag_tier, load_policy, route, sample_rate, with_upgrades
+from undersong.scan import SignalBook, load_book, scan_conversation
+from undersong.stores import Store
+from undersong.stores.sqlite import temporary_store
+from undersong.verdict import agent_verdicts, session_verdict
+
+Progress = Callable[[str, int, int], None]  # step, messages done, messages in all (0 = not known yet)
+Write = Callable[[bytes], object]
+BATCH = 1024  # messages that are asked and committed together
+T = TypeVar("T")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user may choose; everything that changes a result stands in the manifest."""
+
+    source_format: str | None = None
+    judge: str = "offline"
+    read_all: bool = False
+    seed: int = 0
+    only: tuple[str, ...] = ()
+    since: datetime | None = None
+    policy: Policy | None = None
+    rules: tuple[PatternRule, ...] | None = None
+
+
+class Corpus(msgspec.Struct, kw_only=True):
+    """What ingest and scan left in the store: the order of the conversations, what was read and what was not."""
+
+    conversations: list[str] = []
+    inputs: list[InputFile] = []
+    problems: list[Problem] = []
+    messages: int = 0
+    unflagged: int = 0
+
+
+class Run(msgspec.Struct, kw_only=True):
+    """What one pass over the evaluated threads gathers, without the texts."""
+
+    rows: list[Row] = []
+    sessions: list[SessionVerdict] = []
+    upgrades: dict[str, int] = {}
+    failure: JudgeError | None = None
+
+
+def audit(
+    paths: Sequence[str | Path],
+    store: Store | None = None,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> tuple[Case, list[Row]]:
+    """Everything from files to a Case, the content of a report, and its rows without texts.
+
+    A rerun with the same ``store`` finds its answers there; without one nothing is kept.
+
+    Raises StoreError where the store fails. Unreadable files and a failed judge do not raise: they are in
+    ``case.problems``, and what could be read is read.
+    """
+    if store is None:
+        with temporary_store() as store:
+            return audit(paths, store, options, progress)
+    options, progress = options or Options(), progress or silent
+    judge, book = open_judge(options.judge), load_book()
+    rules = load_rules() if options.rules is None else options.rules
+    corpus = ingest_and_scan(paths, store, book, options, progress)
+    run = Run()
+    for thread, rows in read_threads(corpus, store, judge, options, progress, run):
+        verdict = session_verdict(thread.conversation, thread.scans, thread.thread, rows)
+        run.sessions.append(verdict)
+        for agent, raised in thread.thread.upgrades.items():
+            run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
+        run.rows += [_without_text(row) for row in rows]
+    detection = detect(run.rows, rules, gives=judge.gives)
+    findings = _quoted(detection.findings, store)
+    store.put_findings(findings)
+    case = Case(
+        version=__version__,
+        parameters=_parameters(options, judge, corpus),
+        inputs=tuple(corpus.inputs),
+        problems=(*corpus.problems, *_judge_problem(run)),
+        conversations=len(corpus.conversations),
+        messages=corpus.messages,
+        tiers=count(row.tier for row in run.rows),
+        states=count(row.state for row in run.rows),
+        upgrades=dict(sorted(run.upgrades.items())),
+        judge_calls=sum(row.state != "unread" for row in run.rows),  # answers used, asked in this run or kept
+        sessions=tuple(run.sessions),
+        agents=agent_verdicts(run.rows),
+        findings=findings,
+        outcomes=detection.outcomes,
+        cited=_cited(findings, run.sessions, store),
+        hashes=book.hashes | judge.hashes | {f"patterns/{rule.id}": rule.hash for rule in rules},
+    )
+    return case, run.rows
+
+
+def scan_rows(
+    paths: Sequence[str | Path],
+    options: Options,
+    write: Write,
+    *,
+    write_thread: Write | None = None,
+    progress: Progress | None = None,
+    text: bool = True,
+) -> list[Problem]:
+    """Write one JSON row per scanned and routed message, and one per conversation; returns what was not read."""
+    with temporary_store() as store:
+        corpus = ingest_and_scan(paths, store, load_book(), options, progress or silent)
+        for thread in routed_threads(corpus, store, options):
+            for message, scan, chosen_route in zip(
+                thread.conversation.messages, thread.scans, thread.routes, strict=True
+            ):
+                _write_row(Row.of(message, scan, chosen_route), write, text)
+            if write_thread:
+                write_thread(encode(thread.thread) + b"\n")
+    return corpus.problems
+
+
+def evaluate_rows(
+    paths: Sequence[str | Path],
+    options: Options,
+    write: Write,
+    *,
+    store: Store | None = None,
+    progress: Progress | None = None,
+    text: bool = True,
+) -> list[Problem]:
+    """Write one JSON row per message with its scores or the state that says why not; returns what was not read."""
+    if store is None:
+        with temporary_store() as store:
+            return evaluate_rows(paths, options, write, store=store, progress=progress, text=text)
+    corpus, run = ingest_and_scan(paths, store, load_book(), options, progress or silent), Run()
+    judge = open_judge(options.judge)
+    for _, rows in read_threads(corpus, store, judge, options, progress or silent, run):
+        for row in rows:
+            _write_row(row, write, text)
+    return [*corpus.problems, *_judge_problem(run)]
+
+
+def ingest_and_scan(
+    paths: Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
+) -> Corpus:
+    """Read the files one conversation at a time, scan each, and keep both in the store."""
+    corpus = Corpus()
+    for item in read(paths, source_format=options.source_format):
+        if isinstance(item, Problem):
+            corpus.problems.append(item)
+        elif isinstance(item, InputFile):
+            corpus.inputs.append(item)
+        elif chosen(item, options):
+            scans, thread = scan_conversation(item, book)
+            store.put_conversation(item, scans, thread)
+            corpus.conversations.append(item.id)
+            corpus.messages += len(item.messages)
+            corpus.unflagged += sum(flag_tier(scan) == "standard" for scan in scans)
+            progress("scan", corpus.messages, 0)
+    return corpus
+
+
+def routed_threads(corpus: Corpus, store: Store, options: Options) -> Iterator[Thread]:
+    """Each conversation of the corpus with its scans and routes, in the order of the input."""
+    policy = options.policy or load_policy()
+    rate = sample_rate(policy, corpus.unflagged)
+    for name in corpus.conversations:
+        conversation, scans, thread = store.conversation(name)
+        routes = route(conversation, scans, thread, policy, rate=rate, seed=options.seed)
+        thread = with_upgrades(thread, conversation, routes)
+        yield Thread(conversation=conversation, scans=scans, thread=thread, routes=routes)
+
+
+def read_threads(
+    corpus: Corpus, store: Store, judge: Judge, options: Options, progress: Progress, run: Run
+) -> Iterator[tuple[Thread, tuple[Row, ...]]]:
+    """Evaluate the routed messages batch by batch; yields each thread with its rows.
+
+    When the judge fails as a whole, the rest is unread with that reason and ``run.failure`` says so.
+    """
+    done = 0
+    for threads in batched(routed_threads(corpus, store, options), BATCH):
+        store.put_routes((thread.conversation.id, thread.routes) for thread in threads)
+        answers = _ask(threads, judge, store, options, run)
+        for thread, evaluations in zip(threads, answers.evaluations, strict=True):
+            done += len(evaluations)
+            parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
+            yield thread, tuple(Row.of(*part) for part in parts)
+        progress("evaluate", done, corpus.messages)
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """The progress of a run that nobody watches."""
+
+
+def chosen(conversation: Conversation, options: Options) -> bool:
+    """Whether ``--only`` and ``--since`` keep a conversation; an untimed one is never left out by time."""
+    names = (conversation.id, conversation.title or "")
+    if options.only and not any(fnmatch(name, pattern) for name in names for pattern in options.only):
+        return False
+    times = [message.time for message in conversation.messages if message.time]
+    return options.since is None or not times or max(times) >= options.since
+
+
+def batched(threads: Iterable[Thread], size: int) -> Iterator[list[Thread]]:
+    """Threads in groups of at least ``size`` messages, the last one smaller."""
+    group: list[Thread] = []
+    for thread in threads:
+        group.append(thread)
+        if sum(len(each.routes) for each in group) >= size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def count(values: Iterable[T]) -> dict[T, int]:
+    """How often each value occurs, in sorted order."""
+    counts: dict[T, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: str(item[0])))
+
+
+def _ask(threads: list[Thread], judge: Judge, store: Store, options: Options, run: Run) -> Answers:
+    if run.failure is None:
+        try:
+            return evaluate(threads, judge, store, read_all=options.read_all)
+        except JudgeError as error:
+            run.failure = error
+    reason = f"the judge failed: {run.failure}"
+    missing = [
+        tuple(msgspec.structs.replace(unread(m, judge), reason=reason) for m in thread.conversation.messages)
+        for thread in threads
+    ]
+    return Answers(evaluations=tuple(missing))
+
+
+def _judge_problem(run: Run) -> tuple[Problem, ...]:
+    if run.failure is None:
+        return ()
+    return (Problem(what=run.failure.what, where="judge", remedy=run.failure.remedy, kind="judge"),)
+
+
+def _write_row(row: Row, write: Write, text: bool) -> None:
+    write(encode(row if text else msgspec.structs.replace(row, text=None)) + b"\n")
+
+
+def _without_text(row: Row) -> Row:
+    return msgspec.structs.replace(row, text=None, hits=(), loops=())
+
+
+def _quoted(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
+    """Each finding with verbatim quotes of its messages."""
+    return tuple(quote(finding, _messages(finding.conversations, finding.message_ids, store)) for finding in findings)
+
+
+def _messages(conversations: Iterable[str], wanted: Iterable[str], store: Store) -> dict[str, Message]:
+    ids = set(wanted)
+    found = (message for name in conversations for message in store.conversation(name)[0].messages)
+    return {message.id: message for message in found if message.id in ids}
+
+
+def _cited(findings: Iterable[Finding], sessions: Iterable[SessionVerdict], store: Store) -> tuple[Message, ...]:
+    """The messages that the report quotes, in full, in the order of their conversation and position."""
+    cited: dict[tuple[str, str], Message] = {}
+    for finding in findings:
+        for message in _messages(finding.conversations, finding.message_ids, store).values():
+            cited[message.conversation, message.id] = message
+    for session in sessions:
+        ids = [quote.message_id for deduction in session.deductions for quote in deduction.quotes]
+        if ids:
+            for message in _messages([session.conversation], ids, store).values():
+                cited[message.conversation, message.id] = message
+    return tuple(sorted(cited.values(), key=lambda message: (message.conversation, message.position, message.id)))
+
+
+def _parameters(options: Options, judge: Judge, corpus: Corpus) -> dict[str, Any]:
+    policy = options.policy or load_policy()
+    return {
+        "judge": judge.name,
+        "judge_hash": judge.hash,
+        "calibrated": judge.calibrated,
+        "read_all": options.read_all or judge.reads_everything,
+        "seed": options.seed,
+        "only": list(options.only),
+        "since": options.since.isoformat() if options.since else None,
+        "source_format": options.source_format,
+        "audit_sample_rate": sample_rate(policy, corpus.unflagged),
+    } | {f"router_{name}": value for name, value in msgspec.structs.asdict(policy).items()}
