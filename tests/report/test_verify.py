@@ -1,0 +1,189 @@
+"""Verify: an untouched report agrees, and whatever changed is named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from undersong import __version__
+from undersong.judges import open_judge
+from undersong.manifest import canonical, digest_of
+from undersong.models import Case, InputFile, Row
+from undersong.report import write
+from undersong.scan import load_book
+from undersong.verdict import rule_hashes
+from undersong.verify import Discrepancy, verify
+
+Make = Callable[..., tuple[Case, list[Row]]]
+CHANGES = 200
+INSTALLED = {"rules/love_bombing.yaml": "a" * 64}
+
+
+@pytest.fixture
+def report(make_case: Make, tmp_path: Path) -> tuple[Path, Path]:
+    """A report folder and the input that it was made from."""
+    source = tmp_path / "in" / "export.jsonl"
+    source.parent.mkdir()
+    source.write_bytes(b'{"id": "m1", "text": "hello"}\n' * 20)
+    case, rows = make_case()
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    case = msgspec.structs.replace(
+        case, inputs=(InputFile(name="export.jsonl", sha256=digest, size=9, source_format=None),)
+    )
+    write(case, rows, tmp_path / "out", run={"seconds": 1})
+    return tmp_path / "out", source
+
+
+def says(found: tuple[Discrepancy, ...]) -> str:
+    """All lines."""
+    return "\n".join(map(str, found))
+
+
+def reseal(folder: Path, **changes: object) -> None:
+    """Change keys of the manifest and give it a right digest again."""
+    value = json.loads((folder / "manifest.json").read_bytes()) | changes
+    (folder / "manifest.json").write_bytes(canonical(value | {"digest": digest_of(value)}))
+
+
+def test_an_untouched_report_agrees(report: tuple[Path, Path]) -> None:
+    folder, source = report
+    assert verify(folder, [source], INSTALLED) == ()
+    assert verify(folder, [source.parent], INSTALLED) == ()
+    assert verify(folder, installed=INSTALLED) == ()
+
+
+def test_two_hundred_single_bytes_changed_are_two_hundred_times_named(report: tuple[Path, Path]) -> None:
+    folder, source = report
+    files = [*sorted(path for path in folder.iterdir() if path.name != "run.json"), source]
+    chance = random.Random(20260301)
+    for _ in range(CHANGES):
+        path = chance.choice(files)
+        before = path.read_bytes()
+        place = chance.randrange(len(before))
+        after = bytearray(before)
+        after[place] ^= chance.randrange(1, 256)
+        path.write_bytes(after)
+        found = verify(folder, [source], INSTALLED)
+        assert any(path.name in each.where for each in found), f"byte {place} of {path.name} went unnoticed"
+        path.write_bytes(before)
+    assert verify(folder, [source], INSTALLED) == ()
+
+
+def test_run_times_are_not_covered(report: tuple[Path, Path]) -> None:
+    folder, source = report
+    (folder / "run.json").write_text("{}")
+    assert verify(folder, [source], INSTALLED) == ()
+
+
+@pytest.mark.parametrize("name", ["report.html", "case.json", "findings.jsonl", "evaluations.jsonl"])
+def test_a_missing_file_is_named(report: tuple[Path, Path], name: str) -> None:
+    (report[0] / name).unlink()
+    assert f"{name}: is missing" in says(verify(report[0], installed=INSTALLED))
+
+
+def test_a_file_that_was_added_is_named(report: tuple[Path, Path]) -> None:
+    (report[0] / "extra.txt").write_text("x")
+    assert says(verify(report[0], installed=INSTALLED)) == "extra.txt: is not in the manifest"
+
+
+BROKEN = [
+    (b"", "not valid JSON"),
+    (b"\xff\xfe", "not UTF-8"),
+    (b"{", "not valid JSON"),
+    (b"[" * 100_000, "not valid JSON"),
+    (b"[]", "not a report that undersong wrote"),
+    (b'{"schema": "other"}', "not a report that undersong wrote"),
+    (b'{"schema": NaN}', "not valid JSON"),
+]
+
+
+@pytest.mark.parametrize(("data", "words"), BROKEN)
+def test_a_broken_manifest_is_named_without_a_traceback(report: tuple[Path, Path], data: bytes, words: str) -> None:
+    (report[0] / "manifest.json").write_bytes(data)
+    assert words in says(verify(report[0], installed=INSTALLED))
+
+
+def test_a_folder_without_a_manifest_is_named(tmp_path: Path) -> None:
+    assert says(verify(tmp_path)) == "manifest.json: is missing"
+    assert "manifest.json" in says(verify(tmp_path / "nowhere"))
+
+
+def test_a_manifest_of_the_same_meaning_in_another_form_is_named(report: tuple[Path, Path]) -> None:
+    path = report[0] / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()), indent=1))
+    assert says(verify(report[0], installed=INSTALLED)) == "manifest.json: is not in its canonical form"
+
+
+def test_a_right_digest_over_a_wrong_form_is_named(report: tuple[Path, Path]) -> None:
+    reseal(report[0], files=[])
+    assert "does not have the form of a manifest" in says(verify(report[0], installed=INSTALLED))
+
+
+def test_a_path_out_of_the_folder_is_not_followed(report: tuple[Path, Path]) -> None:
+    value = json.loads((report[0] / "manifest.json").read_bytes())
+    files = value["files"] | {"../in/export.jsonl": {"sha256": "0" * 64, "size": 1}}
+    reseal(report[0], files=files)
+    assert "is a file outside the report folder" in says(verify(report[0], installed=INSTALLED))
+
+
+def test_a_changed_input_a_missing_one_and_a_strange_one_are_named(report: tuple[Path, Path]) -> None:
+    folder, source = report
+    source.write_bytes(source.read_bytes() + b"\n")
+    assert "export.jsonl: input has changed" in says(verify(folder, [source], INSTALLED))
+    strange = source.with_name("other.jsonl")
+    strange.write_text("x")
+    found = says(verify(folder, [strange], INSTALLED))
+    assert "export.jsonl: input was not given by this name" in found
+    assert "other.jsonl: is not an input of this report" in found
+
+
+def test_an_input_that_is_not_there_is_named(report: tuple[Path, Path]) -> None:
+    assert "cannot be read" in says(verify(report[0], [report[1].parent / "gone" / "export.jsonl"], INSTALLED))
+
+
+@pytest.mark.parametrize(
+    ("installed", "words"),
+    [({}, "is not installed here"), ({"rules/love_bombing.yaml": "b" * 64}, "made with another version")],
+)
+def test_another_rule_is_named(report: tuple[Path, Path], installed: dict[str, str], words: str) -> None:
+    assert f"rules/love_bombing.yaml: {words}" in says(verify(report[0], installed=installed))
+
+
+def test_by_default_the_rules_and_the_judge_of_this_installation_are_compared(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    with_hashes = load_book().hashes | rule_hashes() | open_judge("offline").hashes
+    write(msgspec.structs.replace(case, version=__version__, hashes=with_hashes), rows, tmp_path / "out")
+    assert verify(tmp_path / "out") == ()
+    reseal(tmp_path / "out", hashes=with_hashes | {"mechanisms.yaml": "0" * 64})
+    assert "mechanisms.yaml: made with another version" in says(verify(tmp_path / "out"))
+
+
+def test_another_version_is_named(report: tuple[Path, Path]) -> None:
+    reseal(report[0], version="0.0.9")
+    assert "undersong: made with another version (expected 0.0.9" in says(verify(report[0], installed=INSTALLED))
+
+
+def test_a_quote_that_was_altered_with_matching_file_hashes_is_named(report: tuple[Path, Path]) -> None:
+    folder = report[0]
+    forged = (folder / "findings.jsonl").read_bytes().replace(b"better than anyone", b"worse  than anyone")
+    (folder / "findings.jsonl").write_bytes(forged)
+    value = json.loads((folder / "manifest.json").read_bytes())
+    value["files"]["findings.jsonl"]["sha256"] = hashlib.sha256(forged).hexdigest()
+    reseal(folder, files=value["files"])
+    assert says(verify(folder, installed=INSTALLED)) == "forum-0: quote does not stand in its message"
+
+
+def test_a_message_that_was_altered_with_matching_file_hashes_is_named(report: tuple[Path, Path]) -> None:
+    folder = report[0]
+    forged = (folder / "case.json").read_bytes().replace(b"I tell everyone", b"I told everyone")
+    (folder / "case.json").write_bytes(forged)
+    value = json.loads((folder / "manifest.json").read_bytes())
+    value["files"]["case.json"]["sha256"] = hashlib.sha256(forged).hexdigest()
+    reseal(folder, files=value["files"])
+    assert "forum-2: cited message does not agree with its hash" in says(verify(folder, installed=INSTALLED))

@@ -1,0 +1,25 @@
+"""The second seed's structural flags of one turn, by the seed's own names."""
+
+from __future__ import annotations
+
+from undersong.models import Row, Scan
+
+DEATH_SPIRAL = "Death Spiral"
+HIGH_DEFERENCE = "High Deference"
+LAZY_OUTPUT = "Lazy Output"
+CANNED_RESPONSES = "Canned Responses"
+FLAGS = (DEATH_SPIRAL, HIGH_DEFERENCE, LAZY_OUTPUT, CANNED_RESPONSES)
+
+
+def turn_flags(signals: Scan | Row) -> tuple[str, ...]:
+    """The flags of one turn in a fixed order; a flag routes and informs, it never takes points.
+
+    A sudden drop in latency is "Canned Responses" where the turn also repeats itself or earlier turns, else
+    "Lazy Output": the seed gives both readings of the drop and no rule between them.
+    """
+    flags = [DEATH_SPIRAL] if signals.loops else []
+    if signals.deference is not None and signals.deference.high:
+        flags.append(HIGH_DEFERENCE)
+    if signals.latency_drop:
+        flags.append(CANNED_RESPONSES if signals.loops else LAZY_OUTPUT)
+    return tuple(flags)

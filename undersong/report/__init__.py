@@ -1,0 +1,72 @@
+"""A Case as a folder that a person can read and a stranger can check."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from undersong.manifest import NAME, RUN, SCHEMA, FileHash, JudgeUse, Manifest, MessageHash, canonical, seal, text_hash
+from undersong.models import Case, Row, encode
+from undersong.report import html, markdown, svg
+from undersong.report.folder import check_folder, new_folder
+from undersong.report.order import detailed_sessions
+from undersong.report.tally import Tally, write_rows
+from undersong.report.view import DETAIL, view
+
+__all__ = ["check_folder", "write"]
+
+
+def write(case: Case, rows: Iterable[Row], out_dir: Path, *, run: Mapping[str, Any] | None = None) -> str:
+    """Write the report of ``case`` into ``out_dir`` and return the digest of its manifest.
+
+    ``rows`` are read once and need not fit into memory; the folder holds them without texts. ``run`` (the times of
+    the run) goes into ``run.json``, which the manifest does not cover. The same case and rows give the same bytes.
+    Nothing is left half written: the folder appears as a whole. Raises UsageError where ``out_dir`` is not ours to
+    replace or cannot be written.
+    """
+    detailed = detailed_sessions(case, DETAIL)
+    with new_folder(Path(out_dir)) as folder:
+        tally = write_rows(rows, folder / "evaluations.jsonl", (each.conversation for each in detailed))
+        arranged = view(case, tally, detailed)
+        texts = {
+            "report.html": html.render(arranged),
+            "forensic_audit_report.md": markdown.render(arranged),
+            "risk_graph.svg": svg.render(arranged),
+        }
+        for name, text in texts.items():
+            (folder / name).write_bytes(text.encode("utf-8"))
+        (folder / "findings.jsonl").write_bytes(b"".join(encode(finding) + b"\n" for finding in case.findings))
+        (folder / "case.json").write_bytes(encode(msgspec.structs.replace(case, findings=())) + b"\n")
+        sealed, digest = seal(_manifest(case, tally, folder))
+        (folder / NAME).write_bytes(sealed)
+        if run is not None:
+            (folder / RUN).write_bytes(canonical(dict(run)))
+    return digest
+
+
+def _manifest(case: Case, tally: Tally, folder: Path) -> Manifest:
+    return Manifest(
+        schema=SCHEMA,
+        version=case.version,
+        parameters=case.parameters,
+        inputs=case.inputs,
+        files={path.name: _file_hash(path) for path in sorted(folder.iterdir())},
+        hashes=case.hashes,
+        messages=tuple(
+            MessageHash(conversation=message.conversation, id=message.id, sha256=text_hash(message.text))
+            for message in case.cited
+        ),
+        judges=tuple(
+            JudgeUse(judge=judge, judge_hash=judge_hash, messages=messages)
+            for (judge, judge_hash), messages in sorted(tally.judges.items(), key=lambda item: str(item[0]))
+        ),
+    )
+
+
+def _file_hash(path: Path) -> FileHash:
+    with path.open("rb") as file:
+        return FileHash(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)

@@ -1,0 +1,90 @@
+"""The verdict of a case in plain sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from undersong.models import Case, SessionVerdict
+from undersong.report.order import order_findings
+from undersong.report.text import label, number
+from undersong.wording import assessed_words, mechanism_name
+
+REASONS = 3  # distinct reasons told for each mechanism
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A mechanism over all sessions: how often it could be looked for, and why not."""
+
+    name: str
+    assessed: int
+    not_assessed: int
+    not_applicable: int
+    reasons: tuple[str, ...]
+
+
+def headline(case: Case) -> tuple[str, ...]:
+    """Two sentences: what was found, and the lowest score with what it stands on."""
+    return (_findings_words(case), _score_words(case))
+
+
+def coverage(case: Case) -> str:
+    """How much a judge read, whose word it is, and what is missing."""
+    read = case.states.get("scored", 0)
+    if not read:
+        return f"0 of {number(case.messages, 'message')} read by a judge. No pattern of scores could be looked for."
+    judge = label(str(case.parameters.get("judge", "unnamed")))
+    kind = "calibrated" if case.parameters.get("calibrated") is True else "uncalibrated"
+    rest = [f"{case.states[state]:,} {state}" for state in ("unread", "refused", "failed") if case.states.get(state)]
+    missing = f" The rest: {', '.join(rest)}." if rest else ""
+    return f"{read:,} of {number(case.messages, 'message')} read by judge {judge}, {kind}.{missing}"
+
+
+def gaps(sessions: Iterable[SessionVerdict]) -> tuple[Gap, ...]:
+    """Every mechanism of the second seed by name, in the order of the first session."""
+    counts: dict[str, Counter[str]] = {}
+    reasons: dict[str, dict[str, None]] = {}
+    for session in sessions:
+        for each in session.mechanisms:
+            counts.setdefault(each.name, Counter())[each.assessment] += 1
+            if each.assessment != "assessed":
+                reasons.setdefault(each.name, {})[each.reason] = None
+    return tuple(
+        Gap(
+            mechanism_name(name),
+            count["assessed"],
+            count["not_assessed"],
+            count["not_applicable"],
+            tuple(reasons.get(name, {}))[:REASONS],
+        )
+        for name, count in counts.items()
+    )
+
+
+def _findings_words(case: Case) -> str:
+    if not case.findings:
+        ran = sum(outcome.status == "ran" for outcome in case.outcomes)
+        if not ran:
+            return "No pattern could be looked for; see below what was missing."
+        return f"No sequence of messages matches any of the {number(ran, 'pattern')} that could be looked for."
+    kinds = Counter(label(finding.title) for finding in order_findings(case.findings))
+    named = [f"{title} ({count:,})" for title, count in kinds.items()]
+    several = len(case.findings) > 1
+    subject = f"{number(len(case.findings), 'sequence')} of messages {'are' if several else 'is'}"
+    return f"{subject} consistent with a known pattern: {', '.join(named)}."
+
+
+def _score_words(case: Case) -> str:
+    scored = [session for session in case.sessions if session.score is not None]
+    if not scored:
+        return "No session has a sovereignty score: no mechanism could be assessed in any of them."
+    worst = min(scored, key=lambda session: (session.score, session.conversation))
+    risky = sum(session.psychogenic_risk is True for session in scored)
+    marked = f" {number(risky, 'session')} marked Psychogenic Risk." if risky else ""
+    value = f"{worst.score} of 100; {assessed_words(worst)}.{marked}"
+    if len(case.sessions) == 1:
+        return f"The sovereignty score of the session is {value}"
+    scope = f"{number(len(scored), 'session')} with a score, out of {len(case.sessions):,} in all,"
+    return f"The lowest sovereignty score of {scope} is {value}"

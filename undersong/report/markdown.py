@@ -1,0 +1,160 @@
+"""The same report as Markdown in which foreign text stays text; the picture is a sibling file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from undersong.report.markdown_parts import appendix, finding_lines, session_lines, table
+from undersong.report.text import code, number, period, plain
+from undersong.report.view import View
+
+
+def render(shown: View) -> str:
+    """``forensic_audit_report.md``: names in code spans, quotes in fences that they cannot close."""
+    sections = (_header, _verdict, _sessions, _findings, _agents, _reading, _missing, _methods, appendix, _hashes)
+    return "\n".join(line for section in sections for line in section(shown)) + "\n"
+
+
+def _header(v: View) -> Iterator[str]:
+    case = v.case
+    yield "# Forensic audit report"
+    yield ""
+    yield f"undersong {plain(case.version)} · {number(case.conversations, 'conversation')} · " + (
+        f"{number(case.messages, 'message')} · {period(v.tally.first, v.tally.last)}"
+    )
+    yield ""
+    for each in case.inputs[:20]:
+        yield f"- input {code(each.name)}, sha256 `{each.sha256}`"
+    if len(case.inputs) > 20:
+        yield f"- and {len(case.inputs) - 20} more inputs, in manifest.json"
+    yield ""
+
+
+def _verdict(v: View) -> Iterator[str]:
+    yield "## Verdict"
+    yield ""
+    for sentence in (*v.headline, v.coverage):
+        yield from (plain(sentence), "")
+    yield from (f"*{v.words.caution}*", "", "![Turn by turn](risk_graph.svg)", "")
+    yield "### Mechanisms of the sovereignty score"
+    yield ""
+    rows = [
+        (each.name, each.assessed, each.not_assessed, each.not_applicable, plain("; ".join(each.reasons)) or "–")
+        for each in v.gaps
+    ]
+    yield from table(("mechanism", "assessed in", "not assessed in", "not applicable in", "why not"), rows)
+
+
+def _sessions(v: View) -> Iterator[str]:
+    yield from ("## Sessions", "", "The worst first.", "")
+    rows = []
+    for each, anchor, findings in v.listed:
+        name = code(each.conversation, 80)
+        assessed = sum(mechanism.assessment == "assessed" for mechanism in each.mechanisms)
+        rows.append(
+            (
+                f"[{name}](#{anchor})" if anchor else name,
+                "none" if each.score is None else each.score,
+                f"{assessed} of {len(each.mechanisms)}",
+                findings,
+                f"{each.read} of {each.messages}",
+                plain(", ".join(each.flags)) or "–",
+            )
+        )
+    yield from table(("session", "score", "assessed", "findings", "read", "flags"), rows)
+    if len(v.listed) < len(v.case.sessions):
+        yield from (f"The first {len(v.listed)} of {len(v.case.sessions)}; case.json holds all.", "")
+    for session in v.sessions:
+        yield from session_lines(session)
+
+
+def _findings(v: View) -> Iterator[str]:
+    yield from ("## Findings", "")
+    if not v.findings:
+        yield from (plain(v.headline[0]) + " That is not proof of absence: see what was read, and what is missing.", "")
+    else:
+        yield from (v.words.reading_guide, "")
+    for each in v.findings:
+        yield from finding_lines(each)
+    if len(v.findings) < len(v.case.findings):
+        yield from (
+            f"The first {len(v.findings)} of {len(v.case.findings)} are told in full; findings.jsonl holds all.",
+            "",
+        )
+    rows = [
+        (
+            code(each.pattern),
+            each.status.replace("_", " "),
+            "–" if each.status == "not_applicable" else each.partitions,
+            each.findings if each.status == "ran" else "–",
+            plain(each.reason) or "–",
+        )
+        for each in v.case.outcomes
+    ]
+    yield from ("### Patterns", "")
+    yield from table(("pattern", "status", "sequences searched", "findings", "why not"), rows)
+
+
+def _agents(v: View) -> Iterator[str]:
+    yield from ("## Agents", "")
+    rows = []
+    for each in v.agents:
+        dimensions, values = each.dimensions or {}, each.values or {}
+        scores = [f"{dimensions[name]:.2f}" if name in dimensions else "–" for name in ("ethos", "logos", "pathos")]
+        safety = f"{values['safety']:.2f}" if "safety" in values else "–"
+        read = f"{each.read} of {each.messages}"
+        rows.append(
+            (code(each.agent, 80), each.alignment, *scores, each.balance, safety, read, each.hard_constraint_words)
+        )
+    head = ("agent", "alignment", "ethos", "logos", "pathos", "balance", "safety", "read", "constraint words")
+    yield from table(head, rows)
+    if len(v.agents) < len(v.case.agents):
+        yield from (f"The first {len(v.agents)} of {len(v.case.agents)}; case.json holds all.", "")
+
+
+def _reading(v: View) -> Iterator[str]:
+    case = v.case
+    yield from ("## What was read, and how", "")
+    yield (
+        f"{number(v.tally.rows, 'message')} scanned. {v.upgraded} {number(case.judge_calls, 'judge call')} in this "
+        f"run, cost {case.cost:.2f} USD. {number(v.tally.sampled, 'unflagged message')} in the audit sample."
+    )
+    yield ""
+    rows = [(plain(tier.replace("_", " ")), before, after) for tier, before, after in v.tiers]
+    yield from table(("tier", "before thread signals", "after"), rows)
+    for agent, count in v.upgrades[:20]:
+        yield f"- raised by thread signals: {code(agent, 80)}, {number(count, 'message')}"
+    yield ""
+
+
+def _missing(v: View) -> Iterator[str]:
+    yield from ("## What is missing", "", "### Messages without scores", "")
+    rows = [(state, count, plain(reason)) for (state, reason), count in v.tally.reasons.most_common()]
+    yield from table(("state", "messages", "reason"), rows, empty="None: every message was scored.")
+    yield from ("### Problems with the input", "")
+    for each in v.case.problems[:200]:
+        remedy = f"; {code(each.remedy, 200)}" if each.remedy else ""
+        yield f"- {each.kind}: {code(each.where, 200)}: {code(each.what, 300)}{remedy}"
+    if not v.case.problems:
+        yield "None: every record could be read."
+    elif len(v.case.problems) > 200:
+        yield f"- the first 200 of {len(v.case.problems)}; case.json holds all"
+    yield ""
+
+
+def _methods(v: View) -> Iterator[str]:
+    yield from ("## Methods and limits", "")
+    yield from (f"- **{each.title}.** {plain(each.text)}" for each in v.words.methods)
+    yield ""
+    yield from (f"- {plain(each)}" for each in v.words.limits)
+    yield from ("", "## Glossary", "")
+    yield from (f"- **{each.term}.** {plain(each.text)}" for each in v.words.glossary)
+    yield ""
+
+
+def _hashes(v: View) -> Iterator[str]:
+    yield from ("## Hashes", "", "manifest.json holds them with those of the report's own files.", "")
+    rows = [(code(name), f"`{value}`") for name, value in sorted(v.case.hashes.items())]
+    yield from table(("rule, prompt or model", "sha256"), rows, empty="No rule, prompt or model is named.")
+    rows = [(code(name), code(str(value), 300)) for name, value in sorted(v.case.parameters.items())]
+    yield from table(("parameter", "value"), rows, empty="No parameter is named.")

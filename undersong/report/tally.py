@@ -1,0 +1,122 @@
+"""Write the rows of a run into the report folder and count them on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from undersong.flags import turn_flags
+from undersong.models import NEGATIVE_TRAITS, Row, encode
+from undersong.report.text import own_name
+from undersong.visible import one_line
+
+DIGITS = 3  # decimals of a score in evaluations.jsonl
+REASONS = 200  # distinct reasons that are counted by name; what comes after is "another reason"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message in a chart: the judge's highest harmful trait, None where it was not scored."""
+
+    position: int
+    id: str
+    agent: str
+    state: str
+    trait: str | None
+    score: float | None
+    flags: tuple[str, ...]
+
+
+@dataclass
+class Trace:
+    """One conversation over its turns."""
+
+    turns: list[Turn] = field(default_factory=list)
+    speakers: Counter[str] = field(default_factory=Counter)
+    first: datetime | None = None
+    last: datetime | None = None
+
+
+@dataclass
+class Tally:
+    """What the rows of a run add up to; ``traces`` only of the conversations that are shown in detail."""
+
+    wanted: frozenset[str]
+    rows: int = 0
+    sampled: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    before: Counter[str] = field(default_factory=Counter)
+    after: Counter[str] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+    judges: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    traces: dict[str, Trace] = field(default_factory=dict)
+
+    def add(self, row: Row) -> None:
+        """Count one row."""
+        self.rows += 1
+        self.sampled += row.sampled
+        self.before[row.tier_before or row.tier or "not routed"] += 1
+        self.after[row.tier or "not routed"] += 1
+        self.states[row.state] += 1
+        self.first, self.last = _span(self.first, self.last, row.time)
+        if row.state == "scored":
+            self.judges[row.judge or "unnamed", row.judge_hash] += 1
+        else:
+            self._not_scored(row)
+        if row.conversation in self.wanted:
+            self._trace(row)
+
+    def _not_scored(self, row: Row) -> None:
+        key = (row.state, one_line(row.reason or "no reason given", 160))
+        if key not in self.reasons and len(self.reasons) >= REASONS:
+            key = (row.state, "another reason")
+        self.reasons[key] += 1
+
+    def _trace(self, row: Row) -> None:
+        trace = self.traces.setdefault(row.conversation, Trace())
+        trait, score = _worst(row)
+        name = own_name(row.agent, row.conversation)
+        trace.turns.append(Turn(row.position, row.id, name, row.state, trait, score, turn_flags(row)))
+        trace.speakers[name] += 1
+        trace.first, trace.last = _span(trace.first, trace.last, row.time)
+
+
+def write_rows(rows: Iterable[Row], path: Path, wanted: Iterable[str]) -> Tally:
+    """Write each row, without its text and with scores to three decimals, as one JSON line; return the counts."""
+    tally = Tally(wanted=frozenset(wanted))
+    with path.open("wb") as file:
+        for row in rows:
+            tally.add(row)
+            file.write(encode(_rounded(row)) + b"\n")
+    for trace in tally.traces.values():
+        trace.turns.sort(key=lambda turn: (turn.position, turn.id))
+    return tally
+
+
+def _rounded(row: Row) -> Row:
+    traits = None if row.traits is None else {name: round(score, DIGITS) for name, score in row.traits.items()}
+    signals = {name: round(value, DIGITS) for name, value in row.signals.items()}
+    return msgspec.structs.replace(row, text=None, traits=traits, signals=signals)
+
+
+def _worst(row: Row) -> tuple[str | None, float | None]:
+    if row.state != "scored" or not row.traits:
+        return None, None
+    scores = [(row.traits[trait], trait) for trait in sorted(NEGATIVE_TRAITS & row.traits.keys())]
+    score, trait = max(scores, default=(None, None))
+    return trait, score
+
+
+def _span(
+    first: datetime | None, last: datetime | None, time: datetime | None
+) -> tuple[datetime | None, datetime | None]:
+    if time is None:
+        return first, last
+    return (time if first is None or time < first else first), (time if last is None or time > last else last)

@@ -1,0 +1,247 @@
+"""A Case as its readers meet it: ordered, linked, counted and worded, the same for HTML and Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from undersong.models import TIERS, AgentVerdict, Case, Deduction, Finding, Message, SessionVerdict
+from undersong.report.chart import Chart, chart
+from undersong.report.cited import Citations, Cite, Excerpt, Piece
+from undersong.report.headline import Gap, coverage, gaps, headline
+from undersong.report.order import alignment_rank, order_findings, order_sessions
+from undersong.report.tally import Tally, Trace
+from undersong.report.text import number
+from undersong.report.words import Words, words
+from undersong.wording import coverage_words, mechanism_name
+
+DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
+LISTED = 2000  # lines of a table
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One message of a finding and the part that it plays."""
+
+    name: str
+    cite: Cite
+    excerpt: Excerpt | None
+
+
+@dataclass(frozen=True)
+class FindingView:
+    """One finding told stage by stage."""
+
+    finding: Finding
+    anchor: str
+    stages: tuple[Stage, ...]
+    gaps: tuple[Cite, ...]
+    certainty: str
+
+
+@dataclass(frozen=True)
+class DeductionView:
+    """Points taken, with the quotes."""
+
+    deduction: Deduction
+    cite: Cite
+    excerpts: tuple[Excerpt, ...]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A turn of a session where something stands: the table behind the chart."""
+
+    position: int
+    cite: Cite | None
+    what: tuple[str, ...]
+    score: int | None
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """One session in detail."""
+
+    verdict: SessionVerdict
+    anchor: str
+    trace: Trace
+    coverage: str
+    findings: tuple[FindingView, ...]
+    deductions: tuple[DeductionView, ...]
+    chart: Chart
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything that the templates print."""
+
+    case: Case
+    tally: Tally
+    headline: tuple[str, ...]
+    coverage: str
+    gaps: tuple[Gap, ...]
+    sessions: tuple[SessionView, ...]
+    listed: tuple[tuple[SessionVerdict, str, int], ...]
+    findings: tuple[FindingView, ...]
+    all_findings: tuple[Finding, ...]
+    agents: tuple[AgentVerdict, ...]
+    tiers: tuple[tuple[str, int, int], ...]
+    citations: Citations
+    words: Words
+
+    @property
+    def lowest(self) -> int | None:
+        """The lowest sovereignty score, None where no session has one."""
+        return min((each.score for each in self.case.sessions if each.score is not None), default=None)
+
+    @property
+    def at_risk(self) -> bool:
+        """Whether a session is marked Psychogenic Risk."""
+        return any(each.psychogenic_risk for each in self.case.sessions)
+
+    @property
+    def upgrades(self) -> list[tuple[str, int]]:
+        """Agents whose messages a thread signal raised, the most first."""
+        return sorted(self.case.upgrades.items(), key=lambda item: (-item[1], item[0]))
+
+    @property
+    def upgraded(self) -> str:
+        """The upgrades in a sentence."""
+        raised = sum(self.case.upgrades.values())
+        if not raised:
+            return "No thread signal raised a message."
+        return f"Thread signals raised {number(raised, 'message')} of {number(len(self.case.upgrades), 'agent')}."
+
+    @property
+    def appendix(self) -> list[tuple[Message, str, tuple[Piece, ...], bool]]:
+        """The cited messages, once everything that cites them is arranged."""
+        return self.citations.appendix()
+
+
+def view(case: Case, tally: Tally, detailed: Sequence[SessionVerdict]) -> View:
+    """Arrange a case; ``detailed`` are the sessions whose turns ``tally`` kept."""
+    citations = Citations(case.cited)
+    findings = order_findings(case.findings)
+    told = {finding.finding_id: _finding(finding, citations) for finding in findings[:DETAIL]}
+    sessions = tuple(
+        _session(each, f"s-{index}", case, told, tally, citations) for index, each in enumerate(detailed, 1)
+    )
+    anchors = {each.verdict.conversation: each.anchor for each in sessions}
+    counts = Counter(name for finding in findings for name in finding.conversations)
+    return View(
+        case=case,
+        tally=tally,
+        headline=headline(case),
+        coverage=coverage(case),
+        gaps=gaps(case.sessions),
+        sessions=sessions,
+        listed=tuple(
+            (each, anchors.get(each.conversation, ""), counts[each.conversation])
+            for each in order_sessions(case)[:LISTED]
+        ),
+        findings=tuple(told.values()),
+        all_findings=tuple(findings[:LISTED]),
+        agents=tuple(sorted(case.agents, key=alignment_rank)[:DETAIL]),
+        tiers=tuple((tier, tally.before[tier], tally.after[tier]) for tier in _tiers(tally)),
+        citations=citations,
+        words=words(),
+    )
+
+
+def _tiers(tally: Tally) -> list[str]:
+    """The four tiers, and the rest only where it occurs."""
+    return [*TIERS, *sorted((tally.before | tally.after).keys() - set(TIERS))]
+
+
+def _finding(finding: Finding, citations: Citations) -> FindingView:
+    stages = []
+    for name, message_id in finding.stages or tuple(("", message_id) for message_id in finding.message_ids):
+        cite = citations.cite(message_id, finding.conversations)
+        stages.append(Stage(name, cite, citations.excerpt(cite, finding.quotes)))
+    gaps = tuple(citations.cite(message_id, finding.conversations) for message_id in finding.gap_ids)
+    return FindingView(finding, f"f-{finding.finding_id[:16]}", tuple(stages), gaps, _certainty(finding))
+
+
+def _certainty(finding: Finding) -> str:
+    known = {
+        "chance": "could arise from the same messages in another order with probability {:.3f}",
+        "q": "false-discovery rate {:.3f} over the whole run",
+        "stability": "survives the judge's noise in {:.0%} of replicas",
+    }
+    told = [text.format(getattr(finding, key)) for key, text in known.items() if getattr(finding, key) is not None]
+    missing = [name for name in known if getattr(finding, name) is None]
+    if missing:
+        told.append(f"{', '.join(missing)}: not computed in this run")
+    return "; ".join(told)
+
+
+def _session(
+    verdict: SessionVerdict,
+    anchor: str,
+    case: Case,
+    told: dict[str, FindingView],
+    tally: Tally,
+    citations: Citations,
+) -> SessionView:
+    name = verdict.conversation
+    trace = tally.traces.get(name, Trace())
+    findings = tuple(each for each in told.values() if name in each.finding.conversations)
+    deductions = tuple(_deduction(each, name, citations) for each in verdict.deductions)
+    marks = [
+        (stage.cite.message.position, f"{each.finding.title}, {stage.name}".rstrip(", "))
+        for each in findings
+        for stage in each.stages
+        if stage.cite.message and stage.cite.message.conversation == name
+    ]
+    calibrated = case.parameters.get("calibrated") is True
+    return SessionView(
+        verdict=verdict,
+        anchor=anchor,
+        trace=trace,
+        coverage=coverage_words(verdict, calibrated=calibrated),
+        findings=findings,
+        deductions=deductions,
+        chart=chart(verdict, trace.turns, marks),
+        events=_events(verdict, trace, deductions, findings, marks),
+    )
+
+
+def _deduction(deduction: Deduction, conversation: str, citations: Citations) -> DeductionView:
+    cite = citations.cite(deduction.message_id, (conversation,))
+    quoted = [
+        citations.excerpt(citations.cite(quote.message_id, (conversation,)), (quote,)) for quote in deduction.quotes
+    ]
+    return DeductionView(deduction, cite, tuple(excerpt for excerpt in quoted if excerpt))
+
+
+def _events(
+    verdict: SessionVerdict,
+    trace: Trace,
+    deductions: Sequence[DeductionView],
+    findings: Sequence[FindingView],
+    marks: Sequence[tuple[int, str]],
+) -> tuple[Event, ...]:
+    what: dict[int, list[str]] = {}
+    cites: dict[int, Cite] = {}
+    for position, text in marks:
+        what.setdefault(position, []).append(text)
+    for each in findings:
+        cites |= {s.cite.message.position: s.cite for s in each.stages if s.cite.message and _of(s.cite, verdict)}
+    for each_deduction in deductions:
+        taken = each_deduction.deduction
+        what.setdefault(taken.position, []).append(f"−{taken.points} {mechanism_name(taken.mechanism)}")
+        cites[taken.position] = each_deduction.cite
+    for turn in trace.turns:
+        if turn.flags:
+            what.setdefault(turn.position, []).extend(turn.flags)
+    scores = dict(verdict.turns)
+    return tuple(
+        Event(position, cites.get(position), tuple(dict.fromkeys(texts)), scores.get(position))
+        for position, texts in sorted(what.items())
+    )
+
+
+def _of(cite: Cite, verdict: SessionVerdict) -> bool:
+    return cite.message is not None and cite.message.conversation == verdict.conversation

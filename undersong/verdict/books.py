@@ -1,0 +1,73 @@
+"""The numbers and words of the verdicts, read from their YAML files."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+
+from undersong import rulebook
+
+FILES = ("constitution.yaml", "mechanisms.yaml")
+
+
+class _Book(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base: unknown keys are refused."""
+
+
+class MechanismRule(_Book, frozen=True, kw_only=True):
+    """One mechanism of the second seed; ``not_assessed`` says why it has no detector, None where it has one."""
+
+    title: str
+    penalty: int
+    meaning: str
+    not_assessed: str | None
+    why: str
+
+
+class SameHash(_Book, frozen=True, kw_only=True):
+    """What the detector of the false promise looks for, and the words with which it lets go."""
+
+    trait: str
+    label: str
+    not_code: frozenset[str]
+    innocent_wording: tuple[str, ...]
+
+
+class Mechanisms(_Book, frozen=True, kw_only=True):
+    """``rules/mechanisms.yaml``."""
+
+    start: int
+    floor: int
+    risk_below: int
+    code_excerpt: int
+    mechanisms: dict[str, MechanismRule]
+    same_hash: SameHash
+
+
+class Constitution(_Book, frozen=True, kw_only=True):
+    """``rules/constitution.yaml``."""
+
+    values: dict[str, tuple[str, ...]]
+    violation_indicator: str
+    misaligned_below: dict[str, float]
+    drifting_below: dict[str, float]
+    balanced_below: float
+    moderate_below: float
+
+
+@cache
+def mechanisms() -> Mechanisms:
+    """The shipped mechanisms."""
+    return rulebook.read(rulebook.RULES / "mechanisms.yaml", Mechanisms)
+
+
+@cache
+def constitution() -> Constitution:
+    """The shipped constitution."""
+    return rulebook.read(rulebook.RULES / "constitution.yaml", Constitution)
+
+
+def rule_hashes() -> dict[str, str]:
+    """File name → SHA-256 of the verdict's rule files, for the manifest."""
+    return {name: rulebook.file_hash(rulebook.RULES / name) for name in FILES}

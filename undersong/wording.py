@@ -1,0 +1,60 @@
+"""What a verdict says in words: the same in the report, on the terminal and in JSON."""
+
+from __future__ import annotations
+
+from undersong.models import SessionVerdict
+
+UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
+
+
+def mechanism_name(name: str) -> str:
+    """``false_promise`` → ``false promise``."""
+    return name.replace("_", " ")
+
+
+def assessed_words(verdict: SessionVerdict) -> str:
+    """``assessed 1 of 4 mechanisms (false promise)``."""
+    assessed = _names(verdict, "assessed")
+    named = f" ({', '.join(assessed)})" if assessed else ""
+    return f"assessed {len(assessed)} of {len(verdict.mechanisms)} mechanisms{named}"
+
+
+def score_words(verdict: SessionVerdict) -> str:
+    """The score with what it stands on; never a bare number, and never a number where nothing was assessed."""
+    if verdict.score is None:
+        return f"no sovereignty score: {assessed_words(verdict)}"
+    risk = ", marked Psychogenic Risk" if verdict.psychogenic_risk else ""
+    return f"sovereignty score {verdict.score} of 100{risk}; {assessed_words(verdict)}"
+
+
+def coverage_words(verdict: SessionVerdict, *, calibrated: bool = False) -> str:
+    """``12 of 80 messages read by judge offline, uncalibrated``; without a calibration it is never left unsaid."""
+    if not verdict.read:
+        return f"0 of {verdict.messages:,} messages read by a judge"
+    judges = " and ".join(verdict.judges)
+    kind = "calibrated" if calibrated else "uncalibrated"
+    return f"{verdict.read:,} of {verdict.messages:,} messages read by judge {judges}, {kind}"
+
+
+def gaps_words(verdict: SessionVerdict) -> tuple[str, ...]:
+    """One line for each mechanism that could not be looked for, with the reason."""
+    states = {"not_assessed": "not assessed", "not_applicable": "not applicable"}
+    return tuple(
+        f"{mechanism_name(each.name)}: {states[each.assessment]}; {each.reason}"
+        for each in verdict.mechanisms
+        if each.assessment != "assessed"
+    )
+
+
+def context_words(verdict: SessionVerdict) -> str:
+    """``code heavy; not known: marathon``: the context vector with what could not be told named as such."""
+    unknown = [name.removeprefix(UNKNOWN) for name in verdict.context if name.startswith(UNKNOWN)]
+    known = [name for name in verdict.context if not name.startswith(UNKNOWN)]
+    told = [", ".join(known).replace("_", " ") or "nothing notable"]
+    if unknown:
+        told.append(f"not known: {', '.join(unknown).replace('_', ' ')}")
+    return "; ".join(told)
+
+
+def _names(verdict: SessionVerdict, assessment: str) -> list[str]:
+    return [mechanism_name(each.name) for each in verdict.mechanisms if each.assessment == assessment]
