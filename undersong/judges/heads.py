@@ -1,0 +1,156 @@
+"""The trait heads: a small file of weights, and the scores that they give to a text.
+
+The file: a line with name and version, a line with the SHA-256 of the rest, and zlib-packed JSON and arrays. Nothing in
+it is executed. Weights are whole numbers, so every sum over n-grams is exact in whatever order it is taken: a text has
+the same scores on every machine and in every batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from undersong.errors import JudgeError
+from undersong.judges import ngrams
+from undersong.models import TRAITS
+
+MAGIC = b"undersong trait heads"
+VERSION = 1  # of the file's layout
+FILE = "trait_heads.model"
+BLOCKS = len(ngrams.Grams._fields)  # words, characters
+LARGEST = 1 << 22  # bytes of a model, unpacked; ours has 1.7 million
+REMEDY = "train it again (train/offline_judge.py --out DIR), or leave the directory out to use the shipped model"
+
+Scores = npt.NDArray[np.float64]
+
+
+class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One trait: ``knots`` turn a raw score into the expected label, ``slope`` goes on beyond the outer knots."""
+
+    trait: str
+    knots: tuple[tuple[float, float], ...]
+    slope: float
+
+
+class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the file says of itself; ``features`` is the version of ``ngrams`` that it was trained with."""
+
+    features: int
+    heads: tuple[Head, ...]
+    seed: int
+    messages: int
+    authors: int
+
+
+class Heads(msgspec.Struct, frozen=True, eq=False):
+    """A model in memory.
+
+    ``weights`` (2 blocks, buckets, 12) int8, one step = ``scales`` (2, 12); ``idf`` (2, buckets) uint8, 0 = not known
+    to the model. Block 0 is words, block 1 characters.
+    """
+
+    meta: Meta
+    weights: npt.NDArray[np.int8]
+    scales: npt.NDArray[np.float64]
+    idf: npt.NDArray[np.uint8]
+
+    def scorer(self) -> Scorer:
+        """The same, laid out for scoring."""
+        return Scorer(self)
+
+
+class Scorer:
+    """Scores texts one by one; ``calibrate`` turns the raw scores of many into expected labels."""
+
+    def __init__(self, heads: Heads) -> None:
+        # float32 holds every whole number up to 2^24, and 65,536 buckets x 127 stay below it: the sums are exact
+        self._weights = heads.weights.astype(np.float32)
+        self._squares = heads.idf.astype(np.float64) ** 2
+        self._scales = heads.scales
+        self._heads = heads.meta.heads
+        self._ones = np.ones(ngrams.BUCKETS, dtype=np.float32)
+
+    def raw(self, text: str) -> Scores | None:
+        """One raw score per trait, or None where nothing in the text is known to the model."""
+        total, known = np.zeros(len(self._heads)), False
+        for block, buckets in enumerate(ngrams.grams(text)):
+            square = self._squares[block].take(buckets).sum()
+            if square:
+                rows = self._weights[block].take(buckets, axis=0)
+                total += (self._ones[: len(rows)] @ rows) * self._scales[block] / np.sqrt(square)
+                known = True
+        return total if known else None
+
+    def calibrate(self, raw: Scores) -> Scores:
+        """Raw scores (n, 12) → expected labels."""
+        return calibrated(raw, self._heads)
+
+
+def calibrated(raw: Scores, heads: Sequence[Head]) -> Scores:
+    """Raw scores (n, traits) → expected labels in [0, 1], to 3 decimals."""
+    columns = [expected(raw[:, i], head) for i, head in enumerate(heads)]
+    scores: Scores = np.clip(np.stack(columns, axis=1), 0.0, 1.0).round(3)
+    return scores + 0.0  # no minus zero
+
+
+def expected(raw: Scores, head: Head) -> Scores:
+    """Linear between the knots, on along ``slope`` outside; not clipped."""
+    xs, ys = np.array(head.knots, dtype=np.float64).T
+    beyond = np.minimum(raw - xs[0], 0.0) + np.maximum(raw - xs[-1], 0.0)
+    return np.asarray(np.interp(raw, xs, ys) + head.slope * beyond)
+
+
+def dump(heads: Heads) -> bytes:
+    """The bytes of the model file: the same model gives the same bytes."""
+    arrays = heads.weights.tobytes() + heads.scales.astype("<f8").tobytes() + heads.idf.tobytes()
+    body = zlib.compress(msgspec.json.encode(heads.meta) + b"\n" + arrays, 9)
+    return b"%s %d\n%s\n%s" % (MAGIC, VERSION, hashlib.sha256(body).hexdigest().encode(), body)
+
+
+def load(folder: Path) -> tuple[Heads, str]:
+    """The model in a directory and the SHA-256 of its file; raises JudgeError where it is missing, broken or other."""
+    path = folder / FILE
+    try:
+        data = path.read_bytes()
+        return _parse(data), hashlib.sha256(data).hexdigest()
+    except OSError as error:
+        what = f"the model cannot be read: {error.strerror}"
+        raise JudgeError(what, where=str(path), remedy=REMEDY) from error
+    except (ValueError, zlib.error, msgspec.MsgspecError) as error:
+        raise JudgeError(f"the model cannot be used: {error}", where=str(path), remedy=REMEDY) from error
+
+
+def _parse(data: bytes) -> Heads:
+    magic, _, rest = data.partition(b"\n")
+    if not magic.startswith(MAGIC):
+        raise ValueError("it is not a file of trait heads")
+    if magic != b"%s %d" % (MAGIC, VERSION):
+        raise ValueError(f"its version is {magic[len(MAGIC) :].decode(errors='replace').strip()}, not {VERSION}")
+    checksum, _, body = rest.partition(b"\n")
+    if checksum != hashlib.sha256(body).hexdigest().encode():
+        raise ValueError("it is damaged (its checksum does not agree)")
+    meta, _, arrays = zlib.decompressobj().decompress(body, LARGEST).partition(b"\n")
+    return _heads(msgspec.json.decode(meta, type=Meta), arrays)
+
+
+def _heads(meta: Meta, arrays: bytes) -> Heads:
+    if meta.features != ngrams.VERSION:
+        raise ValueError(f"it is for features of version {meta.features}, not {ngrams.VERSION}")
+    if tuple(head.trait for head in meta.heads) != TRAITS or not all(head.knots for head in meta.heads):
+        raise ValueError("it does not have the twelve traits in order, each with its knots")
+    sizes = np.cumsum([BLOCKS * ngrams.BUCKETS * len(TRAITS), BLOCKS * len(TRAITS) * 8, BLOCKS * ngrams.BUCKETS])
+    if len(arrays) != sizes[-1]:
+        raise ValueError(f"it has {len(arrays)} bytes of weights, not {sizes[-1]}")
+    weights, scales, idf = arrays[: sizes[0]], arrays[sizes[0] : sizes[1]], arrays[sizes[1] :]
+    return Heads(
+        meta,
+        weights=np.frombuffer(weights, dtype=np.int8).reshape(BLOCKS, ngrams.BUCKETS, len(TRAITS)),
+        scales=np.frombuffer(scales, dtype="<f8").reshape(BLOCKS, len(TRAITS)).astype(np.float64),
+        idf=np.frombuffer(idf, dtype=np.uint8).reshape(BLOCKS, ngrams.BUCKETS),
+    )

@@ -1,0 +1,93 @@
+"""Labelled messages for training: JSON Lines → typed rows, every wrong line named."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from undersong.errors import InputError
+from undersong.models import TRAITS
+
+SHAPE = '{"author": "...", "text": "...", "traits": {"virtue": 0.0-1.0, ... all twelve}}'
+
+
+class Labelled(msgspec.Struct, frozen=True):
+    """One message, who wrote it, and its twelve scores in the order of ``TRAITS``."""
+
+    author: str
+    text: str
+    scores: tuple[float, ...]
+    month: str = ""
+    source: str = ""
+    license: str = ""
+
+
+class _Said(msgspec.Struct):
+    author: str
+    text: str
+    ts: datetime | None = None
+
+
+class _Labels(msgspec.Struct):
+    traits: dict[str, float]
+
+
+class _Line(msgspec.Struct):
+    """The two shapes that are read: flat, or ``messages`` of one element with ``labels.traits``."""
+
+    author: str | None = None
+    text: str | None = None
+    traits: dict[str, float] | None = None
+    messages: list[_Said] | None = None
+    labels: _Labels | None = None
+    time: datetime | None = None
+    source: str = ""
+    license: str = ""
+
+
+def read_labels(path: Path) -> list[Labelled]:
+    """Every row of a ``.jsonl`` or ``.jsonl.gz`` file; raises InputError naming file and line of the first bad one."""
+    rows = [_row(line, f"{path}:{number}") for number, line in _lines(path) if line.strip()]
+    if not rows:
+        raise InputError("has no labelled messages", where=str(path), remedy=f"a line is {SHAPE}")
+    return rows
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            yield from enumerate(file, start=1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot be read: {error}", where=str(path), remedy="check the name and the file") from error
+
+
+def _row(line: bytes, where: str) -> Labelled:
+    try:
+        record = msgspec.json.decode(line, type=_Line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not a labelled message: {error}", where=where, remedy=f"a line is {SHAPE}") from error
+    said = record.messages[0] if record.messages and len(record.messages) == 1 else record
+    traits = record.traits if record.labels is None else record.labels.traits
+    if said.author is None or said.text is None or traits is None:
+        raise InputError("needs one message with its author and its traits", where=where, remedy=f"a line is {SHAPE}")
+    if not said.text.strip():
+        raise InputError("the text is blank", where=where, remedy="leave the line out")
+    scores = _scores(traits, where)
+    time = said.ts if isinstance(said, _Said) else said.time
+    month = f"{time:%Y-%m}" if time else ""
+    return Labelled(said.author, said.text, scores, month, record.source, record.license)
+
+
+def _scores(traits: dict[str, float], where: str) -> tuple[float, ...]:
+    missing = [trait for trait in TRAITS if trait not in traits]
+    if missing:
+        raise InputError(f"no score for {', '.join(missing)}", where=where, remedy="give all twelve traits")
+    wrong = [f"{trait} {traits[trait]}" for trait in TRAITS if not 0.0 <= traits[trait] <= 1.0]
+    if wrong:
+        raise InputError(f"scores outside 0-1: {', '.join(wrong)}", where=where, remedy="scores run from 0 to 1")
+    return tuple(traits[trait] for trait in TRAITS)
