@@ -1,0 +1,108 @@
+"""Loops within a message, and over the turns of one agent."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.scan.dialogue import scans, talk
+from undersong.scan import load_book
+from undersong.scan.turns import Turns
+
+TRY = "Restart the broken harbour crane and wait."
+
+
+def within(text: str) -> list[tuple[str, int]]:
+    return [(loop.ngram, loop.count) for loop in scans(f"assistant: {text}")[0].loops]
+
+
+@pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        ("grey ships sail north. Grey ships sail north! And grey ships sail north", [("grey ships sail north", 3)]),
+        ("grey ships sail north. Grey ships sail north! And grey ships sail south", []),
+        ("grey ships sail far north, " * 3, [("grey ships sail far north", 3)]),
+        ("do you want to go? do you want to stay? do you want to eat?", []),
+        ("Let me know if you need anything else. " * 3, []),
+        ("> grey ships sail north\n" * 3, []),
+        ("```\ngrey ships sail north\n```\n" * 3, []),
+        (
+            "1. grey ships sail north\n2. grey ships sail north\n3. grey ships sail north",
+            [("grey ships sail north", 3)],
+        ),
+        ("", []),
+    ],
+)
+def test_a_four_gram_that_stands_three_times_is_a_loop(text: str, loops: list[tuple[str, int]]) -> None:
+    assert within(text) == loops
+
+
+def test_at_most_five_loops_are_reported_the_longest_first() -> None:
+    text = " ".join(f"alpha{c} beta{c} gamma{c} delta{c} stop{c}{n}" for c in "abcdefgh" for n in "xyz")
+    text += " one long chain of many different words" + " and one long chain of many different words" * 2
+    found = within(text)
+    assert len(found) == 5
+    assert "chain of many different words" in found[0][0]
+
+
+def over_turns(*lines: str) -> list[list[tuple[int, tuple[str, ...]]]]:
+    return [[(loop.count, loop.message_ids) for loop in one.loops if loop.scope == "turns"] for one in scans(*lines)]
+
+
+def test_the_third_turn_with_the_same_words_is_a_loop_and_names_the_turns() -> None:
+    lines = [f"assistant: {TRY}", "user: no", f"assistant: Well. {TRY}", "user: no", f"assistant: Again! {TRY}"]
+    assert over_turns(*lines) == [[], [], [], [], [(3, ("m0", "m2", "m4"))]]
+
+
+def test_words_repeated_by_several_agents_are_no_loop_of_any() -> None:
+    assert over_turns(*(f"{name}: {TRY}" for name in ("ann", "bo", "cy"))) == [[], [], []]
+
+
+def test_four_common_words_of_the_topic_are_no_loop_over_turns() -> None:
+    lines = [f"assistant: {start} the broken harbour crane" for start in ("Look at", "I see", "Paint")]
+    assert over_turns(*lines) == [[], [], []]
+
+
+def test_tool_output_does_not_loop() -> None:
+    assert over_turns(*[f"tool: {TRY}"] * 4) == [[], [], [], []]
+
+
+def test_a_loop_over_many_turns_names_the_latest_ones() -> None:
+    found = over_turns(*[f"assistant: {TRY}"] * 15)
+    assert found[14] == [(15, tuple(f"m{turn}" for turn in range(5, 15)))]
+
+
+def test_a_turn_knows_its_past_only() -> None:
+    conversation = talk(*[f"assistant: {TRY} {n}" for n in ("fast", "slow", "soon", "late", "now")])
+    lines = [f"{message.author}: {message.text}" for message in conversation.messages]
+    for upto in range(1, 6):
+        assert scans(*lines[:upto]) == scans(*lines)[:upto]
+
+
+WORDS = st.lists(st.sampled_from(["tide", "wave", "moor", "buoy", "the", "of", "and", "reef"]), max_size=14)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(WORDS, max_size=7))
+def test_turns_agree_with_plain_counting(turns: list[list[str]]) -> None:
+    finder = load_book().loops
+    fast = Turns(finder)
+    seen: Counter[tuple[str, ...]] = Counter()
+    expected = {}
+    for place, words in enumerate(turns):
+        fast.add(place, f"m{place}", words)
+        seen.update(set(finder.grams(words)))
+        counts = {
+            at: seen[gram]
+            for at, gram in enumerate(finder.grams(words))
+            if seen[gram] >= finder.rule.repeats and finder.telling(gram)
+        }
+        runs = [run for run in finder.runs(words, counts) if len(run.words) >= finder.rule.turn_words]
+        if runs:
+            expected[place] = {(" ".join(run.words), run.times) for run in runs}
+    found = {place: {(loop.ngram, loop.count) for loop in loops} for place, loops in fast.loops().items()}
+    assert found.keys() == expected.keys()
+    assert all(loops <= expected[place] for place, loops in found.items())

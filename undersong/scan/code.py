@@ -1,0 +1,180 @@
+"""Code in messages: fenced blocks and tool inputs, their hashes, and how much an agent's code changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from undersong.models import CodeBlock, Message, ToolCall
+from undersong.scan.rules import CodeRule, CodeTool
+
+_FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^\n]*)(?:\n|\Z)", re.MULTILINE)
+_PATH_IN_INFO = re.compile(
+    r"(?:title|file|filename|path)=[\"']?(?P<named>[^\"'\s]+)|[\s:](?P<bare>[^\s:=\"']*[./][^\s:=\"']+)"
+)
+_PATH_IN_PATCH = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(?P<path>\S+)", re.MULTILINE)
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+LEAST_CHANGE = 0.001  # of code that differs only where the token counts do not see it: 0.0 is kept for equal hashes
+
+
+class Fence(NamedTuple):
+    """A fenced block: the whole block at ``start:end``, its code at ``code_start:code_end``."""
+
+    start: int
+    end: int
+    code_start: int
+    code_end: int
+    info: str
+
+
+class Code(NamedTuple):
+    """A block with its normalised code, and the code that it replaces where a tool call says so."""
+
+    block: CodeBlock
+    text: str
+    old: str | None = None
+
+
+def fences(text: str) -> Iterator[Fence]:
+    """The fenced blocks of a text, ``` and ~~~; an unclosed one goes to the end."""
+    if "```" not in text and "~~~" not in text:
+        return
+    opened: re.Match[str] | None = None
+    for line in _FENCE.finditer(text):
+        mark, info = line["mark"], line["info"].strip()
+        if opened is None:
+            if mark[0] == "~" or "`" not in info:
+                opened = line
+        elif mark[0] == opened["mark"][0] and len(mark) >= len(opened["mark"]) and not info:
+            yield Fence(opened.start(), line.end(), opened.end(), line.start(), opened["info"].strip())
+            opened = None
+    if opened is not None:
+        yield Fence(opened.start(), len(text), opened.end(), len(text), opened["info"].strip())
+
+
+def normalise_code(code: str) -> str:
+    """Line ends as LF, no trailing space, no blank lines at either end: what the hash is taken over."""
+    lines = [line.rstrip() for line in code.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    first = next((at for at, line in enumerate(lines) if line), len(lines))
+    last = next((at for at in range(len(lines), first, -1) if lines[at - 1]), first)
+    return "\n".join(lines[first:last])
+
+
+def code_of(message: Message, rule: CodeRule) -> list[Code]:
+    """The code that a message shows or writes, in order; empty blocks are no code."""
+    found = [_of_fence(message.text, fence) for fence in fences(message.text)]
+    for call in message.tool_calls:
+        if call.name in rule.tools:
+            found += _of_call(call, rule.tools[call.name], rule)
+    return [code for code in found if code.text or code.old]
+
+
+class Versions:
+    """The code that one agent has written so far in a conversation."""
+
+    def __init__(self, rule: CodeRule) -> None:
+        self._hashes: dict[str | None, set[str]] = defaultdict(set)
+        self._last: dict[str | None, deque[tuple[str, Counter[tuple[str, str]]]]] = defaultdict(
+            lambda: deque(maxlen=rule.compared)
+        )
+
+    def change(self, codes: Sequence[Code]) -> float | None:
+        """How new a message's code is: 0 where every hash is known, 1 where nothing is alike, None without a past.
+
+        Blocks are compared with earlier ones of the same path (those without a path with one another), an edit also
+        with the code that it replaces. The mean over the blocks that have something to be compared with.
+        """
+        changes = [change for code in codes if (change := self._change(code)) is not None]
+        for code in codes:
+            self._hashes[code.block.path].add(code.block.sha256)
+            self._last[code.block.path].append((code.block.sha256, _pairs(code.text)))
+        return round(sum(changes) / len(changes), 4) if changes else None
+
+    def _change(self, code: Code) -> float | None:
+        path = code.block.path
+        if code.block.sha256 in self._hashes[path] or code.old == code.text:
+            return 0.0
+        earlier = [pairs for _, pairs in self._last[path]]
+        if code.old is not None:
+            earlier.append(_pairs(code.old))
+        if not earlier:
+            return None
+        own = _pairs(code.text)
+        return max(LEAST_CHANGE, 1.0 - max(_likeness(own, pairs) for pairs in earlier))
+
+
+def _of_fence(text: str, fence: Fence) -> Code:
+    words = fence.info.split()
+    lang = re.split(r"[:{\s]", words[0], maxsplit=1)[0] if words else ""
+    path = _PATH_IN_INFO.search(fence.info)
+    code = normalise_code(text[fence.code_start : fence.code_end])
+    block = CodeBlock(
+        sha256=_hash(code),
+        lang=lang.lower() or None,
+        path=(path["named"] or path["bare"]) if path else None,
+        lines=code.count("\n") + 1 if code else 0,
+        start=fence.code_start,
+        end=fence.code_end,
+    )
+    return Code(block, code)
+
+
+def _of_call(call: ToolCall, tool: CodeTool, rule: CodeRule) -> list[Code]:
+    given = _decoded(call.input)
+    if isinstance(given, str):
+        return [_of_input(given, None, _patch_path(given), tool)]
+    if not isinstance(given, dict):
+        return []
+    path = _first_text(given, rule.paths)
+    parts = given.get(tool.list) if tool.list else None
+    edits = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else [given]
+    found = []
+    for edit in edits:
+        new, old = _first_text(edit, tool.new), _first_text(edit, tool.old)
+        if new is not None:
+            found.append(_of_input(new, old, path or _patch_path(new), tool))
+    return found
+
+
+def _decoded(given: Any) -> Any:
+    """A tool's input; arguments that the source left as JSON text are decoded, other text stays text."""
+    if not isinstance(given, str) or not given.lstrip().startswith("{"):
+        return given
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError):
+        return given
+
+
+def _of_input(new: str, old: str | None, path: str | None, tool: CodeTool) -> Code:
+    code = normalise_code(new)
+    block = CodeBlock(sha256=_hash(code), kind=tool.kind, path=path, lines=code.count("\n") + 1 if code else 0)
+    return Code(block, code, None if old is None else normalise_code(old))
+
+
+def _first_text(given: dict[str, Any], keys: Iterable[str]) -> str | None:
+    return next((given[key] for key in keys if isinstance(given.get(key), str)), None)
+
+
+def _patch_path(patch: str) -> str | None:
+    found = _PATH_IN_PATCH.search(patch)
+    return found["path"] if found else None
+
+
+def _hash(code: str) -> str:
+    return hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _pairs(code: str) -> Counter[tuple[str, str]]:
+    """Pairs of neighbouring tokens with their counts: order is seen, and the cost is linear for any text."""
+    tokens = ["", *_TOKEN.findall(code), ""]
+    return Counter(pairwise(tokens))
+
+
+def _likeness(one: Counter[tuple[str, str]], other: Counter[tuple[str, str]]) -> float:
+    return 2.0 * (one & other).total() / (one.total() + other.total())

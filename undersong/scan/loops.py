@@ -1,0 +1,114 @@
+"""Repeated n-grams: within a message, and over the turns of one agent."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from undersong.models import Loop
+from undersong.scan.code import fences
+from undersong.scan.normalise import Folded, fold
+from undersong.scan.rules import StructureRules
+
+# what is between words, byte by byte: all of ASCII but letters, underscores and the apostrophe of "don't"
+_SPACING = bytes(code if code > 0x7F or chr(code).isalpha() or chr(code) in "_'" else 0x20 for code in range(256))
+_QUOTED = re.compile(r"^[ \t]{0,3}>[^\n]*$", re.MULTILINE)
+
+
+class Run(NamedTuple):
+    """Neighbouring repeated grams joined: the words, the least count, and the place of the gram that has it."""
+
+    words: tuple[str, ...]
+    times: int
+    place: int
+
+
+class LoopFinder:
+    """The loop rule with its word lists; holds no state of a conversation."""
+
+    def __init__(self, rules: StructureRules) -> None:
+        self.rule = rules.loops
+        self.function_words = frozenset(rules.function_words.split())
+        self.boilerplate = frozenset(
+            gram for line in rules.boilerplate for gram in self.grams(words_of(line, fold(line)))
+        )
+
+    def grams(self, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """The n-grams of a text, in order."""
+        return zip(*(words[offset:] for offset in range(self.rule.n)), strict=False)
+
+    def within(self, words: Sequence[str]) -> tuple[Loop, ...]:
+        """The n-grams that stand ``repeats`` times or more in one message."""
+        places = len(words) - self.rule.n + 1
+        if places - len(set(self.grams(words))) < self.rule.repeats - 1:
+            return ()
+        counted = Counter(self.grams(words))
+        counts = {gram: n for gram, n in counted.items() if n >= self.rule.repeats and self.telling(gram)}
+        if not counts:
+            return ()
+        repeated = {place: counts[gram] for place, gram in enumerate(self.grams(words)) if gram in counts}
+        return self.report(
+            Loop(ngram=" ".join(run.words), count=run.times, scope="message") for run in self.runs(words, repeated)
+        )
+
+    def is_content(self, word: str) -> bool:
+        """Whether a word is none of the function words."""
+        return word not in self.function_words
+
+    def telling(self, gram: tuple[str, ...]) -> bool:
+        """Whether a gram says something: enough content words, and no boilerplate."""
+        return sum(map(self.is_content, gram)) >= self.rule.content_words and gram not in self.boilerplate
+
+    def runs(self, words: Sequence[str], repeated: Mapping[int, int]) -> list[Run]:
+        """Join neighbouring grams of ``repeated`` (place to count, in order); a run ends where a gram comes again."""
+        found: list[Run] = []
+        run: list[int] = []
+        seen: set[tuple[str, ...]] = set()
+        for place in repeated:
+            gram = tuple(words[place : place + self.rule.n])
+            if run and (place != run[-1] + 1 or gram in seen):
+                found.append(self._close(words, repeated, run))
+                run, seen = [], set()
+            run.append(place)
+            seen.add(gram)
+        if run:
+            found.append(self._close(words, repeated, run))
+        return found
+
+    def report(self, loops: Iterable[Loop]) -> tuple[Loop, ...]:
+        """The loops worth a row: longest and most frequent first, none inside another, ``reported`` at most."""
+        distinct = {loop.ngram: loop for loop in loops}.values()
+        kept: list[Loop] = []
+        for loop in sorted(distinct, key=lambda loop: (-loop.ngram.count(" ") * loop.count, loop.ngram)):
+            if len(kept) == self.rule.reported:
+                break
+            if not any(f" {loop.ngram} " in f" {other.ngram} " for other in kept):
+                kept.append(loop)
+        return tuple(kept)
+
+    def _close(self, words: Sequence[str], repeated: Mapping[int, int], run: Sequence[int]) -> Run:
+        rarest = min(run, key=repeated.__getitem__)
+        end = min(run[-1] + self.rule.n, run[0] + self.rule.longest)
+        return Run(tuple(words[run[0] : end]), repeated[rarest], rarest)
+
+
+def words_of(text: str, folded: Folded) -> list[str]:
+    """The folded words of a message, without its code and quoted lines; numbers are no words.
+
+    So list numbers do not count, and "attempt 3 failed" is the same as "attempt 4 failed".
+    """
+    prose = _prose(text)
+    plain = folded.text if prose == text else fold(prose).text
+    spaced = plain.encode().translate(_SPACING).decode()
+    return spaced.replace(" '", " ").replace("•", " ").split()
+
+
+def _prose(text: str) -> str:
+    pieces, last = [], 0
+    for fence in fences(text):
+        pieces.append(text[last : fence.start])
+        last = fence.end
+    prose = "\n".join((*pieces, text[last:])) if pieces else text
+    return _QUOTED.sub("", prose) if ">" in prose else prose

@@ -1,0 +1,163 @@
+"""Phrase files → the signal book: every phrase with its trait and label, and the matcher over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from undersong import rulebook
+from undersong.models import NEGATIVE_TRAITS, Hit
+from undersong.scan.loops import LoopFinder
+from undersong.scan.matcher import AhoCorasickMatcher, Matcher, Needle
+from undersong.scan.normalise import Folded, fold
+from undersong.scan.rules import StructureRules, TelemetryRules
+from undersong.tiers import ROUTING, RoutingRules, routing_rules
+
+SIGNALS = rulebook.RULES / "signals"
+STRUCTURE = rulebook.RULES / "structure.yaml"
+TELEMETRY = rulebook.RULES / "telemetry.yaml"
+COUNTED = NEGATIVE_TRAITS | {"hard_constraint"}  # what flags a message; positive traits and structure are hits only
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of the parts of a phrase file."""
+
+
+class Group(_Strict, frozen=True, kw_only=True):
+    """Phrases of one kind: ``boundless`` for scripts without spaces between words."""
+
+    label: str
+    phrases: tuple[str, ...]
+    indicator: str | None = None
+    constraint: str | None = None
+    boundless: bool = False
+
+
+class Fires(_Strict, frozen=True, kw_only=True):
+    """A text that must give a hit with this label."""
+
+    label: str
+    text: str
+
+
+class PhraseFile(_Strict, frozen=True, kw_only=True):
+    """``rules/signals/<trait>.yaml``; ``no_wording`` says which indicators no phrase can reveal, and why."""
+
+    trait: str
+    why: str
+    groups: tuple[Group, ...]
+    fires: tuple[Fires, ...]
+    passes: tuple[str, ...]
+    no_wording: dict[str, str] = {}
+
+
+class Phrase(NamedTuple):
+    """One phrase of the book."""
+
+    text: str
+    trait: str
+    label: str
+    indicator: str | None = None
+    constraint: str | None = None
+    boundless: bool = False
+
+    def hit(self, start: int, end: int) -> Hit:
+        """A Hit of this phrase at a verbatim span."""
+        return Hit(
+            trait=self.trait,
+            label=self.label,
+            phrase=self.text,
+            start=start,
+            end=end,
+            indicator=self.indicator,
+            constraint=self.constraint,
+        )
+
+
+class SignalBook:
+    """All phrases, thresholds and constants of the scanner; ``hashes`` maps file names to their SHA-256."""
+
+    def __init__(
+        self,
+        phrases: Iterable[Phrase],
+        structure: StructureRules,
+        telemetry: TelemetryRules,
+        routing: RoutingRules,
+        hashes: dict[str, str],
+    ) -> None:
+        self.phrases = tuple(phrases)
+        self.structure, self.telemetry, self.routing, self.hashes = structure, telemetry, routing, hashes
+        self.loops = LoopFinder(structure)
+        by_needle: dict[Needle, list[Phrase]] = {}
+        for phrase in self.phrases:
+            by_needle.setdefault(needle(phrase), []).append(phrase)
+        self._by_needle = tuple(by_needle.values())
+        self._matcher: Matcher = AhoCorasickMatcher(by_needle)
+
+    def hits(self, folded: Folded) -> tuple[Hit, ...]:
+        """The hits of a text in order of appearance; one inside a longer one of the same trait and label is dropped."""
+        found = self._matcher.find(folded.text)
+        if not found:
+            return ()
+        hits: list[Hit] = []
+        for index, start, end in found:
+            span = folded.span(start, end) if folded.maps else (start, end)
+            if span is not None:
+                hits += [phrase.hit(*span) for phrase in self._by_needle[index]]
+        return _outermost(hits)
+
+
+def needle(phrase: Phrase) -> Needle:
+    """What the matcher looks for: the folded phrase."""
+    return Needle(fold(phrase.text).text.strip(), phrase.boundless)
+
+
+def phrases_of(file: PhraseFile) -> list[Phrase]:
+    """The phrases of one file."""
+    return [
+        Phrase(text, file.trait, group.label, group.indicator, group.constraint, group.boundless)
+        for group in file.groups
+        for text in group.phrases
+    ]
+
+
+def structure_phrases(rules: StructureRules) -> list[Phrase]:
+    """The apology, correction, empathy and claim tokens."""
+    return [Phrase(text, "structure", group.label) for group in rules.groups for text in group.phrases]
+
+
+def signal_files(path: Path | None = None) -> list[Path]:
+    """The phrase files: the shipped ones, those of a folder, or one file."""
+    path = path or SIGNALS
+    return [path] if path.is_file() else sorted(path.glob("*.yaml"))
+
+
+@cache
+def load_book() -> SignalBook:
+    """The shipped book, read once; raises RuleError with file and line."""
+    paths = signal_files()
+    structure = rulebook.read(STRUCTURE, StructureRules)
+    files = [rulebook.read(path, PhraseFile) for path in paths]
+    phrases = [phrase for file in files for phrase in phrases_of(file)] + structure_phrases(structure)
+    hashes = {
+        str(path.relative_to(rulebook.RULES)): rulebook.file_hash(path)
+        for path in [*paths, STRUCTURE, TELEMETRY, ROUTING]
+    }
+    return SignalBook(phrases, structure, rulebook.read(TELEMETRY, TelemetryRules), routing_rules(), hashes)
+
+
+def _outermost(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    if len(hits) == 1:
+        return tuple(hits)
+    kept: list[Hit] = []
+    reach: dict[tuple[str, str], int] = {}
+    for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end, hit.trait, hit.label)):
+        kind = hit.trait, hit.label
+        if hit.end > reach.get(kind, -1):
+            reach[kind] = hit.end
+            kept.append(hit)
+    return tuple(kept)

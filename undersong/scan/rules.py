@@ -1,0 +1,119 @@
+"""The typed form of ``rules/structure.yaml`` and ``rules/telemetry.yaml``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of the sections: unknown keys are refused."""
+
+
+class TokenGroup(_Strict, frozen=True, kw_only=True):
+    """Structural tokens of one kind."""
+
+    label: str
+    phrases: tuple[str, ...]
+
+
+class DeferenceRule(_Strict, frozen=True, kw_only=True):
+    """Apologies per correction above which deference is high."""
+
+    ratio: float
+
+
+class SentimentRule(_Strict, frozen=True, kw_only=True):
+    """The label whose density per sentence is the sentiment score."""
+
+    label: str
+
+
+class LatencyRule(_Strict, frozen=True, kw_only=True):
+    """When an answer comes suddenly fast: see the comments of the file."""
+
+    drop: float
+    earlier: int
+    length: float
+
+
+class LoopRule(_Strict, frozen=True, kw_only=True):
+    """What counts as a loop, and how much of it is reported."""
+
+    n: int
+    repeats: int
+    content_words: int
+    turn_words: int
+    longest: int
+    reported: int
+    recent: int
+
+
+class CodeTool(_Strict, frozen=True, kw_only=True):
+    """A tool that writes code: the input keys of the new and the old code, and of a list of edits."""
+
+    kind: Literal["edit", "write", "patch"]
+    new: tuple[str, ...]
+    old: tuple[str, ...] = ()
+    list: str | None = None
+
+
+class CodeRule(_Strict, frozen=True, kw_only=True):
+    """How code is found in tool calls and compared with earlier versions."""
+
+    compared: int
+    tools: dict[str, CodeTool]
+    paths: tuple[str, ...]
+
+
+class StructureRules(_Strict, frozen=True, kw_only=True):
+    """``rules/structure.yaml``."""
+
+    why: str
+    groups: tuple[TokenGroup, ...]
+    deference: DeferenceRule
+    sentiment: SentimentRule
+    latency: LatencyRule
+    loops: LoopRule
+    code: CodeRule
+    boilerplate: tuple[str, ...]
+    function_words: str
+
+
+class Velocity(_Strict, frozen=True, kw_only=True):
+    """User tokens a minute above which a session is of high velocity."""
+
+    tokens_per_minute: float
+    min_minutes: float
+    bytes_per_token: int
+
+
+class Marathon(_Strict, frozen=True, kw_only=True):
+    """Hours without a break, and what a break is."""
+
+    hours: float
+    break_minutes: float
+
+
+class LateNight(_Strict, frozen=True, kw_only=True):
+    """Local hours, from inclusive, to exclusive."""
+
+    from_hour: int
+    to_hour: int
+
+
+class CodeHeavy(_Strict, frozen=True, kw_only=True):
+    """Share of messages with code."""
+
+    share: float
+
+
+class TelemetryRules(_Strict, frozen=True, kw_only=True):
+    """``rules/telemetry.yaml``."""
+
+    why: str
+    high_velocity: Velocity
+    marathon: Marathon
+    late_night: LateNight
+    code_heavy: CodeHeavy
