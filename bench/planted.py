@@ -1,0 +1,113 @@
+"""How well the shipped rules find planted patterns: ``python bench/planted.py --data DIR [--out FILE]``.
+
+DIR holds folders with ``blind.jsonl.gz`` and ``truth.jsonl.gz``: worlds of agents, scored messages, planted patterns.
+Writes predictions (one JSON object a line: world_id, agent, pattern, message_ids, strength) and, where
+DIR/../score_planted.py exists, prints its figures over all folders together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from undersong.detect import detect
+from undersong.models import Finding, Row
+from undersong.patterns import PatternRule, load_rules
+from undersong.rows import row_of
+
+World = dict[str, Any]
+
+
+def main() -> None:
+    """Detect in every world of every set, then score."""
+    arguments = _arguments()
+    rules = load_rules(names=arguments.rule)
+    out = arguments.out.open("w", encoding="utf-8") if arguments.out else None
+    predictions: list[World] = []
+    truth: list[World] = []
+    began, messages = time.perf_counter(), 0
+    for folder in sorted(path for path in arguments.data.iterdir() if (path / "blind.jsonl.gz").exists()):
+        for world in _lines(folder / "blind.jsonl.gz"):
+            messages += len(world["messages"])
+            predictions += predict(world, rules)
+        truth += _lines(folder / "truth.jsonl.gz") if (folder / "truth.jsonl.gz").exists() else []
+    seconds = time.perf_counter() - began
+    print(f"{messages} messages, {len(rules)} rules, {len(predictions)} findings, {messages / seconds:.0f} messages/s")
+    if out:
+        out.writelines(json.dumps(prediction) + "\n" for prediction in predictions)
+        out.close()
+    scorer = arguments.data.parent / "score_planted.py"
+    if scorer.exists() and truth:
+        show(_load(scorer).score(truth, predictions))
+
+
+def predict(world: World, rules: tuple[PatternRule, ...]) -> list[World]:
+    """The findings in one world, under its own names."""
+    findings = detect(rows_of(world), rules).findings
+    return [_prediction(world["world_id"], finding) for finding in findings]
+
+
+def rows_of(world: World) -> list[Row]:
+    """A world's messages as rows, in their order; names carry the world's id, so that worlds can be put together."""
+    prefix = f"{world['world_id']}:"
+    names = ("id", "agent", "target", "thread")
+    rows = []
+    for position, message in enumerate(world["messages"]):
+        own = {name: prefix + message[name] for name in names if message[name] is not None}
+        rows.append(row_of({**message, **own, "conversation": own["thread"]}, position))
+    return rows
+
+
+def show(figures: dict[str, Any]) -> None:
+    """The figures as a table."""
+    recall = figures["recall_by_difficulty"]
+    print(
+        f"macro F1 {figures['macro_f1']:.3f}  recall easy {recall['easy']:.2f} medium {recall['medium']:.2f}", end=" "
+    )
+    print(f"hard {recall['hard']:.2f}  hard negatives fired {figures['hard_negative_rate']:.3f}", end="  ")
+    print(f"false alarms per 1,000 messages {figures['false_alarms_per_1000_messages']:.2f}")
+    for name, row in figures["per_pattern"].items():
+        print(f"  {name:22} F1 {row['f1']:.2f}  precision {row['precision']:.2f}  recall {row['recall']:.2f}")
+    print("  hard negatives:", ", ".join(f"{k} {fired}/{n}" for k, (fired, n) in figures["hard_negatives"].items()))
+
+
+def _prediction(world_id: str, finding: Finding) -> World:
+    prefix = f"{world_id}:"
+    ids = [name.removeprefix(prefix) for name in finding.message_ids]
+    agent = finding.agent.removeprefix(prefix)
+    common = {"world_id": world_id, "agent": agent, "pattern": finding.pattern.removesuffix("_literal")}
+    return common | {"message_ids": ids, "strength": finding.strength}
+
+
+def _lines(path: Path) -> Iterator[World]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        yield from (json.loads(line) for line in lines if line.strip())
+
+
+def _load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("scorer", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{path} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = os.environ.get("UNDERSONG_DATA")
+    parser.add_argument("--data", type=Path, default=default, required=default is None, help="folder of planted sets")
+    parser.add_argument("--out", type=Path, help="where the predictions go")
+    parser.add_argument("--rule", action="append", default=[], help="only these rules, also literal ones")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Small rules and rows for the pattern tests: ``rule("A+ B", A="manipulation > 0.5", B="…")``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from undersong.models import Row
+from undersong.patterns.cases import table
+from undersong.patterns.partitions import timelines
+from undersong.patterns.rules import PatternRule, compile_rule
+from undersong.patterns.search import search
+from undersong.rulebook import Located
+
+MINIMAL: dict[str, Any] = {
+    "id": "probe",
+    "title": "Probe",
+    "level": "low",
+    "falsepositives": ["anything"],
+    "partition_by": ["agent"],
+    "measures": {"strength": 1},
+}
+
+
+def rule(pattern: str, keys: dict[str, Any] | None = None, **define: str) -> PatternRule:
+    """A compiled rule from its clauses, with the least that a file must say."""
+    value = {**MINIMAL, "pattern": pattern, "define": define, **(keys or {})}
+    return compile_rule(document(value))
+
+
+def document(value: dict[str, Any]) -> Located:
+    """The YAML document of a rule, as if it were a file."""
+    text = yaml.safe_dump(value, sort_keys=False)
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    assert node is not None
+    return Located(Path("probe.yaml"), yaml.safe_load(text), node)
+
+
+def found(chosen: PatternRule, rows: list[Row] | str) -> list[str]:
+    """The message ids of each match, one text per match; ``target: ids`` where it has a target."""
+    rows = table(rows) if isinstance(rows, str) else rows
+    texts = []
+    for match in search(chosen, timelines(rows)).matches:
+        ids = " ".join(entry.row.id for _, entry in match.named)
+        target = match.partition.target
+        texts.append(f"{target}: {ids}" if target else ids)
+    return texts

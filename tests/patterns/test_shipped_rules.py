@@ -1,0 +1,91 @@
+"""The shipped patterns: their own cases, and the cases that the first design names."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.patterns.rulebox import found
+from undersong.detect import detect
+from undersong.patterns import all_rules, named
+from undersong.patterns.cases import CaseResult, run_cases, table
+from undersong.patterns.lint import check_rules
+
+RULES = all_rules()
+CASES = [result for rule in RULES for result in run_cases(rule)]
+SHAPES = ("love_bombing", "darvo", "con_game", "alignment_faking", "sandbagging", "intermittent_reward")
+
+
+@pytest.mark.parametrize("result", CASES, ids=lambda result: f"{result.rule}: {result.name}")
+def test_every_case_beside_a_rule_holds(result: CaseResult) -> None:
+    assert result.found == result.expected
+
+
+def test_every_rule_says_why_and_shows_what_it_finds_misses_and_spares() -> None:
+    for rule in RULES:
+        assert rule.file.why, rule.id
+        assert rule.file.misses, rule.id
+        assert rule.file.cases.hits, rule.id
+        assert rule.file.cases.near_misses, rule.id
+    assert [lint for lint in check_rules() if lint.severity == "error"] == []
+
+
+def test_the_six_shapes_are_there_twice_the_literal_ones_off() -> None:
+    enabled = {rule.id: rule.file.enabled for rule in RULES}
+    assert all(enabled[name] and not enabled[f"{name}_literal"] for name in SHAPES)
+
+
+def fired(rows: str) -> dict[str, list[str]]:
+    """Per rule that fires, literal or not, what it finds."""
+    return {rule.id: ids for rule in RULES if (ids := found(rule, rows))}
+
+
+def test_the_worked_example_fails_its_own_literal_rule_and_its_formula_gives_four_tenths() -> None:
+    rows = """
+        id who     day compassion goodwill manipulation
+        1  kira>bo 0   .7 .7 .1
+        2  kira>bo 1   .6 .7 .1
+        3  kira>bo 2   .7 .7 .1
+        4  kira>bo 3   .2 .2 .6
+    """
+    assert fired(rows) == {"love_bombing": ["bo: 1 2 3 4"]}
+    (finding,) = detect(table(rows), [named(RULES, "love_bombing")]).findings
+    assert finding.strength == pytest.approx(0.4)
+
+
+def test_the_opening_example_fires_no_rule_for_its_scores_say_nothing_of_warmth() -> None:
+    rows = """
+        id who     day manipulation
+        1  kira>bo 0   .3
+        2  kira>bo 1   .3
+        3  kira>bo 2   .3
+        4  kira>bo 3   .3
+        5  kira>bo 4   .3
+        6  kira>bo 5   .7
+    """
+    assert fired(rows) == {}
+
+
+def test_the_opening_example_with_its_flattery_scored_as_warmth_is_love_bombing() -> None:
+    rows = """
+        id who     day manipulation compassion goodwill
+        1  kira>bo 0   .3 .7 .6
+        2  kira>bo 1   .3 .7 .6
+        3  kira>bo 2   .3 .7 .6
+        4  kira>bo 3   .3 .7 .6
+        5  kira>bo 4   .3 .7 .6
+        6  kira>bo 5   .7 .2 .3
+    """
+    assert fired(rows) == {"love_bombing_literal": ["3 4 5 6"], "love_bombing": ["bo: 1 2 3 4 5 6"]}
+
+
+def test_the_persistently_bad_agent_fires_the_literal_darvo_and_not_the_robust_one() -> None:
+    line = "kira>bo .8 .8 .8 .8 .2 .2\n"
+    rows = "who deception manipulation exploitation dismissal compassion goodwill\n" + line * 6
+    assert fired(rows) == {"darvo_literal": ["1 2 3", "4 5 6"]}
+
+
+def test_exactly_six_tenths_is_not_above_six_tenths() -> None:
+    rows = "id who day compassion manipulation\n1 k 0 {0} .1\n2 k 1 {0} .1\n3 k 2 {0} .1\n4 k 3 .2 .6\n"
+    literal = named(RULES, "love_bombing_literal")
+    assert found(literal, rows.format(".6")) == []
+    assert found(literal, rows.format(".61")) == ["1 2 3 4"]

@@ -1,0 +1,113 @@
+"""Rows from JSON Lines: lenient in names, strict in scores, and no bad line stops the rest."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from undersong.errors import RecordError
+from undersong.models import TRAITS, Indicator, Problem, Row, encode
+from undersong.rows import read_rows, row_of
+
+SCORED = {"id": "1", "agent": "kira", "traits": {"manipulation": 0.5}}
+
+
+def read(*lines: str | bytes) -> list[Row | Problem]:
+    return list(read_rows(lines, name="rows.jsonl"))
+
+
+def test_the_older_names_of_keys_are_understood() -> None:
+    row = row_of({**SCORED, "thread": "t", "ts": "2026-01-01T00:00:00Z", "target": None, "colour": "red"})
+    assert (row.conversation, row.time, row.target, row.state) == (
+        "t",
+        datetime(2026, 1, 1, tzinfo=UTC),
+        None,
+        "scored",
+    )
+
+
+@pytest.mark.parametrize(
+    ("given_keys", "state"),
+    [
+        ({}, "scored"),
+        ({"traits": None}, "unread"),
+        ({"traits": {}}, "unread"),
+        ({"scored": False}, "unread"),
+        ({"scored": True}, "scored"),
+        ({"state": "refused"}, "refused"),
+        ({"state": "failed", "traits": None}, "failed"),
+    ],
+)
+def test_the_state_is_given_or_follows_from_the_scores(given_keys: dict[str, Any], state: str) -> None:
+    row = row_of({**SCORED, **given_keys})
+    assert row.state == state
+    assert (row.traits is None) == (state != "scored")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        ([], ()),
+        (["MAN-URGENCY"], (Indicator(id="MAN-URGENCY"),)),
+        ([{"id": "MAN-URGENCY", "confidence": 0.4}], (Indicator(id="MAN-URGENCY", confidence=0.4),)),
+        ({"MAN-URGENCY": 0.4}, (Indicator(id="MAN-URGENCY", confidence=0.4),)),
+    ],
+)
+def test_indicators_may_be_plain_ids_and_null_is_not_none_seen(value: Any, expected: Any) -> None:
+    assert row_of({**SCORED, "indicators": value}).indicators == expected
+
+
+def test_positions_follow_the_order_within_a_conversation_where_they_are_missing() -> None:
+    lines = [json.dumps({"id": str(i), "agent": "a", "thread": thread}) for i, thread in enumerate("ttut")]
+    assert [row.position for row in read(*lines) if isinstance(row, Row)] == [0, 1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "not JSON"),
+        ("[1]", "not a JSON object"),
+        (b"\xff", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('{"id": "1", "traits": {"virtue": "\\ud800"}}', "not JSON"),
+        ('{"agent": "a"}', "row without id"),
+        ('{"id": "1", "traits": {"virtue": 1.1}}', "virtue is '1.1'"),
+        ('{"id": "1", "traits": {"virtue": true}}', "virtue is 'True'"),
+        ('{"id": "1", "traits": [1]}', "traits is not an object"),
+        ('{"id": "1", "state": "scored"}', "scored without traits"),
+        ('{"id": "1", "state": "lost"}', "unknown state 'lost'"),
+        ('{"id": "1", "time": "yesterday"}', "time"),
+        ('{"id": "1", "indicators": 3}', "indicators is not a list"),
+    ],
+)
+def test_a_bad_line_is_a_problem_with_its_place_and_the_rest_is_read(line: str | bytes, words: str) -> None:
+    problem, row = read("", line, json.dumps(SCORED))
+    assert isinstance(problem, Problem)
+    assert isinstance(row, Row)
+    assert problem.where == "rows.jsonl:2"
+    assert words in problem.what
+
+
+def test_a_score_of_null_is_missing_and_an_unknown_trait_is_ignored() -> None:
+    assert row_of({**SCORED, "traits": {"virtue": None, "charm": 0.3, "goodwill": 1}}).traits == {"goodwill": 1.0}
+
+
+def test_one_bad_mapping_is_an_error() -> None:
+    with pytest.raises(RecordError, match="row 1"):
+        row_of({"id": "1", "hits": "none"})
+
+
+@given(
+    traits=st.none() | st.dictionaries(st.sampled_from(TRAITS), st.floats(0, 1), min_size=1),
+    target=st.none() | st.text(max_size=5),
+    time=st.none() | st.datetimes(timezones=st.just(UTC)),
+)
+def test_a_written_row_is_read_back_the_same(traits: Any, target: str | None, time: datetime | None) -> None:
+    row = Row(id="1", agent="a", traits=traits, state="scored" if traits else "unread", target=target, time=time)
+    assert read(encode(row)) == [row]

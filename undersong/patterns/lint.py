@@ -1,0 +1,128 @@
+"""`undersong rules check`: every problem of every pattern file in one run, each with file, line and remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from undersong.errors import RuleError
+from undersong.models import Noun
+from undersong.patterns import repeated, rule_files, sequences
+from undersong.patterns.cases import run_cases
+from undersong.patterns.expressions import Field, Member, parse, walk
+from undersong.patterns.rulefile import written
+from undersong.patterns.rules import PatternRule, try_rule
+from undersong.rulebook import Located, load
+
+
+class Lint(Noun, frozen=True, kw_only=True):
+    """One remark on a rule file; ``id`` names the check (docs/rules.md lists them)."""
+
+    id: str
+    severity: Literal["error", "warning"]
+    where: str
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.severity} [{self.id}] {self.what}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+def check_rules(paths: Sequence[str | Path] | None = None) -> tuple[Lint, ...]:
+    """Every remark on the pattern files (None: the shipped ones), in the order of files; errors do not stop it."""
+    lints: list[Lint] = []
+    rules: list[tuple[Path, PatternRule]] = []
+    for file in rule_files(paths):
+        try:
+            document = load(file)
+        except RuleError as error:
+            lints.append(_error("unreadable", error))
+            continue
+        rule, problems = try_rule(document)
+        lints += [_error("invalid", problem) for problem in problems]
+        if rule is not None:
+            rules.append((file, rule))
+            lints += _remarks(document, rule)
+    lints += [_error("repeated-name", problem) for problem in repeated(rules)]
+    return tuple(lints)
+
+
+def _remarks(document: Located, rule: PatternRule) -> Iterator[Lint]:
+    yield from _unused(document, rule)
+    yield from _bounds(document, rule)
+    yield from _cases(document, rule)
+
+
+def _unused(document: Located, rule: PatternRule) -> Iterator[Lint]:
+    used = sequences.variables(sequences.parse(rule.file.pattern))
+    for name in rule.names:
+        if name not in used:
+            what, remedy = f"variable '{name}' is not in the pattern", "use it or delete it"
+            yield _warning(document, "unreachable-variable", f"$.define.{name}", what, remedy)
+    texts = [rule.file.where, rule.file.until, *rule.file.define.values(), *rule.file.columns.values()]
+    texts += [*rule.file.measures.values(), *rule.file.having]
+    parts = [part for text in texts if text is not None for part in walk(parse(written(text)))]
+    mentioned = {part.name for part in parts if isinstance(part, Field | Member)}
+    for name in rule.file.columns:
+        if name not in mentioned:
+            yield _warning(document, "unused-column", f"$.columns.{name}", f"column '{name}' is not used", "delete it")
+
+
+def _bounds(document: Located, rule: PatternRule) -> Iterator[Lint]:
+    part = sequences.parse(rule.file.pattern)
+    if sequences.tolerant(part) and rule.within is None:
+        what = "the pattern passes over rows or repeats without end, and nothing bounds it in time"
+        yield _warning(document, "missing-bound", "$.pattern", what, "add within, such as within: 21 days")
+    if sequences.open_end(part) and rule.within is None:
+        what = "the end of a match stays undecided until the rows end"
+        yield _warning(document, "undecidable-end", "$.pattern", what, "close it with {n,m}, a reluctant ? or within")
+
+
+def _cases(document: Located, rule: PatternRule) -> Iterator[Lint]:
+    cases = rule.file.cases
+    if not cases.hits:
+        yield _warning(
+            document, "no-hit-case", "$.cases", "no case shows what the rule finds", "add one under cases.hits"
+        )
+    if not cases.near_misses:
+        what = "no case shows an innocent look-alike"
+        yield _warning(document, "no-innocent-case", "$.cases", what, "add one under cases.near_misses")
+    for group, examples, finds in (("hits", cases.hits, True), ("near_misses", cases.near_misses, False)):
+        for i, example in enumerate(examples):
+            if bool(example.finds) != finds:
+                what = f"case '{example.name}' under {group} {'finds nothing' if finds else 'finds something'}"
+                yield _at(document, "misplaced-case", f"$.cases.{group}[{i}]", what, "move it to the other list")
+    yield from _failing(document, rule)
+
+
+def _failing(document: Located, rule: PatternRule) -> Iterator[Lint]:
+    try:
+        results = run_cases(rule)
+    except RuleError as error:
+        line = document.line("$.cases")
+        what = f"{error.where}: {error.what}"
+        yield Lint(id="bad-case", severity="error", where=f"{document.path}:{line}", what=what, remedy=error.remedy)
+        return
+    places = [f"$.cases.{group}[{i}]" for group in ("hits", "near_misses") for i in range(_count(rule, group))]
+    for place, result in zip(places, results, strict=True):
+        if not result.passed:
+            what = f"case '{result.name}' finds {list(result.found)}, not {list(result.expected)}"
+            yield _at(document, "failing-case", place, what, "correct the rule or the case")
+
+
+def _count(rule: PatternRule, group: str) -> int:
+    return len(rule.file.cases.hits if group == "hits" else rule.file.cases.near_misses)
+
+
+def _error(name: str, error: RuleError) -> Lint:
+    return Lint(id=name, severity="error", where=error.where, what=error.what, remedy=error.remedy)
+
+
+def _at(document: Located, name: str, path: str, what: str, remedy: str) -> Lint:
+    return _error(name, document.error(what, path, remedy))
+
+
+def _warning(document: Located, name: str, path: str, what: str, remedy: str) -> Lint:
+    where = f"{document.path}:{document.line(path)}"
+    return Lint(id=name, severity="warning", where=where, what=what, remedy=remedy)

@@ -1,0 +1,142 @@
+"""The YAML of a pattern file, key by key, and its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from undersong.errors import RuleError
+from undersong.models import TRAITS, Level
+from undersong.rulebook import Located, did_you_mean
+
+Key = Literal["agent", "target", "conversation"]
+_MINUTES = {"minute": 1, "hour": 60, "day": 1440, "week": 10080}
+_SPAN = re.compile(r"(\d+) (minute|hour|day|week)s?")
+_AFTER = re.compile(r"skip (?:past last row|to next row|to (?:first|last) [A-Z][A-Z0-9_]*)")
+# what a rule says of itself changes no finding, so it is not in the hash
+_PROSE = ("title", "description", "why", "references", "falsepositives", "misses", "cases")
+
+
+class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A small table of rows and what must be found in it: per finding, the ids of its messages."""
+
+    name: str
+    rows: str
+    finds: tuple[str, ...] = ()
+    base: dict[str, float] = {}
+
+
+class Examples(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The cases beside a rule: rows that it must find, and innocent look-alikes that it must not."""
+
+    hits: tuple[Example, ...] = ()
+    near_misses: tuple[Example, ...] = ()
+
+
+class RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A pattern file as written; docs/rules.md explains each key."""
+
+    id: str
+    title: str
+    level: Level
+    falsepositives: tuple[str, ...]
+    define: dict[str, str | float | bool]
+    pattern: str
+    measures: dict[str, str | float | bool]
+    aliases: tuple[str, ...] = ()
+    status: Literal["stable", "experimental", "deprecated"] = "experimental"
+    description: str = ""
+    why: str = ""
+    references: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    enabled: bool = True
+    partition_by: tuple[Key, ...] = ("agent", "target")
+    where: str | bool | None = None
+    columns: dict[str, str | float | bool] = {}
+    within: str | None = None
+    max_unread: int | None = None
+    until: str | bool | None = None
+    after_match: str = "skip past last row"
+    having: tuple[str | bool, ...] = ()
+    cases: Examples = Examples()
+
+
+def rule_hash(rule: RuleFile) -> str:
+    """SHA-256 over the canonical JSON of what can change a finding; keys left at their default are left out."""
+    values = {name: value for name, value in msgspec.to_builtins(rule).items() if name not in _PROSE}
+    return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()
+
+
+def written(value: str | float | bool) -> str:
+    """An expression as text: YAML reads ``true`` and ``1`` as values of their own."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def span(text: str | None) -> int | None:
+    """``21 days`` in microseconds (None: no bound); raises ValueError for anything else."""
+    if text is None:
+        return None
+    found = _SPAN.fullmatch(text)
+    if not found:
+        raise ValueError(f"'{text}' is no span of time such as 21 days or 6 hours")
+    return int(found[1]) * _MINUTES[found[2]] * 60_000_000
+
+
+def after_match(text: str) -> tuple[str, str]:
+    """Where to go on, and the variable it names (or ""); raises ValueError for an unknown clause."""
+    if not _AFTER.fullmatch(text):
+        known = "skip past last row, skip to next row, skip to first VARIABLE or skip to last VARIABLE"
+        raise ValueError(f"'{text}' is no way to go on; write {known}")
+    words = text.split()
+    return words[2] if words[1] == "to" else "past", words[3] if words[2] in ("first", "last") and words[
+        1
+    ] == "to" else ""
+
+
+def wrong_keys(document: Located) -> list[RuleError]:
+    """Every key whose value is missing or of the wrong kind; reading the whole file stops at the first."""
+    value, problems = document.value, []
+    if not isinstance(value, Mapping):
+        return [document.error("is not a list of keys and values", "$", "see docs/rules.md")]
+    for field in msgspec.structs.fields(RuleFile):
+        if field.name not in value:
+            if field.required:
+                problems.append(document.error(f"lacks the key '{field.name}'", "$", "see docs/rules.md"))
+            continue
+        try:
+            msgspec.convert(value[field.name], field.type)
+        except msgspec.ValidationError as error:
+            what, _, place = str(error).partition(" - at ")
+            below = place.strip("`").removeprefix("key in `").removeprefix("$")
+            problems.append(document.error(f"{field.name}: {what}", f"$.{field.name}{below}"))
+    return problems
+
+
+def unknown_keys(document: Located) -> list[RuleError]:
+    """Keys that no pattern file has, with the nearest known one; the reader stops at the first, this names all."""
+    found = _not_fields(document, document.value, "$", RuleFile)
+    cases = document.value.get("cases") if isinstance(document.value, Mapping) else None
+    found += _not_fields(document, cases, "$.cases", Examples)
+    for group in ("hits", "near_misses"):
+        examples = cases.get(group) if isinstance(cases, Mapping) else None
+        for i, example in enumerate(examples if isinstance(examples, list) else ()):
+            found += _not_fields(document, example, f"$.cases.{group}[{i}]", Example)
+            base = example.get("base") if isinstance(example, Mapping) else None
+            found += _not_among(document, base, f"$.cases.{group}[{i}].base", list(TRAITS))
+    return found
+
+
+def _not_fields(document: Located, value: Any, path: str, kind: type[msgspec.Struct]) -> list[RuleError]:
+    return _not_among(document, value, path, list(kind.__struct_fields__))
+
+
+def _not_among(document: Located, value: Any, path: str, known: list[str]) -> list[RuleError]:
+    if not isinstance(value, Mapping):
+        return []
+    unknown = [str(key) for key in value if key not in known]
+    return [document.error(f"unknown key '{key}'", f"{path}.{key}", did_you_mean(key, known)) for key in unknown]

@@ -1,0 +1,147 @@
+"""Row patterns, from text to a tree: concatenation, alternation, groups, quantifiers, anchors."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from undersong.patterns.expressions import ExpressionError, parse_with
+
+ANY = "ANY"
+_LONGEST_COUNT = 1000  # a quantifier {n,m} is written out n to m times
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A part of a row pattern."""
+
+
+class Bind(_Part, frozen=True):
+    """One row for which the variable's condition holds; ``ANY`` is any read row."""
+
+    variable: str
+
+
+class Start(_Part, frozen=True):
+    """``^``: before the first read row of the sequence."""
+
+
+class End(_Part, frozen=True):
+    """``$``: after its last read row."""
+
+
+class Then(_Part, frozen=True):
+    """One part after the other."""
+
+    parts: tuple[Part, ...]
+
+
+class Or(_Part, frozen=True):
+    """The first part that leads to a match, in the order written."""
+
+    parts: tuple[Part, ...]
+
+
+class Repeat(_Part, frozen=True):
+    """``part`` between ``least`` and ``most`` times (None: no bound); greedy prefers more, reluctant fewer."""
+
+    part: Part
+    least: int
+    most: int | None
+    greedy: bool = True
+
+
+Part: TypeAlias = Bind | Start | End | Then | Or | Repeat
+
+
+def parse(text: str) -> Part:
+    """The tree of a row pattern; raises ExpressionError for one that cannot be read."""
+    return _build(parse_with("sequence.lark", text))
+
+
+def variables(part: Part) -> tuple[str, ...]:
+    """The named variables in the order of their first appearance, without ANY."""
+    found: dict[str, None] = {}
+    open_parts = [part]
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, Bind) and part.variable != ANY:
+            found[part.variable] = None
+        open_parts.extend(reversed(below(part)))
+    return tuple(found)
+
+
+def required(part: Part) -> frozenset[str]:
+    """The named variables that every match binds."""
+    if isinstance(part, Bind):
+        return frozenset({part.variable} - {ANY})
+    parts = [required(each) for each in below(part)]
+    if isinstance(part, Then):
+        return frozenset().union(*parts)
+    if isinstance(part, Or):
+        return frozenset.intersection(*parts)
+    return parts[0] if isinstance(part, Repeat) and part.least > 0 else frozenset()
+
+
+def can_be_empty(part: Part, *, named_only: bool = False) -> bool:
+    """Whether a part matches without a row; with ``named_only``, without a row bound to a named variable."""
+    if isinstance(part, Bind):
+        return named_only and part.variable == ANY
+    parts = [can_be_empty(each, named_only=named_only) for each in below(part)]
+    if isinstance(part, Or):
+        return any(parts)
+    return all(parts) or (isinstance(part, Repeat) and part.least == 0)
+
+
+def open_end(part: Part) -> bool:
+    """Whether the end of a match can stay undecided: it closes with an unbounded greedy repetition, or ``$``."""
+    if isinstance(part, Repeat):
+        return (part.greedy and part.most is None) or open_end(part.part)
+    if isinstance(part, Or):
+        return any(open_end(each) for each in part.parts)
+    return open_end(part.parts[-1]) if isinstance(part, Then) else isinstance(part, End)
+
+
+def tolerant(part: Part) -> bool:
+    """Whether other rows may lie between the stages, or a stage may go on without end."""
+    if isinstance(part, Bind):
+        return part.variable == ANY
+    unbounded = isinstance(part, Repeat) and part.most is None
+    return unbounded or any(tolerant(each) for each in below(part))
+
+
+def below(part: Part) -> tuple[Part, ...]:
+    """The parts of a part."""
+    if isinstance(part, Then | Or):
+        return part.parts
+    return (part.part,) if isinstance(part, Repeat) else ()
+
+
+def _build(tree: Any) -> Part:
+    parts = [_build(child) if hasattr(child, "children") else child for child in tree.children]
+    rule = str(tree.data)
+    if rule == "start":
+        built: Part = parts[0]
+        return built
+    if rule == "variable":
+        return Bind(str(parts[0]))
+    if rule in ("start_anchor", "end_anchor"):
+        return Start() if rule == "start_anchor" else End()
+    if rule == "concatenation":
+        return Then(tuple(parts))
+    return Or(tuple(parts)) if rule == "alternation" else _repeat(rule, parts)
+
+
+def _repeat(rule: str, parts: list[Any]) -> Repeat:
+    *head, reluctant = parts
+    part, counts = head[0], [str(count) for count in head[1:]]
+    if rule == "repeat":
+        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[counts[0]]
+    else:
+        least = int(counts[0])
+        most = None if rule == "at_least" else int(counts[-1])
+    if max(least, most or 0) > _LONGEST_COUNT:
+        raise ExpressionError(f"a quantifier counts at most to {_LONGEST_COUNT}")
+    if most is not None and (most < least or most == 0):
+        raise ExpressionError(f"quantifier {{{least},{most}}} allows nothing")
+    return Repeat(part, least, most, greedy=reluctant is None)

@@ -1,0 +1,100 @@
+"""JSON Lines of rows → Row, leniently: a bad line is a Problem with its place, and the rest goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from undersong.errors import RecordError
+from undersong.models import TRAITS, Problem, Row
+
+_OTHER_NAMES = {"thread": "conversation", "ts": "time", "timestamp": "time"}
+_NAMES = ("id", "conversation", "agent", "target")  # numbers are accepted as names
+_STATES = ("scored", "unread", "refused", "failed")
+
+
+def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Problem]:
+    """The row of each line, or why it is none; ``name`` is the file's, for ``file:line``. Empty lines are passed over.
+
+    A row without ``position`` takes the next one of its conversation.
+    """
+    seen: Counter[str] = Counter()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = _row(line, seen)
+        except RecordError as error:
+            yield Problem(what=error.what, where=f"{name}:{number}", remedy=error.remedy)
+        else:
+            seen[row.conversation] += 1
+            yield row
+
+
+def row_of(value: Mapping[str, Any], position: int = 0) -> Row:
+    """A Row from a plain mapping; raises RecordError for one that cannot be read.
+
+    ``thread`` and ``ts`` are other names of ``conversation`` and ``time``; ``indicators`` may be plain ids; unknown
+    keys are ignored. Without ``state`` a row with traits is scored and any other unread.
+    """
+    cells = {_OTHER_NAMES.get(key, key): cell for key, cell in value.items() if cell is not None}
+    if "id" not in cells:
+        raise RecordError("row without id", remedy="give every message an id")
+    cells |= {key: str(cells[key]) for key in _NAMES if isinstance(cells.get(key), int)}
+    cells.setdefault("position", position)
+    cells["traits"] = _traits(cells.get("traits"))
+    cells["state"] = _state(cells)
+    if cells["state"] != "scored":
+        cells["traits"] = None
+    if "indicators" in cells:
+        cells["indicators"] = _indicators(cells["indicators"])
+    try:
+        return msgspec.convert(cells, Row)
+    except msgspec.ValidationError as error:
+        raise RecordError(f"row {cells['id']}: {error}", remedy="docs/rules.md lists the keys of a row") from error
+
+
+def _row(line: str | bytes, seen: Counter[str]) -> Row:
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise RecordError(f"not JSON: {error}", remedy="one JSON object a line") from error
+    if not isinstance(value, dict):
+        raise RecordError("not a JSON object", remedy="one JSON object a line")
+    conversation = str(value.get("conversation", value.get("thread", "")) or "")
+    return row_of(value, seen[conversation])
+
+
+def _traits(value: Any) -> dict[str, float] | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise RecordError("traits is not an object", remedy="write {trait: score} or null")
+    known = {trait: value[trait] for trait in TRAITS if value.get(trait) is not None}
+    for trait, score in known.items():
+        if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+            raise RecordError(f"{trait} is {str(score)[:40]!r}", remedy="a score is a number from 0 to 1, or null")
+    return {trait: float(score) for trait, score in known.items()}
+
+
+def _state(cells: Mapping[str, Any]) -> str:
+    """The state given, or the one that the scores show; ``scored: false`` is an older name of unread."""
+    state = cells.get("state")
+    if state is None:
+        return "unread" if cells.get("scored") is False or not cells.get("traits") else "scored"
+    if state not in _STATES:
+        raise RecordError(f"unknown state {str(state)[:40]!r}", remedy=f"known are {', '.join(_STATES)}")
+    if state == "scored" and not cells.get("traits"):
+        raise RecordError(f"row {cells['id']} is scored without traits", remedy="name the state that says why")
+    return str(state)
+
+
+def _indicators(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [{"id": name, "confidence": confidence} for name, confidence in value.items()]
+    if not isinstance(value, list):
+        raise RecordError("indicators is not a list", remedy="write ids, or objects with an id, or null")
+    return [{"id": item} if isinstance(item, str) else item for item in value]
