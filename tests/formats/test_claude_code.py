@@ -1,0 +1,102 @@
+"""Claude Code sessions: answers over several lines, tools in the user's name, subagents, the program's own words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.formats.conftest import outcome
+
+FOLDER = Path(__file__).parent.parent / "samples" / "claude-code"
+
+
+def line(kind: str, uuid: str, content: Any, parent: str | None = None, **fields: Any) -> dict[str, Any]:
+    message = {"role": kind, "content": content} | fields.pop("message", {})
+    return {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s", "message": message} | fields
+
+
+def test_a_folder_gives_the_session_and_its_subagent() -> None:
+    session, subagent = outcome(FOLDER).conversations
+    assert (session.id, session.title) == ("9f1c", "Fixing the parser")
+    assert subagent.id == "9f1c/agent-a7"
+    assert [(message.author, message.role) for message in subagent.messages] == [
+        ("main-agent", "participant"), ("a7", "assistant")
+    ]  # fmt: skip
+
+
+def test_lines_of_one_answer_are_one_message_and_its_usage_counts_once() -> None:
+    answer = outcome(FOLDER).conversations[0].messages[2]
+    assert (answer.id, answer.text, answer.tokens) == ("c2", "Let me look at the parser.", 41)
+    assert answer.tool_calls[0].name == "Edit"
+    assert answer.tool_calls[0].input["new_string"] == "a + b"
+    assert answer.latency == 4.0
+
+
+def test_tool_results_are_not_the_human() -> None:
+    messages = outcome(FOLDER).conversations[0].messages
+    assert [message.text for message in messages if message.role == "user"] == [
+        "The parser test fails. Please fix it.", "It still fails for me."
+    ]  # fmt: skip
+    failed = messages[5]
+    assert (failed.role, failed.author, failed.text) == ("tool", "Bash", "1 failed")
+    assert (failed.tool_results[0].call_id, failed.tool_results[0].is_error) == ("tu_2", True)
+
+
+def test_what_the_program_writes_is_system() -> None:
+    messages = outcome(FOLDER).conversations[0].messages
+    assert [message.author for message in messages if message.role == "system"] == ["claude-code", "claude-code"]
+    assert messages[-1].text == "API Error: overloaded"
+
+
+def test_a_reply_to_a_later_line_of_an_answer_is_a_reply_to_the_answer() -> None:
+    assert outcome(FOLDER).conversations[0].messages[3].reply_to == "c2"
+
+
+def test_human_words_beside_a_tool_result_stay_the_humans(ingest: Any) -> None:
+    content = [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}, {"type": "text", "text": "stop that"}]
+    found = ingest([line("user", "u", content)], "s.jsonl")
+    assert [(message.id, message.role, message.text) for message in found.only.messages] == [
+        ("u", "tool", "ok"), ("u#text", "user", "stop that")
+    ]  # fmt: skip
+
+
+def test_command_wrappers_and_compaction_are_not_the_human(ingest: Any) -> None:
+    rows = [
+        line("user", "1", "<command-name>/clear</command-name>"),
+        line("user", "2", "The story so far", isCompactSummary=True),
+        line("user", "3", "a <command-name> in the middle"),
+    ]
+    assert [message.role for message in ingest(rows, "s.jsonl").only.messages] == ["system", "system", "user"]
+
+
+def test_an_old_sidechain_without_agent_id_is_a_conversation_of_its_own(ingest: Any) -> None:
+    rows = [
+        line("user", "1", "do it"),
+        line("user", "2", "sub task", isSidechain=True),
+        line("assistant", "3", [{"type": "text", "text": "done"}], "2", isSidechain=True, message={"id": "m"}),
+    ]
+    found = ingest(rows, "s.jsonl")
+    assert [(each.id, len(each.messages)) for each in found.conversations] == [("s", 1), ("s/sidechain-2", 2)]
+
+
+def test_unknown_types_are_counted_by_type_and_wrong_lines_reported(ingest: Any) -> None:
+    rows = [
+        line("user", "1", "hi"),
+        line("progress", "2", "x"),
+        line("progress", "3", "x"),
+        line("user", "4", None),
+        {"type": "assistant", "sessionId": "s", "uuid": "5"},
+        ["no object"],
+    ]
+    found = ingest(rows, "s.jsonl")
+    assert found.told("note") == ["2 × line of type 'progress', read as no message"]
+    assert [problem.where.rsplit(":")[-1] for problem in found.problems if problem.kind == "record"] == ["4", "5", "6"]
+
+
+def test_a_file_of_bookkeeping_alone_is_no_failure_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"type": "summary", "summary": "x", "leafUuid": "y"}\n')
+    (tmp_path / "b.jsonl").write_text((FOLDER / "9f1c.jsonl").read_text())
+    found = outcome(tmp_path)
+    assert found.told("file") == []
+    assert "no message could be read as claude-code" in found.told("note")
+    assert outcome(tmp_path / "a.jsonl").told("file") == ["no message could be read as claude-code"]

@@ -1,0 +1,139 @@
+"""Our JSON Lines: any number of named agents, interleaved conversations, rows of earlier steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.formats.conftest import outcome
+from undersong.models import Conversation, Row, encode
+
+SAMPLE = Path(__file__).parent.parent / "samples" / "jsonl" / "harbour.jsonl"
+
+
+def test_interleaved_conversations_come_apart() -> None:
+    harbour, quay = outcome(SAMPLE).conversations
+    assert [message.id for message in harbour.messages] == ["h1", "h2", "h3"]
+    assert [message.id for message in quay.messages] == ["q1", "q2", "q3"]
+    assert harbour.title == "Harbour talk"
+
+
+def test_named_agents_are_the_same_in_every_conversation() -> None:
+    harbour, quay = outcome(SAMPLE).conversations
+    assert harbour.messages[0].agent == quay.messages[1].agent == "kira"
+    assert quay.messages[2].agent == "quay-bot-1"
+    assert harbour.messages[2].observed == "no"
+
+
+def test_a_line_keeps_its_number() -> None:
+    assert str(outcome(SAMPLE).conversations[0].messages[1].source_ref).endswith("harbour.jsonl:3")
+
+
+@pytest.mark.parametrize(
+    ("row", "role", "agent"),
+    [
+        ({"author": "kira", "role": "agent"}, "agent", "kira"),
+        ({"author": "kira"}, "participant", "in/kira"),
+        ({"author": "user"}, "user", "in/user"),
+        ({"role": "assistant"}, "assistant", "in/assistant"),
+        ({"agent_id": "k-1"}, "agent", "k-1"),
+        ({"author": "kira", "agent_id": "k-1", "role": "participant"}, "participant", "k-1"),
+        ({"author": {"id": 7, "name": "kira"}, "role": "agent"}, "agent", "kira"),
+        ({"author": "kira", "role": "captain"}, "participant", "in/kira"),
+    ],
+)
+def test_role_and_identity_follow_from_what_is_given(ingest: Any, row: dict[str, Any], role: str, agent: str) -> None:
+    message = ingest([row | {"text": "x"}], "in.jsonl").only.messages[0]
+    assert (message.role, message.agent) == (role, agent)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"author": "a"}, "without text"),
+        ({"author": "a", "text": 5}, "a text that is a number"),
+        ({"author": "a", "text": {}}, "a text that is an object"),
+        ({"text": "x"}, "without an author"),
+        (7, "a message that is a number"),
+        (None, "a message that is null"),
+        ([], "a message that is a list"),
+    ],
+)
+def test_a_wrong_row_is_reported_with_its_line_and_the_rest_goes_on(ingest: Any, row: Any, said: str) -> None:
+    good = {"author": "a", "text": "fine"}
+    found = ingest([good, row, good], "in.jsonl")
+    assert len(found.only.messages) == 2
+    (problem,) = found.problems
+    assert said in problem.what
+    assert problem.where.endswith("in.jsonl:2")
+    assert problem.remedy
+    assert found.files[0].skipped == 1
+
+
+def test_a_time_that_cannot_be_read_costs_the_time_not_the_message(ingest: Any) -> None:
+    found = ingest(
+        [{"author": "a", "text": "x", "ts": "1901-Spring"}, {"author": "a", "text": "y", "ts": 1e300}], "in.jsonl"
+    )
+    assert [message.time for message in found.only.messages] == [None, None]
+    assert found.told("note") == ["2 × time that cannot be read, taken as unknown; write ISO 8601 or epoch seconds"]
+    assert found.files[0].skipped == 0
+
+
+def test_a_line_may_hold_a_whole_conversation(ingest: Any) -> None:
+    rows = [
+        {"conversation_id": "c1", "labels": {}, "messages": [
+            {"author": "ann", "role": "user", "text": "hi", "ts": None}, {"author": "ann", "text": None}]},
+        {"messages": [{"author": "bob", "role": "agent", "text": "yo"}]},
+        {"conversation_id": "c3", "messages": []},
+    ]  # fmt: skip
+    found = ingest(rows, "in.jsonl")
+    assert [(each.id, len(each.messages)) for each in found.conversations] == [("c1", 1), ("in-2", 1)]
+    assert found.told("record") == ["message 1: a message without text"]
+    assert found.told("note") == ["1 × conversation without messages"]
+
+
+def test_tools_latency_and_tokens_are_kept(ingest: Any) -> None:
+    row = {"author": "bot", "role": "assistant", "latency_ms": 250, "tokens": 12, "tool_calls": [{"name": "ls"}, "?"],
+           "tool_results": [{"call_id": "1", "content": "a b", "is_error": False}]}  # fmt: skip
+    message = ingest([row | {"text": "x"}], "in.jsonl").only.messages[0]
+    assert (message.latency, message.tokens, len(message.tool_calls)) == (0.25, 12, 1)
+    assert message.tool_results[0].text == "a b"
+
+
+def test_conversations_may_span_files(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    first.write_text('{"conversation": "c", "id": "1", "author": "a", "text": "x", "time": "2026-01-01T00:00:00Z"}\n')
+    second.write_text(
+        '{"conversation": "c", "id": "2", "author": "b", "text": "y", "time": "2025-12-31T00:00:00Z"}\n'
+        '{"conversation": "c", "id": "1", "author": "a", "text": "x", "time": "2026-01-01T00:00:00Z"}\n'
+    )
+    found = outcome(tmp_path)
+    assert [message.id for message in found.only.messages] == ["2", "1"]
+    assert [(each.conversations, each.messages) for each in found.files] == [(1, 1), (1, 2)]
+    assert len(found.told("note")) == 1
+
+
+def test_rows_of_earlier_steps_are_read_back(tmp_path: Path) -> None:
+    conversations = outcome(SAMPLE.parent.parent).conversations
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(
+        b"\n".join(encode(row_of(each, number)) for each in conversations for number in range(len(each.messages)))
+    )
+    again = outcome(path).conversations
+    assert [(each.id, *map(row_like, each.messages)) for each in again] == [
+        (each.id, *map(row_like, each.messages)) for each in conversations
+    ]
+
+
+def row_of(conversation: Conversation, number: int) -> Row:
+    message = conversation.messages[number]
+    return Row(**{name: getattr(message, name) for name in ROW_FIELDS})
+
+
+def row_like(message: Any) -> tuple[Any, ...]:
+    return tuple(getattr(message, name) for name in ROW_FIELDS)
+
+
+ROW_FIELDS = ("id", "conversation", "position", "time", "agent", "target", "role", "observed", "branch", "text")

@@ -1,0 +1,74 @@
+"""Plain-text transcripts: who speaks, where a turn ends, and what is no turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.formats.conftest import outcome
+
+SAMPLE = Path(__file__).parent.parent / "samples" / "text" / "chat.txt"
+
+
+def turns(found: Any) -> list[tuple[str, str]]:
+    return [(message.author, message.text) for message in found.only.messages]
+
+
+def test_words_with_a_colon_and_code_are_no_turns() -> None:
+    chat = outcome(SAMPLE).only
+    assert [message.author for message in chat.messages] == ["User", "Assistant", "User", "Assistant"]
+    assert "Note: no changes are needed." in chat.messages[1].text
+    assert "User: this line is code" in chat.messages[2].text
+    assert chat.messages[1].source_ref is not None
+    assert chat.messages[1].source_ref.line == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("User: a\nAssistant: b", [("User", "a"), ("Assistant", "b")]),
+        ("**Human:** a\n\n**AI:** b\nc", [("Human", "a"), ("AI", "b\nc")]),
+        ("### You said:\na\n### ChatGPT said:\nb", [("You said", "a"), ("ChatGPT said", "b")]),
+        ("Kira: a\nTom: b\nSee: c\nKira: d", [("Kira", "a"), ("Tom", "b\nSee: c"), ("Kira", "d")]),
+        ("[2026-01-01 10:00] Kira: a\n[2026-01-01 10:01] Tom: b", [("Kira", "a"), ("Tom", "b")]),
+        ("Kira (2026-01-01T10:00:00Z): a\r\nTom: b\r\nTom: c", [("Kira", "a"), ("Tom", "b"), ("Tom", "c")]),
+        ("Élodie: a\nДмитрий: b\nÉlodie: c", [("Élodie", "a"), ("Дмитрий", "b"), ("Élodie", "c")]),
+    ],
+)
+def test_turns_begin_with_a_name_and_a_colon(ingest: Any, text: str, expected: list[tuple[str, str]]) -> None:
+    assert turns(ingest(text, "a.txt")) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# A README\n\nThis is prose.\n\nNote: it has a colon.\n",
+        "http://example.org\nhttps://example.org\n",
+        "Just words.\n",
+        "Note: one turn is no talk.\n",
+    ],
+)
+def test_prose_is_no_transcript(ingest: Any, text: str) -> None:
+    assert ingest(text, "a.txt").told("file") == ["of no known format"]
+
+
+def test_a_time_in_brackets_is_read_and_one_without_a_date_noted(ingest: Any) -> None:
+    found = ingest("[2026-01-01 10:00] Kira: a\n[10:05] Tom: b", "a.txt")
+    assert [message.time is not None for message in found.only.messages] == [True, False]
+    assert len(found.told("note")) == 1
+
+
+def test_a_file_without_turns_is_refused_when_forced(ingest: Any) -> None:
+    found = ingest("no colon here", "a.txt", source_format="text")
+    assert found.told("file") == ["has no turn such as 'User: …'"]
+
+
+def test_what_is_not_utf8_names_its_line(ingest: Any) -> None:
+    (problem,) = ingest(b"User: a\nAssistant: caf\xe9\n", "a.txt").problems
+    assert (problem.kind, problem.what, problem.where.rsplit(":")[-1]) == ("file", "is not UTF-8", "2")
+
+
+def test_a_long_line_of_letters_takes_no_quadratic_time(ingest: Any) -> None:
+    assert len(ingest("User: " + "a " * 500_000 + "\nAssistant: " + "*" * 500_000, "a.txt", "text").only.messages) == 2

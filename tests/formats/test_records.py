@@ -1,0 +1,98 @@
+"""Records are decoded safely; what is wrong is named with its place, and the rest goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from undersong.errors import RecordError
+from undersong.formats.records import Record, decode, records
+from undersong.formats.sources import OpenInput
+from undersong.models import Problem
+
+
+def read(tmp_path: Path, data: bytes) -> list[Record | Problem]:
+    path = tmp_path / "in.json"
+    path.write_bytes(data)
+    with OpenInput(path) as opened:
+        return [each for source in opened.sources("in") for each in records(source, ("posts",))]
+
+
+def values(found: list[Record | Problem]) -> list[object]:
+    return [each.value for each in found if isinstance(each, Record)]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected", "places"),
+    [
+        (b'{"a": 1}\n\n{"b": 2}\n', [{"a": 1}, {"b": 2}], [":1", ":3"]),
+        (b'{"a": 1}', [{"a": 1}], ["#"]),
+        (b'\xef\xbb\xbf{"a": 1}\r\n{"b": 2}\r\n', [{"a": 1}, {"b": 2}], [":1", ":2"]),
+        (b'{\n "a": 1\n}\n', [{"a": 1}], ["#"]),
+        (b'[{"a": 1},\n{"b": 2}]', [{"a": 1}, {"b": 2}], ["#/0", "#/1"]),
+        (b'[\n{"a": 1},\n{"b": 2}\n]\n', [{"a": 1}, {"b": 2}], ["#/0", "#/1"]),
+        (b'[{"a": 1}]\n[{"b": 2}]\n', [[{"a": 1}], [{"b": 2}]], [":1", ":2"]),
+        (b'{"n": 2,\n "posts": [{"a": 1}, {"b": 2}]}', [{"a": 1}, {"b": 2}], ["#/posts/0", "#/posts/1"]),
+    ],
+)
+def test_lines_and_documents_are_told_apart(
+    tmp_path: Path, data: bytes, expected: list[object], places: list[str]
+) -> None:
+    found = read(tmp_path, data)
+    assert values(found) == expected
+    assert [
+        str(each.ref).removeprefix(str(tmp_path / "in.json")) for each in found if isinstance(each, Record)
+    ] == places
+
+
+def test_a_single_line_is_a_line_where_the_name_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"posts": [{"a": 1}]}')
+    with OpenInput(path) as opened:
+        assert [str(each.ref)[-2:] for source in opened.sources("in") for each in records(source, ("posts",))] == [":1"]
+
+
+def test_a_broken_line_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
+    found = read(tmp_path, b'{"a": 1}\n{"b": \n{"c": 3}\n\xff\xfe\n{"d": 4}\n')
+    assert values(found) == [{"a": 1}, {"c": 3}, {"d": 4}]
+    first, second = (each for each in found if isinstance(each, Problem))
+    assert first.where.endswith("in.json:2")
+    assert "not valid JSON" in first.what
+    assert (second.where.rsplit(":")[-1], second.what) == ("4", "line is not UTF-8")
+
+
+def test_a_first_line_that_is_broken_leaves_the_lines_lines(tmp_path: Path) -> None:
+    found = read(tmp_path, b'{"a": 1, "text\n{"b": 2}\n{"c": 3}\n')
+    assert values(found) == [{"b": 2}, {"c": 3}]
+
+
+def test_a_broken_element_is_reported_with_pointer_and_byte(tmp_path: Path) -> None:
+    found = read(tmp_path, b'[{"a": 1}, {"b": tru}, {"c": 3}]')
+    assert values(found) == [{"a": 1}, {"c": 3}]
+    (problem,) = (each for each in found if isinstance(each, Problem))
+    assert problem.where.endswith("in.json#/1")
+    assert problem.what.startswith("element at byte 11 is not valid JSON")
+
+
+@pytest.mark.parametrize(
+    ("data", "value", "note"),
+    [
+        (b'{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}, ""),
+        (b'{"a": "\\ud83d!"}', {"a": "\ufffd!"}, "U+FFFD"),
+        (b'["\\udc00"]', ["\ufffd"], "U+FFFD"),
+        (b'{"a": NaN, "b": -Infinity}', {"a": None, "b": None}, "as null"),
+        (b'{"a": 1e999}', {"a": None}, "as null"),
+    ],
+)
+def test_what_other_programs_write_although_it_is_not_json_is_read_with_a_note(
+    data: bytes, value: object, note: str
+) -> None:
+    assert decode(data)[0] == value
+    assert note in decode(data)[1]
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'"\xff"', b'{"a": "\n"}', b"1" * 5000, b"[" * 1_000_000, b"tru"])
+def test_what_cannot_be_decoded_is_a_record_error(data: bytes) -> None:
+    with pytest.raises(RecordError):
+        decode(data)

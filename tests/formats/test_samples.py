@@ -1,0 +1,69 @@
+"""The hand-written sample of every format is known by its content and read without loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.formats.conftest import outcome
+from undersong.formats import FORMATS, named
+from undersong.models import Conversation, Problem, decode, encode
+
+SAMPLES = Path(__file__).parent.parent / "samples"
+CASES = [
+    (form.name, path)
+    for form in FORMATS
+    for path in sorted((SAMPLES / form.name).rglob("*.*"))
+    if not path.name.endswith(".telemetry.json")  # read with its session
+]
+
+
+@pytest.mark.parametrize(("name", "path"), CASES, ids=[f"{name}-{path.name}" for name, path in CASES])
+def test_a_sample_is_detected_without_its_name(name: str, path: Path, tmp_path: Path) -> None:
+    disguised = tmp_path / "x.dat"
+    disguised.write_bytes(path.read_bytes())
+    found = outcome(disguised)
+    assert [each.source_format for each in found.files] == [name]
+    assert found.told("record") == found.told("file") == []
+    assert found.conversations
+
+
+def test_every_format_has_a_sample() -> None:
+    assert {name for name, _ in CASES} == {form.name for form in FORMATS}
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_a_forced_format_gives_the_same_as_detection(form: object) -> None:
+    name = getattr(form, "name", "")
+    folder = SAMPLES / name
+    assert outcome(folder, source_format=name).conversations == outcome(folder).conversations
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_conversations_of_every_format_survive_json(form: object) -> None:
+    for each in outcome(SAMPLES / getattr(form, "name", "")).conversations:
+        assert decode(encode(each), Conversation) == each
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_every_message_can_be_traced_to_its_place(form: object) -> None:
+    for each in outcome(SAMPLES / getattr(form, "name", "")).conversations:
+        for message in each.messages:
+            assert message.source_ref is not None
+            assert Path(message.source_ref.file).is_file()
+            assert message.source_ref.line or message.source_ref.pointer
+
+
+def test_a_cut_sample_is_reported_and_never_empty_in_silence(tmp_path: Path) -> None:
+    for name, path in CASES:
+        data = path.read_bytes()
+        for share in (0.3, 0.6, 0.9):
+            cut = tmp_path / path.name
+            cut.write_bytes(data[: int(len(data) * share)])
+            found = outcome(cut, source_format=name)
+            assert found.conversations or any(isinstance(each, Problem) for each in found.problems)
+
+
+def test_mpc_es_is_another_name_of_the_session_format() -> None:
+    assert named("mpc-es") is named("session")

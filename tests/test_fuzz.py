@@ -1,0 +1,49 @@
+"""A twentieth of the fuzz run of bench/fuzz.py: mutated inputs of every format end in data or in a report."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+COUNT = 5_000  # of 100,000
+SEED = 20
+
+
+@pytest.fixture(scope="module")
+def fuzz() -> ModuleType:
+    """The program under bench/, which is no package."""
+    path = Path(__file__).parent.parent / "bench" / "fuzz.py"
+    spec = importlib.util.spec_from_file_location("bench_fuzz", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["bench_fuzz"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_mutated_input_crashes_hangs_or_takes_the_memory(fuzz: ModuleType, tmp_path: Path) -> None:
+    before = fuzz.growth()
+    outcomes = list(fuzz.run(COUNT, SEED, tmp_path))
+    failed = [each for each in outcomes if each.verdict in ("crash", "hang")]
+    assert failed == [], fuzz.table(outcomes)
+    assert fuzz.growth() - before < fuzz.GROWTH
+    assert {each.form for each in outcomes} == {form.name for form in fuzz.FORMATS}
+    assert {each.verdict for each in outcomes} == {"ok", "problems", "file error"}
+
+
+def test_the_same_seed_gives_the_same_inputs(fuzz: ModuleType, tmp_path: Path) -> None:
+    verdicts = [[each.verdict for each in fuzz.run(60, 7, tmp_path)] for _ in range(2)]
+    assert verdicts[0] == verdicts[1]
+
+
+def test_a_reader_that_fails_is_found(fuzz: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> object:
+        raise KeyError("role")
+
+    monkeypatch.setattr(fuzz, "read", broken)
+    assert {each.verdict for each in fuzz.run(5, 1, tmp_path)} == {"crash"}

@@ -1,0 +1,227 @@
+"""Files in, settled conversations out: folders, hostile files, many files at once, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.formats.conftest import outcome
+from undersong.errors import UsageError
+from undersong.formats.spool import BUFFER
+from undersong.ingest import SHOWN, read
+from undersong.models import Conversation
+
+SAMPLES = Path(__file__).parent / "samples"
+GOOD = '{"id": "%s", "conversation": "%s", "author": "kira", "role": "agent", "text": "hello"}\n'
+MEASURE = """
+import resource, sys
+from undersong.ingest import read
+from undersong.models import Conversation, Problem
+messages, told = 0, []
+for item in read([sys.argv[1]]):
+    if isinstance(item, Conversation): messages += len(item.messages)
+    elif isinstance(item, Problem): told.append(item.kind + ": " + item.what)
+scale = 1 if sys.platform == "darwin" else 1024
+print(messages, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale >> 20, *told[:3], sep="|")
+"""
+
+
+def measured(path: Path) -> tuple[int, int, list[str]]:
+    """Messages, peak memory in MiB and the first problems of reading a file in a process of its own."""
+    ran = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True)
+    messages, memory, *told = ran.stdout.strip().split("|")
+    return int(messages), int(memory), told
+
+
+def test_all_samples_are_read_from_one_folder_in_one_go() -> None:
+    found = outcome(SAMPLES)
+    assert len(found.conversations) == len({conversation.id for conversation in found.conversations}) > 10
+    assert found.told("file") == found.told("record") == []
+    assert sum(each.messages for each in found.files) == sum(len(each.messages) for each in found.conversations)
+
+
+def test_the_same_input_gives_the_same_output() -> None:
+    assert list(read([SAMPLES])) == list(read([SAMPLES]))
+
+
+def test_every_file_stands_with_its_hash_size_and_counts() -> None:
+    path = SAMPLES / "jsonl" / "harbour.jsonl"
+    (file,) = outcome(path).files
+    assert (file.name, file.size) == (str(path), path.stat().st_size)
+    assert file.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (file.source_format, file.conversations, file.messages, file.skipped) == ("jsonl", 2, 6, 0)
+
+
+def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
+    (tmp_path / "good.jsonl").write_text(GOOD % ("1", "c"))
+    (tmp_path / "empty.json").write_text("\n")
+    (tmp_path / "wide.json").write_bytes("[]".encode("utf-16"))
+    (tmp_path / "unknown.json").write_text('{"weather": "fine"}')
+    names = ["missing.json", "empty.json", "wide.json", "unknown.json", "good.jsonl"]
+    found = outcome(*(tmp_path / name for name in names))
+    assert [(Path(problem.where).name, problem.kind) for problem in found.problems] == [
+        (name, "file") for name in names[:4]
+    ]
+    assert all(problem.remedy for problem in found.problems)
+    assert found.only.id == "c"
+
+
+def test_a_folder_of_mixed_files_reads_what_is_known_and_says_what_is_not(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.jsonl").write_text(GOOD % ("1", "b"))
+    (tmp_path / "a.txt").write_text("User: hi\nAssistant: hello\n")
+    (tmp_path / "README.md").write_text("# About\n\nThese are chats.\n")
+    (tmp_path / "user.json").write_text('{"id": "u"}')
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress((GOOD % ("2", "c")).encode()))
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG")
+    (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04")
+    found = outcome(tmp_path)
+    assert [conversation.id for conversation in found.conversations] == ["a", "c", "b"]
+    kinds = {Path(problem.where).name: problem.kind for problem in found.problems}
+    assert kinds == {"README.md": "note", "user.json": "note", "broken.zip": "file", tmp_path.name: "note"}
+
+
+@pytest.mark.parametrize("content", [{}, {"a.json": "{}"}, {"a.png": "x"}])
+def test_a_folder_that_gives_nothing_is_a_failure(tmp_path: Path, content: dict[str, str]) -> None:
+    for name, text in content.items():
+        (tmp_path / name).write_text(text)
+    assert len(outcome(tmp_path).told("file")) == 1
+
+
+def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(GOOD % ("1", "c"))
+    assert len(outcome(path, tmp_path, str(path)).files) == 1
+
+
+def test_conversations_without_ids_are_named_after_their_file_and_never_merged(tmp_path: Path) -> None:
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "chat.txt").write_text(f"User: {folder}\nAssistant: hello\n")
+    assert [conversation.id for conversation in outcome(tmp_path).conversations] == ["chat", "chat~2"]
+
+
+def test_standard_input_is_read() -> None:
+    code = "from undersong.ingest import read; print([type(x).__name__ for x in read(['-'])])"
+    data = (SAMPLES / "chatgpt" / "conversations.json").read_bytes()
+    ran = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True)
+    assert ran.stdout.decode().count("Conversation") == 2
+
+
+def test_an_unknown_format_name_is_a_usage_error_with_a_suggestion() -> None:
+    with pytest.raises(UsageError, match="did you mean 'chatgpt'"):
+        list(read([SAMPLES], source_format="chatgtp"))
+
+
+def test_a_forced_format_that_does_not_fit_is_reported() -> None:
+    found = outcome(SAMPLES / "text" / "chat.txt", source_format="chatgpt")
+    assert found.conversations == []
+    assert "no message could be read as chatgpt" in found.told("file")
+
+
+def test_interleaved_conversations_are_put_together_beyond_the_buffer(tmp_path: Path) -> None:
+    path = tmp_path / "many.jsonl"
+    rows = BUFFER * 2 + 10
+    path.write_text("".join(GOOD % (number, f"c{number % 7}") for number in range(rows)))
+    found = outcome(path)
+    assert [conversation.id for conversation in found.conversations] == [f"c{number}" for number in range(7)]
+    assert [message.id for message in found.conversations[3].messages] == [str(each) for each in range(3, rows, 7)]
+    assert (found.files[0].conversations, found.files[0].messages) == (7, rows)
+
+
+def test_many_broken_records_are_counted_and_only_some_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(GOOD % ("1", "c") + "{broken\n" * (SHOWN + 50))
+    found = outcome(path)
+    assert len(found.told("record")) == SHOWN
+    assert found.told("note") == ["50 more records that could not be read"]
+    assert found.files[0].skipped == SHOWN + 50
+
+
+def test_a_line_of_100_mb_is_passed_over_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    with path.open("wb") as file:
+        file.write((GOOD % ("1", "c")).encode() * 100)
+        file.write(b'{"author": "kira", "text": "')
+        file.seek(100 << 20)
+        file.write(b'"}\n' + (GOOD % ("2", "c")).encode())
+    messages, memory, told = measured(path)
+    assert messages == 2
+    assert told[0] == "record: line is longer than 32 MiB"
+    assert memory < 250
+
+
+@pytest.mark.parametrize("opening", ['[{"mapping": "', '{"author": "kira", "text": "'])
+def test_a_file_that_is_one_element_of_100_mb_is_refused_in_bounded_memory(tmp_path: Path, opening: str) -> None:
+    path = tmp_path / "long.json"
+    with path.open("wb") as file:
+        file.write(opening.encode() + b"x" * 10_000)
+        file.seek(100 << 20)
+        file.write(b'"}]')
+    messages, memory, told = measured(path)
+    assert messages == 0
+    assert any("longer than 32 MiB" in each for each in told) or told == ["file: of no known format"]
+    assert memory < 250
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json"])
+def test_nesting_a_million_deep_is_reported_and_the_rest_is_read(tmp_path: Path, form: str) -> None:
+    deep = "[" * 1_000_000 + "]" * 1_000_000
+    row, path = (GOOD % ("1", "c")).strip(), tmp_path / f"deep.{form}"
+    path.write_text(f"{row}\n{deep}\n{row}\n" if form == "jsonl" else f"[{row}, {deep}, {row}]")
+    found = outcome(path)
+    assert len(found.only.messages) == 1
+    assert "nested deeper than 200 levels" in found.told("record")[0]
+
+
+def test_a_zip_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("conversations.json", "w") as member:
+        for _ in range(200):
+            member.write(b" " * (1 << 20))
+    messages, memory, told = measured(path)
+    assert messages == 0
+    assert "ZIP bomb" in told[0]
+    assert memory < 200
+
+
+def test_a_large_list_is_read_in_memory_that_does_not_grow_with_it(tmp_path: Path) -> None:
+    node = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["word " * 200]}}
+    mapping = {str(number): {"id": str(number), "parent": None, "message": node} for number in range(20)}
+    sizes = {}
+    for count in (200, 3000):
+        path = tmp_path / f"{count}.json"
+        with path.open("w") as file:
+            for number in range(count):
+                file.write("[" if number == 0 else ",")
+                file.write(json.dumps({"id": str(number), "mapping": mapping}))
+            file.write("]")
+        messages, sizes[count], told = measured(path)
+        assert (messages, told) == (count * 20, [])
+    assert sizes[3000] < sizes[200] + 60
+
+
+def test_an_archive_inside_an_archive_is_not_opened(tmp_path: Path) -> None:
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("a.jsonl", GOOD % ("1", "c"))
+    path = tmp_path / "outer.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("inner.zip", inner.getvalue())
+    assert outcome(path).told("file") == ["of no known format"]
+
+
+def test_a_file_name_that_is_not_utf8_does_no_harm(tmp_path: Path) -> None:
+    path = Path(str(tmp_path) + "/caf\udce9.jsonl")
+    path.write_text(GOOD % ("1", "c"))
+    (file,) = outcome(tmp_path).files
+    assert file.name.endswith("caf\\udce9.jsonl")
+    assert isinstance(outcome(tmp_path).only, Conversation)

@@ -1,0 +1,173 @@
+"""ChatGPT data exports: trees of nodes, with regenerated and edited branches kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from undersong.errors import RecordError
+from undersong.formats import Item, values
+from undersong.formats.notes import EMPTY, Notes, inside
+from undersong.formats.records import Record, records
+from undersong.formats.sample import Sample
+from undersong.formats.sources import Source
+from undersong.formats.tree import branches
+from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall, ToolResult
+
+_INNER = frozenset({"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"})
+
+
+def sniff(sample: Sample) -> bool:
+    """A ``mapping`` whose values are nodes."""
+    nodes = {"children", "parent", "message"}
+    return sample.has("mapping") and (
+        sample.has("current_node") or any(path[-1] in nodes and "mapping" in path[:2] for path in sample.keys)
+    )
+
+
+def read(source: Source) -> Iterator[Item]:
+    """One conversation per element of the export."""
+    notes = Notes()
+    for number, record in enumerate(records(source, ("conversations", "data"))):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            yield from _conversation(record, f"{source.stem}-{number}", notes)
+    yield from notes.problems()
+
+
+def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+    value, ref = record
+    mapping = value.get("mapping") if isinstance(value, dict) else None
+    if not isinstance(mapping, dict):
+        yield Problem(what="a conversation without a 'mapping' of nodes", where=str(ref))
+        return
+    key = values.name(value.get("id")) or values.name(value.get("conversation_id")) or fallback
+    model = values.string(value.get("default_model_slug"))
+    kept: dict[str, Message] = {}
+    parents = _parents(mapping)
+    order = branches(parents, values.string(value.get("current_node")))
+    for node_id, branch in order.items():
+        place = inside(ref, "mapping", node_id)
+        try:
+            message = _message(mapping[node_id], place, notes)
+        except RecordError as error:
+            yield Problem(what=error.what, where=str(place))
+            continue
+        if message:
+            about = {"conversation": key, "position": len(kept), "branch": branch}
+            about |= {"reply_to": _kept_ancestor(node_id, parents, kept), "id": node_id}
+            kept[node_id] = Message(**(message | about | {"model": message["model"] or _model(message, model)}))
+    for lost in list(parents.keys() - order.keys())[:1]:
+        number = len(parents) - len(order)
+        yield Problem(what=f"{number} nodes that no root leads to", where=str(inside(ref, "mapping", lost)))
+    if not mapping:
+        notes.add(EMPTY, ref)
+    if kept:
+        yield Conversation(
+            id=key,
+            source_format="chatgpt",
+            messages=tuple(kept.values()),
+            title=values.string(value.get("title")),
+            started_at=values.time_or_none(value.get("create_time")),
+            ended_at=values.time_or_none(value.get("update_time")),
+            source_ref=ref,
+        )
+
+
+def _parents(mapping: Mapping[str, Any]) -> dict[str, str | None]:
+    """Node → parent, siblings in the order of their parent's list of children."""
+    parents: dict[str, str | None] = {}
+    for node_id, node in mapping.items():
+        listed = node.get("children") if isinstance(node, dict) else None
+        for child in listed if isinstance(listed, list) else ():
+            if isinstance(child, str) and isinstance(mapping.get(child), dict) and child != node_id:
+                parents.setdefault(child, node_id)
+    for node_id, node in mapping.items():
+        named = node.get("parent") if isinstance(node, dict) else None
+        if isinstance(named, str) and named in mapping and named != node_id:
+            parents.setdefault(node_id, named)
+        parents.setdefault(node_id, None)
+    return parents
+
+
+def _message(node: Any, ref: SourceRef, notes: Notes) -> dict[str, Any] | None:
+    """The fields of a Message that the node itself gives; None for a node without a message for the reader."""
+    if not isinstance(node, dict):
+        raise RecordError("a node that is not an object")
+    message = node.get("message")
+    if message is None:
+        return None
+    if not isinstance(message, dict) or not isinstance(message.get("author"), dict):
+        raise RecordError("a message without an author")
+    role = values.role(message["author"].get("role"))
+    if role is None:
+        raise RecordError("a message without a known role")
+    metadata = message["metadata"] if isinstance(message.get("metadata"), dict) else {}
+    if message.get("weight") == 0 or metadata.get("is_visually_hidden_from_conversation"):
+        notes.add("hidden message, not read", ref)
+        return None
+    content = message.get("content")
+    kind = content.get("content_type") if isinstance(content, dict) else None
+    if isinstance(kind, str) and kind in _INNER:
+        notes.add(f"{kind} message (not said to the user), not read", ref)
+        return None
+    text = _text(content)
+    if text is None:
+        raise RecordError("a message without readable content")
+    return {
+        "role": role,
+        "author": values.string(message["author"].get("name")) or role,
+        "time": _time(message.get("create_time"), ref, notes),
+        "model": values.string(metadata.get("model_slug")),
+        "source_ref": ref,
+        **_said(role, text, message.get("recipient")),
+    }
+
+
+def _said(role: str, text: str, recipient: Any) -> dict[str, Any]:
+    """Text for the reader, a call where the recipient is a tool, a result where a tool speaks."""
+    if role == "assistant" and isinstance(recipient, str) and recipient not in ("all", ""):
+        return {"text": "", "tool_calls": (ToolCall(name=recipient, input=text),)}
+    if role == "tool":
+        return {"text": text, "tool_results": (ToolResult(text=text),)}
+    return {"text": text}
+
+
+def _text(content: Any) -> str | None:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, dict):
+        return None
+    parts = content.get("parts")
+    if isinstance(parts, list):
+        return "\n\n".join(found for part in parts if (found := _part(part)))
+    return next((content[key] for key in ("text", "content", "result") if isinstance(content.get(key), str)), None)
+
+
+def _part(part: Any) -> str | None:
+    if isinstance(part, dict):
+        return values.string(part.get("text"))
+    return values.string(part)
+
+
+def _model(message: Mapping[str, Any], default: str | None) -> str | None:
+    return default if message["role"] == "assistant" else None
+
+
+def _time(value: Any, ref: SourceRef, notes: Notes) -> Any:
+    try:
+        return values.time(value)
+    except ValueError:
+        notes.add("time that cannot be read, taken as unknown", ref)
+        return None
+
+
+def _kept_ancestor(node: str, parents: Mapping[str, str | None], kept: Mapping[str, Message]) -> str | None:
+    """The nearest node above that became a message; kept answers end the walk, so that long gaps stay short."""
+    above = parents.get(node)
+    for _ in range(50):
+        if above is None or above in kept:
+            return above
+        above = parents.get(above)
+    return None

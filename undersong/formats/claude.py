@@ -1,0 +1,127 @@
+"""Claude.ai data exports: flat lists of messages, block times used for latency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from undersong.errors import RecordError
+from undersong.formats import Item, values
+from undersong.formats.notes import EMPTY, Notes, inside
+from undersong.formats.records import Record, records
+from undersong.formats.sample import Sample
+from undersong.formats.sources import Source
+from undersong.formats.tree import branches
+from undersong.models import Conversation, Message, Problem, SourceRef
+
+
+def sniff(sample: Sample) -> bool:
+    """The key ``chat_messages``."""
+    return sample.has("chat_messages")
+
+
+def read(source: Source) -> Iterator[Item]:
+    """One conversation per element of the export."""
+    notes = Notes()
+    for number, record in enumerate(records(source, ("conversations", "data"))):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            yield from _conversation(record, f"{source.stem}-{number}", notes)
+    yield from notes.problems()
+
+
+def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+    value, ref = record
+    given = value.get("chat_messages") if isinstance(value, dict) else None
+    if not isinstance(given, list):
+        yield Problem(what="a conversation without a list of 'chat_messages'", where=str(ref))
+        return
+    key = values.name(value.get("uuid")) or fallback
+    found: list[Message] = []
+    for index, each in enumerate(given):
+        place = inside(ref, "chat_messages", index)
+        try:
+            found.append(_message(each, place, key, notes))
+        except RecordError as error:
+            yield Problem(what=error.what, where=str(place))
+    if not given:
+        notes.add(EMPTY, ref)
+    if found:
+        leaf = values.string(value.get("current_leaf_message_uuid"))
+        yield Conversation(
+            id=key,
+            source_format="claude",
+            messages=_with_branches(found, leaf),
+            title=values.string(value.get("name")),
+            started_at=values.time_or_none(value.get("created_at")),
+            ended_at=values.time_or_none(value.get("updated_at")),
+            source_ref=ref,
+        )
+
+
+def _message(value: Any, ref: SourceRef, conversation: str, notes: Notes) -> Message:
+    if not isinstance(value, dict):
+        raise RecordError("a message that is not an object")
+    role = values.role(value.get("sender"))
+    if role is None:
+        raise RecordError("a message without a known sender")
+    blocks = [each for each in values.blocks(value.get("content")) if isinstance(each, dict)]
+    _note_left_out(value, blocks, ref, notes)
+    said = [each for each in blocks if each.get("type", "text") == "text"]
+    text = values.text(said) or (value["text"] if isinstance(value.get("text"), str) else None)
+    if text is None and not blocks:
+        raise RecordError("a message without text")
+    calls = (values.tool_call(each) for each in blocks if each.get("type") == "tool_use")
+    results = (values.tool_result(each) for each in blocks if each.get("type") == "tool_result")
+    return Message(
+        id=values.name(value.get("uuid")) or "",
+        conversation=conversation,
+        position=-1,
+        author=values.string(value.get("sender")) or role,
+        role=role,
+        text=text or "",
+        time=values.time_or_none(value.get("created_at")),
+        reply_to=values.string(value.get("parent_message_uuid")),
+        latency=_latency(blocks) if role == "assistant" else None,
+        tool_calls=tuple(call for call in calls if call),
+        tool_results=tuple(result for result in results if result),
+        source_ref=ref,
+    )
+
+
+def _note_left_out(value: Mapping[str, Any], blocks: list[dict[str, Any]], ref: SourceRef, notes: Notes) -> None:
+    thinking = sum(each.get("type") == "thinking" for each in blocks)
+    if thinking:
+        notes.add("thinking block (not said to the user), not read", ref, thinking)
+    for key in ("attachments", "files"):
+        if isinstance(value.get(key), list) and value[key]:
+            notes.add("attached file, not read", ref, len(value[key]))
+    if value.get("created_at") is not None and values.time_or_none(value["created_at"]) is None:
+        notes.add("time that cannot be read, taken as unknown", ref)
+
+
+def _latency(blocks: list[dict[str, Any]]) -> float | None:
+    """Seconds from the first start to the last stop of the answer's blocks."""
+    starts = [found for each in blocks if (found := values.time_or_none(each.get("start_timestamp")))]
+    stops = [found for each in blocks if (found := values.time_or_none(each.get("stop_timestamp")))]
+    return values.seconds((max(stops) - min(starts)).total_seconds()) if starts and stops else None
+
+
+def _with_branches(found: list[Message], leaf: str | None) -> tuple[Message, ...]:
+    """Positions in source order; where the messages form a tree, abandoned branches are marked."""
+    ids = {message.id for message in found}
+    forked = "" not in ids and len(ids) == len(found) and any(message.reply_to in ids for message in found)
+    order = branches({message.id: message.reply_to for message in found}, leaf or found[-1].id) if forked else {}
+    replace = msgspec.structs.replace
+    return tuple(
+        replace(
+            message,
+            position=position,
+            branch=order.get(message.id),
+            reply_to=message.reply_to if message.reply_to in ids else None,
+        )
+        for position, message in enumerate(found)
+    )

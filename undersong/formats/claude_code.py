@@ -1,0 +1,226 @@
+"""Claude Code sessions: JSON Lines in which one answer takes several lines and tools answer in the user's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from undersong.errors import RecordError
+from undersong.formats import Item, values
+from undersong.formats.notes import Notes
+from undersong.formats.records import records
+from undersong.formats.sample import Sample
+from undersong.formats.sources import Source
+from undersong.models import Conversation, Message, Problem, Role, SourceRef
+
+CLIENT = "claude-code"  # the author of what the program itself writes
+_WRAPPERS = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat: The messages below were generated")
+_TYPES = frozenset({"user", "assistant", "system"})
+
+
+def sniff(sample: Sample) -> bool:
+    """Lines with ``sessionId`` and ``uuid``, or the program's own bookkeeping."""
+    if sample.has("sessionId") and sample.any_of("uuid", "parentUuid"):
+        return True
+    return sample.any_of("leafUuid") or bool(sample.said("type") & {"file-history-snapshot", "queue-operation"})
+
+
+def read(source: Source) -> Iterator[Item]:
+    """One conversation per session, and one per subagent."""
+    notes, sessions = Notes(), _Sessions(source.stem)
+    for record in records(source):
+        if isinstance(record, Problem):
+            yield record
+            continue
+        try:
+            _line(record.value, record.ref, sessions, notes)
+        except RecordError as error:
+            yield Problem(what=error.what, where=str(record.ref))
+    yield from sessions.conversations()
+    yield from notes.problems()
+
+
+class _Sessions:
+    """The messages of each conversation of a file, so far."""
+
+    def __init__(self, stem: str) -> None:
+        self.stem = stem
+        self.messages: dict[str, list[Message]] = {}
+        self.summaries: dict[str, str] = {}  # uuid of the last line → what the program calls the conversation
+        self.places: dict[str, tuple[str, int]] = {}  # uuid → conversation and index of its message
+        self.answers: dict[tuple[str, str], int] = {}  # (conversation, message.id) → index
+        self.tools: dict[str, str] = {}  # id of a call → name of the tool
+        self.roots: dict[str, str] = {}  # uuid of a line without agentId in a sidechain → its conversation
+
+    def conversation_of(self, line: Mapping[str, Any]) -> str:
+        """The session, or the subagent's own conversation below it."""
+        session = values.name(line.get("sessionId")) or self.stem
+        if not line.get("isSidechain"):
+            return session
+        agent = values.name(line.get("agentId"))
+        if agent:
+            return f"{session}/agent-{agent}"
+        uuid = values.string(line.get("uuid")) or ""
+        parent = values.string(line.get("parentUuid")) or ""
+        found = self.roots.get(parent) or f"{session}/sidechain-{uuid}"
+        self.roots[uuid] = found
+        return found
+
+    def add(self, uuid: str, message: Message) -> None:
+        """Append a message; ``uuid`` is the line that later ones reply to."""
+        found = self.messages.setdefault(message.conversation, [])
+        self.places[uuid] = (message.conversation, len(found))
+        found.append(msgspec.structs.replace(message, position=len(found)))
+
+    def parent(self, line: Mapping[str, Any], conversation: str) -> Message | None:
+        """The message that a line answers, where it is in the same conversation."""
+        place = self.places.get(values.string(line.get("parentUuid")) or "")
+        return self.messages[place[0]][place[1]] if place and place[0] == conversation else None
+
+    def conversations(self) -> Iterator[Conversation]:
+        places = {self.places[leaf][0]: title for leaf, title in self.summaries.items() if leaf in self.places}
+        for key, messages in self.messages.items():
+            yield Conversation(
+                id=key,
+                source_format="claude-code",
+                messages=tuple(messages),
+                title=places.get(key),
+                source_ref=messages[0].source_ref,
+            )
+
+
+def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: Notes) -> None:
+    if not isinstance(line, dict):
+        raise RecordError("a line that is not an object")
+    kind = line.get("type")
+    if kind == "summary" and isinstance(line.get("summary"), str):
+        sessions.summaries[values.string(line.get("leafUuid")) or ""] = line["summary"]
+        return
+    if not isinstance(kind, str) or kind not in _TYPES:
+        notes.add(f"line of type {str(kind)[:40]!r}, read as no message", ref)
+        return
+    conversation = sessions.conversation_of(line)
+    fields = {
+        "conversation": conversation,
+        "position": -1,
+        "time": _time(line, ref, notes),
+        "source_ref": ref,
+        "reply_to": getattr(sessions.parent(line, conversation), "id", None),
+    }
+    if kind == "system":
+        _system(line, fields, sessions, notes)
+    elif kind == "user":
+        _user(line, fields, sessions, notes)
+    else:
+        _assistant(line, fields, sessions, notes)
+
+
+def _system(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, notes: Notes) -> None:
+    text = values.string(line.get("content"))
+    if text is None:
+        notes.add("line of type 'system' without text, read as no message", fields["source_ref"])
+        return
+    uuid = values.string(line.get("uuid")) or ""
+    sessions.add(uuid, Message(id=uuid, author=CLIENT, role="system", text=text, **fields))
+
+
+def _user(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, notes: Notes) -> None:
+    """The human's words, or what tools and the program itself say under the same type."""
+    blocks = values.blocks(_content(line))
+    uuid = values.string(line.get("uuid")) or ""
+    results = [each for each in blocks if each.get("type") == "tool_result"]
+    if results:
+        found = tuple(result for each in results if (result := values.tool_result(each)))
+        author = sessions.tools.get(found[0].call_id or "", "tool") if found else "tool"
+        text = "\n\n".join(result.text for result in found)
+        sessions.add(uuid, Message(id=uuid, author=author, role="tool", text=text, tool_results=found, **fields))
+    text_blocks = [each for each in blocks if each.get("type") == "text"]
+    if len(text_blocks) + len(results) < len(blocks):
+        notes.add("image or other block that is not text, not read", fields["source_ref"])
+    said = values.text(text_blocks)
+    if said is not None:
+        author, role = _speaker(line, said)
+        uuid = f"{uuid}#text" if results else uuid
+        sessions.add(uuid, Message(id=uuid, author=author, role=role, text=said, **fields))
+
+
+def _speaker(line: Mapping[str, Any], text: str) -> tuple[str, Role]:
+    """Who speaks in a line of type ``user``: the program, the agent that runs a subagent, or the human."""
+    if line.get("isMeta") or line.get("isCompactSummary") or text.lstrip().startswith(_WRAPPERS):
+        return CLIENT, "system"
+    return ("main-agent", "participant") if line.get("isSidechain") else ("user", "user")
+
+
+def _assistant(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, notes: Notes) -> None:
+    blocks = values.blocks(_content(line))
+    message: Mapping[str, Any] = line["message"]
+    uuid = values.string(line.get("uuid")) or ""
+    calls = tuple(call for each in blocks if each.get("type") == "tool_use" and (call := values.tool_call(each)))
+    sessions.tools.update({call.id: call.name for call in calls if call.id})
+    thinking = sum(each.get("type") in ("thinking", "redacted_thinking") for each in blocks)
+    if thinking:
+        notes.add("thinking block (not said to the user), not read", fields["source_ref"], thinking)
+    text = values.text([each for each in blocks if each.get("type") == "text"])
+    if message.get("model") == "<synthetic>":
+        sessions.add(uuid, Message(id=uuid, author=CLIENT, role="system", text=text or "", **fields))
+        return
+    usage = message["usage"] if isinstance(message.get("usage"), dict) else {}
+    answer = Message(
+        id=uuid,
+        author=values.name(line.get("agentId")) or "assistant",
+        role="assistant",
+        text=text or "",
+        model=values.string(message.get("model")),
+        tokens=values.count(usage.get("output_tokens")),
+        latency=_latency(sessions.parent(line, fields["conversation"]), fields["time"]),
+        tool_calls=calls,
+        **fields,
+    )
+    key = (answer.conversation, values.name(message.get("id")) or uuid)
+    if key in sessions.answers:
+        index = sessions.answers[key]
+        sessions.places[uuid] = (answer.conversation, index)
+        found = sessions.messages[answer.conversation]
+        found[index] = _merged(found[index], answer)
+    else:
+        sessions.answers[key] = len(sessions.messages.get(answer.conversation, ()))
+        sessions.add(uuid, answer)
+
+
+def _merged(first: Message, more: Message) -> Message:
+    """One answer from two of its lines: texts and calls joined, usage counted once."""
+    tokens = [each.tokens for each in (first, more) if each.tokens is not None]
+    return msgspec.structs.replace(
+        first,
+        text="\n\n".join(text for text in (first.text, more.text) if text),
+        tool_calls=first.tool_calls + more.tool_calls,
+        tokens=max(tokens, default=None),
+    )
+
+
+def _latency(parent: Message | None, time: datetime | None) -> float | None:
+    """Seconds since the words or the tool result that the answer follows."""
+    if parent is None or parent.time is None or time is None or parent.role == "assistant":
+        return None
+    return values.seconds((time - parent.time).total_seconds())
+
+
+def _content(line: Mapping[str, Any]) -> Any:
+    message = line.get("message")
+    if not isinstance(message, dict):
+        raise RecordError("a line without a 'message' object")
+    content = message.get("content")
+    if not isinstance(content, str | list):
+        raise RecordError("a message without content")
+    return content
+
+
+def _time(line: Mapping[str, Any], ref: SourceRef, notes: Notes) -> datetime | None:
+    try:
+        return values.time(line.get("timestamp"))
+    except ValueError:
+        notes.add("time that cannot be read, taken as unknown", ref)
+        return None

@@ -1,0 +1,159 @@
+"""Codex CLI rollouts, old and new, and the event stream of ``codex exec --json``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from undersong.errors import RecordError
+from undersong.formats import Item, values
+from undersong.formats.notes import Notes
+from undersong.formats.records import records
+from undersong.formats.sample import Sample
+from undersong.formats.sources import Source
+from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall, ToolResult
+
+_ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_CLIENT_TEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions instructions>")
+_CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+
+
+def sniff(sample: Sample) -> bool:
+    """Envelopes with a payload, a stream of ``thread.started`` and items, or the bare items of old files."""
+    types = sample.said("type")
+    if sample.has("payload") and types & _ENVELOPES:
+        return True
+    if "thread.started" in types or (sample.has("item.type") and "item.completed" in types):
+        return True
+    return sample.has("instructions", "timestamp", "id") and not sample.has("uuid")
+
+
+def read(source: Source) -> Iterator[Item]:
+    """One conversation per file."""
+    rollout = _Rollout(source.stem)
+    for record in records(source):
+        if isinstance(record, Problem):
+            yield record
+            continue
+        try:
+            rollout.take(record.value, record.ref)
+        except RecordError as error:
+            yield Problem(what=error.what, where=str(record.ref))
+    if rollout.messages:
+        yield Conversation(
+            id=rollout.id,
+            source_format="codex",
+            messages=tuple(rollout.message(index) for index in range(len(rollout.messages))),
+            started_at=values.time_or_none(rollout.started),
+            source_ref=rollout.messages[0]["source_ref"],
+        )
+    yield from rollout.notes.problems()
+
+
+class _Rollout:
+    """What was read of one session so far; the same text in event_msg is not read, else every turn counts twice."""
+
+    def __init__(self, stem: str) -> None:
+        self.id, self.named = stem, False
+        self.model: str | None = None
+        self.started: Any = None
+        self.messages: list[dict[str, Any]] = []
+        self.tools: dict[str, str] = {}
+        self.notes = Notes()
+
+    def message(self, index: int) -> Message:
+        return Message(conversation=self.id, position=index, **self.messages[index])
+
+    def take(self, line: Any, ref: SourceRef) -> None:
+        if not isinstance(line, dict):
+            raise RecordError("a line that is not an object")
+        kind = line.get("type")
+        if isinstance(kind, str) and kind in _ENVELOPES:
+            payload = line.get("payload")
+            if not isinstance(payload, dict):
+                raise RecordError("a line without a 'payload' object")
+            self._envelope(kind, payload, line.get("timestamp"), ref)
+        elif kind == "thread.started":
+            self._name(line.get("thread_id"))
+        elif isinstance(kind, str) and kind.startswith("item."):
+            self._stream_item(kind, line.get("item"), ref)
+        elif kind is None and "id" in line:
+            self._name(line.get("id"))
+            self.started = self.started or line.get("timestamp")
+        else:
+            self._item(line, line.get("timestamp"), ref)
+
+    def _envelope(self, kind: str, payload: Mapping[str, Any], time: Any, ref: SourceRef) -> None:
+        if kind == "session_meta":
+            self._name(payload.get("id"))
+            self.started = self.started or payload.get("timestamp") or time
+        elif kind == "turn_context":
+            self.model = values.string(payload.get("model")) or self.model
+        elif kind == "response_item":
+            self._item(payload, time, ref)
+        elif kind == "compacted":
+            self.notes.add("compaction of the history, read as no message", ref)
+
+    def _name(self, given: Any) -> None:
+        found = values.name(given)
+        if found and not self.named:
+            self.id, self.named = found, True
+
+    def _item(self, item: Mapping[str, Any], time: Any, ref: SourceRef) -> None:
+        kind = str(item.get("type"))[:40]
+        if kind == "message":
+            self._said(item, time, ref)
+        elif kind in _CALLS:
+            call = values.tool_call(item) or ToolCall(name=kind, input=item.get("action"))
+            call = ToolCall(name=call.name, id=values.name(item.get("call_id")) or call.id, input=call.input)
+            self.tools[call.id or ""] = call.name
+            self._add("assistant", "assistant", "", time, ref, model=self.model, tool_calls=(call,))
+        elif kind in _OUTPUTS:
+            result = values.tool_result(item) or ToolResult(text="")
+            author = self.tools.get(result.call_id or "", "tool")
+            self._add(author, "tool", result.text, time, ref, tool_results=(result,))
+        else:
+            self.notes.add(f"item of type {kind!r}, read as no message", ref)
+
+    def _said(self, item: Mapping[str, Any], time: Any, ref: SourceRef) -> None:
+        role, text = values.role(item.get("role")), values.text(item.get("content"))
+        if role is None or text is None:
+            raise RecordError("a message without a known role" if role is None else "a message without text")
+        if role == "user" and text.lstrip().startswith(_CLIENT_TEXT):
+            self.notes.add("text that the program wrote in the user's name, not read", ref)
+            return
+        model = self.model if role == "assistant" else None
+        self._add(role, role, text, time, ref, model=model, id=values.name(item.get("id")) or "")
+
+    def _stream_item(self, kind: str, item: Any, ref: SourceRef) -> None:
+        """Items of the event stream; it has the agent's side only."""
+        if kind != "item.completed":
+            return
+        if not isinstance(item, dict):
+            raise RecordError("an item that is not an object")
+        text = item.get("text")
+        if item.get("type") == "agent_message" and isinstance(text, str):
+            self._add("assistant", "assistant", text, None, ref)
+        elif item.get("type") == "command_execution":
+            self._command(item, ref)
+        else:
+            self.notes.add(f"item of type {str(item.get('type'))[:40]!r}, read as no message", ref)
+
+    def _command(self, item: Mapping[str, Any], ref: SourceRef) -> None:
+        key, code = values.name(item.get("id")), item.get("exit_code")
+        call = ToolCall(name="shell", id=key, input=item.get("command"))
+        output = values.text(item.get("aggregated_output")) or ""
+        failed = code != 0 if isinstance(code, int) else None
+        self._add("assistant", "assistant", "", None, ref, tool_calls=(call,))
+        self._add("shell", "tool", output, None, ref,
+                  tool_results=(ToolResult(text=output, call_id=key, is_error=failed),))  # fmt: skip
+
+    def _add(self, author: str, role: str, text: str, time: Any, ref: SourceRef, **more: Any) -> None:
+        try:
+            moment = values.time(time)
+        except ValueError:
+            moment = None
+            self.notes.add("time that cannot be read, taken as unknown", ref)
+        fields = {"id": "", "author": author, "role": role, "text": text, "time": moment, "source_ref": ref}
+        self.messages.append(fields | more)

@@ -1,0 +1,182 @@
+"""Our own JSON Lines: one message a line, any number of named agents, conversations may be interleaved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from undersong.errors import RecordError
+from undersong.formats import Item, values
+from undersong.formats.notes import EMPTY, Notes, inside
+from undersong.formats.records import records
+from undersong.formats.sample import Sample
+from undersong.formats.sources import Source
+from undersong.models import Conversation, Message, Observed, Problem, Role, SourceRef
+
+PART = 1000  # messages of one conversation that are handed on together
+_AUTHOR = ("author", "agent_id", "agent", "sender", "name")
+_CONVERSATION = ("conversation", "conversation_id", "thread", "thread_id")
+_TIME = ("time", "ts", "timestamp", "created_at")
+_TEXT = ("text", "content")
+_OBSERVED: dict[str, Observed] = {each: each for each in get_args(Observed)}
+
+
+def sniff(sample: Sample) -> bool:
+    """A text with an author or role, on the line itself or in its ``messages``."""
+    authors = (*_AUTHOR[:4], "role")
+    if sample.any_of("messages.text") or (sample.any_of("messages.author") and sample.any_of("messages.content")):
+        return sample.any_of(*(f"messages.{key}" for key in authors))
+    if sample.has("text"):
+        return sample.any_of(*authors)
+    return sample.has("content") and sample.any_of(*_AUTHOR[:4])
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Runs of messages of the same conversation, in the order of the file."""
+    notes, run, key = Notes(), list[Message](), ""
+    titles: dict[str, Any] = {}
+    for record in records(source, ("messages", "data")):
+        if isinstance(record, Problem):
+            yield record
+            continue
+        try:
+            value = _object(record.value)
+            if isinstance(value.get("messages"), list):
+                yield from _whole(value, record.ref, source, notes)
+                continue
+            message = _message(value, record.ref, _conversation(value) or source.stem, notes)
+        except RecordError as error:
+            yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
+            continue
+        about = _about(value)
+        if run and (message.conversation != key or len(run) >= PART or about):
+            yield _part(key, run, titles)
+            run, titles = [], {}
+        key, titles = message.conversation, titles or about
+        run.append(message)
+    if run:
+        yield _part(key, run, titles)
+    yield from notes.problems()
+
+
+def _whole(value: Mapping[str, Any], ref: SourceRef, source: Source, notes: Notes) -> Iterator[Item]:
+    """A line that holds a whole conversation under ``messages``."""
+    key = _conversation(value) or values.name(value.get("id")) or f"{source.stem}-{_number(ref)}"
+    found: list[Message] = []
+    for index, each in enumerate(value["messages"]):
+        place = inside(ref, "messages", index)
+        try:
+            found.append(_message(_object(each), place, key, notes))
+        except RecordError as error:
+            yield Problem(what=f"message {index}: {error.what}", where=str(place), remedy=error.remedy)
+    if found:
+        yield _part(key, found, _about(value))
+    elif not value["messages"]:
+        notes.add(EMPTY, ref)
+
+
+def _part(key: str, messages: list[Message], about: Mapping[str, Any]) -> Conversation:
+    return Conversation(
+        id=key, source_format="jsonl", messages=tuple(messages), source_ref=messages[0].source_ref, **about
+    )
+
+
+def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes: Notes) -> Message:
+    agent = values.name(value.get("agent_id")) or values.name(value.get("agent"))
+    author = _first_name(value, _AUTHOR)
+    role = _role(value.get("role"), author, agent, ref, notes)
+    if author is None:
+        if value.get("role") is None:
+            raise RecordError("a message without an author", remedy="give it 'author' or 'role'")
+        author = role
+    latency = values.seconds(value.get("latency"))
+    return Message(
+        id=values.name(value.get("id")) or "",
+        conversation=conversation,
+        position=_position(value.get("position")),
+        author=author.removeprefix(f"{conversation}/") if agent == author else author,
+        role=role,
+        text=_text(value),
+        agent=agent or "",
+        time=_time(value, ref, notes),
+        reply_to=values.name(value.get("reply_to")),
+        target=values.name(value.get("target")),
+        model=values.string(value.get("model")),
+        latency=latency if latency is not None else values.seconds(value.get("latency_ms"), 1e3),
+        tokens=values.count(value.get("tokens")),
+        observed=_OBSERVED.get(str(value.get("observed")), "unknown"),
+        branch=values.name(value.get("branch")),
+        tool_calls=_each(value.get("tool_calls"), values.tool_call),
+        tool_results=_each(value.get("tool_results"), values.tool_result),
+        source_ref=ref,
+    )
+
+
+def _each(given: Any, convert: Any) -> tuple[Any, ...]:
+    found = (convert(each) for each in given) if isinstance(given, list) else ()
+    return tuple(each for each in found if each is not None)
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    given = next((value[key] for key in _TEXT if value.get(key) is not None), None)
+    text = values.text(given)
+    if text is None:
+        if given is None and (value.get("tool_calls") or value.get("tool_results")):
+            return ""
+        what = "a message without text" if given is None else f"a text that is {_kind(given)}"
+        raise RecordError(what, remedy="give it 'text' as a string")
+    return text
+
+
+def _role(given: Any, author: str | None, agent: str | None, ref: SourceRef, notes: Notes) -> Role:
+    """Without a role: ``agent`` where a global identity is given, that of a name like ``user``, else participant."""
+    found = values.role(given)
+    if found:
+        return found
+    if given is not None:
+        notes.add(f"unknown role {str(given)[:40]!r}, read as participant", ref)
+        return "participant"
+    return values.role(author) or ("agent" if agent else "participant")
+
+
+def _time(value: Mapping[str, Any], ref: SourceRef, notes: Notes) -> Any:
+    given = next((value[key] for key in _TIME if value.get(key) is not None), None)
+    try:
+        return values.time(given)
+    except ValueError:
+        notes.add("time that cannot be read, taken as unknown; write ISO 8601 or epoch seconds", ref)
+        return None
+
+
+def _position(given: Any) -> int:
+    found = values.count(given)
+    return -1 if found is None else found
+
+
+def _about(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What a line says of its whole conversation."""
+    given = {key: values.string(value.get(key)) for key in ("title", "timezone")}
+    return {key: text for key, text in given.items() if text}
+
+
+def _conversation(value: Mapping[str, Any]) -> str | None:
+    return _first_name(value, _CONVERSATION)
+
+
+def _first_name(value: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    return next((found for key in keys if (found := values.name(value.get(key)))), None)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise RecordError(f"a message that is {_kind(value)}", remedy="write an object with 'author' and 'text'")
+    return value
+
+
+def _number(ref: SourceRef) -> str:
+    return str(ref.line) if ref.line is not None else (ref.pointer or "/0").rsplit("/", 1)[-1]
+
+
+def _kind(value: Any) -> str:
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list"}
+    return "null" if value is None else kinds.get(type(value), "an object")

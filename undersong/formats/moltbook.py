@@ -1,0 +1,144 @@
+"""Moltbook dumps: a post and its comments, flat or nested, and threads cut from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from undersong.errors import RecordError
+from undersong.formats import Item, values
+from undersong.formats.notes import Notes, inside
+from undersong.formats.records import Record, records
+from undersong.formats.sample import Sample
+from undersong.formats.sources import Source
+from undersong.models import Conversation, Message, Problem, SourceRef
+
+NOBODY = "(unknown)"  # the source names no author; not an identity, so never merged across threads
+
+
+def sniff(sample: Sample) -> bool:
+    """A post with comments, or a thread of posts, comments and replies."""
+    if sample.has("comments") and sample.any_of("submolt", "comments.author", "comments.parent_id", "post.submolt"):
+        return True
+    return sample.has("submolt", "author", "content") or sample.has("messages.message_type", "thread_id")
+
+
+def read(source: Source) -> Iterator[Item]:
+    """One conversation per post; the post is its first message."""
+    notes = Notes()
+    for number, record in enumerate(records(source, ("posts", "data"))):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            yield from _thread(record, f"{source.stem}-{number}", notes)
+    yield from notes.problems()
+
+
+def _thread(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+    value, ref = record
+    if not isinstance(value, dict):
+        yield Problem(what="a post that is not an object", where=str(ref))
+        return
+    if isinstance(value.get("messages"), list):
+        yield from _cut_thread(record, fallback, notes)
+        return
+    post, place = value, ref
+    if isinstance(value.get("post"), dict):
+        post, place = value["post"], inside(ref, "post")
+    key = values.name(post.get("id")) or fallback
+    found: dict[str, Message] = {}
+    root = None
+    try:
+        root = _message(post, place, key, None, notes)
+        found[root.id] = root
+    except RecordError as error:
+        yield Problem(what=f"post: {error.what}", where=str(place))
+    comments = value.get("comments") if value.get("comments") is not None else post.get("comments")
+    yield from _comments(comments, inside(ref, "comments"), key, root, found, notes)
+    if found:
+        yield Conversation(
+            id=key,
+            source_format="moltbook",
+            messages=tuple(found.values()),
+            title=values.string(post.get("title")),
+            started_at=values.time_or_none(post.get("created_at")),
+            source_ref=ref,
+        )
+
+
+def _comments(
+    given: Any, ref: SourceRef, key: str, root: Message | None, found: dict[str, Message], notes: Notes
+) -> Iterator[Problem]:
+    """Comments and their replies, parents first; a reply that stands nested and flat is read once."""
+    if given is None:
+        return
+    if not isinstance(given, list):
+        yield Problem(what="comments that are not a list", where=str(ref))
+        return
+    post_id = root.id if root else None
+    stack = [(each, inside(ref, index), post_id) for index, each in reversed(list(enumerate(given)))]
+    while stack:
+        value, place, parent = stack.pop()
+        replies = value.get("replies") if isinstance(value, dict) else None
+        above = parent
+        try:
+            message = _message(value, place, key, parent, notes)
+            above = message.id or parent
+            found.setdefault(message.id or f"\0{len(found)}", message)
+        except RecordError as error:
+            yield Problem(what=f"comment: {error.what}", where=str(place))
+        if isinstance(replies, list):
+            below = [(each, inside(place, "replies", index), above) for index, each in enumerate(replies)]
+            stack += reversed(below)
+
+
+def _message(value: Any, ref: SourceRef, key: str, parent: str | None, notes: Notes) -> Message:
+    if not isinstance(value, dict):
+        raise RecordError("not an object")
+    text = _text(value)
+    if text is None:
+        raise RecordError("no text")
+    author = values.name(value.get("author"))
+    if author is None:
+        notes.add("message without an author", ref)
+    return Message(
+        id=values.name(value.get("id")) or "",
+        conversation=key,
+        position=-1,
+        author=author or NOBODY,
+        role="agent" if author else "participant",
+        text=text,
+        time=_time(value.get("created_at"), ref, notes),
+        reply_to=values.name(value.get("parent_id")) or parent,
+        source_ref=ref,
+    )
+
+
+def _text(value: dict[str, Any]) -> str | None:
+    """The content, below the title where there is one."""
+    parts = [value[key] for key in ("title", "content") if isinstance(value.get(key), str)]
+    return "\n".join(parts) if parts else None
+
+
+def _time(value: Any, ref: SourceRef, notes: Notes) -> Any:
+    try:
+        return values.time(value)
+    except ValueError:
+        notes.add("time that cannot be read, taken as unknown", ref)
+        return None
+
+
+def _cut_thread(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+    """A thread of the ``a2a_threads.json`` kind: its messages in order, without ids."""
+    value, ref = record
+    key = values.name(value.get("thread_id")) or fallback
+    found: list[Message] = []
+    for index, each in enumerate(value["messages"]):
+        place = inside(ref, "messages", index)
+        try:
+            found.append(_message(each, place, key, None, notes))
+        except RecordError as error:
+            yield Problem(what=f"message: {error.what}", where=str(place))
+    if found:
+        title = values.string(value.get("post_title"))
+        yield Conversation(id=key, source_format="moltbook", messages=tuple(found), title=title, source_ref=ref)

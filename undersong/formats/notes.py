@@ -1,0 +1,33 @@
+"""What a reader left out on purpose, counted, so that nothing goes in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from undersong.models import Problem, SourceRef
+
+
+class Notes:
+    """Counts per reason, with the first place of each."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[int, str]] = {}
+
+    def add(self, what: str, ref: SourceRef | str, number: int = 1) -> None:
+        """Count something once more."""
+        count, first = self._found.get(what, (0, str(ref)))
+        self._found[what] = (count + number, first)
+
+    def problems(self) -> Iterator[Problem]:
+        """One note per reason, such as ``3 × hidden message, not read``."""
+        for what, (count, first) in self._found.items():
+            yield Problem(what=f"{count} × {what}", where=first, kind="note")
+
+
+EMPTY = "conversation without messages"
+
+
+def inside(ref: SourceRef, *steps: str | int) -> SourceRef:
+    """The place below ``ref``: steps of a JSON pointer, escaped."""
+    escaped = (str(step)[:200].replace("~", "~0").replace("/", "~1") for step in steps)
+    return SourceRef(file=ref.file, line=ref.line, pointer="/".join((ref.pointer or "", *escaped)))

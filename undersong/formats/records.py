@@ -1,0 +1,151 @@
+"""Records of a JSON input, decoded safely: JSON Lines line by line, documents element by element."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from undersong.errors import RecordError
+from undersong.formats.sources import Source
+from undersong.formats.splitter import LIMIT, split, too_deep
+from undersong.models import Problem, SourceRef
+
+FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
+LINES = (".jsonl", ".ndjson")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PLACE = re.compile(r"\s*\((?:byte|char) (\d+)\)")
+
+
+class Record(NamedTuple):
+    """A decoded value and where it stands."""
+
+    value: Any
+    ref: SourceRef
+
+
+def records(source: Source, lists: Iterable[str] = ()) -> Iterator[Record | Problem]:
+    """Every record of a JSON input; what cannot be decoded comes as a Problem and the rest goes on.
+
+    ``lists`` names keys of a top-level object whose arrays hold the records (``posts``, ``data``).
+    """
+    if is_lines(source):
+        yield from _from_lines(source)
+    else:
+        yield from _from_document(source, frozenset(lists))
+
+
+def is_lines(source: Source) -> bool:
+    """Whether an input is JSON Lines: its first line, or an unindented later one, is a whole JSON value.
+
+    A single line is a document, unless the name says otherwise.
+    """
+    head = _first_line(source)
+    lines = [line for line in head.split(b"\n") if line.strip()]
+    if len(lines) < 2:
+        return source.name.lower().removesuffix(".gz").endswith(LINES) and len(head) < FIRST_LINE
+    if lines[0].lstrip().startswith(b"["):
+        return _is_value(lines[0]) and lines[1].lstrip().startswith(b"[")
+    return any(line.startswith(b"{") and _is_value(line) for line in lines[:20])
+
+
+def lines(source: Source) -> Iterator[tuple[int, bytes | None]]:
+    """Lines with their number; None for a line longer than 32 MiB, which is passed over in bounded memory."""
+    number, parts, size = 1, list[bytes](), 0
+    for chunk in source.chunks():
+        first, *others = chunk.split(b"\n")
+        for piece in others:
+            size += len(first)
+            yield number, None if size > LIMIT else b"".join((*parts, first))
+            number, parts, size, first = number + 1, [], 0, piece
+        size += len(first)
+        parts = [] if size > LIMIT else [*parts, first] if first else parts
+    if size:
+        yield number, None if size > LIMIT else b"".join(parts)
+
+
+def decode(data: bytes) -> tuple[Any, str]:
+    """The value of a JSON text, and what was changed to read it; raises RecordError saying what is wrong."""
+    if too_deep(data):
+        raise RecordError("is nested deeper than 200 levels")
+    try:
+        return msgspec.json.decode(data), ""
+    except UnicodeDecodeError as error:
+        raise RecordError("is not UTF-8", remedy="save the file as UTF-8") from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        return _decode_leniently(data, str(error))
+
+
+def _decode_leniently(data: bytes, why: str) -> tuple[Any, str]:
+    """What Python and JavaScript write although it is not JSON: lone surrogates, NaN."""
+    try:
+        value = json.loads(data.decode("utf-8"), parse_constant=lambda _: None)
+    except UnicodeDecodeError as error:
+        raise RecordError("is not UTF-8", remedy="save the file as UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        place = _PLACE.sub(r" at byte \1", why)
+        raise RecordError(f"is not valid JSON: {place}", remedy="mend or remove it") from error
+    return _clean(value), "is not strict JSON: half a surrogate pair is read as U+FFFD, NaN and its like as null"
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, dict):
+        return {_clean(name): _clean(item) for name, item in value.items()}
+    return value
+
+
+def _from_lines(source: Source) -> Iterator[Record | Problem]:
+    for number, line in lines(source):
+        ref = SourceRef(file=source.name, line=number)
+        if line is None:
+            yield Problem(what=f"line is longer than {LIMIT >> 20} MiB", where=str(ref), remedy="split the message")
+        elif line.strip():
+            yield from _decoded(line, ref, "line", 0)
+
+
+def _from_document(source: Source, lists: frozenset[str]) -> Iterator[Record | Problem]:
+    for piece in split(source.chunks(), lists):
+        line = piece.line if piece.pointer is None else None
+        ref = SourceRef(file=source.name, line=line, pointer=piece.pointer)
+        if piece.fault:
+            yield Problem(what=f"element at byte {piece.offset}: {piece.fault}", where=str(ref))
+        else:
+            yield from _decoded(piece.data, ref, "element", piece.offset)
+
+
+def _decoded(data: bytes, ref: SourceRef, unit: str, offset: int) -> Iterator[Record | Problem]:
+    place = f"{unit} at byte {offset}" if offset else unit
+    try:
+        value, changed = decode(data)
+    except RecordError as error:
+        yield Problem(what=f"{place} {error.what}", where=str(ref), remedy=error.remedy)
+        return
+    if changed:
+        yield Problem(what=f"{place} {changed}", where=str(ref), kind="note")
+    yield Record(value, ref)
+
+
+def _first_line(source: Source) -> bytes:
+    """The start of an input, as far as its first newline and at least a little beyond."""
+    head = bytearray()
+    for chunk in source.chunks():
+        head += chunk
+        if b"\n" in head or len(head) >= FIRST_LINE:
+            break
+    return bytes(head)
+
+
+def _is_value(line: bytes) -> bool:
+    try:
+        return isinstance(decode(line)[0], dict | list)
+    except RecordError:
+        return False

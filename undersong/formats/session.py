@@ -1,0 +1,129 @@
+"""Our session JSON, version 1 (also accepted as mpc-es), with an optional file of telemetry beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from undersong.errors import RecordError
+from undersong.formats import Item, values
+from undersong.formats.notes import EMPTY, Notes, inside
+from undersong.formats.records import Record, records
+from undersong.formats.sample import Sample
+from undersong.formats.sources import Source
+from undersong.formats.telemetry import NONE, Overlay, overlay, read_beside
+from undersong.models import Conversation, Message, Problem, SourceRef
+
+SCHEMA = "undersong.session"
+VERSION = 1
+
+
+def sniff(sample: Sample) -> bool:
+    """``turns`` beside ``session``, or the name of the schema."""
+    return sample.has("turns", "session") or SCHEMA in sample.said("schema")
+
+
+def read(source: Source) -> Iterator[Item]:
+    """One conversation per session object; turn times and breaks of a telemetry file fill what the session lacks."""
+    notes, beside = Notes(), NONE
+    stem = Path(source.name).name.split(".")[0]
+    path = source.sibling(f"{stem}.telemetry.json") or source.sibling("telemetry.json")
+    if path:
+        for item in read_beside(path):
+            if isinstance(item, Overlay):
+                beside = item
+            else:
+                yield item
+    for number, record in enumerate(records(source, ("sessions", "data"))):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            yield from _session(record, f"{source.stem}-{number}", beside, notes)
+    yield from notes.problems()
+
+
+def _session(record: Record, fallback: str, beside: Overlay, notes: Notes) -> Iterator[Item]:
+    value, ref = record
+    turns = value.get("turns") if isinstance(value, dict) else None
+    if not isinstance(turns, list):
+        yield Problem(what="a session without a list of 'turns'", where=str(ref), remedy="see docs/formats.md")
+        return
+    if value.get("version", VERSION) != VERSION:
+        notes.add(f"session of a version other than {VERSION}, read as version {VERSION}", ref)
+    about = value["session"] if isinstance(value.get("session"), dict) else {}
+    key = values.name(about.get("id")) or fallback
+    own = overlay(value.get("telemetry"))
+    clock = (own if not own.empty else NONE).over(beside if beside.session in (None, key) else NONE)
+    messages: list[Message] = []
+    for index, turn in enumerate(turns):
+        place = inside(ref, "turns", index)
+        try:
+            messages.append(_turn(turn, place, key, index, clock, notes))
+        except RecordError as error:
+            yield Problem(what=f"turn {index}: {error.what}", where=str(place), remedy=error.remedy)
+    if not turns:
+        notes.add(EMPTY, ref)
+    if messages:
+        context = value.get("context")
+        yield Conversation(
+            id=key,
+            source_format="session",
+            messages=tuple(messages),
+            title=values.string(about.get("title")),
+            started_at=values.time_or_none(about.get("started_at")),
+            ended_at=values.time_or_none(about.get("ended_at")),
+            timezone=values.string(about.get("tz")) or values.string(about.get("timezone")),
+            breaks=clock.breaks,
+            context=tuple(each for each in context if isinstance(each, str)) if isinstance(context, list) else (),
+            source_ref=ref,
+        )
+
+
+def _turn(turn: Any, ref: SourceRef, key: str, index: int, clock: Overlay, notes: Notes) -> Message:
+    if not isinstance(turn, dict):
+        raise RecordError("not an object")
+    text = turn.get("text")
+    if not isinstance(text, str):
+        raise RecordError("no text", remedy="give it 'text' as a string")
+    role = values.role(turn.get("role"))
+    if role is None:
+        raise RecordError("no known role", remedy="'role' is user, assistant, system, tool, participant or agent")
+    place = values.count(turn.get("index"))
+    place = index if place is None else place
+    message_id = values.name(turn.get("id")) or ""
+    told = clock.turn(message_id, place)
+    tokens, latency = values.count(turn.get("tokens")), values.seconds(turn.get("latency_ms"), 1e3)
+    if turn.get("code_blocks"):
+        notes.add("turn with 'code_blocks'; the code in its text is hashed instead", ref)
+    return Message(
+        id=message_id,
+        conversation=key,
+        position=place,
+        author=values.name(turn.get("author")) or role,
+        role=role,
+        text=text,
+        agent=values.name(turn.get("agent_id")) or "",
+        time=_time(turn, ref, notes) or told.time,
+        reply_to=values.name(turn.get("reply_to")),
+        target=values.name(turn.get("target")),
+        model=values.string(turn.get("model")),
+        latency=told.latency if latency is None else latency,
+        tokens=told.tokens if tokens is None else tokens,
+        tool_calls=_each(turn.get("tool_calls"), values.tool_call),
+        tool_results=_each(turn.get("tool_results"), values.tool_result),
+        source_ref=ref,
+    )
+
+
+def _each(given: Any, convert: Any) -> tuple[Any, ...]:
+    found = (convert(each) for each in given) if isinstance(given, list) else ()
+    return tuple(each for each in found if each is not None)
+
+
+def _time(turn: Mapping[str, Any], ref: SourceRef, notes: Notes) -> Any:
+    try:
+        return values.time(turn.get("ts", turn.get("time")))
+    except ValueError:
+        notes.add("time that cannot be read, taken as unknown", ref)
+        return None

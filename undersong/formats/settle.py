@@ -1,0 +1,172 @@
+"""Parts of one conversation → the conversation as all steps see it: order, ids, identities, targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from undersong.models import Conversation, Message, Problem
+
+_SILENT = ("system", "tool")  # roles that are no party and aim at nobody
+_EPOCH = datetime(1900, 1, 1, tzinfo=UTC)
+
+
+def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, ...]]:
+    """One conversation with positions 0..n-1, unique ids, agents and targets, and notes on what was repeated."""
+    first = parts[0]
+    counts = {"repeated": 0, "renamed": 0}
+    messages = _ordered(list(_distinct(parts, counts)), len({_file(part) for part in parts}))
+    timezone = _first(part.timezone for part in parts) or _common_offset(messages)
+    settled = _aimed(_identified(messages, first.id))
+    conversation = msgspec.structs.replace(
+        first,
+        messages=settled,
+        title=_first(part.title for part in parts),
+        started_at=min((_utc(part.started_at) for part in parts if part.started_at), default=None),
+        ended_at=max((_utc(part.ended_at) for part in parts if part.ended_at), default=None),
+        timezone=timezone,
+        breaks=tuple(sorted({each for part in parts for each in part.breaks}, key=lambda each: (each.start, each.end))),
+        context=tuple(dict.fromkeys(each for part in parts for each in part.context)),
+    )
+    return conversation, tuple(_notes(first, counts))
+
+
+def _distinct(parts: Sequence[Conversation], counts: dict[str, int]) -> Iterator[Message]:
+    """Messages without repetitions: the same id with other content gets a suffix, so that nothing is lost."""
+    variants: dict[str, set[tuple[Any, ...]]] = {}
+    for message in _without_copies(parts, counts):
+        if not message.id:
+            yield message
+            continue
+        known = variants.setdefault(message.id, set())
+        content = _content(message)
+        if content in known:
+            counts["repeated"] += 1
+            continue
+        known.add(content)
+        if len(known) == 1:
+            yield message
+            continue
+        counts["renamed"] += 1
+        name = _free(f"{message.id}~{len(known)}", variants)
+        variants[name] = {content}
+        yield msgspec.structs.replace(message, id=name)
+
+
+def _without_copies(parts: Sequence[Conversation], counts: dict[str, int]) -> Iterator[Message]:
+    """Messages without ids cannot be told apart one by one; a later file that repeats the earlier one is left out."""
+    by_file: dict[str, list[Message]] = {}
+    for part in parts:
+        by_file.setdefault(_file(part), []).extend(part.messages)
+    seen: list[tuple[Any, ...]] = []
+    for messages in by_file.values():
+        nameless = [_content(message) for message in messages if not message.id] if len(by_file) > 1 else []
+        shared = min(len(seen), len(nameless))
+        skip = shared if shared and seen[:shared] == nameless[:shared] else 0
+        seen += nameless[skip:]
+        counts["repeated"] += skip
+        for message in messages:
+            if not message.id and skip:
+                skip -= 1
+            else:
+                yield message
+
+
+def _ordered(messages: list[Message], files: int) -> list[Message]:
+    """By given position; by time where there is none, or where several files each have positions of their own."""
+    timed = all(message.time for message in messages)
+    placed = all(message.position >= 0 for message in messages)
+    if placed and not (timed and files > 1):
+        return sorted(messages, key=lambda message: message.position)
+    times, time = [], next((message.time for message in messages if message.time), _EPOCH)
+    for message in messages:
+        time = message.time or time
+        times.append(time)
+    order = sorted(range(len(messages)), key=times.__getitem__)
+    return [messages[index] for index in order]
+
+
+def _identified(messages: list[Message], conversation: str) -> list[Message]:
+    """Positions, ids where the source has none, times in UTC, and the identity that patterns follow."""
+    taken = {message.id for message in messages}
+    found = []
+    for position, message in enumerate(messages):
+        scoped = message.author if message.role == "agent" else f"{conversation}/{message.author}"
+        found.append(
+            msgspec.structs.replace(
+                message,
+                position=position,
+                conversation=conversation,
+                id=message.id or _free(f"{conversation}:{position}", taken),
+                agent=message.agent or scoped,
+                time=_utc(message.time),
+            )
+        )
+    return found
+
+
+def _aimed(messages: list[Message]) -> tuple[Message, ...]:
+    """The target: the one named, else whom it replies to, else the other party of two, else nobody."""
+    by_id = {message.id: message for message in messages}
+    names = {message.author: message.agent for message in reversed(messages)}
+    agents = {message.agent for message in messages}
+    parties = list(dict.fromkeys(message.agent for message in messages if message.role not in _SILENT))
+    others = dict(zip(parties, reversed(parties), strict=True)) if len(parties) == 2 else {}
+    found = []
+    for message in messages:
+        target = None
+        if message.role not in _SILENT:
+            named = message.target if message.target in agents else names.get(message.target or "", message.target)
+            replied = by_id.get(message.reply_to or "")
+            spoken = replied.agent if replied and replied.role not in _SILENT else None
+            candidates = (named, spoken, others.get(message.agent))
+            target = next((each for each in candidates if each and each != message.agent), None)
+        found.append(message if target == message.target else msgspec.structs.replace(message, target=target))
+    return tuple(found)
+
+
+def _notes(first: Conversation, counts: dict[str, int]) -> Iterable[Problem]:
+    where = str(first.source_ref) if first.source_ref else first.id
+    shown = first.id[:80]
+    if counts["repeated"]:
+        what = f"conversation {shown!r}: {counts['repeated']} messages repeat earlier ones and are read once"
+        yield Problem(what=what, where=where, kind="note")
+    if counts["renamed"]:
+        what = f"conversation {shown!r}: {counts['renamed']} messages have the id of another one; kept as ID~2, ID~3, …"
+        yield Problem(what=what, where=where, kind="note")
+
+
+def _content(message: Message) -> tuple[Any, ...]:
+    calls = msgspec.json.encode(message.tool_calls) if message.tool_calls else b""
+    return (message.author, message.role, message.text, _utc(message.time), message.reply_to, calls)
+
+
+def _file(part: Conversation) -> str:
+    return part.source_ref.file if part.source_ref else ""
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    while name in taken:
+        name += "~2"
+    return name
+
+
+def _first(given: Iterable[str | None]) -> str | None:
+    return next((each for each in given if each), None)
+
+
+def _utc(time: datetime | None) -> Any:
+    return time.astimezone(UTC) if time else None
+
+
+def _common_offset(messages: Iterable[Message]) -> str | None:
+    """The UTC offset that every time of the source carries; UTC itself says nothing of where somebody is."""
+    offsets = {message.time.utcoffset() for message in messages if message.time}
+    offset = offsets.pop() if len(offsets) == 1 else None
+    if not offset:
+        return None
+    minutes = round(offset / timedelta(minutes=1))
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"

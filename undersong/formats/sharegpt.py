@@ -1,0 +1,73 @@
+"""ShareGPT conversations: ``conversations`` of ``from`` and ``value``, or of ``role`` and ``content``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from undersong.errors import RecordError
+from undersong.formats import Item, values
+from undersong.formats.notes import EMPTY, Notes, inside
+from undersong.formats.records import Record, records
+from undersong.formats.sample import Sample
+from undersong.formats.sources import Source
+from undersong.models import Conversation, Message, Problem, ToolCall, ToolResult
+
+
+def sniff(sample: Sample) -> bool:
+    """A list ``conversations`` of turns."""
+    return sample.any_of("conversations.from", "conversations.value") or sample.has("conversations.role")
+
+
+def read(source: Source) -> Iterator[Item]:
+    """One conversation per record."""
+    notes = Notes()
+    for number, record in enumerate(records(source, ("data",))):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            yield from _conversation(record, f"{source.stem}-{number}", notes)
+    yield from notes.problems()
+
+
+def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+    value, ref = record
+    turns = value.get("conversations") if isinstance(value, dict) else None
+    if not isinstance(turns, list):
+        yield Problem(what="a record without a list of 'conversations'", where=str(ref))
+        return
+    key = values.name(value.get("id")) or fallback
+    model = values.string(value.get("model"))
+    messages: list[Message] = []
+    for index, turn in enumerate(turns):
+        place = inside(ref, "conversations", index)
+        try:
+            fields = _turn(turn)
+        except RecordError as error:
+            yield Problem(what=error.what, where=str(place))
+            continue
+        spoken_by = model if fields["role"] == "assistant" else None
+        messages.append(
+            Message(id="", conversation=key, position=len(messages), source_ref=place, model=spoken_by, **fields)
+        )
+    if not turns:
+        notes.add(EMPTY, ref)
+    if messages:
+        yield Conversation(id=key, source_format="sharegpt", messages=tuple(messages), source_ref=ref)
+
+
+def _turn(turn: Any) -> dict[str, Any]:
+    if not isinstance(turn, dict):
+        raise RecordError("a turn that is not an object")
+    speaker = turn.get("from", turn.get("role"))
+    text = values.text(turn.get("value", turn.get("content")))
+    if text is None:
+        raise RecordError("a turn without text")
+    if speaker == "function_call":
+        call = ToolCall(name="function", input=text)
+        return {"author": "gpt", "role": "assistant", "text": "", "tool_calls": (call,)}
+    role = values.role(speaker)
+    if role is None:
+        raise RecordError("a turn without a known speaker", remedy="'from' is human, gpt, system or a tool")
+    results = (ToolResult(text=text),) if role == "tool" else ()
+    return {"author": str(speaker).strip(), "role": role, "text": text, "tool_results": results}

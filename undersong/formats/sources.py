@@ -1,0 +1,220 @@
+"""Inputs as bounded streams of UTF-8 bytes: files, standard input, gzip and the members of a ZIP."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import lzma
+import stat
+import struct
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, cast
+
+from undersong.errors import InputError
+
+CHUNK = 1 << 18
+SAMPLE = 1 << 16  # what detection may read; facts on the formats, detection order
+BOMB_RATIO = 200  # text packs 3-20 times, deflate ends at 1,032 times
+BOMB_FREE = 64 << 20  # unpacked bytes below which the ratio is not looked at
+BOMB_TOTAL = 16 << 30  # unpacked bytes that no input may reach
+ZIP_MEMBERS = 20_000
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".zip", ".txt", ".md", ".gz")
+_UNPACK_ERRORS = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError, RuntimeError,
+    ValueError, OverflowError, struct.error, LookupError,
+)  # fmt: skip
+_ENCODINGS = ((b"\xff\xfe\x00\x00", "UTF-32"), (b"\x00\x00\xfe\xff", "UTF-32"), (b"\xff\xfe", "UTF-16"),
+              (b"\xfe\xff", "UTF-16"))  # fmt: skip
+
+
+class Source:
+    """Text to read: ``name`` stands in every SourceRef, ``stem`` names conversations that have no id of their own."""
+
+    def __init__(
+        self,
+        name: str,
+        stem: str,
+        open_bytes: Callable[[], IO[bytes]],
+        packed: int | None = None,
+        path: Path | None = None,
+    ) -> None:
+        self.name, self.stem, self.path = name, stem, path
+        self._open, self._packed = open_bytes, packed
+
+    def chunks(self) -> Iterator[bytes]:
+        """The unpacked bytes without a byte order mark; raises InputError for what is not UTF-8 text or a bomb."""
+        total, start = 0, True
+        try:
+            with self._open() as stream:
+                while chunk := stream.read(CHUNK):
+                    total += len(chunk)
+                    self._refuse_bomb(total)
+                    yield self._text(chunk) if start else chunk
+                    start = False
+        except _UNPACK_ERRORS as error:
+            raise self.error(f"cannot be read to its end: {error}", "get the file again from its origin") from error
+
+    def head(self) -> bytes:
+        """The first bytes, for detection; raises InputError for an empty input."""
+        head = bytearray()
+        for chunk in self.chunks():
+            head += chunk
+            if len(head) >= SAMPLE:
+                break
+        if not head.strip():
+            raise self.error("is empty", "give a file with messages")
+        return bytes(head[:SAMPLE])
+
+    def sibling(self, name: str) -> Path | None:
+        """A file of this name in the same folder, where the input is a file and not a member of an archive."""
+        if self.path is None or self.name == "-":
+            return None
+        found = self.path.parent / name
+        return found if found.is_file() else None
+
+    def error(self, what: str, remedy: str = "") -> InputError:
+        """An InputError at this input."""
+        return InputError(what, where=self.name, remedy=remedy)
+
+    def _text(self, chunk: bytes) -> bytes:
+        for mark, encoding in _ENCODINGS:
+            if chunk.startswith(mark):
+                raise self._not_utf8(encoding)
+        sample = chunk[:4096]
+        if sample.count(0) * 8 > len(sample):
+            raise self._not_utf8("UTF-16 or binary data")
+        return chunk.removeprefix(b"\xef\xbb\xbf")
+
+    def _not_utf8(self, encoding: str) -> InputError:
+        remedy = "save it as UTF-8, for example with: iconv -f UTF-16 -t UTF-8 OLD > NEW"
+        return self.error(f"is {encoding}, not UTF-8 text", remedy)
+
+    def _refuse_bomb(self, total: int) -> None:
+        if self._packed is not None and _is_bomb(total, self._packed):
+            raise self.error(
+                f"unpacks to more than {BOMB_RATIO} times its size (a bomb?)", "unpack it yourself and give the files"
+            )
+
+
+class OpenInput(AbstractContextManager["OpenInput"]):
+    """A file opened once: its hash and every later read see the same bytes, even while something appends to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self.path = shown(path), path
+        try:
+            self._handle = _open_seekable(path)
+            self.sha256, self.size = _digest(self._handle)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"cannot be read: {reason}", where=self.name, remedy="check the path") from error
+
+    def __exit__(self, *exc: object) -> None:
+        self._handle.close()
+
+    def sources(self, stem: str) -> Iterator[Source]:
+        """The text in this input: itself, or each readable member of a ZIP; raises InputError."""
+        magic = self._raw().read(4)
+        if magic.startswith(b"PK\x03\x04") or magic.startswith(b"PK\x05\x06"):
+            yield from self._members(stem)
+        elif magic.startswith(b"\x1f\x8b"):
+            yield Source(self.name, stem, self._gunzipped, self.size, self.path)
+        else:
+            yield Source(self.name, stem, self._raw, path=self.path)
+
+    def _raw(self) -> IO[bytes]:
+        self._handle.seek(0)
+        return io.BufferedReader(cast(io.RawIOBase, _Window(self._handle, self.size)))
+
+    def _gunzipped(self) -> IO[bytes]:
+        return cast(IO[bytes], gzip.GzipFile(fileobj=self._raw()))
+
+    def _members(self, stem: str) -> Iterator[Source]:
+        members = self._listed()
+        texts = [each for each in members if each.filename.lower().endswith(SUFFIXES) and not each.is_dir()]
+        for member in sorted(texts, key=lambda each: each.filename):
+            if member.flag_bits & 1:
+                raise self._error("is encrypted", "unpack it with its password and give the files")
+            if member.filename.lower().endswith((".zip", ".gz")) or member.file_size == 0:
+                continue
+            inner = stem if len(texts) == 1 else f"{stem}/{Path(member.filename).stem}"
+            name = f"{self.name}/{member.filename}"
+            yield Source(name, inner, self._opener(member), max(member.compress_size, 1))
+
+    def _listed(self) -> list[zipfile.ZipInfo]:
+        try:
+            with zipfile.ZipFile(self._handle) as archive:
+                members = archive.infolist()
+        except _UNPACK_ERRORS as error:
+            raise self._error(f"is a damaged ZIP: {error}", "get the file again from its origin") from error
+        if len(members) > ZIP_MEMBERS:
+            raise self._error(f"has more than {ZIP_MEMBERS} members", "unpack it yourself and give the files")
+        if _is_bomb(sum(max(each.file_size, 0) for each in members), self.size):
+            raise self._error(
+                f"unpacks to more than {BOMB_RATIO} times its size (a ZIP bomb?)",
+                "unpack it yourself and give the files",
+            )
+        return members
+
+    def _opener(self, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+        return lambda: zipfile.ZipFile(self._handle).open(member)
+
+    def _error(self, what: str, remedy: str) -> InputError:
+        return InputError(what, where=self.name, remedy=remedy)
+
+
+def shown(path: Path) -> str:
+    """A path as text that JSON can carry, whatever bytes the file system has in it."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+class _Window(io.RawIOBase):
+    """The first ``size`` bytes of a handle, without owning it."""
+
+    def __init__(self, handle: IO[bytes], size: int) -> None:
+        self._handle, self._left = handle, size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = self._handle.read(min(len(buffer), self._left))
+        buffer[: len(data)] = data
+        self._left -= len(data)
+        return len(data)
+
+
+def _open_seekable(path: Path) -> IO[bytes]:
+    if str(path) == "-":
+        return _kept(sys.stdin.buffer)
+    handle = path.open("rb")
+    if stat.S_ISREG(path.stat().st_mode):
+        return handle
+    with handle:
+        return _kept(handle)
+
+
+def _kept(stream: IO[bytes]) -> IO[bytes]:
+    copy = tempfile.TemporaryFile()  # noqa: SIM115  closed by OpenInput
+    while chunk := stream.read(CHUNK):
+        copy.write(chunk)
+    copy.seek(0)
+    return copy
+
+
+def _digest(handle: IO[bytes]) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    while chunk := handle.read(CHUNK):
+        digest.update(chunk)
+        size += len(chunk)
+    return digest.hexdigest(), size
+
+
+def _is_bomb(unpacked: int, packed: int) -> bool:
+    return unpacked > BOMB_TOTAL or (unpacked > BOMB_FREE and unpacked > packed * BOMB_RATIO)

@@ -1,0 +1,223 @@
+"""Files → Conversations: found, detected, read record by record, settled; nothing is dropped in silence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from undersong.errors import InputError
+from undersong.formats import Format, detect, named
+from undersong.formats.sample import Sample
+from undersong.formats.settle import settle
+from undersong.formats.sources import SUFFIXES, OpenInput, Source, shown
+from undersong.formats.spool import Spool
+from undersong.models import Conversation, InputFile, Problem
+
+SHOWN = 100  # problems of one input that are told one by one; the rest is counted
+Item = Conversation | Problem | InputFile
+
+
+class Found(NamedTuple):
+    """A file to read; one that a folder led to may be of no known format."""
+
+    path: Path
+    folder: str | None
+
+
+def read(paths: Iterable[str | Path], *, source_format: str | None = None) -> Iterator[Item]:
+    """Settled conversations of all files, with an InputFile per file and a Problem for everything that was not read.
+
+    Folders are searched, ``-`` is standard input, gzip and ZIP are unpacked. A file that cannot be read is a Problem
+    of kind ``file`` and the others go on. Messages of one conversation may come from several files; conversations
+    follow when all files are read. Raises UsageError for an unknown ``source_format`` and StoreError where the
+    temporary space is full.
+    """
+    wanted = named(source_format) if source_format else None
+    with Spool() as spool:
+        reading = _Reading(spool, wanted)
+        for found in _expand(paths):
+            if isinstance(found, Problem):
+                yield found
+            else:
+                yield from reading.file(found)
+        yield from reading.unread_folders()
+        for parts in spool.conversations():
+            conversation, notes = settle(parts)
+            yield from notes
+            yield conversation
+
+
+class _Count(msgspec.Struct):
+    """What became of one file."""
+
+    messages: int = 0
+    skipped: int = 0
+    notes: int = 0
+    formats: list[str] = []
+    unknown: int = 0
+
+
+class _Reading:
+    """The state over all files of a run: unique stems, companions already read, folders that gave nothing."""
+
+    def __init__(self, spool: Spool, wanted: Format | None) -> None:
+        self.spool, self.wanted = spool, wanted
+        self.number = 0
+        self.stems: set[str] = set()
+        self.companions: set[str] = set()
+        self.folders: dict[str, bool] = {}
+
+    def file(self, found: Found) -> Iterator[Item]:
+        """One file: its conversations go to the spool, problems and the InputFile come out."""
+        if found.folder is not None:
+            self.folders.setdefault(found.folder, False)
+        if os.path.abspath(found.path) in self.companions:
+            return
+        try:
+            with OpenInput(found.path) as opened:
+                yield from self._opened(opened, found)
+        except InputError as error:
+            yield _file_problem(error)
+
+    def unread_folders(self) -> Iterator[Problem]:
+        """Folders in which no file was of a known format."""
+        for folder, fruitful in self.folders.items():
+            if not fruitful:
+                what, remedy = "no file of a known format in this folder", "see: undersong formats"
+                yield Problem(what=what, where=folder, remedy=remedy, kind="file")
+
+    def _opened(self, opened: OpenInput, found: Found) -> Iterator[Item]:
+        self.number += 1
+        count = _Count()
+        try:
+            for source in opened.sources(self._stem(found.path)):
+                yield from self._source(source, count)
+            yield from self._nothing(opened.name, count, found)
+        except InputError as error:
+            yield _file_problem(error)
+        yield from _not_told(opened.name, count)
+        if found.folder is not None and count.formats:
+            self.folders[found.folder] = True
+        yield InputFile(
+            name=opened.name,
+            sha256=opened.sha256,
+            size=opened.size,
+            source_format=count.formats[0] if count.formats else None,
+            conversations=self.spool.count(self.number),
+            messages=count.messages,
+            skipped=count.skipped,
+        )
+
+    def _source(self, source: Source, count: _Count) -> Iterator[Item]:
+        form = self._format(source)
+        if form is None:
+            count.unknown += 1
+            return
+        if form.name not in count.formats:
+            count.formats.append(form.name)
+        for item in form.reader().read(source):
+            if isinstance(item, Conversation):
+                count.messages += len(item.messages)
+                self.spool.add(item, self.number)
+            elif isinstance(item, InputFile):
+                self.companions.add(os.path.abspath(item.name))
+                yield item
+            elif _told(item, count):
+                yield item
+
+    def _format(self, source: Source) -> Format | None:
+        if self.wanted is None:
+            return detect(source)
+        return self.wanted if source.path is not None or self.wanted.reader().sniff(Sample(source)) else None
+
+    def _nothing(self, name: str, count: _Count, found: Found) -> Iterator[Problem]:
+        """What to say of a file, or of members of an archive, that gave no message."""
+        if count.formats and not count.messages:
+            what, remedy = f"no message could be read as {count.formats[0]}", "see the problems above"
+            harmless = found.folder is not None and not count.skipped
+            yield Problem(what=what, where=name, remedy=remedy, kind="note" if harmless else "file")
+        elif not count.formats and found.folder is not None:
+            yield Problem(what="of no known format, not read", where=name, kind="note")
+        elif not count.formats:
+            remedy = "name the format with --from; known ones: undersong formats"
+            yield Problem(what="of no known format", where=name, remedy=remedy, kind="file")
+        elif count.unknown:
+            yield Problem(what=f"{count.unknown} members of no known format, not read", where=name, kind="note")
+
+    def _stem(self, path: Path) -> str:
+        """The name for conversations that have none, different for each file."""
+        stem = "stdin" if str(path) == "-" else path.name
+        while stem.lower().endswith(SUFFIXES):
+            stem = stem.rsplit(".", 1)[0]
+        stem = stem.encode("utf-8", "replace").decode() or "input"
+        name, number = stem, 2
+        while name in self.stems:
+            name, number = f"{stem}~{number}", number + 1
+        self.stems.add(name)
+        return name
+
+
+def _expand(paths: Iterable[str | Path]) -> Iterator[Found | Problem]:
+    """Every file once, folders in sorted order, telemetry after the sessions that claim it."""
+    seen: set[str] = set()
+    late: list[Found] = []
+    for each in paths:
+        path = Path(each)
+        for found in _in_folder(path) if path.is_dir() else (Found(path, None),):
+            if isinstance(found, Problem):
+                yield found
+                continue
+            place = os.path.abspath(found.path)
+            if place in seen:
+                continue
+            seen.add(place)
+            if found.path.name.endswith("telemetry.json"):
+                late.append(found)
+            else:
+                yield found
+    yield from late
+
+
+def _in_folder(folder: Path) -> Iterator[Found | Problem]:
+    other = 0
+    empty = True
+    for where, folders, files in os.walk(folder):
+        folders.sort()
+        for name in sorted(files):
+            path = Path(where) / name
+            if name.lower().endswith(SUFFIXES) and path.is_file():
+                empty = False
+                yield Found(path, shown(folder))
+            else:
+                other += 1
+    if other:
+        what = f"{other} files that do not end in {', '.join(SUFFIXES)}, not read"
+        yield Problem(what=what, where=shown(folder), kind="note")
+    if empty:
+        what, remedy = "no file to read in this folder", f"known endings: {', '.join(SUFFIXES)}"
+        yield Problem(what=what, where=shown(folder), remedy=remedy, kind="file")
+
+
+def _told(problem: Problem, count: _Count) -> bool:
+    """Count a problem; beyond SHOWN of a kind it is not told, so that a broken file of any size needs no memory."""
+    if problem.kind == "record":
+        count.skipped += 1
+        return count.skipped <= SHOWN
+    if problem.kind == "note":
+        count.notes += 1
+        return count.notes <= SHOWN
+    return True
+
+
+def _not_told(name: str, count: _Count) -> Iterator[Problem]:
+    for number, kind in ((count.skipped, "records that could not be read"), (count.notes, "notes")):
+        if number > SHOWN:
+            yield Problem(what=f"{number - SHOWN} more {kind}", where=name, kind="note")
+
+
+def _file_problem(error: InputError) -> Problem:
+    return Problem(what=error.what, where=error.where, remedy=error.remedy, kind="file")
