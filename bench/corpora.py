@@ -7,11 +7,11 @@ import json
 import random
 from pathlib import Path
 
-WORDS = (
-    "the archive index was late again and nobody had looked at the log since monday so I wrote a small check that counts "
-    "open entries every hour thank you for the review it helped me see the gap between plan and result please send the "
-    "numbers when you have them I think we should wait for a second opinion before we change the schedule"
-).split()
+TEXT = """
+the archive index was late again and nobody had looked at the log since monday so I wrote a small check that counts
+open entries every hour thank you for the review it helped me see the gap between plan and result please send the
+numbers when you have them I think we should wait for a second opinion before we change the schedule
+"""
 OPENINGS = (
     "Thank you so much, this is wonderful work.",
     "I have fixed it now.",
@@ -39,12 +39,12 @@ def development(data: Path, out: Path) -> int:
 
 def generated(messages: int, seed: int, out: Path, *, length: int = 40, agents: int = 50) -> None:
     """Write a corpus of agents that answer each other, about 1.1 KB a message; the same seed gives the same bytes."""
-    dice = random.Random(seed)
+    dice, vocabulary = random.Random(seed), TEXT.split()
     with out.open("w", encoding="utf-8") as rows:
         for number in range(messages):
             thread, place = divmod(number, length)
             agent = f"agent{dice.randrange(agents)}"
-            words = " ".join(dice.choices(WORDS, k=dice.randrange(150, 260)))
+            words = " ".join(dice.choices(vocabulary, k=dice.randrange(150, 260)))
             opening = dice.choice(OPENINGS) if dice.random() < 0.2 else ""
             row = {
                 "id": f"g{number}",

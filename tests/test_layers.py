@@ -15,10 +15,11 @@ PACKAGE = Path(undersong.__file__).parent
 LAYERS = (
     {"models", "errors", "visible"},
     {"rulebook"},
-    {"formats", "judges", "stores", "patterns", "tiers", "flags", "rows"},
-    {"ingest", "scan", "route", "evaluate", "detect", "verdict", "report", "verify"},
-    {"pipeline"},
-    {"cli", "__main__"},
+    {"formats", "judges", "stores", "patterns", "tiers", "flags", "rows", "manifest", "wording"},
+    {"ingest", "scan", "route", "evaluate", "detect", "verdict", "report"},
+    {"pipeline", "verify"},
+    {"cli"},
+    {"__main__"},
 )
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 HEAVY = ("numpy", "jinja2", "lark", "yaml", "ahocorasick_rs", "sqlite3")

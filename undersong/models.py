@@ -522,7 +522,7 @@ class Case(Noun, frozen=True, kw_only=True):
 
     ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the
     messages per agent that a thread signal raised; ``cited`` are the messages that a finding, a deduction or a
-    session flag quotes, in full; ``hashes`` maps rule, prompt and model artefact names to SHA-256.
+    session flag quotes, in full; ``highest`` is the highest score of each trait in any message; ``hashes`` maps rule, prompt and model artefact names to SHA-256.
     """
 
     version: str
@@ -534,6 +534,7 @@ class Case(Noun, frozen=True, kw_only=True):
     tiers: dict[str, int] = {}
     states: dict[str, int] = {}
     upgrades: dict[str, int] = {}
+    highest: dict[str, float] = {}
     judge_calls: int = 0
     cost: float = 0.0
     sessions: tuple[SessionVerdict, ...] = ()

@@ -11,18 +11,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from undersong import __version__
-from undersong.detect import detect, quote
-from undersong.errors import JudgeError
+from undersong.detect import Detection, detect, quote
+from undersong.errors import InputError, JudgeError
 from undersong.evaluate import Answers, Thread, evaluate, unread
 from undersong.ingest import read
 from undersong.judges import Judge, open_judge
 from undersong.models import Case, Conversation, Finding, InputFile, Message, Problem, Row, SessionVerdict, encode
 from undersong.patterns import PatternRule, load_rules
 from undersong.route import Policy, flag_tier, load_policy, route, sample_rate, with_upgrades
+from undersong.rows import read_rows
 from undersong.scan import SignalBook, load_book, scan_conversation
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
-from undersong.verdict import agent_verdicts, session_verdict
+from undersong.verdict import agent_verdicts, rule_hashes, session_verdict
 
 Progress = Callable[[str, int, int], None]  # step, messages done, messages in all (0 = not known yet)
 Write = Callable[[bytes], object]
@@ -99,16 +100,17 @@ def audit(
         problems=(*corpus.problems, *_judge_problem(run)),
         conversations=len(corpus.conversations),
         messages=corpus.messages,
-        tiers=count(row.tier for row in run.rows),
+        tiers=count(row.tier or "standard" for row in run.rows),
         states=count(row.state for row in run.rows),
         upgrades=dict(sorted(run.upgrades.items())),
+        highest=_highest(run.rows),
         judge_calls=sum(row.state != "unread" for row in run.rows),  # answers used, asked in this run or kept
         sessions=tuple(run.sessions),
         agents=agent_verdicts(run.rows),
         findings=findings,
         outcomes=detection.outcomes,
         cited=_cited(findings, run.sessions, store),
-        hashes=book.hashes | judge.hashes | {f"patterns/{rule.id}": rule.hash for rule in rules},
+        hashes=book.hashes | judge.hashes | rule_hashes() | {f"patterns/{rule.id}": rule.hash for rule in rules},
     )
     return case, run.rows
 
@@ -154,6 +156,25 @@ def evaluate_rows(
         for row in rows:
             _write_row(row, write, text)
     return [*corpus.problems, *_judge_problem(run)]
+
+
+def detect_rows(path: str | Path, rules: Sequence[PatternRule]) -> tuple[list[Problem], Detection]:
+    """Run the rules over a file of rows; returns the rows that could not be read, and what was found.
+
+    Raises InputError where the file cannot be opened or holds no row at all.
+    """
+    rows: list[Row] = []
+    problems: list[Problem] = []
+    try:
+        with Path(path).open("rb") as lines:
+            for item in read_rows(lines, name=str(path)):
+                (problems if isinstance(item, Problem) else rows).append(item)  # type: ignore[arg-type]
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    if not rows:
+        remedy = problems[0].what if problems else "it is empty; `undersong evaluate` writes such rows"
+        raise InputError("holds no row", where=str(path), remedy=remedy)
+    return problems, detect(rows, rules)
 
 
 def ingest_and_scan(
@@ -252,6 +273,14 @@ def _ask(threads: list[Thread], judge: Judge, store: Store, options: Options, ru
     return Answers(evaluations=tuple(missing))
 
 
+def _highest(rows: Iterable[Row]) -> dict[str, float]:
+    highest: dict[str, float] = {}
+    for row in rows:
+        for trait, score in (row.traits or {}).items():
+            highest[trait] = max(score, highest.get(trait, 0.0))
+    return highest
+
+
 def _judge_problem(run: Run) -> tuple[Problem, ...]:
     if run.failure is None:
         return ()
@@ -263,7 +292,7 @@ def _write_row(row: Row, write: Write, text: bool) -> None:
 
 
 def _without_text(row: Row) -> Row:
-    return msgspec.structs.replace(row, text=None, hits=(), loops=())
+    return msgspec.structs.replace(row, text=None, hits=())
 
 
 def _quoted(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
@@ -281,7 +310,8 @@ def _cited(findings: Iterable[Finding], sessions: Iterable[SessionVerdict], stor
     """The messages that the report quotes, in full, in the order of their conversation and position."""
     cited: dict[tuple[str, str], Message] = {}
     for finding in findings:
-        for message in _messages(finding.conversations, finding.message_ids, store).values():
+        wanted = (*finding.message_ids, *finding.gap_ids, *finding.unread_ids)
+        for message in _messages(finding.conversations, wanted, store).values():
             cited[message.conversation, message.id] = message
     for session in sessions:
         ids = [quote.message_id for deduction in session.deductions for quote in deduction.quotes]

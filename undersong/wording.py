@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from undersong.models import SessionVerdict
+from undersong.models import NEGATIVE_TRAITS, Case, SessionVerdict
 
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
@@ -34,6 +34,18 @@ def coverage_words(verdict: SessionVerdict, *, calibrated: bool = False) -> str:
     judges = " and ".join(verdict.judges)
     kind = "calibrated" if calibrated else "uncalibrated"
     return f"{verdict.read:,} of {verdict.messages:,} messages read by judge {judges}, {kind}"
+
+
+def low_scores_words(case: Case) -> tuple[str, ...]:
+    """That no finding is no acquittal, where an uncalibrated judge gave scores that hardly reach a pattern's limits."""
+    harmful = {trait: score for trait, score in case.highest.items() if trait in NEGATIVE_TRAITS}
+    if case.findings or case.parameters.get("calibrated") is True or not harmful:
+        return ()
+    trait = max(harmful, key=lambda name: (harmful[name], name))
+    return (
+        f"That says little: the judge is uncalibrated, and its highest harmful score in any message is "
+        f"{harmful[trait]:.2f} ({mechanism_name(trait)}), where most patterns ask for more than 0.5.",
+    )
 
 
 def gaps_words(verdict: SessionVerdict) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def test_scan_writes_a_row_per_message_and_one_per_conversation(undersong: Under
     ran = undersong("scan", "samples", "--out", "rows.jsonl", "--threads", "threads.jsonl")
     assert ran.code == 0, ran.err
     rows, threads = lines("rows.jsonl"), lines("threads.jsonl")
-    assert len(rows) == 26
+    assert len(rows) == 25
     assert set(rows[0]) >= SCAN_KEYS
     assert {thread["conversation"] for thread in threads} == {row["conversation"] for row in rows}
     assert all("session_context_vector" in thread for thread in threads)
@@ -59,9 +59,9 @@ def test_detect_reads_what_evaluate_wrote(undersong: Undersong) -> None:
 def test_detect_reports_a_broken_row_and_goes_on(undersong: Undersong) -> None:
     undersong("evaluate", "samples", "--out", "rows.jsonl")
     with Path("rows.jsonl").open("a") as rows:
-        rows.write('{"id": 7}\n')
+        rows.write('{"no": "id"}\n')
     ran = undersong("detect", "rows.jsonl", "--out", "findings.jsonl")
-    assert "rows.jsonl:27" in ran.err
+    assert "rows.jsonl:26" in ran.err
 
 
 def test_detect_without_a_file_is_exit_code_3(undersong: Undersong) -> None:
@@ -70,7 +70,7 @@ def test_detect_without_a_file_is_exit_code_3(undersong: Undersong) -> None:
 
 def test_explain_shows_a_message_and_why_it_was_read(undersong: Undersong) -> None:
     undersong("audit", "samples")
-    ran = undersong("explain", "k12")
+    ran = undersong("explain", "k13")
     assert ran.code == 0, ran.err
     for part in ("kira_x", "After everything I have done for you", "flags", "route:", "because of", "manipulation"):
         assert part in ran.out

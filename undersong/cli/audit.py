@@ -48,6 +48,7 @@ def command(
     options = options_of(judge=judge, read_all=read_all, **chosen)
     began, started = time.monotonic(), datetime.now(UTC)
     path = Path(store) if store else folder.absolute().parent / "undersong.db"
+    path.parent.mkdir(parents=True, exist_ok=True)
     with SQLiteStore(path) as kept, progress_bar() as progress:
         case, rows = audit(paths, kept, options, progress)
         digest = write(case, rows, folder, run={"started": started.isoformat(), "seconds": time.monotonic() - began})
@@ -59,5 +60,5 @@ def command(
 def _failing(findings: Any, fail_on: str | None) -> int:
     if fail_on is None:
         return BELOW
-    bar = LEVELS.index(fail_on)  # type: ignore[arg-type]
+    bar = LEVELS.index(fail_on)
     return AT_OR_ABOVE if any(LEVELS.index(finding.level) >= bar for finding in findings) else BELOW

@@ -11,6 +11,7 @@ import click
 
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.visible import one_line
+from undersong.wording import low_scores_words
 
 SHOWN = 10  # findings and sessions on the screen; all of them are in the report
 
@@ -30,6 +31,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "judge_calls": case.judge_calls,
         "cost_usd": case.cost,
         "findings": [_finding(finding) for finding in case.findings],
+        "cautions": list(low_scores_words(case)),
         "rules": {
             status: sorted(each.pattern for each in case.outcomes if each.status == status)
             for status in ("ran", "not_applicable", "gave_up")
@@ -110,6 +112,7 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
 def _finding_lines(facts: dict[str, Any]) -> Iterable[str]:
     findings, rules = facts["findings"], facts["rules"]
     yield f"findings   {len(findings):,} by {len(rules['ran'])} rules"
+    yield from (f"  {caution}" for caution in facts["cautions"])
     for each in sorted(findings, key=lambda each: -each["strength"])[:SHOWN]:
         aim = f" towards {one_line(each['target'], 30)}" if each["target"] else ""
         span = one_line(f"{each['first']} … {each['last']}", 80)

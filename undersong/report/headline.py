@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from undersong.models import Case, SessionVerdict
 from undersong.report.order import order_findings
 from undersong.report.text import label, number
-from undersong.wording import assessed_words, mechanism_name
+from undersong.wording import assessed_words, low_scores_words, mechanism_name
 
 REASONS = 3  # distinct reasons told for each mechanism
 
@@ -26,8 +26,8 @@ class Gap:
 
 
 def headline(case: Case) -> tuple[str, ...]:
-    """Two sentences: what was found, and the lowest score with what it stands on."""
-    return (_findings_words(case), _score_words(case))
+    """What was found, how little it says where nobody compared the judge with labels, and the lowest score."""
+    return (_findings_words(case), *low_scores_words(case), _score_words(case))
 
 
 def coverage(case: Case) -> str:

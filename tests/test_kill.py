@@ -1,0 +1,16 @@
+"""A killed audit, run again, gives the report of an undisturbed one (`bench/kill.py` does it many times)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).parent.parent / "bench"
+
+
+def test_reports_after_kills_are_equal_byte_for_byte() -> None:
+    command = [sys.executable, str(BENCH / "kill.py"), "--kills", "4", "--messages", "1500", "--seed", "7"]
+    ran = subprocess.run(command, capture_output=True, text=True, env={}, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "4 reports equal, 0 not" in ran.stdout
