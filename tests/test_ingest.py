@@ -17,20 +17,24 @@ from tests.formats.conftest import outcome
 from undersong.errors import UsageError
 from undersong.formats.spool import BUFFER
 from undersong.ingest import SHOWN, read
-from undersong.models import Conversation
+from undersong.models import Conversation, InputFile, Problem
 
 SAMPLES = Path(__file__).parent / "samples"
 GOOD = '{"id": "%s", "conversation": "%s", "author": "kira", "role": "agent", "text": "hello"}\n'
 MEASURE = """
-import resource, sys
+import pathlib, resource, sys
 from undersong.ingest import read
 from undersong.models import Conversation, Problem
 messages, told = 0, []
 for item in read([sys.argv[1]]):
     if isinstance(item, Conversation): messages += len(item.messages)
     elif isinstance(item, Problem): told.append(item.kind + ": " + item.what)
-scale = 1 if sys.platform == "darwin" else 1024
-print(messages, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale >> 20, *told[:3], sep="|")
+status = pathlib.Path("/proc/self/status")  # ru_maxrss of a child starts at the peak of its parent on Linux
+if status.exists():
+    kib = next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+else:
+    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+print(messages, kib >> 10, *told[:3], sep="|")
 """
 
 
@@ -55,7 +59,7 @@ def test_the_same_input_gives_the_same_output() -> None:
 def test_every_file_stands_with_its_hash_size_and_counts() -> None:
     path = SAMPLES / "jsonl" / "harbour.jsonl"
     (file,) = outcome(path).files
-    assert (file.name, file.size) == (str(path), path.stat().st_size)
+    assert (file.name, file.size) == (path.name, path.stat().st_size)
     assert file.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert (file.source_format, file.conversations, file.messages, file.skipped) == ("jsonl", 2, 6, 0)
 
@@ -225,3 +229,20 @@ def test_a_file_name_that_is_not_utf8_does_no_harm(tmp_path: Path) -> None:
     (file,) = outcome(tmp_path).files
     assert file.name.endswith("caf\\udce9.jsonl")
     assert isinstance(outcome(tmp_path).only, Conversation)
+
+
+def test_a_report_does_not_name_the_folders_above_an_absolute_path(tmp_path: Path) -> None:
+    """An export lies under a home folder, and the report is shown to others."""
+    home = tmp_path / "home" / "jane.doe" / "chats"
+    home.mkdir(parents=True)
+    (home / "talk.jsonl").write_text(GOOD % ("1", "c"))
+    for argument, name in ((home / "talk.jsonl", "talk.jsonl"), (home, "chats/talk.jsonl")):
+        found = list(read([argument]))
+        assert [each.name for each in found if isinstance(each, InputFile)] == [name]
+        (talk,) = [each for each in found if isinstance(each, Conversation)]
+        assert str(talk.messages[0].source_ref) == f"{name}:1"
+
+
+def test_an_unreadable_path_is_told_in_full(tmp_path: Path) -> None:
+    (problem,) = [each for each in read([tmp_path / "nowhere.json"]) if isinstance(each, Problem)]
+    assert problem.where == str(tmp_path / "nowhere.json")

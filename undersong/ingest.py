@@ -13,7 +13,7 @@ from undersong.errors import InputError
 from undersong.formats import Format, detect, named
 from undersong.formats.sample import Sample
 from undersong.formats.settle import settle
-from undersong.formats.sources import SUFFIXES, OpenInput, Source, shown
+from undersong.formats.sources import SUFFIXES, OpenInput, Source, public_name, shown
 from undersong.formats.spool import Spool
 from undersong.models import Conversation, InputFile, Problem
 
@@ -22,10 +22,11 @@ Item = Conversation | Problem | InputFile
 
 
 class Found(NamedTuple):
-    """A file to read; one that a folder led to may be of no known format."""
+    """A file to read, and its name in reports; one that a folder led to may be of no known format."""
 
     path: Path
     folder: str | None
+    name: str
 
 
 def read(paths: Iterable[str | Path], *, source_format: str | None = None) -> Iterator[Item]:
@@ -68,17 +69,17 @@ class _Reading:
         self.spool, self.wanted = spool, wanted
         self.number = 0
         self.stems: set[str] = set()
-        self.companions: set[str] = set()
+        self.companions: dict[str, int] = {}
         self.folders: dict[str, bool] = {}
 
     def file(self, found: Found) -> Iterator[Item]:
         """One file: its conversations go to the spool, problems and the InputFile come out."""
         if found.folder is not None:
             self.folders.setdefault(found.folder, False)
-        if os.path.abspath(found.path) in self.companions:
+        if found.name in self.companions and found.path.stat().st_size == self.companions[found.name]:
             return
         try:
-            with OpenInput(found.path) as opened:
+            with OpenInput(found.path, found.name) as opened:
                 yield from self._opened(opened, found)
         except InputError as error:
             yield _file_problem(error)
@@ -124,7 +125,7 @@ class _Reading:
                 count.messages += len(item.messages)
                 self.spool.add(item, self.number)
             elif isinstance(item, InputFile):
-                self.companions.add(os.path.abspath(item.name))
+                self.companions[item.name] = item.size
                 yield item
             elif _told(item, count):
                 yield item
@@ -167,7 +168,8 @@ def _expand(paths: Iterable[str | Path]) -> Iterator[Found | Problem]:
     late: list[Found] = []
     for each in paths:
         path = Path(each)
-        for found in _in_folder(path) if path.is_dir() else (Found(path, None),):
+        alone = Found(path, None, public_name(path, path))
+        for found in _in_folder(path) if path.is_dir() else (alone,):
             if isinstance(found, Problem):
                 yield found
                 continue
@@ -183,17 +185,19 @@ def _expand(paths: Iterable[str | Path]) -> Iterator[Found | Problem]:
 
 
 def _in_folder(folder: Path) -> Iterator[Found | Problem]:
-    other = 0
-    empty = True
-    for where, folders, files in os.walk(folder):
+    other, empty, closed = 0, True, list[OSError]()
+    for where, folders, files in os.walk(folder, onerror=closed.append):
         folders.sort()
         for name in sorted(files):
             path = Path(where) / name
             if name.lower().endswith(SUFFIXES) and path.is_file():
                 empty = False
-                yield Found(path, shown(folder))
+                yield Found(path, shown(folder), public_name(path, folder))
             else:
                 other += 1
+    for error in closed:
+        place = shown(Path(error.filename or folder))
+        yield Problem(what=f"cannot be opened: {error.strerror}", where=place, remedy="check its rights", kind="file")
     if other:
         what = f"{other} files that do not end in {', '.join(SUFFIXES)}, not read"
         yield Problem(what=what, where=shown(folder), kind="note")

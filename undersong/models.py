@@ -522,7 +522,8 @@ class Case(Noun, frozen=True, kw_only=True):
 
     ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the
     messages per agent that a thread signal raised; ``cited`` are the messages that a finding, a deduction or a
-    session flag quotes, in full; ``highest`` is the highest score of each trait in any message; ``hashes`` maps rule, prompt and model artefact names to SHA-256.
+    session flag quotes, in full; ``highest`` is the highest score of each trait in any message; ``hashes`` maps rule,
+    prompt and model artefact names to SHA-256.
     """
 
     version: str

@@ -51,7 +51,7 @@ def test_every_message_can_be_traced_to_its_place(form: object) -> None:
     for each in outcome(SAMPLES / getattr(form, "name", "")).conversations:
         for message in each.messages:
             assert message.source_ref is not None
-            assert Path(message.source_ref.file).is_file()
+            assert (SAMPLES / message.source_ref.file).is_file()
             assert message.source_ref.line or message.source_ref.pointer
 
 

@@ -12,4 +12,4 @@ def command() -> None:
 
     width = max(len(each.name) for each in FORMATS)
     for each in FORMATS:
-        click.echo(f"{each.name:<{width}}  {each.title}")
+        click.echo(f"{each.name:<{width}}  {each.title}; known by {each.detected}")

@@ -155,8 +155,7 @@ def _position(given: Any) -> int:
 
 def _about(value: Mapping[str, Any]) -> dict[str, Any]:
     """What a line says of its whole conversation."""
-    given = {key: values.string(value.get(key)) for key in ("title", "timezone")}
-    return {key: text for key, text in given.items() if text}
+    return {key: value[key] for key in ("title", "timezone") if values.string(value.get(key))}
 
 
 def _conversation(value: Mapping[str, Any]) -> str | None:
@@ -164,7 +163,11 @@ def _conversation(value: Mapping[str, Any]) -> str | None:
 
 
 def _first_name(value: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    return next((found for key in keys if (found := values.name(value.get(key)))), None)
+    for key in keys:
+        found = values.name(value.get(key))
+        if found:
+            return found
+    return None
 
 
 def _object(value: Any) -> Mapping[str, Any]:

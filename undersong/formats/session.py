@@ -30,7 +30,7 @@ def read(source: Source) -> Iterator[Item]:
     stem = Path(source.name).name.split(".")[0]
     path = source.sibling(f"{stem}.telemetry.json") or source.sibling("telemetry.json")
     if path:
-        for item in read_beside(path):
+        for item in read_beside(path, str(Path(source.name).with_name(path.name))):
             if isinstance(item, Overlay):
                 beside = item
             else:

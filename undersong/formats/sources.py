@@ -106,14 +106,14 @@ class Source:
 class OpenInput(AbstractContextManager["OpenInput"]):
     """A file opened once: its hash and every later read see the same bytes, even while something appends to it."""
 
-    def __init__(self, path: Path) -> None:
-        self.name, self.path = shown(path), path
+    def __init__(self, path: Path, name: str | None = None) -> None:
+        self.name, self.path = shown(path) if name is None else name, path
         try:
             self._handle = _open_seekable(path)
             self.sha256, self.size = _digest(self._handle)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(f"cannot be read: {reason}", where=self.name, remedy="check the path") from error
+            raise InputError(f"cannot be read: {reason}", where=shown(path), remedy="check the path") from error
 
     def __exit__(self, *exc: object) -> None:
         self._handle.close()
@@ -167,6 +167,12 @@ class OpenInput(AbstractContextManager["OpenInput"]):
 
     def _error(self, what: str, remedy: str) -> InputError:
         return InputError(what, where=self.name, remedy=remedy)
+
+
+def public_name(path: Path, argument: Path) -> str:
+    """The name under which an input stands in a report, which others may read: as it was given, but without the
+    folders above an absolute ``argument``, since they may name a person."""
+    return shown(path.relative_to(argument.parent) if argument.is_absolute() else path)
 
 
 def shown(path: Path) -> str:

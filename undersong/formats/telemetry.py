@@ -47,10 +47,10 @@ class Overlay(NamedTuple):
 NONE = Overlay()
 
 
-def read_beside(path: Path) -> Iterator[Overlay | InputFile | Problem]:
+def read_beside(path: Path, name: str) -> Iterator[Overlay | InputFile | Problem]:
     """The overlay in a file, the file itself as an input, and what could not be read of it."""
     try:
-        with OpenInput(path) as opened:
+        with OpenInput(path, name) as opened:
             yield InputFile(name=opened.name, sha256=opened.sha256, size=opened.size, source_format="telemetry")
             for source in opened.sources(path.stem):
                 for record in records(source):

@@ -73,10 +73,10 @@ def seconds(value: Any, unit: float = 1.0) -> float | None:
 
 def name(value: Any) -> str | None:
     """A non-empty id or name as text: a string, a number, or the ``name`` or ``id`` of an object."""
-    if isinstance(value, dict):
-        return name(value.get("name")) or name(value.get("id"))
     if isinstance(value, str):
         return value if value.strip() else None
+    if isinstance(value, dict):
+        return name(value.get("name")) or name(value.get("id"))
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     return None
