@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -169,11 +170,11 @@ def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Ite
 
 def _backwards(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
     """Route what a flagged agent said before, so that a sequence has its beginning."""
-    unread: dict[str, list[int]] = {}
+    unread: dict[str, deque[int]] = {}
     for index, (message, scan) in enumerate(zip(messages, scans, strict=True)):
-        earlier = unread.setdefault(message.agent, [])
+        earlier = unread.setdefault(message.agent, deque(maxlen=policy.look_back))
         if scan.total:
-            for past in earlier[-policy.look_back :]:
+            for past in earlier:
                 raised.to("focused", past, f"reading backwards from {message.id}")
             earlier.clear()
         elif raised.tiers[index] == "standard":

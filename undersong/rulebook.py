@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import hashlib
 import re
@@ -47,6 +48,7 @@ def load(path: Path) -> Located:
     try:
         text = path.read_text(encoding="utf-8")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+        value = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise RuleError(f"not valid YAML: {error.problem}", where=f"{path}:{line}") from error
@@ -57,7 +59,7 @@ def load(path: Path) -> Located:
     if root is None:
         raise RuleError("is empty", where=f"{path}:1", remedy="write at least one key")
     _refuse_repeated_keys(root, path)
-    return Located(path, yaml.safe_load(text), root)
+    return Located(path, value, root)
 
 
 def convert(document: Located, kind: type[T]) -> T:
@@ -65,7 +67,7 @@ def convert(document: Located, kind: type[T]) -> T:
     try:
         return msgspec.convert(document.value, type=kind)
     except msgspec.ValidationError as error:
-        raise _explain(document, str(error)) from error
+        raise _explain(document, str(error), kind) from error
 
 
 def read(path: Path, kind: type[T]) -> T:
@@ -108,9 +110,32 @@ def _refuse_repeated_keys(node: yaml.Node, path: Path) -> None:
         _refuse_repeated_keys(value, path)
 
 
-def _explain(document: Located, message: str) -> RuleError:
+def _culprit(document: Located, path: str, message: str, kind: Any) -> str:
+    """The path of the first key whose value alone gives the same message; the mapping's own path if none does."""
+    for key in _at(document.value, path):
+        variant = copy.deepcopy(document.value)
+        mapping = _at(variant, path)
+        for other in [each for each in mapping if each != key]:
+            del mapping[other]
+        try:
+            msgspec.convert(variant, type=kind)
+        except msgspec.ValidationError as error:
+            if str(error) == message:
+                return f"{path}.{key}"
+    return path
+
+
+def _at(value: Any, path: str) -> Any:
+    for key, index in _STEP.findall(path):
+        value = value[int(index)] if index else value[key]
+    return value
+
+
+def _explain(document: Located, message: str, kind: Any) -> RuleError:
     where = _PATH.search(message)
     path = where["path"] if where else "$"
+    if path.endswith("[...]"):  # the value of some key of a mapping; msgspec does not say which
+        path = _culprit(document, path.removesuffix("[...]"), message, kind)
     unknown = _UNKNOWN.search(message)
     if not unknown:
         return document.error(message.split(" - at ")[0], path)

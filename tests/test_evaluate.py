@@ -1,0 +1,106 @@
+"""What is asked, what is reused, and what stays unread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from undersong.evaluate import PRIOR_MESSAGES, Thread, evaluate, message_hash
+from undersong.judges import Judge, Question, open_judge
+from undersong.models import Conversation, Evaluation, Message, Scan, ThreadScan
+from undersong.route import load_policy, route
+from undersong.stores.sqlite import SQLiteStore
+
+
+class Listener:
+    """The offline judge, which also remembers what it was asked and may be one that reads only what is routed."""
+
+    def __init__(self, reads_everything: bool) -> None:
+        self._judge = open_judge("offline")
+        self.name, self.hash, self.hashes = self._judge.name, self._judge.hash, self._judge.hashes
+        self.gives, self.calibrated = self._judge.gives, self._judge.calibrated
+        self.reads_everything = reads_everything
+        self.asked: list[Question] = []
+
+    def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
+        self.asked += questions
+        return self._judge.evaluate(questions)
+
+
+def thread(*texts: str, flagged: Sequence[int] = ()) -> Thread:
+    messages = tuple(
+        Message(id=f"m{n}", conversation="c", position=n, author="ann", agent="ann", role="agent", text=text)
+        for n, text in enumerate(texts)
+    )
+    conversation = Conversation(id="c", source_format="jsonl", messages=messages)
+    scans = tuple(
+        Scan(message_id=m.id, flags={"manipulation": 4}, total=4) if n in flagged else Scan(message_id=m.id)
+        for n, m in enumerate(messages)
+    )
+    quiet = ThreadScan(conversation="c")
+    policy = msgspec.structs.replace(load_policy(), look_back=0)
+    return Thread(
+        conversation=conversation, scans=scans, thread=quiet, routes=route(conversation, scans, quiet, policy)
+    )
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> SQLiteStore:
+    return SQLiteStore(tmp_path / "store.db")
+
+
+def states(judge: Judge, ledger: SQLiteStore, *threads: Thread, read_all: bool = False) -> list[list[str]]:
+    answers = evaluate(threads, judge, ledger, read_all=read_all)
+    return [[each.state for each in of_thread] for of_thread in answers.evaluations]
+
+
+def test_a_paid_judge_is_asked_about_routed_messages_only(ledger: SQLiteStore) -> None:
+    judge = Listener(reads_everything=False)
+    assert states(judge, ledger, thread("one", "two", "three", flagged=[1])) == [["unread", "scored", "unread"]]
+    assert [question.message.id for question in judge.asked] == ["m1"]
+
+
+def test_an_unread_message_says_why(ledger: SQLiteStore) -> None:
+    answers = evaluate([thread("one")], Listener(reads_everything=False), ledger)
+    assert "not routed" in (answers.evaluations[0][0].reason or "")
+
+
+@pytest.mark.parametrize(("reads_everything", "read_all"), [(True, False), (False, True)])
+def test_everything_is_read_where_that_is_free_or_asked_for(
+    ledger: SQLiteStore, reads_everything: bool, read_all: bool
+) -> None:
+    assert states(Listener(reads_everything), ledger, thread("one", "two"), read_all=read_all) == [["scored", "scored"]]
+
+
+def test_an_answer_is_not_asked_for_twice_but_a_changed_text_is_asked_again(ledger: SQLiteStore) -> None:
+    judge = Listener(reads_everything=True)
+    first = evaluate([thread("one", "two")], judge, ledger)
+    again = evaluate([thread("one", "two")], judge, ledger)
+    assert (first.asked, again.asked) == (2, 0)
+    assert again.evaluations == first.evaluations
+    changed = evaluate([thread("one", "another")], judge, ledger)
+    assert changed.asked == 1
+    assert [question.message.text for question in judge.asked] == ["one", "two", "another"]
+
+
+def test_a_deep_question_has_five_prior_messages_and_fewer_only_at_the_start(ledger: SQLiteStore) -> None:
+    judge = Listener(reads_everything=False)
+    evaluate([thread(*map(str, range(10)), flagged=[2, 9])], judge, ledger)
+    early, late = judge.asked
+    assert [message.id for message in early.prior] == ["m0", "m1"]
+    assert [message.id for message in late.prior] == [f"m{n}" for n in range(9 - PRIOR_MESSAGES, 9)]
+
+
+def test_messages_of_one_text_are_told_apart(ledger: SQLiteStore) -> None:
+    answers = evaluate([thread("same", "same")], Listener(reads_everything=True), ledger)
+    one, other = answers.evaluations[0]
+    assert (one.message_id, other.message_id) == ("m0", "m1")
+    assert one.message_hash == other.message_hash
+
+
+def test_a_message_hash_is_of_the_text_alone_even_where_it_is_broken() -> None:
+    (message,) = thread("half \ud83d").conversation.messages
+    assert message_hash(message) != message_hash(thread("half ").conversation.messages[0])
