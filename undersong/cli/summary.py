@@ -116,7 +116,8 @@ def _finding_lines(facts: dict[str, Any]) -> Iterable[str]:
     for each in sorted(findings, key=lambda each: -each["strength"])[:SHOWN]:
         aim = f" towards {one_line(each['target'], 30)}" if each["target"] else ""
         span = one_line(f"{each['first']} … {each['last']}", 80)
-        who = f"{one_line(each['agent'], 40)}{aim}, {each['messages']} messages, {span}"
+        days = f", {each['start'][:10]} to {each['end'][:10]}" if each["start"] and each["end"] else ""
+        who = f"{one_line(each['agent'], 40)}{aim}, {each['messages']} messages{days}, {span}"
         yield f"  {each['pattern']} ({each['level']}, strength {each['strength']:.2f}): {who}"
     if len(findings) > SHOWN:
         yield f"  … and {len(findings) - SHOWN:,} more in the report"
