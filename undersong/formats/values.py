@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from undersong.models import Role, ToolCall, ToolResult
 
+T = TypeVar("T")
 YEARS = range(1900, 2200)  # a time outside is a mistake of the source
 INTEGERS = 1 << 53  # beyond, JSON readers disagree
 _ROLES: dict[str, Role] = {role: role for role in get_args(Role)} | {
@@ -126,6 +128,12 @@ def tool_result(value: Any) -> ToolResult | None:
     call_id = next((value[key] for key in ("call_id", "tool_use_id", "tool_call_id") if key in value), None)
     error = value.get("is_error")
     return ToolResult(text=found or "", call_id=name(call_id), is_error=error if isinstance(error, bool) else None)
+
+
+def each(given: Any, convert: Callable[[Any], T | None]) -> tuple[T, ...]:
+    """The items of a list that ``convert`` can read; () for what is no list."""
+    found = (convert(item) for item in given) if isinstance(given, list) else ()
+    return tuple(item for item in found if item is not None)
 
 
 def _from_epoch(value: float) -> datetime:
