@@ -38,8 +38,7 @@ def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, 
 def _all_if_distinct(parts: Sequence[Conversation], files: int) -> list[Message] | None:
     """All messages, where it is plain to see that each is there once; None where it must be looked at closely."""
     messages = [message for part in parts for message in part.messages]
-    ids = {message.id for message in messages}
-    return messages if len(ids) == len(messages) and (files == 1 or "" not in ids) else None
+    return messages if files == 1 and len({message.id for message in messages}) == len(messages) else None
 
 
 def _distinct(parts: Sequence[Conversation], counts: dict[str, int]) -> Iterator[Message]:
