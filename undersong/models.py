@@ -160,21 +160,35 @@ class Hit(Noun, frozen=True, kw_only=True):
 
 
 class Loop(Noun, frozen=True, kw_only=True):
-    """An n-gram repeated 3 or more times within a message, or over an agent's turns."""
+    """Words that come again. ``scope`` is the kind, ``count`` how often:
+
+    - ``message``, ``turns``: an n-gram 3 or more times within a message, or in 3 or more turns of an agent;
+    - ``reply``: a reply alike one of the agent's last turns, ``count`` of them in a chain;
+    - ``echo``: a reply alike the message just before it, of another speaker (2);
+    - ``alternation``: A-B-A-B, of one agent or of two who take turns; ``count`` pairs.
+
+    ``ngram`` holds the words, of a reply the first ones; ``message_ids`` the messages, the latest ones.
+    """
 
     ngram: str
     count: int
-    scope: Literal["message", "turns"]
+    scope: Literal["message", "turns", "reply", "echo", "alternation"]
     message_ids: tuple[str, ...] = ()
 
 
 class Deference(Noun, frozen=True, kw_only=True):
-    """Apology and correction tokens of the agent's turns so far; ratio = apologies / max(corrections, 1)."""
+    """Apology and correction tokens of the agent's turns so far; ratio = apologies / max(corrections, 1).
+
+    ``wide_ratio`` is a wider measure, told apart: (apologies + agreements) / max(corrections + disagreements, 1).
+    """
 
     apologies: int
     corrections: int
     ratio: float
     high: bool
+    agreements: int = 0
+    disagreements: int = 0
+    wide_ratio: float = 0.0
 
 
 class CodeBlock(Noun, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ Bytes = npt.NDArray[np.uint8]
 
 EDGE = ord(BREAK)
 NONE: Ints = np.zeros(0, dtype=np.int64)
+SEPARATOR, SEPARATORS = 0x1C, 4  # \x1c to \x1f, which split words as white space does; BREAK is one of them
 SPACE, LINE_FEED, RETURN, TAB, SPACES = 0x20, 0x0A, 0x0D, 0x09, 5  # \t \n \v \f \r follow each other
 UNKNOWN, STAYS, CHANGES = range(3)
 # upper case and single white space, byte by byte; what is not ASCII stays
@@ -34,9 +35,11 @@ class Block:
         self.folded = {index: each for index, each in enumerate(texts) if isinstance(each, Folded)}
         pieces = [each.text if isinstance(each, Folded) else each for each in texts]
         joined = _joined(pieces)
+        self._split: dict[int, int] = {index: 0 for index in self.folded}
         if not joined.isascii():
             changing = _changing(joined, pieces).difference(self.folded)
             self.folded |= {index: fold(pieces[index]) for index in changing}
+            self._split |= {index: len(pieces[index].split()) for index in changing}
             if changing:
                 joined = _joined([self.folded[i].text if i in self.folded else each for i, each in enumerate(pieces)])
                 pieces = [self.folded[i].text if i in self.folded else each for i, each in enumerate(pieces)]
@@ -72,6 +75,28 @@ class Block:
             (text, self.folded[text].span(start, end) if text in self.folded else (start, end))
             for text, start, end in found
         ]
+
+    @cached_property
+    def word_counts(self) -> list[int]:
+        """How many words each text has, between white space."""
+        white = (self._bytes == SPACE) | ((self._bytes - np.uint8(TAB)) < SPACES)
+        white |= (self._bytes - np.uint8(SEPARATOR)) < SEPARATORS
+        first = np.flatnonzero(white[:-1] & ~white[1:]) + 1
+        counts: list[int] = np.diff(np.searchsorted(first, np.append(self.starts, len(self.raw)))).tolist()
+        for index in self.folded:
+            counts[index] = self._split[index]
+        return counts
+
+    def texts_with(self, marks: Iterable[bytes]) -> list[int]:
+        """The texts that hold one of the marks."""
+        found: set[int] = set()
+        for mark in marks:
+            at = self.raw.find(mark)
+            while at >= 0:
+                text = int(self.text_of(np.array([at]))[0])
+                found.add(text)
+                at = self.raw.find(mark, int(self.ends[text]))
+        return sorted(found)
 
     @cached_property
     def ends(self) -> Ints:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from undersong.models import Loop
 from undersong.scan.code import fences
 from undersong.scan.normalise import Folded, fold
 from undersong.scan.rules import StructureRules
+from undersong.scan.speech import SPACING
 
-# what is between words, byte by byte: all of ASCII but letters, underscores and the apostrophe of "don't"
-_SPACING = bytes(code if code > 0x7F or chr(code).isalpha() or chr(code) in "_'" else 0x20 for code in range(256))
+Between = Callable[[int, int], Sequence[str]]
 _QUOTED = re.compile(r"^[ \t]{0,3}>[^\n]*$", re.MULTILINE)
 
 
@@ -49,8 +49,9 @@ class LoopFinder:
         if not counts:
             return ()
         repeated = {place: counts[gram] for place, gram in enumerate(self.grams(words)) if gram in counts}
+        between: Between = lambda first, after: words[first:after]  # noqa: E731
         return self.report(
-            Loop(ngram=" ".join(run.words), count=run.times, scope="message") for run in self.runs(words, repeated)
+            Loop(ngram=" ".join(run.words), count=run.times, scope="message") for run in self.runs(between, repeated)
         )
 
     def is_content(self, word: str) -> bool:
@@ -61,20 +62,23 @@ class LoopFinder:
         """Whether a gram says something: enough content words, and no boilerplate."""
         return sum(map(self.is_content, gram)) >= self.rule.content_words and gram not in self.boilerplate
 
-    def runs(self, words: Sequence[str], repeated: Mapping[int, int]) -> list[Run]:
-        """Join neighbouring grams of ``repeated`` (place to count, in order); a run ends where a gram comes again."""
+    def runs(self, between: Between, repeated: Mapping[int, int]) -> list[Run]:
+        """Join neighbouring grams of ``repeated`` (place to count, in order); a run ends where a gram comes again.
+
+        ``between(first, after)`` gives the words from one place up to another.
+        """
         found: list[Run] = []
         run: list[int] = []
         seen: set[tuple[str, ...]] = set()
         for place in repeated:
-            gram = tuple(words[place : place + self.rule.n])
+            gram = tuple(between(place, place + self.rule.n))
             if run and (place != run[-1] + 1 or gram in seen):
-                found.append(self._close(words, repeated, run))
+                found.append(self._close(between, repeated, run))
                 run, seen = [], set()
             run.append(place)
             seen.add(gram)
         if run:
-            found.append(self._close(words, repeated, run))
+            found.append(self._close(between, repeated, run))
         return found
 
     def report(self, loops: Iterable[Loop]) -> tuple[Loop, ...]:
@@ -88,10 +92,10 @@ class LoopFinder:
                 kept.append(loop)
         return tuple(kept)
 
-    def _close(self, words: Sequence[str], repeated: Mapping[int, int], run: Sequence[int]) -> Run:
+    def _close(self, between: Between, repeated: Mapping[int, int], run: Sequence[int]) -> Run:
         rarest = min(run, key=repeated.__getitem__)
         end = min(run[-1] + self.rule.n, run[0] + self.rule.longest)
-        return Run(tuple(words[run[0] : end]), repeated[rarest], rarest)
+        return Run(tuple(between(run[0], end)), repeated[rarest], rarest)
 
 
 def words_of(text: str, folded: Folded) -> list[str]:
@@ -99,13 +103,14 @@ def words_of(text: str, folded: Folded) -> list[str]:
 
     So list numbers do not count, and "attempt 3 failed" is the same as "attempt 4 failed".
     """
-    prose = _prose(text)
+    prose = prose_of(text)
     plain = folded.text if prose == text else fold(prose).text
-    spaced = plain.encode().translate(_SPACING).decode()
+    spaced = plain.encode().translate(SPACING).decode()
     return spaced.replace(" '", " ").replace("•", " ").split()
 
 
-def _prose(text: str) -> str:
+def prose_of(text: str) -> str:
+    """A text without its code and quoted lines; the text itself where it has none."""
     pieces, last = [], 0
     for fence in fences(text):
         pieces.append(text[last : fence.start])
