@@ -383,7 +383,7 @@ class Row(Noun, frozen=True, kw_only=True):
     @classmethod
     def of(cls, message: Message, scan: Scan, route: Route, evaluation: Evaluation | None = None) -> Row:
         """The row of one message from what the steps said of it; without an evaluation it is unread."""
-        return cls(
+        row = cls(
             id=message.id,
             conversation=message.conversation,
             position=message.position,
@@ -411,22 +411,22 @@ class Row(Noun, frozen=True, kw_only=True):
             sentiment_score=scan.sentiment_score,
             code_change_delta=scan.code_change_delta,
             latency_drop=scan.latency_drop,
-            **_judged(evaluation),
+            reason="not evaluated",
         )
+        return row if evaluation is None else _judged(row, evaluation)
 
 
-def _judged(evaluation: Evaluation | None) -> dict[str, Any]:
-    if evaluation is None:
-        return {"state": "unread", "reason": "not evaluated"}
-    return {
-        "state": evaluation.state,
-        "reason": evaluation.reason,
-        "traits": evaluation.traits,
-        "indicators": evaluation.indicators,
-        "signals": evaluation.signals,
-        "judge": evaluation.judge,
-        "judge_hash": evaluation.judge_hash,
-    }
+def _judged(row: Row, evaluation: Evaluation) -> Row:
+    return msgspec.structs.replace(
+        row,
+        state=evaluation.state,
+        reason=evaluation.reason,
+        traits=evaluation.traits,
+        indicators=evaluation.indicators,
+        signals=evaluation.signals,
+        judge=evaluation.judge,
+        judge_hash=evaluation.judge_hash,
+    )
 
 
 class Finding(Noun, frozen=True, kw_only=True):

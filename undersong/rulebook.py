@@ -15,6 +15,7 @@ from undersong.errors import RuleError
 
 RULES = Path(__file__).parent / "rules"
 T = TypeVar("T")
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml reads ten times as fast where it is there
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
 _PATH = re.compile(r" - at (?:`|key in `)(?P<path>\$[^`]*)`")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
@@ -46,7 +47,7 @@ def load(path: Path) -> Located:
     """Parse one YAML file safely; raises RuleError with the line of a syntax error or a repeated key."""
     try:
         text = path.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise RuleError(f"not valid YAML: {error.problem}", where=f"{path}:{line}") from error
@@ -57,7 +58,7 @@ def load(path: Path) -> Located:
     if root is None:
         raise RuleError("is empty", where=f"{path}:1", remedy="write at least one key")
     _refuse_repeated_keys(root, path)
-    return Located(path, yaml.safe_load(text), root)
+    return Located(path, Loader("").construct_document(root), root)
 
 
 def convert(document: Located, kind: type[T]) -> T:

@@ -15,6 +15,7 @@ WORD = 8  # bytes that are looked at together
 LONG = 3 * WORD  # bytes of a word beyond which it is hashed for itself
 APOSTROPHE, SPACE, STOP = 0x27, 0x20, 0x01
 BULLET = "•".encode()
+STOPS = bytes([STOP])
 
 # what is between words, byte by byte: all of ASCII but letters, underscores and the apostrophe of "don't"
 SPACING = bytes(
@@ -49,6 +50,11 @@ class Speech:
 
     def words(self, first: int, after: int) -> list[str]:
         """The words from ``first`` up to ``after``."""
+        if after <= first:
+            return []
+        said = self.data[self.start[first] : self.end[after - 1]]
+        if b" '" not in said and STOPS not in said:
+            return said.decode().split()
         places = zip(self.start[first:after].tolist(), self.end[first:after].tolist(), strict=True)
         return [self.data[start:end].decode() for start, end in places]
 
