@@ -23,6 +23,8 @@ SignalKind = Literal["escalation", "repeat_flags", "trait_concentration", "cycli
 Assessment = Literal["assessed", "not_assessed", "not_applicable"]
 AlignmentStatus = Literal["aligned", "drifting", "misaligned", "violation", "unknown"]
 
+FreeSignal = Literal["phrases", "threads", "structure", "loops", "telemetry"]
+SIGNALS: tuple[FreeSignal, ...] = get_args(FreeSignal)
 TIERS: tuple[Tier, ...] = get_args(Tier)
 LEVELS: tuple[Level, ...] = get_args(Level)
 TRAITS: tuple[Trait, ...] = get_args(Trait)

@@ -41,6 +41,11 @@ class Stored(NamedTuple):
     conversation: str
     parts: tuple[tuple[str | None, bytes], ...]
 
+    @property
+    def size(self) -> int:
+        """About how many bytes of input it stands for."""
+        return sum(len(data) if source is None else sum(array("q", data)[3::4]) for source, data in self.parts)
+
 
 class Spool(AbstractContextManager["Spool"]):
     """Temporary files that vanish when it is closed; raises StoreError where the disk is full."""

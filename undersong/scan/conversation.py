@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from undersong.models import Conversation, Hit, Loop, Message, Scan, Telemetry, ThreadScan
+from undersong.models import SIGNALS, Conversation, Hit, Loop, Message, Scan, Telemetry, ThreadScan
 from undersong.scan.block import Block
 from undersong.scan.code import code_of
 from undersong.scan.phrases import COUNTED, SignalBook
@@ -16,8 +16,7 @@ from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score
 from undersong.scan.telemetry import session_context_vector, telemetry
 from undersong.scan.threads import agent_flags, thread_signals, turns_of
 
-SIGNALS = ("phrases", "threads", "structure", "loops", "telemetry")
-ALL = frozenset(SIGNALS)
+ALL: frozenset[str] = frozenset(SIGNALS)
 BLOCK = 100_000  # characters of a block: its arrays stay in the processor's cache
 
 Scanned = tuple[tuple[Scan, ...], ThreadScan]
