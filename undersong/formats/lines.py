@@ -164,13 +164,13 @@ def _message(line: Line, conversation: str, ref: SourceRef) -> Message:
         text=_text(line),
         agent=agent or "",
         time=_time(line),
-        reply_to=_name(line.reply_to),
-        target=_name(line.target),
+        reply_to=None if line.reply_to is None else _name(line.reply_to),
+        target=None if line.target is None else _name(line.target),
         model=line.model or None,
         latency=latency,
         tokens=None if line.tokens is None else values.count(line.tokens),
-        observed=OBSERVED.get(line.observed or "", "unknown"),
-        branch=_name(line.branch),
+        observed="unknown" if line.observed is None else OBSERVED.get(line.observed, "unknown"),
+        branch=None if line.branch is None else _name(line.branch),
         tool_calls=values.each(line.tool_calls, values.tool_call) if line.tool_calls else (),
         tool_results=values.each(line.tool_results, values.tool_result) if line.tool_results else (),
         source_ref=ref,
@@ -179,7 +179,9 @@ def _message(line: Line, conversation: str, ref: SourceRef) -> Message:
 
 def _author(line: Line) -> tuple[str, Role, str | None]:
     """Author, role and global identity; raises RecordError where only the lenient reader knows what to do."""
-    agent = _name(line.agent_id) or _name(line.agent)
+    agent = None
+    if line.agent_id is not None or line.agent is not None:
+        agent = _name(line.agent_id) or _name(line.agent)
     author = _name(line.author) or agent or _name(line.sender) or _name(line.name)
     if line.role is None:
         if author is None:

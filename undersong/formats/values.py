@@ -30,14 +30,16 @@ _NUMBER = re.compile(r"\s*\d{9,19}(?:\.\d{1,9})?\s*", re.ASCII)  # shorter ones 
 
 def role(name: Any) -> Role | None:
     """The role that a source means, or None for a name that is not a role."""
-    return _ROLES.get(name.strip().lower()) if isinstance(name, str) else None
+    if not isinstance(name, str):
+        return None
+    return _ROLES.get(name) or _ROLES.get(name.strip().lower())
 
 
 def time(value: Any) -> datetime | None:
     """A moment from ISO 8601 or epoch seconds, ms, µs or ns; without a zone it is UTC. Raises ValueError."""
     if value is None or value == "":
         return None
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and value[4:5] != "-" and _NUMBER.fullmatch(value):
         value = float(value)
     if isinstance(value, str):
         moment = datetime.fromisoformat(value.strip())

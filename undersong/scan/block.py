@@ -48,10 +48,9 @@ class Block:
         # places of the bytes that continue a character
         self._tails: Ints = NONE if joined.isascii() else np.flatnonzero((self._bytes & 0xC0) == 0x80)
         lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
-        characters = np.cumsum(lengths + 1) - lengths
-        self.starts: Ints = characters + np.searchsorted(
-            self._tails - np.arange(len(self._tails)), characters, side="right"
-        )
+        self._characters = np.cumsum(lengths + 1) - lengths  # the number of characters before each text
+        self._before = self._tails - np.arange(len(self._tails))  # characters up to each tail
+        self.starts: Ints = self._bytes_before(self._characters)
         self._removed = NONE  # places in ``raw`` that ``data`` is without, each less the number before it
         self.data = self._folded_bytes()
 
@@ -66,8 +65,7 @@ class Block:
         """Text and verbatim span of stretches of ``data``; None where it would cut a character in two."""
         first, last = self._lifted(starts), self._lifted(np.asarray(ends, dtype=np.int64) - 1) + 1
         texts = self.text_of(first)
-        origin = self.starts[texts]
-        origin = origin - np.searchsorted(self._tails, origin)
+        origin = self._characters[texts]
         first = first - np.searchsorted(self._tails, first) - origin
         last = last - np.searchsorted(self._tails, last) - origin
         found = zip(texts.tolist(), first.tolist(), last.tolist(), strict=True)
@@ -75,6 +73,10 @@ class Block:
             (text, self.folded[text].span(start, end) if text in self.folded else (start, end))
             for text, start, end in found
         ]
+
+    def places(self, text: int, offsets: Sequence[int] | Ints) -> Ints:
+        """Where offsets in a text, which is not in ``folded``, lie in ``raw``."""
+        return self._bytes_before(self._characters[text] + np.asarray(offsets, dtype=np.int64))
 
     @cached_property
     def word_counts(self) -> list[int]:
@@ -91,7 +93,7 @@ class Block:
         """The texts that hold one of the marks."""
         found: set[int] = set()
         for mark in marks:
-            at = self.raw.find(mark)
+            at = self.raw.find(mark) if mark[:1] in self.raw else -1  # one byte is found much faster than three
             while at >= 0:
                 text = int(self.text_of(np.array([at]))[0])
                 found.add(text)
@@ -102,6 +104,9 @@ class Block:
     def ends(self) -> Ints:
         """The place after each text in ``raw``."""
         return np.append(self.starts[1:], len(self.raw)) - 1
+
+    def _bytes_before(self, characters: Ints) -> Ints:
+        return characters + np.searchsorted(self._before, characters, side="right")
 
     def _lifted(self, places: Sequence[int] | Ints) -> Ints:
         found = np.asarray(places, dtype=np.int64)

@@ -9,14 +9,16 @@ import msgspec
 
 from undersong.models import SIGNALS, Conversation, Hit, Loop, Message, Scan, Telemetry, ThreadScan
 from undersong.scan.block import Block
-from undersong.scan.code import code_of
+from undersong.scan.code import FENCES, code_of
 from undersong.scan.phrases import COUNTED, SignalBook
 from undersong.scan.repetition import loops_of
+from undersong.scan.rules import StructureRules
 from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score
 from undersong.scan.telemetry import session_context_vector, telemetry
 from undersong.scan.threads import agent_flags, thread_signals, turns_of
 
 ALL: frozenset[str] = frozenset(SIGNALS)
+_fill = msgspec.structs.force_setattr
 BLOCK = 100_000  # characters of a block: its arrays stay in the processor's cache
 
 Scanned = tuple[tuple[Scan, ...], ThreadScan]
@@ -94,30 +96,33 @@ def _scans(
     structure: bool,
 ) -> list[Scan]:
     hits: dict[int, tuple[Hit, ...]] = {}
+    fenced: set[int] = set()
     words: list[int] = []
     for block in blocks:
-        hits |= {len(words) + index: own for index, own in book.hits_of(block).items()}
+        first = len(words)
+        hits |= {first + index: own for index, own in book.hits_of(block).items()}
+        fenced |= {first + index for index in block.texts_with(FENCES)} if structure else set()
         words += block.word_counts
     scans: list[Scan] = []
     for conversation in conversations:
         agents: dict[str, AgentSoFar] = {}
         for message in conversation.messages:
             place = len(scans)
-            own = hits.get(place, ())
-            scan = _phrase_scan(message, own, words[place], loops.get(place, ()))
+            scan = _phrase_scan(message.id, hits.get(place), words[place], loops.get(place, ()))
             if structure:
-                _add_structure(scan, message, own, book, _agent_of(message, agents, book))
+                has_code = bool(message.tool_calls) or place in fenced
+                _add_structure(scan, message, has_code, book.structure, _agent_of(message, agents, book.structure))
             scans.append(scan)
     return scans
 
 
-def _phrase_scan(message: Message, hits: tuple[Hit, ...], words: int, loops: tuple[Loop, ...]) -> Scan:
-    if not hits:
-        return Scan(message_id=message.id, words=words, loops=loops)
+def _phrase_scan(message_id: str, hits: tuple[Hit, ...] | None, words: int, loops: tuple[Loop, ...]) -> Scan:
+    if hits is None:
+        return Scan(message_id=message_id, words=words, loops=loops)
     flags = count_flags(hits)
     total = sum(flags.values())
     return Scan(
-        message_id=message.id,
+        message_id=message_id,
         hits=hits,
         flags=flags,
         total=total,
@@ -128,35 +133,33 @@ def _phrase_scan(message: Message, hits: tuple[Hit, ...], words: int, loops: tup
     )
 
 
-def _agent_of(message: Message, agents: dict[str, AgentSoFar], book: SignalBook) -> AgentSoFar | None:
+def _agent_of(message: Message, agents: dict[str, AgentSoFar], rules: StructureRules) -> AgentSoFar | None:
     """The agent's turns so far; None in an abandoned branch, which adds to nobody's past."""
     if message.branch is not None:
         return None
     name = message.agent or message.author
     agent = agents.get(name)
     if agent is None:
-        agent = agents[name] = AgentSoFar(book.structure)
+        agent = agents[name] = AgentSoFar(rules)
     return agent
 
 
 def _add_structure(
-    scan: Scan, message: Message, hits: tuple[Hit, ...], book: SignalBook, agent: AgentSoFar | None
+    scan: Scan, message: Message, has_code: bool, rules: StructureRules, agent: AgentSoFar | None
 ) -> None:
     """Fill in the structural signals of a Scan that nobody has seen yet."""
-    given = msgspec.structs.force_setattr
+    hits = scan.hits
     if hits:
-        given(scan, "sentiment_score", sentiment_score(message.text, hits, book.structure.sentiment.label))
-    codes = code_of(message, book.structure.code)
-    if codes:
-        given(scan, "code_blocks", tuple(code.block for code in codes))
-    if agent is None:
-        return
-    if message.role not in NO_DEFERENCE:
-        given(scan, "deference", agent.deference(hits))
-    if codes:
-        given(scan, "code_change_delta", agent.code_change(codes))
-    if message.latency is not None:
-        given(scan, "latency_drop", agent.latency_drop(message))
+        _fill(scan, "sentiment_score", sentiment_score(message.text, hits, rules.sentiment.label))
+    if has_code:
+        codes = code_of(message, rules.code)
+        _fill(scan, "code_blocks", tuple(code.block for code in codes))
+        if agent is not None:
+            _fill(scan, "code_change_delta", agent.code_change(codes))
+    if agent is not None and message.role not in NO_DEFERENCE:
+        _fill(scan, "deference", agent.deference(hits))
+    if agent is not None and message.latency is not None:
+        _fill(scan, "latency_drop", agent.latency_drop(message))
 
 
 def _thread(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from undersong.models import Loop
@@ -39,21 +40,6 @@ class LoopFinder:
         """The n-grams of a text, in order."""
         return zip(*(words[offset:] for offset in range(self.rule.n)), strict=False)
 
-    def within(self, words: Sequence[str]) -> tuple[Loop, ...]:
-        """The n-grams that stand ``repeats`` times or more in one message."""
-        places = len(words) - self.rule.n + 1
-        if places - len(set(self.grams(words))) < self.rule.repeats - 1:
-            return ()
-        counted = Counter(self.grams(words))
-        counts = {gram: n for gram, n in counted.items() if n >= self.rule.repeats and self.telling(gram)}
-        if not counts:
-            return ()
-        repeated = {place: counts[gram] for place, gram in enumerate(self.grams(words)) if gram in counts}
-        between: Between = lambda first, after: words[first:after]  # noqa: E731
-        return self.report(
-            Loop(ngram=" ".join(run.words), count=run.times, scope="message") for run in self.runs(between, repeated)
-        )
-
     def is_content(self, word: str) -> bool:
         """Whether a word is none of the function words."""
         return word not in self.function_words
@@ -62,23 +48,23 @@ class LoopFinder:
         """Whether a gram says something: enough content words, and no boilerplate."""
         return sum(map(self.is_content, gram)) >= self.rule.content_words and gram not in self.boilerplate
 
-    def runs(self, between: Between, repeated: Mapping[int, int]) -> list[Run]:
-        """Join neighbouring grams of ``repeated`` (place to count, in order); a run ends where a gram comes again.
+    def runs(self, between: Between, counts: Mapping[int, int], grams: Mapping[int, int]) -> list[Run]:
+        """Join neighbouring repeated grams; a run ends where a gram comes again.
 
+        ``counts`` and ``grams`` have the place of each repeated gram, in order: how often it stands, and its number.
         ``between(first, after)`` gives the words from one place up to another.
         """
         found: list[Run] = []
         run: list[int] = []
-        seen: set[tuple[str, ...]] = set()
-        for place in repeated:
-            gram = tuple(between(place, place + self.rule.n))
+        seen: set[int] = set()
+        for place, gram in grams.items():
             if run and (place != run[-1] + 1 or gram in seen):
-                found.append(self._close(between, repeated, run))
+                found.append(self._close(between, counts, run))
                 run, seen = [], set()
             run.append(place)
             seen.add(gram)
         if run:
-            found.append(self._close(between, repeated, run))
+            found.append(self._close(between, counts, run))
         return found
 
     def report(self, loops: Iterable[Loop]) -> tuple[Loop, ...]:
@@ -92,10 +78,10 @@ class LoopFinder:
                 kept.append(loop)
         return tuple(kept)
 
-    def _close(self, between: Between, repeated: Mapping[int, int], run: Sequence[int]) -> Run:
-        rarest = min(run, key=repeated.__getitem__)
+    def _close(self, between: Between, counts: Mapping[int, int], run: Sequence[int]) -> Run:
+        rarest = min(run, key=counts.__getitem__)
         end = min(run[-1] + self.rule.n, run[0] + self.rule.longest)
-        return Run(tuple(between(run[0], end)), repeated[rarest], rarest)
+        return Run(tuple(between(run[0], end)), counts[rarest], rarest)
 
 
 def words_of(text: str, folded: Folded) -> list[str]:
@@ -110,10 +96,24 @@ def words_of(text: str, folded: Folded) -> list[str]:
 
 
 def prose_of(text: str) -> str:
-    """A text without its code and quoted lines; the text itself where it has none."""
+    """A text with spaces in place of its code and quoted lines."""
     pieces, last = [], 0
-    for fence in fences(text):
-        pieces.append(text[last : fence.start])
-        last = fence.end
-    prose = "\n".join((*pieces, text[last:])) if pieces else text
-    return _QUOTED.sub("", prose) if ">" in prose else prose
+    for start, end in unspoken(text):
+        pieces += [text[last:start], " " * (end - start)]
+        last = end
+    return "".join((*pieces, text[last:])) if pieces else text
+
+
+def unspoken(text: str) -> list[tuple[int, int]]:
+    """The spans of a text's code and quoted lines, in order and apart from each other."""
+    spans = [(fence.start, fence.end) for fence in fences(text)]
+    if ">" not in text:
+        return spans
+    quoted = [match.span() for match in _QUOTED.finditer(text)]
+    return sorted([*spans, *(each for each in quoted if not _is_inside(each, spans))])
+
+
+def _is_inside(span: tuple[int, int], spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether a span begins inside one of others, which are in order."""
+    before = bisect_right(spans, span[0], key=itemgetter(0)) - 1
+    return before >= 0 and span[0] < spans[before][1]

@@ -9,7 +9,8 @@ import numpy as np
 from undersong.scan.block import Ints
 from undersong.scan.speech import Keys, Speech, mixed
 
-BUCKET_BITS = 16  # buckets in which keys are counted before they are sorted: most keys stand alone
+BITS = 64
+BUCKET_BITS = 16, 14  # of the buckets in which keys are counted before they are sorted: most keys stand alone
 
 
 class Repeats(NamedTuple):
@@ -28,28 +29,26 @@ def repeats(speech: Speech, group: Ints, n: int) -> Repeats:
 
     Messages of a negative group have none.
     """
+    salts = mixed(group.astype(np.uint64) + np.uint64(1))
     keys = speech.grams(n)
-    counts = np.diff(speech.first)
-    message = np.repeat(np.arange(len(counts)), counts)[: len(keys)]
-    inside = np.arange(len(keys)) + n <= speech.first[message + 1]
-    place = np.flatnonzero(inside & (group >= 0)[message])
-    message = message[place]
-    keys = mixed(keys[place] + group[message].astype(np.uint64))
-    for shift in (0, BUCKET_BITS, 2 * BUCKET_BITS):
-        kept = _not_alone(keys, shift)
-        keys, place, message = keys[kept], place[kept], message[kept]
+    keys += np.repeat(salts, speech.counts)[: len(keys)]
+    place = _not_alone(keys, BITS - BUCKET_BITS[0], BUCKET_BITS[0])
+    message = np.searchsorted(speech.first, place, side="right") - 1
+    counted = (place + n <= speech.first[message + 1]) & (group[message] >= 0)
+    place, message = place[counted], message[counted]
+    keys = keys[place]
+    kept = _not_alone(keys, BITS - sum(BUCKET_BITS), BUCKET_BITS[1])
+    keys, place, message = keys[kept], place[kept], message[kept]
     order = np.argsort(keys, kind="stable")
     keys, place, message = keys[order], place[order], message[order]
-    same = keys[1:] == keys[:-1]
-    again = np.append(same, False) | np.append(False, same)
-    if not len(keys):
-        again = np.zeros(0, dtype=bool)
-    fresh = np.append(True, ~same)[: len(keys)]
+    fresh = np.diff(keys, prepend=~keys[:1]) != 0
+    again = np.flatnonzero(~fresh | ~np.append(fresh[1:], True)[: len(fresh)])
     return Repeats(np.cumsum(fresh)[again] - 1, place[again], message[again])
 
 
-def _not_alone(keys: Keys, shift: int) -> Ints:
-    """The keys that share a bucket with another one."""
-    bucket = (keys >> np.uint64(shift)).astype(np.uint16 if BUCKET_BITS == 16 else np.int64)
-    counts = np.bincount(bucket, minlength=1 << BUCKET_BITS)
-    return np.flatnonzero(counts[bucket] > 1)
+def _not_alone(keys: Keys, shift: int, bits: int) -> Ints:
+    """The keys that share a bucket with another one, by some of their bits."""
+    bucket = (keys >> np.uint64(shift)).astype(np.int64) & ((1 << bits) - 1)
+    shared = np.bincount(bucket, minlength=1 << bits) > 1
+    found: Ints = np.flatnonzero(shared[bucket])
+    return found

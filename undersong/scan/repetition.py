@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from undersong.models import Conversation, Loop, Message
 from undersong.scan.block import Block, Ints
-from undersong.scan.loops import LoopFinder, prose_of
+from undersong.scan.code import FENCES
+from undersong.scan.loops import LoopFinder, prose_of, unspoken
 from undersong.scan.repeats import Repeats, repeats
 from undersong.scan.replies import reply_loops
 from undersong.scan.speech import Speech
 from undersong.scan.telemetry import NOT_SPEAKERS
-from undersong.scan.turns import Turns, occurrences, turn_loops
+from undersong.scan.turns import Turns, occurrences, telling, turn_loops
 
-_MARKS = (b"```", b"~~~", b">")  # of code and quoted lines
+_MARKS = (*FENCES, b">")  # of code and quoted lines
 
 
 def loops_of(
@@ -25,46 +27,64 @@ def loops_of(
 
     ``messages`` are those of all conversations and ``blocks`` hold their texts, in order.
     """
-    speech = Speech(_spoken(messages, blocks))
+    speech = Speech(*_spoken(messages, blocks))
     turns, group = _turns(conversations)
     repeated = repeats(speech, group, finder.rule.n)
     if not len(repeated.gram):
         return {}
     found = occurrences(repeated, turns)
-    loops = {message: finder.within(speech.of(message)) for message in _looping(repeated, finder.rule.repeats)}
-    for more in (
+    loops: dict[int, tuple[Loop, ...]] = {}
+    for each in (
+        message_loops(finder, speech, repeated),
         turn_loops(finder, speech, found, turns.ids),
         reply_loops(finder, speech, repeated, found, turns),
     ):
-        for message, own in more.items():
+        for message, own in each.items():
             loops[message] = loops.get(message, ()) + own
-    return {message: own for message, own in loops.items() if own}
+    return loops
 
 
-def _looping(repeated: Repeats, times: int) -> list[int]:
-    """The messages in which a gram stands so many times."""
-    last = times - 1
-    gram, message = repeated.gram, repeated.message
-    again = (gram[last:] == gram[:-last]) & (message[last:] == message[:-last])
-    found: list[int] = np.unique(message[last:][again]).tolist()
+def message_loops(finder: LoopFinder, speech: Speech, repeated: Repeats) -> dict[int, tuple[Loop, ...]]:
+    """The n-grams that stand ``repeats`` times or more in one message, by its index."""
+    if not len(repeated.gram):
+        return {}
+    fresh = (np.diff(repeated.gram, prepend=-1) != 0) | (np.diff(repeated.message, prepend=-1) != 0)
+    standing = np.cumsum(fresh) - 1
+    count = np.bincount(standing)[standing]
+    again = np.flatnonzero(count >= finder.rule.repeats)
+    again = again[telling(finder, speech, repeated.gram[again], repeated.place[again])]
+    again = again[np.argsort(repeated.place[again], kind="stable")]
+    edges = np.flatnonzero(np.diff(repeated.message[again], prepend=-1, append=-1)).tolist()
+    found: dict[int, tuple[Loop, ...]] = {}
+    for first, after in pairwise(edges):
+        here = again[first:after]
+        places = repeated.place[here].tolist()
+        counts = dict(zip(places, count[here].tolist(), strict=True))
+        grams = dict(zip(places, repeated.gram[here].tolist(), strict=True))
+        found[int(repeated.message[here[0]])] = finder.report(
+            Loop(ngram=" ".join(run.words), count=run.times, scope="message")
+            for run in finder.runs(speech.words, counts, grams)
+        )
     return found
 
 
-def _spoken(messages: Sequence[Message], blocks: Sequence[Block]) -> list[Block]:
-    """The blocks without code and quoted lines; a block without any stays what it is."""
-    found, first = [], 0
-    for block in blocks:
+def _spoken(messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[list[Block], dict[int, tuple[Ints, Ints]]]:
+    """The blocks, and where in each there is code or a quoted line; texts with an own folding are folded again."""
+    spoken, silent, first = [], dict[int, tuple[Ints, Ints]](), 0
+    for number, block in enumerate(blocks):
         texts = [message.text for message in messages[first : first + len(block)]]
         first += len(block)
-        marked = block.texts_with(_MARKS)
-        prose = {index: prose_of(texts[index]) for index in marked}
-        changed = {index for index in marked if prose[index] != texts[index]}
-        if not changed:
-            found.append(block)
-            continue
-        pieces = [block.folded.get(index, text) for index, text in enumerate(texts)]
-        found.append(Block([prose[index] if index in changed else piece for index, piece in enumerate(pieces)]))
-    return found
+        spans = {index: found for index in block.texts_with(_MARKS) if (found := unspoken(texts[index]))}
+        again = spans.keys() & block.folded.keys()
+        if again:
+            pieces = [block.folded.get(index, text) for index, text in enumerate(texts)]
+            block = Block([prose_of(texts[index]) if index in again else piece for index, piece in enumerate(pieces)])
+        spoken.append(block)
+        edges = [block.places(index, np.ravel(spans[index])) for index in sorted(spans.keys() - again)]
+        if edges:
+            both = np.concatenate(edges)
+            silent[number] = both[0::2], both[1::2]
+    return spoken, silent
 
 
 def _turns(conversations: Sequence[Conversation]) -> tuple[Turns, Ints]:

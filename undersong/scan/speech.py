@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from undersong.scan.block import NONE, Block, Ints
+from undersong.scan.block import Block, Ints
 
 Keys = npt.NDArray[np.uint64]
 WORD = 8  # bytes that are looked at together
@@ -37,16 +38,17 @@ class Speech:
     """Words of messages in order: word ``i`` is ``data[start[i]:end[i]]``, message ``m`` has words
     ``first[m]:first[m + 1]``. Equal words have equal ``keys``; two different ones share a key with chance 2**-64."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        parts = [_words(block) for block in blocks]
-        sizes = np.cumsum([0, *(len(block.raw) for block in blocks)])
-        self.data = b"".join(spaced for spaced, _, _, _ in parts)
-        self.start: Ints = _joined([start + size for (_, start, _, _), size in zip(parts, sizes, strict=False)])
-        self.end: Ints = _joined([end + size for (_, _, end, _), size in zip(parts, sizes, strict=False)])
-        counts = _joined([count for _, _, _, count in parts])
-        self.first: Ints = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
-        keys = [_keys(spaced, start, end) for spaced, start, end, _ in parts]
-        self.keys: Keys = np.concatenate(keys) if keys else np.zeros(0, dtype=np.uint64)
+    def __init__(self, blocks: Sequence[Block], unspoken: Mapping[int, Sequence[Ints]] | None = None) -> None:
+        """``unspoken`` has, for a block by its index, starts and ends of stretches in which nothing is a word."""
+        none: Sequence[Ints] = ()
+        parts = [_words(block, (unspoken or {}).get(index, none)) for index, block in enumerate(blocks)]
+        sizes = np.cumsum([0, *(len(each.spaced) for each in parts)])
+        self.data = b"".join(each.spaced for each in parts)
+        self.start: Ints = _joined([each.start + size for each, size in zip(parts, sizes, strict=False)])
+        self.end: Ints = _joined([each.end + size for each, size in zip(parts, sizes, strict=False)])
+        self.counts: Ints = _joined([each.counts for each in parts])
+        self.first: Ints = np.append(0, np.cumsum(self.counts))
+        self.keys: Keys = _joined([_keys(each) for each in parts])
 
     def words(self, first: int, after: int) -> list[str]:
         """The words from ``first`` up to ``after``."""
@@ -63,53 +65,74 @@ class Speech:
         return self.words(int(self.first[message]), int(self.first[message + 1]))
 
     def grams(self, n: int) -> Keys:
-        """A key for the ``n`` words from each word on; those at the end of a message run into the next one."""
+        """A key for the ``n`` words from each word on; those at the end of a message run into the next one.
+
+        The high bits of a key depend on every word.
+        """
         places = max(len(self.keys) - n + 1, 0)
         found = np.zeros(places, dtype=np.uint64)
         for offset in range(n):
-            factor = _MIX[offset % 4] + np.uint64(2 * (offset // 4))
-            found += self.keys[offset : offset + places] * factor
-        return mixed(found)
+            found += self.keys[offset : offset + places] * (_MIX[offset % 4] + np.uint64(2 * (offset // 4)))
+        return found
 
 
 def mixed(keys: Keys) -> Keys:
-    """Keys in which every bit depends on all bits."""
-    keys = (keys ^ (keys >> _HALF)) * _MIX[6]
-    return keys ^ (keys >> _HALF)
+    """Keys of which every bit depends on all bits of the given ones."""
+    found: Keys = (keys ^ (keys >> _HALF)) * _MIX[6]
+    return found
 
 
-def _joined(parts: Sequence[Ints]) -> Ints:
-    return np.concatenate(parts) if parts else NONE
+class _Words(NamedTuple):
+    """A block with spaces between words, the start and end of each word, and the number of words of each text."""
+
+    spaced: bytes
+    start: Ints
+    end: Ints
+    counts: Ints
 
 
-def _words(block: Block) -> tuple[bytes, Ints, Ints, Ints]:
-    """The block with spaces between words, the start and end of each word, and the number of words of each text."""
+def _joined(parts: Sequence[Any]) -> Any:
+    """The arrays as one; a single one as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _words(block: Block, unspoken: Sequence[Ints]) -> _Words:
     spaced = block.raw.translate(SPACING)
+    if unspoken:
+        blanked = bytearray(spaced)
+        for start, end in zip(*(each.tolist() for each in unspoken), strict=True):
+            blanked[start:end] = b" " * (end - start)
+        spaced = bytes(blanked)
     if BULLET in spaced:
         spaced = spaced.replace(BULLET, bytes([STOP] * len(BULLET)))
     data = np.frombuffer(spaced, dtype=np.uint8)
     is_word = data > SPACE
     edges = np.flatnonzero(is_word[1:] != is_word[:-1]) + 1
     start, end = edges[0::2], edges[1::2]
-    quoted = data[start] == APOSTROPHE
-    if quoted.any():  # an apostrophe after a space opens a quotation; one at the very start of a text stays
-        start = start + (quoted & (data[start - 1] == SPACE) & ~np.isin(start, block.starts))
-        start, end = start[start < end], end[start < end]
-    return spaced, start, end, np.diff(np.searchsorted(start, np.append(block.starts, len(spaced))))
+    quoted = np.flatnonzero(data[start] == APOSTROPHE)
+    if len(quoted):  # an apostrophe after a space opens a quotation; one at the very start of a text stays
+        places = start[quoted]
+        opening = quoted[(data[places - 1] == SPACE) & ~np.isin(places, block.starts)]
+        start = start.copy()
+        start[opening] += 1
+        kept = start < end
+        start, end = start[kept], end[kept]
+    return _Words(spaced, start, end, np.diff(np.searchsorted(start, np.append(block.starts, len(spaced)))))
 
 
-def _keys(spaced: bytes, start: Ints, end: Ints) -> Keys:
-    data = spaced + bytes(2 * WORD)
-    window = np.ndarray((len(spaced) + WORD,), dtype="<u8", buffer=data, strides=(1,))
-    length = end - start
-    keys = mixed((window[start] & _MASKS[np.minimum(length, WORD)]) * _MIX[4] + length.astype(np.uint64))
+def _keys(words: _Words) -> Keys:
+    """A number for each word: words of up to 24 bytes by what they consist of, longer ones by their hash."""
+    window: Keys = np.ndarray((len(words.spaced) + 1,), dtype="<u8", buffer=words.spaced + bytes(WORD), strides=(1,))
+    length = words.end - words.start
+    keys: Keys = window[words.start]
+    keys &= _MASKS[np.minimum(length, WORD)]
+    keys *= _MIX[4]
     longer = np.flatnonzero(length > WORD)
     if len(longer):
-        from_, to, size = start[longer], end[longer], length[longer]
-        second = window[from_ + WORD] & _MASKS[np.minimum(size - WORD, WORD)]
-        last = window[to - WORD]
-        keys[longer] = mixed(keys[longer] + second * _MIX[5] + mixed(last) * _MIX[7])
-    for index in np.flatnonzero(length > LONG).tolist():
-        digest = hashlib.blake2b(spaced[start[index] : end[index]], digest_size=8).digest()
-        keys[index] = int.from_bytes(digest, "little")
-    return keys
+        start, end, size = words.start[longer], words.end[longer], length[longer]
+        second = window[start + WORD] & _MASKS[np.minimum(size - WORD, WORD)]
+        keys[longer] += mixed(second * _MIX[5] + size.astype(np.uint64)) + mixed(window[end - WORD] * _MIX[7])
+        for index in longer[size > LONG].tolist():
+            digest = hashlib.blake2b(words.spaced[words.start[index] : words.end[index]], digest_size=8).digest()
+            keys[index] = int.from_bytes(digest, "little")
+    return mixed(keys)

@@ -30,6 +30,8 @@ class AgentSoFar:
 
     def deference(self, hits: Sequence[Hit]) -> Deference:
         """Apologies and corrections of the turns so far, this one included; the wider counts beside them."""
+        if not hits:
+            return self._deference
         said = [hit.label for hit in hits if hit.trait == "structure" and hit.label in _DEFERENCE_LABELS]
         if not said:
             return self._deference

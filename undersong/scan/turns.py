@@ -62,26 +62,26 @@ def turn_loops(
 ) -> dict[int, tuple[Loop, ...]]:
     """The loops that each turn completes or continues, by the index of its message: a turn knows its past only."""
     again = np.flatnonzero(found.rank[found.entry] >= finder.rule.repeats - 1)
-    again = again[_telling(finder, speech, found, again)]
+    again = again[telling(finder, speech, found.gram[again], found.place[again])]
     again = again[np.argsort(found.place[again], kind="stable")]
     message = found.message[found.entry[again]]
     edges = np.flatnonzero(np.diff(message, prepend=-1, append=-1)).tolist()
     result = {}
     for first, after in pairwise(edges):
-        entries = dict(
-            zip(found.place[again[first:after]].tolist(), found.entry[again[first:after]].tolist(), strict=True)
-        )
-        loops = _of_turn(finder, speech, found, entries, ids)
+        loops = _of_turn(finder, speech, found, again[first:after], ids)
         if loops:
             result[int(message[first])] = loops
     return result
 
 
 def _of_turn(
-    finder: LoopFinder, speech: Speech, found: Occurrences, entries: dict[int, int], ids: Sequence[str]
+    finder: LoopFinder, speech: Speech, found: Occurrences, again: Ints, ids: Sequence[str]
 ) -> tuple[Loop, ...]:
-    """``entries``: places at which a repeated gram stands in one turn, and their entries in ``found``."""
-    repeated = {place: int(found.rank[entry]) + 1 for place, entry in entries.items()}
+    """``again``: the standings in ``found`` of repeated grams in one turn, in order of their places."""
+    places = found.place[again].tolist()
+    entries = dict(zip(places, found.entry[again].tolist(), strict=True))
+    counts = dict(zip(places, (found.rank[found.entry[again]] + 1).tolist(), strict=True))
+    grams = dict(zip(places, found.gram[again].tolist(), strict=True))
     return finder.report(
         Loop(
             ngram=" ".join(run.words),
@@ -89,7 +89,7 @@ def _of_turn(
             scope="turns",
             message_ids=_carriers(entries[run.place], found, finder.rule.recent, ids),
         )
-        for run in finder.runs(speech.words, repeated)
+        for run in finder.runs(speech.words, counts, grams)
         if len(run.words) >= finder.rule.turn_words
     )
 
@@ -99,11 +99,11 @@ def _carriers(entry: int, found: Occurrences, recent: int, ids: Sequence[str]) -
     return tuple(ids[message] for message in found.message[earliest : entry + 1].tolist())
 
 
-def _telling(finder: LoopFinder, speech: Speech, found: Occurrences, again: Ints) -> Ints:
-    """Which of the standings are of a gram that says something."""
-    grams, first, number = np.unique(found.gram[again], return_index=True, return_inverse=True)
+def telling(finder: LoopFinder, speech: Speech, gram: Ints, place: Ints) -> Ints:
+    """Which of the standings of grams, by number and place, are of one that says something."""
+    grams, first, number = np.unique(gram, return_index=True, return_inverse=True)
     n = finder.rule.n
-    telling = np.zeros(len(grams), dtype=bool)
-    for index, place in enumerate(found.place[again[first]].tolist()):
-        telling[index] = finder.telling(tuple(speech.words(place, place + n)))
-    return np.flatnonzero(telling[number])
+    says = np.zeros(len(grams), dtype=bool)
+    for index, at in enumerate(place[first].tolist()):
+        says[index] = finder.telling(tuple(speech.words(at, at + n)))
+    return np.flatnonzero(says[number])
