@@ -11,9 +11,10 @@ import msgspec
 
 from undersong.errors import InputError
 from undersong.formats import Format, detect, named
+from undersong.formats.lines import RawRun
 from undersong.formats.sample import Sample
 from undersong.formats.settle import settle
-from undersong.formats.sources import SUFFIXES, OpenInput, Source, public_name, shown
+from undersong.formats.sources import SUFFIXES, OpenInput, Share, Source, in_turn, public_name, shown
 from undersong.formats.spool import Spool
 from undersong.models import Conversation, InputFile, Problem
 
@@ -37,19 +38,26 @@ def read(paths: Iterable[str | Path], *, source_format: str | None = None) -> It
     follow when all files are read. Raises UsageError for an unknown ``source_format`` and StoreError where the
     temporary space is full.
     """
-    wanted = named(source_format) if source_format else None
     with Spool() as spool:
-        reading = _Reading(spool, wanted)
-        for found in _expand(paths):
-            if isinstance(found, Problem):
-                yield found
-            else:
-                yield from reading.file(found)
-        yield from reading.unread_folders()
+        yield from gather(paths, spool, source_format=source_format)
         for parts in spool.conversations():
             conversation, notes = settle(parts)
             yield from notes
             yield conversation
+
+
+def gather(
+    paths: Iterable[str | Path], spool: Spool, *, source_format: str | None = None, share: Share = in_turn
+) -> Iterator[Problem | InputFile]:
+    """Read all files into a spool, from which the conversations come afterwards; see ``read``."""
+    wanted = named(source_format) if source_format else None
+    reading = _Reading(spool, wanted, share)
+    for found in _expand(paths):
+        if isinstance(found, Problem):
+            yield found
+        else:
+            yield from reading.file(found)
+    yield from reading.unread_folders()
 
 
 class _Count(msgspec.Struct):
@@ -65,14 +73,14 @@ class _Count(msgspec.Struct):
 class _Reading:
     """The state over all files of a run: unique stems, companions already read, folders that gave nothing."""
 
-    def __init__(self, spool: Spool, wanted: Format | None) -> None:
-        self.spool, self.wanted = spool, wanted
+    def __init__(self, spool: Spool, wanted: Format | None, share: Share) -> None:
+        self.spool, self.wanted, self.share = spool, wanted, share
         self.number = 0
         self.stems: set[str] = set()
         self.companions: dict[str, int] = {}
         self.folders: dict[str, bool] = {}
 
-    def file(self, found: Found) -> Iterator[Item]:
+    def file(self, found: Found) -> Iterator[Problem | InputFile]:
         """One file: its conversations go to the spool, problems and the InputFile come out."""
         if found.folder is not None:
             self.folders.setdefault(found.folder, False)
@@ -91,7 +99,7 @@ class _Reading:
                 what, remedy = "no file of a known format in this folder", "see: undersong formats"
                 yield Problem(what=what, where=folder, remedy=remedy, kind="file")
 
-    def _opened(self, opened: OpenInput, found: Found) -> Iterator[Item]:
+    def _opened(self, opened: OpenInput, found: Found) -> Iterator[Problem | InputFile]:
         self.number += 1
         count = _Count()
         try:
@@ -113,17 +121,17 @@ class _Reading:
             skipped=count.skipped,
         )
 
-    def _source(self, source: Source, count: _Count) -> Iterator[Item]:
+    def _source(self, source: Source, count: _Count) -> Iterator[Problem | InputFile]:
         form = self._format(source)
         if form is None:
             count.unknown += 1
             return
         if form.name not in count.formats:
             count.formats.append(form.name)
+        source.share = self.share
         for item in form.reader().read(source):
-            if isinstance(item, Conversation):
-                count.messages += len(item.messages)
-                self.spool.add(item, self.number)
+            if isinstance(item, Conversation | RawRun):
+                count.messages += self.spool.add(item, self.number)
             elif isinstance(item, InputFile):
                 self.companions[item.name] = item.size
                 yield item

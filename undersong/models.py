@@ -23,6 +23,8 @@ SignalKind = Literal["escalation", "repeat_flags", "trait_concentration", "cycli
 Assessment = Literal["assessed", "not_assessed", "not_applicable"]
 AlignmentStatus = Literal["aligned", "drifting", "misaligned", "violation", "unknown"]
 
+FreeSignal = Literal["phrases", "threads", "structure", "loops", "telemetry"]
+SIGNALS: tuple[FreeSignal, ...] = get_args(FreeSignal)
 TIERS: tuple[Tier, ...] = get_args(Tier)
 LEVELS: tuple[Level, ...] = get_args(Level)
 TRAITS: tuple[Trait, ...] = get_args(Trait)
@@ -160,21 +162,35 @@ class Hit(Noun, frozen=True, kw_only=True):
 
 
 class Loop(Noun, frozen=True, kw_only=True):
-    """An n-gram repeated 3 or more times within a message, or over an agent's turns."""
+    """Words that come again. ``scope`` is the kind, ``count`` how often:
+
+    - ``message``, ``turns``: an n-gram 3 or more times within a message, or in 3 or more turns of an agent;
+    - ``reply``: a reply alike one of the agent's last turns, ``count`` of them in a chain;
+    - ``echo``: a reply alike the message just before it, of another speaker (2);
+    - ``alternation``: A-B-A-B, of one agent or of two who take turns; ``count`` pairs.
+
+    ``ngram`` holds the words, of a reply the first ones; ``message_ids`` the messages, the latest ones.
+    """
 
     ngram: str
     count: int
-    scope: Literal["message", "turns"]
+    scope: Literal["message", "turns", "reply", "echo", "alternation"]
     message_ids: tuple[str, ...] = ()
 
 
 class Deference(Noun, frozen=True, kw_only=True):
-    """Apology and correction tokens of the agent's turns so far; ratio = apologies / max(corrections, 1)."""
+    """Apology and correction tokens of the agent's turns so far; ratio = apologies / max(corrections, 1).
+
+    ``wide_ratio`` is a wider measure, told apart: (apologies + agreements) / max(corrections + disagreements, 1).
+    """
 
     apologies: int
     corrections: int
     ratio: float
     high: bool
+    agreements: int = 0
+    disagreements: int = 0
+    wide_ratio: float = 0.0
 
 
 class CodeBlock(Noun, frozen=True, kw_only=True):
@@ -369,7 +385,7 @@ class Row(Noun, frozen=True, kw_only=True):
     @classmethod
     def of(cls, message: Message, scan: Scan, route: Route, evaluation: Evaluation | None = None) -> Row:
         """The row of one message from what the steps said of it; without an evaluation it is unread."""
-        return cls(
+        row = cls(
             id=message.id,
             conversation=message.conversation,
             position=message.position,
@@ -397,22 +413,22 @@ class Row(Noun, frozen=True, kw_only=True):
             sentiment_score=scan.sentiment_score,
             code_change_delta=scan.code_change_delta,
             latency_drop=scan.latency_drop,
-            **_judged(evaluation),
+            reason="not evaluated",
         )
+        return row if evaluation is None else _judged(row, evaluation)
 
 
-def _judged(evaluation: Evaluation | None) -> dict[str, Any]:
-    if evaluation is None:
-        return {"state": "unread", "reason": "not evaluated"}
-    return {
-        "state": evaluation.state,
-        "reason": evaluation.reason,
-        "traits": evaluation.traits,
-        "indicators": evaluation.indicators,
-        "signals": evaluation.signals,
-        "judge": evaluation.judge,
-        "judge_hash": evaluation.judge_hash,
-    }
+def _judged(row: Row, evaluation: Evaluation) -> Row:
+    return msgspec.structs.replace(
+        row,
+        state=evaluation.state,
+        reason=evaluation.reason,
+        traits=evaluation.traits,
+        indicators=evaluation.indicators,
+        signals=evaluation.signals,
+        judge=evaluation.judge,
+        judge_hash=evaluation.judge_hash,
+    )
 
 
 class Finding(Noun, frozen=True, kw_only=True):

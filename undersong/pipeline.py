@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,12 +15,25 @@ from undersong import __version__
 from undersong.detect import Detection, detect, quote
 from undersong.errors import InputError, JudgeError
 from undersong.evaluate import Answers, Thread, evaluate, unread
+from undersong.formats.spool import Spool
 from undersong.ingest import read
 from undersong.judges import Judge, open_judge
-from undersong.models import Case, Conversation, Finding, InputFile, Message, Problem, Row, SessionVerdict, encode
+from undersong.models import (
+    SIGNALS,
+    Case,
+    Conversation,
+    Finding,
+    InputFile,
+    Message,
+    Problem,
+    Row,
+    SessionVerdict,
+    encode,
+)
 from undersong.patterns import PatternRule, load_rules
 from undersong.route import Policy, flag_tier, load_policy, route, sample_rate, with_upgrades
 from undersong.rows import read_rows
+from undersong.rowstream import Work, stream
 from undersong.scan import SignalBook, load_book, scan_conversation
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
@@ -32,7 +46,10 @@ T = TypeVar("T")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user may choose; everything that changes a result stands in the manifest."""
+    """What a user may choose; everything that changes a result stands in the manifest.
+
+    ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone; ``engine`` changes no result.
+    """
 
     source_format: str | None = None
     judge: str = "offline"
@@ -42,6 +59,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None = None
     policy: Policy | None = None
     rules: tuple[PatternRule, ...] | None = None
+    signals: tuple[str, ...] = SIGNALS
+    engine: str = "ahocorasick"
+    processes: int = 1
 
 
 class Corpus(msgspec.Struct, kw_only=True):
@@ -125,16 +145,25 @@ def scan_rows(
     text: bool = True,
 ) -> list[Problem]:
     """Write one JSON row per scanned and routed message, and one per conversation; returns what was not read."""
-    with temporary_store() as store:
-        corpus = ingest_and_scan(paths, store, load_book(), options, progress or silent)
-        for thread in routed_threads(corpus, store, options):
-            for message, scan, chosen_route in zip(
-                thread.conversation.messages, thread.scans, thread.routes, strict=True
-            ):
-                _write_row(Row.of(message, scan, chosen_route), write, text)
-            if write_thread:
-                write_thread(encode(thread.thread) + b"\n")
-    return corpus.problems
+    problems: list[Problem] = []
+    done = 0
+
+    def work(spool: Spool) -> Work:
+        keep = partial(chosen, options=options)
+        policy, book = options.policy or load_policy(), load_book(options.engine)
+        return Work(spool, book, policy, frozenset(options.signals), options.seed, text, keep)
+
+    for item in stream(paths, options.source_format, options.processes, work):
+        if isinstance(item, Problem):
+            problems.append(item)
+            continue
+        problems += item.problems
+        write(item.rows)
+        if write_thread:
+            write_thread(item.threads)
+        done += item.messages
+        (progress or silent)("scan", done, 0)
+    return problems
 
 
 def evaluate_rows(

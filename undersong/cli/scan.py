@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from undersong.cli.options import corpus_options, exit_code, options_of, output, progress_bar, show_problems
+from undersong.models import SIGNALS
 
 
 @click.command("scan", short_help="Free signals and routes: one JSON row per message.")
@@ -15,14 +16,36 @@ from undersong.cli.options import corpus_options, exit_code, options_of, output,
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the rows go.")
 @click.option("--threads", metavar="FILE", help="Write one row per conversation here: signals, agents, context.")
 @click.option("--text/--no-text", default=True, show_default=True, help="Keep the messages' text in the rows.")
-def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, **chosen: Any) -> None:
+@click.option(
+    "--signals",
+    default=",".join(SIGNALS),
+    show_default=True,
+    metavar="LIST",
+    help="Which free signals; the others stay empty. 'phrases,threads' is the fastest.",
+)
+@click.option("--engine", default="ahocorasick", show_default=True, metavar="NAME", help="Or hyperscan; same rows.")
+@click.option("--processes", default=1, show_default=True, metavar="N", help="Share the work out; same rows.")
+def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, signals: str, **chosen: Any) -> None:
     """Scan every message and route it; nothing is evaluated, nothing is stored."""
     from undersong.pipeline import scan_rows
 
-    options = options_of(**chosen)
+    options = options_of(signals=_signals(signals), **chosen)
     with progress_bar() as progress, output(out) as rows_file, output(threads or os.devnull) as threads_file:
         problems = scan_rows(
             paths, options, rows_file.write, write_thread=threads_file.write, progress=progress, text=text
         )
     show_problems(problems)
     raise SystemExit(exit_code(problems))
+
+
+def _signals(given: str) -> tuple[str, ...]:
+    """The names in a list; raises UsageError for an unknown one, or where the phrases are missing."""
+    from undersong.errors import UsageError
+
+    names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    unknown = next((name for name in names if name not in SIGNALS), None)
+    if unknown is not None:
+        raise UsageError(f"unknown signal '{unknown}'", remedy=f"known are {', '.join(SIGNALS)}")
+    if "phrases" not in names:
+        raise UsageError("--signals without phrases", remedy="name them too: everything else rests on them")
+    return names

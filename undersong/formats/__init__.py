@@ -7,12 +7,13 @@ from importlib import import_module
 from typing import NamedTuple, Protocol, cast
 
 from undersong.errors import UsageError
+from undersong.formats.lines import RawRun
 from undersong.formats.sample import Sample
 from undersong.formats.sources import Source
 from undersong.models import Conversation, InputFile, Problem
 from undersong.rulebook import did_you_mean
 
-Item = Conversation | Problem | InputFile
+Item = Conversation | RawRun | Problem | InputFile
 
 
 class Reader(Protocol):

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from functools import partial
+from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
+from undersong.formats.lines import OBSERVED, RawRun, Stretch, stretches
 from undersong.formats.notes import EMPTY, Notes, inside
-from undersong.formats.records import records
+from undersong.formats.records import Record, decoded, is_lines, line_blocks, records, too_long
 from undersong.formats.sample import Sample
 from undersong.formats.sources import Source
-from undersong.models import Conversation, Message, Observed, Problem, Role, SourceRef
+from undersong.models import Conversation, Message, Problem, Role, SourceRef
 
-PART = 1000  # messages of one conversation that are handed on together
 _AUTHOR = ("author", "agent_id", "agent", "sender", "name")
 _CONVERSATION = ("conversation", "conversation_id", "thread", "thread_id")
 _TIME = ("time", "ts", "timestamp", "created_at")
 _TEXT = ("text", "content")
-_OBSERVED: dict[str, Observed] = {each: each for each in get_args(Observed)}
 
 
 def sniff(sample: Sample) -> bool:
@@ -33,30 +33,47 @@ def sniff(sample: Sample) -> bool:
 
 def read(source: Source) -> Iterator[Item]:
     """Runs of messages of the same conversation, in the order of the file."""
-    notes, run, key = Notes(), list[Message](), ""
-    titles: dict[str, Any] = {}
-    for record in records(source, ("messages", "data")):
-        if isinstance(record, Problem):
-            yield record
-            continue
-        try:
-            value = _object(record.value)
-            if isinstance(value.get("messages"), list):
-                yield from _whole(value, record.ref, source, notes)
-                continue
-            message = _message(value, record.ref, _conversation(value) or source.stem, notes)
-        except RecordError as error:
-            yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
-            continue
-        about = _about(value)
-        if run and (message.conversation != key or len(run) >= PART or about):
-            yield _part(key, run, titles)
-            run, titles = [], {}
-        key, titles = message.conversation, titles or about
-        run.append(message)
-    if run:
-        yield _part(key, run, titles)
+    notes = Notes()
+    if is_lines(source):
+        yield from _lines(source, notes)
+    else:
+        for record in records(source, ("messages", "data")):
+            yield from _record(record, source, notes)
     yield from notes.problems()
+
+
+def _lines(source: Source, notes: Notes) -> Iterator[Item]:
+    """Runs of plain lines as they are, and every other line read leniently."""
+    cut = partial(_cut, source.stem)
+    for (number, block), found in source.share(cut, line_blocks(source)):
+        if block is None:
+            yield too_long(SourceRef(file=source.name, line=number))
+        for each in found:
+            data = (block or b"")[each.start : each.end]
+            if each.conversation is not None:
+                yield RawRun(each.conversation, source.name, number + each.line, each.messages, data)
+                continue
+            for record in decoded(data, SourceRef(file=source.name, line=number + each.line), "line", 0):
+                yield from _record(record, source, notes)
+
+
+def _cut(stem: str, piece: tuple[int, bytes | None]) -> list[Stretch]:
+    return stretches(piece[1], stem) if piece[1] else []
+
+
+def _record(record: Record | Problem, source: Source, notes: Notes) -> Iterator[Item]:
+    if isinstance(record, Problem):
+        yield record
+        return
+    try:
+        value = _object(record.value)
+        if isinstance(value.get("messages"), list):
+            yield from _whole(value, record.ref, source, notes)
+        else:
+            message = _message(value, record.ref, _conversation(value) or source.stem, notes)
+            yield _part(message.conversation, [message], _about(value))
+    except RecordError as error:
+        yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
 
 
 def _whole(value: Mapping[str, Any], ref: SourceRef, source: Source, notes: Notes) -> Iterator[Item]:
@@ -104,17 +121,12 @@ def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes:
         model=values.string(value.get("model")),
         latency=latency if latency is not None else values.seconds(value.get("latency_ms"), 1e3),
         tokens=values.count(value.get("tokens")),
-        observed=_OBSERVED.get(str(value.get("observed")), "unknown"),
+        observed=OBSERVED.get(str(value.get("observed")), "unknown"),
         branch=values.name(value.get("branch")),
-        tool_calls=_each(value.get("tool_calls"), values.tool_call),
-        tool_results=_each(value.get("tool_results"), values.tool_result),
+        tool_calls=values.each(value.get("tool_calls"), values.tool_call),
+        tool_results=values.each(value.get("tool_results"), values.tool_result),
         source_ref=ref,
     )
-
-
-def _each(given: Any, convert: Any) -> tuple[Any, ...]:
-    found = (convert(each) for each in given) if isinstance(given, list) else ()
-    return tuple(each for each in found if each is not None)
 
 
 def _text(value: Mapping[str, Any]) -> str:

@@ -67,6 +67,30 @@ def lines(source: Source) -> Iterator[tuple[int, bytes | None]]:
         yield number, None if size > LIMIT else b"".join(parts)
 
 
+def line_blocks(source: Source) -> Iterator[tuple[int, bytes | None]]:
+    """Whole lines in blocks of some 256 KiB with the number of the first; None for a line longer than 32 MiB."""
+    number, parts, size = 1, list[bytes](), 0
+    for chunk in source.chunks():
+        first = chunk.find(b"\n") + 1
+        if not first:
+            size += len(chunk)
+            parts = [] if size > LIMIT else [*parts, chunk]
+            continue
+        last = chunk.rfind(b"\n") + 1
+        if size + first - 1 > LIMIT:
+            yield number, None
+            block, number = chunk[first:last], number + 1
+        else:
+            block = b"".join((*parts, chunk[:last]))
+        if block:
+            yield number, block
+            number += block.count(b"\n")
+        size = len(chunk) - last
+        parts = [chunk[last:]] if size else []
+    if size:
+        yield number, None if size > LIMIT else b"".join(parts)
+
+
 def decode(data: bytes) -> tuple[Any, str]:
     """The value of a JSON text, and what was changed to read it; raises RecordError saying what is wrong."""
     if too_deep(data):
@@ -103,13 +127,18 @@ def _clean(value: Any) -> Any:
     return value
 
 
+def too_long(ref: SourceRef) -> Problem:
+    """What is said of a line beyond the limit."""
+    return Problem(what=f"line is longer than {LIMIT >> 20} MiB", where=str(ref), remedy="split the message")
+
+
 def _from_lines(source: Source) -> Iterator[Record | Problem]:
     for number, line in lines(source):
         ref = SourceRef(file=source.name, line=number)
         if line is None:
-            yield Problem(what=f"line is longer than {LIMIT >> 20} MiB", where=str(ref), remedy="split the message")
+            yield too_long(ref)
         elif line.strip():
-            yield from _decoded(line, ref, "line", 0)
+            yield from decoded(line, ref, "line", 0)
 
 
 def _from_document(source: Source, lists: frozenset[str]) -> Iterator[Record | Problem]:
@@ -119,10 +148,11 @@ def _from_document(source: Source, lists: frozenset[str]) -> Iterator[Record | P
         if piece.fault:
             yield Problem(what=f"element at byte {piece.offset}: {piece.fault}", where=str(ref))
         else:
-            yield from _decoded(piece.data, ref, "element", piece.offset)
+            yield from decoded(piece.data, ref, "element", piece.offset)
 
 
-def _decoded(data: bytes, ref: SourceRef, unit: str, offset: int) -> Iterator[Record | Problem]:
+def decoded(data: bytes, ref: SourceRef, unit: str, offset: int) -> Iterator[Record | Problem]:
+    """The Record of one JSON text, after a Problem or note of what is wrong with it."""
     place = f"{unit} at byte {offset}" if offset else unit
     try:
         value, changed = decode(data)

@@ -18,9 +18,10 @@ def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, 
     """One conversation with positions 0..n-1, unique ids, agents and targets, and notes on what was repeated."""
     first = parts[0]
     counts = {"repeated": 0, "renamed": 0}
-    messages = _ordered(list(_distinct(parts, counts)), len({_file(part) for part in parts}))
+    files = len({_file(part) for part in parts})
+    messages = _ordered(_all_if_distinct(parts, files) or list(_distinct(parts, counts)), files)
     timezone = _first(part.timezone for part in parts) or _common_offset(messages)
-    settled = _aimed(_identified(messages, first.id))
+    settled = tuple(_settled(messages, first.id))
     conversation = msgspec.structs.replace(
         first,
         messages=settled,
@@ -32,6 +33,12 @@ def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, 
         context=tuple(dict.fromkeys(each for part in parts for each in part.context)),
     )
     return conversation, tuple(_notes(first, counts))
+
+
+def _all_if_distinct(parts: Sequence[Conversation], files: int) -> list[Message] | None:
+    """All messages, where it is plain to see that each is there once; None where it must be looked at closely."""
+    messages = [message for part in parts for message in part.messages]
+    return messages if files == 1 and len({message.id for message in messages}) == len(messages) else None
 
 
 def _distinct(parts: Sequence[Conversation], counts: dict[str, int]) -> Iterator[Message]:
@@ -89,43 +96,55 @@ def _ordered(messages: list[Message], files: int) -> list[Message]:
     return [messages[index] for index in order]
 
 
-def _identified(messages: list[Message], conversation: str) -> list[Message]:
-    """Positions, ids where the source has none, times in UTC, and the identity that patterns follow."""
+def _settled(messages: list[Message], conversation: str) -> Iterator[Message]:
+    """Positions, ids where the source has none, times in UTC, the identity that patterns follow, and the target."""
     taken = {message.id for message in messages}
-    found = []
+    prefix = f"{conversation}/"
+    agents = [each.agent or (each.author if each.role == "agent" else prefix + each.author) for each in messages]
+    names = [message.id or _free(f"{conversation}:{place}", taken) for place, message in enumerate(messages)]
+    targets = _targets(messages, names, agents)
     for position, message in enumerate(messages):
-        scoped = message.author if message.role == "agent" else f"{conversation}/{message.author}"
-        found.append(
-            msgspec.structs.replace(
-                message,
-                position=position,
-                conversation=conversation,
-                id=message.id or _free(f"{conversation}:{position}", taken),
-                agent=message.agent or scoped,
-                time=_utc(message.time),
+        name, agent, target, moment = names[position], agents[position], targets[position], message.time
+        time = moment if moment is None or moment.tzinfo is UTC else moment.astimezone(UTC)
+        was = (message.position, message.id, message.agent, message.target, message.conversation)
+        if was == (position, name, agent, target, conversation) and time is moment:
+            yield message
+        else:
+            yield msgspec.structs.replace(
+                message, position=position, conversation=conversation, id=name, agent=agent, time=time, target=target
             )
-        )
+
+
+def _targets(messages: list[Message], ids: list[str], agents: list[str]) -> list[str | None]:
+    """The target: the one named, else whom it replies to, else the other party of two, else nobody."""
+    speaking = [message.role not in _SILENT for message in messages]
+    known = set(agents)
+    parties = list(dict.fromkeys(agent for agent, speaks in zip(agents, speaking, strict=True) if speaks))
+    others = dict(zip(parties, reversed(parties), strict=True)) if len(parties) == 2 else {}
+    names, spoken = _addresses(messages, ids, agents, speaking)
+    found: list[str | None] = []
+    for message, agent, speaks in zip(messages, agents, speaking, strict=True):
+        given, reply = message.target, message.reply_to
+        if not speaks or (given is None and reply is None and not others):
+            found.append(None)
+            continue
+        named = given if given in known else names.get(given or "", given)
+        candidates = (named, spoken.get(reply or ""), others.get(agent))
+        found.append(next((each for each in candidates if each and each != agent), None))
     return found
 
 
-def _aimed(messages: list[Message]) -> tuple[Message, ...]:
-    """The target: the one named, else whom it replies to, else the other party of two, else nobody."""
-    by_id = {message.id: message for message in messages}
-    names = {message.author: message.agent for message in reversed(messages)}
-    agents = {message.agent for message in messages}
-    parties = list(dict.fromkeys(message.agent for message in messages if message.role not in _SILENT))
-    others = dict(zip(parties, reversed(parties), strict=True)) if len(parties) == 2 else {}
-    found = []
-    for message in messages:
-        target = None
-        if message.role not in _SILENT:
-            named = message.target if message.target in agents else names.get(message.target or "", message.target)
-            replied = by_id.get(message.reply_to or "")
-            spoken = replied.agent if replied and replied.role not in _SILENT else None
-            candidates = (named, spoken, others.get(message.agent))
-            target = next((each for each in candidates if each and each != message.agent), None)
-        found.append(message if target == message.target else msgspec.structs.replace(message, target=target))
-    return tuple(found)
+def _addresses(
+    messages: list[Message], ids: list[str], agents: list[str], speaking: list[bool]
+) -> tuple[dict[str, str], dict[str, str | None]]:
+    """Author to agent (the first of that name), and message id to the agent who may be replied to."""
+    names: dict[str, str] = {}
+    spoken: dict[str, str | None] = {}
+    if any(message.target is not None or message.reply_to is not None for message in messages):
+        for message, name, agent, speaks in zip(messages, ids, agents, speaking, strict=True):
+            names.setdefault(message.author, agent)
+            spoken[name] = agent if speaks else None
+    return names, spoken
 
 
 def _notes(first: Conversation, counts: dict[str, int]) -> Iterable[Problem]:

@@ -12,10 +12,10 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, TypeVar, cast
 
 from undersong.errors import InputError
 
@@ -34,8 +34,28 @@ _ENCODINGS = ((b"\xff\xfe\x00\x00", "UTF-32"), (b"\x00\x00\xfe\xff", "UTF-32"), 
               (b"\xfe\xff", "UTF-16"))  # fmt: skip
 
 
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class Share(Protocol):
+    """How work on the pieces of an input is shared out: each piece with what the work gave of it, in order."""
+
+    def __call__(self, work: Callable[[A], B], pieces: Iterable[A]) -> Iterator[tuple[A, B]]:
+        """``work`` and the pieces can be sent to another process."""
+        ...
+
+
+def in_turn(work: Callable[[A], B], pieces: Iterable[A]) -> Iterator[tuple[A, B]]:
+    """All work in this process, one piece after the other."""
+    for piece in pieces:
+        yield piece, work(piece)
+
+
 class Source:
     """Text to read: ``name`` stands in every SourceRef, ``stem`` names conversations that have no id of their own."""
+
+    share: Share = staticmethod(in_turn)
 
     def __init__(
         self,

@@ -2,41 +2,84 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterator
+import tempfile
+from array import array
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import groupby
+from typing import NamedTuple
 
 import msgspec
 
 from undersong.errors import StoreError
+from undersong.formats.lines import RawRun, part
 from undersong.models import Conversation
 
-CACHE_KIB = 32 << 10  # below it nothing is written to disk
+CACHE_KIB = 16 << 10  # of the index; below it nothing of it is written to disk
 BUFFER = 4096  # messages held before they are written
+RAW_BUFFER = 1 << 20  # bytes
+
+
+class _Raw(NamedTuple):
+    """A run of plain lines that lies in the raw file; one of several in a row of the index."""
+
+    source: str
+    line: int
+    messages: int
+    offset: int
+    length: int
+
+
+class Stored(NamedTuple):
+    """A conversation as it lies in the spool, small enough to be sent to another process.
+
+    Each part is the encoded Conversations of a source, or (with the name of the source) places in the raw file.
+    """
+
+    conversation: str
+    parts: tuple[tuple[str | None, bytes], ...]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of input it stands for."""
+        return sum(len(data) if source is None else sum(array("q", data)[3::4]) for source, data in self.parts)
 
 
 class Spool(AbstractContextManager["Spool"]):
-    """A temporary database that vanishes when it is closed; raises StoreError where the disk is full."""
+    """Temporary files that vanish when it is closed; raises StoreError where the disk is full."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         self._database.execute("PRAGMA journal_mode = OFF")
         self._database.execute("BEGIN")
-        self._database.execute("CREATE TABLE part (conversation TEXT, number INTEGER, file INTEGER, data BLOB)")
+        self._database.execute(
+            "CREATE TABLE part (conversation TEXT, number INTEGER, file INTEGER, source TEXT, data BLOB)"
+        )
         self._database.execute("CREATE INDEX by_conversation ON part (conversation, number)")
-        self._waiting: dict[tuple[str, int], list[Conversation]] = {}
+        self._raw = tempfile.TemporaryFile(buffering=RAW_BUFFER)  # noqa: SIM115  closed with the spool
+        self._offset = 0
+        self._waiting: dict[tuple[str, int], list[Conversation | _Raw]] = {}
         self._messages = self._number = 0
 
     def __exit__(self, *exc: object) -> None:
         self._database.close()
+        self._raw.close()
 
-    def add(self, part: Conversation, file: int) -> None:
-        """Keep a part that was read from the input of this number."""
-        self._waiting.setdefault((part.id, file), []).append(part)
-        self._messages += len(part.messages)
+    def add(self, part: Conversation | RawRun, file: int) -> int:
+        """Keep a part that was read from the input of this number; returns its number of messages."""
+        if isinstance(part, Conversation):
+            key, messages = part.id, len(part.messages)
+            self._waiting.setdefault((key, file), []).append(part)
+        else:
+            key, messages = part.conversation, part.messages
+            self._waiting.setdefault((key, file), []).append(self._keep(part))
+        self._messages += messages
         if self._messages >= BUFFER:
             self._write()
+        return messages
 
     def count(self, file: int) -> int:
         """How many conversations an input has a part of."""
@@ -44,22 +87,67 @@ class Spool(AbstractContextManager["Spool"]):
         query = "SELECT count(DISTINCT conversation) FROM part WHERE file = ?"
         return int(self._database.execute(query, (file,)).fetchone()[0])
 
-    def conversations(self) -> Iterator[list[Conversation]]:
-        """The parts of each conversation in the order of arrival, conversations in the order of their first part."""
+    def stored(self) -> Iterator[Stored]:
+        """Each conversation with its parts in the order of arrival, conversations in the order of their first part."""
         self._write()
+        self._flush()
         order = "SELECT conversation FROM part GROUP BY conversation ORDER BY min(number)"
-        query = "SELECT data FROM part WHERE conversation = ? ORDER BY number"
+        query = "SELECT source, data FROM part WHERE conversation = ? ORDER BY number"
         for (conversation,) in self._database.execute(order):
-            found = self._database.execute(query, (conversation,))
-            yield [part for (data,) in found for part in msgspec.json.decode(data, type=list[Conversation])]
+            yield Stored(conversation, tuple(self._database.execute(query, (conversation,))))
+
+    def parts(self, stored: Stored) -> list[Conversation]:
+        """The parts of a stored conversation, in the order of arrival; works in a forked process too."""
+        found: list[Conversation] = []
+        for source, data in stored.parts:
+            if source is None:
+                found += msgspec.json.decode(data, type=list[Conversation])
+            else:
+                found += self._from_raw(stored.conversation, source, data)
+        return found
+
+    def conversations(self) -> Iterator[list[Conversation]]:
+        """The parts of each conversation."""
+        return map(self.parts, self.stored())
+
+    def _from_raw(self, conversation: str, source: str, data: bytes) -> Iterator[Conversation]:
+        places = array("q", data)
+        for at in range(0, len(places), 4):
+            line, messages, offset, length = places[at : at + 4]
+            yield part(RawRun(conversation, source, line, messages, os.pread(self._raw.fileno(), length, offset)))
+
+    def _keep(self, run: RawRun) -> _Raw:
+        try:
+            self._raw.write(run.data)
+        except OSError as error:
+            raise _full(error) from error
+        kept = _Raw(run.source, run.line, run.messages, self._offset, len(run.data))
+        self._offset += kept.length
+        return kept
+
+    def _flush(self) -> None:
+        try:
+            self._raw.flush()
+        except OSError as error:
+            raise _full(error) from error
 
     def _write(self) -> None:
         rows = []
         for (conversation, file), parts in self._waiting.items():
-            rows.append((conversation, self._number, file, msgspec.json.encode(parts)))
-            self._number += 1
+            for source, group in groupby(parts, key=lambda each: each.source if isinstance(each, _Raw) else None):
+                rows.append((conversation, self._number, file, source, _packed(list(group))))
+                self._number += 1
         try:
-            self._database.executemany("INSERT INTO part VALUES (?, ?, ?, ?)", rows)
+            self._database.executemany("INSERT INTO part VALUES (?, ?, ?, ?, ?)", rows)
         except sqlite3.Error as error:
-            raise StoreError(f"no room to sort the input: {error}", remedy="free space in TMPDIR") from error
+            raise _full(error) from error
         self._waiting, self._messages = {}, 0
+
+
+def _packed(parts: Sequence[Conversation | _Raw]) -> bytes:
+    places = [number for each in parts if isinstance(each, _Raw) for number in each[1:]]
+    return array("q", places).tobytes() if places else msgspec.json.encode(parts)
+
+
+def _full(error: Exception) -> StoreError:
+    return StoreError(f"no room to sort the input: {error}", remedy="free space in TMPDIR")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from undersong.models import Role, ToolCall, ToolResult
 
+T = TypeVar("T")
 YEARS = range(1900, 2200)  # a time outside is a mistake of the source
 INTEGERS = 1 << 53  # beyond, JSON readers disagree
 _ROLES: dict[str, Role] = {role: role for role in get_args(Role)} | {
@@ -28,14 +30,16 @@ _NUMBER = re.compile(r"\s*\d{9,19}(?:\.\d{1,9})?\s*", re.ASCII)  # shorter ones 
 
 def role(name: Any) -> Role | None:
     """The role that a source means, or None for a name that is not a role."""
-    return _ROLES.get(name.strip().lower()) if isinstance(name, str) else None
+    if not isinstance(name, str):
+        return None
+    return _ROLES.get(name) or _ROLES.get(name.strip().lower())
 
 
 def time(value: Any) -> datetime | None:
     """A moment from ISO 8601 or epoch seconds, ms, µs or ns; without a zone it is UTC. Raises ValueError."""
     if value is None or value == "":
         return None
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and value[4:5] != "-" and _NUMBER.fullmatch(value):
         value = float(value)
     if isinstance(value, str):
         moment = datetime.fromisoformat(value.strip())
@@ -126,6 +130,12 @@ def tool_result(value: Any) -> ToolResult | None:
     call_id = next((value[key] for key in ("call_id", "tool_use_id", "tool_call_id") if key in value), None)
     error = value.get("is_error")
     return ToolResult(text=found or "", call_id=name(call_id), is_error=error if isinstance(error, bool) else None)
+
+
+def each(given: Any, convert: Callable[[Any], T | None]) -> tuple[T, ...]:
+    """The items of a list that ``convert`` can read; () for what is no list."""
+    found = (convert(item) for item in given) if isinstance(given, list) else ()
+    return tuple(item for item in found if item is not None)
 
 
 def _from_epoch(value: float) -> datetime:

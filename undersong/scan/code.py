@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from undersong.models import CodeBlock, Message, ToolCall
 from undersong.scan.rules import CodeRule, CodeTool
 
+FENCES = (b"```", b"~~~")
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^\n]*)(?:\n|\Z)", re.MULTILINE)
 _PATH_IN_INFO = re.compile(
     r"(?:title|file|filename|path)=[\"']?(?P<named>[^\"'\s]+)|[\s:](?P<bare>[^\s:=\"']*[./][^\s:=\"']+)"

@@ -1,43 +1,70 @@
-"""A conversation → its free signals: one Scan per message, and what the thread shows."""
+"""Conversations → their free signals: one Scan per message, and what each thread shows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
 import msgspec
 
-from undersong.models import Conversation, Hit, Message, Scan, ThreadScan
-from undersong.scan.code import code_of
-from undersong.scan.loops import words_of
-from undersong.scan.normalise import fold
+from undersong.models import SIGNALS, Conversation, Hit, Loop, Message, Scan, Telemetry, ThreadScan
+from undersong.scan.block import Block
+from undersong.scan.code import FENCES, code_of
 from undersong.scan.phrases import COUNTED, SignalBook
+from undersong.scan.repetition import loops_of
+from undersong.scan.rules import StructureRules
 from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score
-from undersong.scan.telemetry import NOT_SPEAKERS, session_context_vector, telemetry
+from undersong.scan.telemetry import session_context_vector, telemetry
 from undersong.scan.threads import agent_flags, thread_signals, turns_of
 
+ALL: frozenset[str] = frozenset(SIGNALS)
+_fill = msgspec.structs.force_setattr
+BLOCK = 100_000  # characters of a block: its arrays stay in the processor's cache
 
-def scan_conversation(conversation: Conversation, book: SignalBook) -> tuple[tuple[Scan, ...], ThreadScan]:
+Scanned = tuple[tuple[Scan, ...], ThreadScan]
+
+
+class Triage(Protocol):
+    """What gives each message of a batch a probability, from its text and its other signals."""
+
+    def __call__(self, messages: Sequence[Message], scans: Sequence[Scan]) -> Sequence[float | None]:
+        """A number from 0 to 1 per message, aligned; None where there is none."""
+        ...
+
+
+def scan_conversation(conversation: Conversation, book: SignalBook) -> Scanned:
     """The Scans, aligned with ``conversation.messages``, and the ThreadScan; free, pure and linear in the text.
 
     A turn knows its agent's past only, so a live scan of the same messages gives the same Scans. Messages of
     abandoned branches are scanned for themselves and add to nobody's past. ``upgrades`` is left to the router.
     """
-    agents: dict[str, AgentSoFar] = {}
-    scans: list[Scan] = []
-    for place, message in enumerate(conversation.messages):
-        agent = agents.get(message.agent or message.author)
-        if agent is None:
-            agent = agents[message.agent or message.author] = AgentSoFar(book.structure, book.loops)
-        scans.append(_scan(place, message, book, agent if message.branch is None else None))
-    _add_loops_over_turns(scans, agents)
-    turns = turns_of(conversation.messages, scans)
-    session = telemetry(conversation, scans, book.telemetry)
-    thread = ThreadScan(
-        conversation=conversation.id,
-        signals=thread_signals(turns, book.routing.signals),
-        agents=agent_flags(turns),
-        session_context_vector=session_context_vector(session, conversation.context, book.telemetry),
-        telemetry=session,
-    )
-    return tuple(scans), thread
+    return scan_conversations([conversation], book)[0]
+
+
+def scan_conversations(
+    conversations: Sequence[Conversation],
+    book: SignalBook,
+    signals: frozenset[str] = ALL,
+    triage: Triage | None = None,
+) -> list[Scanned]:
+    """As ``scan_conversation`` for each, but faster: texts are looked at in blocks.
+
+    ``signals`` are some of SIGNALS, phrases among them: what the others would fill keeps its default. ``triage`` is
+    called once, with all messages and their Scans, and fills ``Scan.triage``.
+    """
+    messages = [message for conversation in conversations for message in conversation.messages]
+    blocks = list(_blocks([message.text for message in messages]))
+    loops = loops_of(conversations, messages, blocks, book.loops) if "loops" in signals else {}
+    scans = _scans(conversations, blocks, loops, book, "structure" in signals)
+    if triage is not None:
+        scores = triage(messages, scans)
+        scans = [msgspec.structs.replace(scan, triage=score) for scan, score in zip(scans, scores, strict=True)]
+    found, first = [], 0
+    for conversation in conversations:
+        own = tuple(scans[first : first + len(conversation.messages)])
+        first += len(own)
+        found.append((own, _thread(conversation, own, book, signals)))
+    return found
 
 
 def count_flags(hits: tuple[Hit, ...]) -> dict[str, int]:
@@ -49,35 +76,101 @@ def count_flags(hits: tuple[Hit, ...]) -> dict[str, int]:
     return flags
 
 
-def _scan(place: int, message: Message, book: SignalBook, agent: AgentSoFar | None) -> Scan:
-    text = message.text
-    folded = fold(text)
-    hits = book.hits(folded)
+def _blocks(texts: Sequence[str]) -> Iterator[Block]:
+    """The texts in blocks of at least BLOCK characters, the last one smaller."""
+    first = size = 0
+    for index, text in enumerate(texts):
+        size += len(text)
+        if size >= BLOCK:
+            yield Block(texts[first : index + 1])
+            first, size = index + 1, 0
+    if first < len(texts):
+        yield Block(texts[first:])
+
+
+def _scans(
+    conversations: Iterable[Conversation],
+    blocks: Iterable[Block],
+    loops: dict[int, tuple[Loop, ...]],
+    book: SignalBook,
+    structure: bool,
+) -> list[Scan]:
+    hits: dict[int, tuple[Hit, ...]] = {}
+    fenced: set[int] = set()
+    words: list[int] = []
+    for block in blocks:
+        first = len(words)
+        hits |= {first + index: own for index, own in book.hits_of(block).items()}
+        fenced |= {first + index for index in block.texts_with(FENCES)} if structure else set()
+        words += block.word_counts
+    scans: list[Scan] = []
+    for conversation in conversations:
+        agents: dict[str, AgentSoFar] = {}
+        for message in conversation.messages:
+            place = len(scans)
+            scan = _phrase_scan(message.id, hits.get(place), words[place], loops.get(place, ()))
+            if structure:
+                has_code = bool(message.tool_calls) or place in fenced
+                _add_structure(scan, message, has_code, book.structure, _agent_of(message, agents, book.structure))
+            scans.append(scan)
+    return scans
+
+
+def _phrase_scan(message_id: str, hits: tuple[Hit, ...] | None, words: int, loops: tuple[Loop, ...]) -> Scan:
+    if hits is None:
+        return Scan(message_id=message_id, words=words, loops=loops)
     flags = count_flags(hits)
-    words, total = len(text.split()), sum(flags.values())
-    codes = code_of(message, book.structure.code)
-    speaks = message.role not in NOT_SPEAKERS
-    spoken = words_of(text, folded) if speaks else []
-    if agent is not None and speaks:
-        agent.turns.add(place, message.id, spoken)
+    total = sum(flags.values())
     return Scan(
-        message_id=message.id,
+        message_id=message_id,
         hits=hits,
         flags=flags,
         total=total,
         density=round(total / max(words, 1), 6),
         words=words,
         hard_constraints=tuple(sorted({hit.constraint for hit in hits if hit.constraint})),
-        loops=book.loops.within(spoken),
-        deference=agent.deference(hits) if agent is not None and message.role not in NO_DEFERENCE else None,
-        code_blocks=tuple(code.block for code in codes),
-        sentiment_score=sentiment_score(text, hits, book.structure.sentiment.label),
-        code_change_delta=agent.code_change(codes) if agent is not None else None,
-        latency_drop=agent.latency_drop(message) if agent is not None else None,
+        loops=loops,
     )
 
 
-def _add_loops_over_turns(scans: list[Scan], agents: dict[str, AgentSoFar]) -> None:
-    for agent in agents.values():
-        for place, loops in agent.turns.loops().items():
-            scans[place] = msgspec.structs.replace(scans[place], loops=scans[place].loops + loops)
+def _agent_of(message: Message, agents: dict[str, AgentSoFar], rules: StructureRules) -> AgentSoFar | None:
+    """The agent's turns so far; None in an abandoned branch, which adds to nobody's past."""
+    if message.branch is not None:
+        return None
+    name = message.agent or message.author
+    agent = agents.get(name)
+    if agent is None:
+        agent = agents[name] = AgentSoFar(rules)
+    return agent
+
+
+def _add_structure(
+    scan: Scan, message: Message, has_code: bool, rules: StructureRules, agent: AgentSoFar | None
+) -> None:
+    """Fill in the structural signals of a Scan that nobody has seen yet."""
+    hits = scan.hits
+    if hits:
+        _fill(scan, "sentiment_score", sentiment_score(message.text, hits, rules.sentiment.label))
+    if has_code:
+        codes = code_of(message, rules.code)
+        _fill(scan, "code_blocks", tuple(code.block for code in codes))
+        if agent is not None:
+            _fill(scan, "code_change_delta", agent.code_change(codes))
+    if agent is not None and message.role not in NO_DEFERENCE:
+        _fill(scan, "deference", agent.deference(hits))
+    if agent is not None and message.latency is not None:
+        _fill(scan, "latency_drop", agent.latency_drop(message))
+
+
+def _thread(
+    conversation: Conversation, scans: tuple[Scan, ...], book: SignalBook, signals: frozenset[str]
+) -> ThreadScan:
+    turns = turns_of(conversation.messages, scans) if "threads" in signals else []
+    session = telemetry(conversation, scans, book.telemetry) if "telemetry" in signals else None
+    return ThreadScan(
+        conversation=conversation.id,
+        signals=thread_signals(turns, book.routing.signals),
+        agents=agent_flags(turns),
+        session_context_vector=session_context_vector(session, conversation.context, book.telemetry),
+        telemetry=session or Telemetry(),
+    )

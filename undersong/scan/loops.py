@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from undersong.models import Loop
 from undersong.scan.code import fences
 from undersong.scan.normalise import Folded, fold
 from undersong.scan.rules import StructureRules
+from undersong.scan.speech import SPACING
 
-# what is between words, byte by byte: all of ASCII but letters, underscores and the apostrophe of "don't"
-_SPACING = bytes(code if code > 0x7F or chr(code).isalpha() or chr(code) in "_'" else 0x20 for code in range(256))
+Between = Callable[[int, int], Sequence[str]]
 _QUOTED = re.compile(r"^[ \t]{0,3}>[^\n]*$", re.MULTILINE)
 
 
@@ -39,20 +40,6 @@ class LoopFinder:
         """The n-grams of a text, in order."""
         return zip(*(words[offset:] for offset in range(self.rule.n)), strict=False)
 
-    def within(self, words: Sequence[str]) -> tuple[Loop, ...]:
-        """The n-grams that stand ``repeats`` times or more in one message."""
-        places = len(words) - self.rule.n + 1
-        if places - len(set(self.grams(words))) < self.rule.repeats - 1:
-            return ()
-        counted = Counter(self.grams(words))
-        counts = {gram: n for gram, n in counted.items() if n >= self.rule.repeats and self.telling(gram)}
-        if not counts:
-            return ()
-        repeated = {place: counts[gram] for place, gram in enumerate(self.grams(words)) if gram in counts}
-        return self.report(
-            Loop(ngram=" ".join(run.words), count=run.times, scope="message") for run in self.runs(words, repeated)
-        )
-
     def is_content(self, word: str) -> bool:
         """Whether a word is none of the function words."""
         return word not in self.function_words
@@ -61,20 +48,23 @@ class LoopFinder:
         """Whether a gram says something: enough content words, and no boilerplate."""
         return sum(map(self.is_content, gram)) >= self.rule.content_words and gram not in self.boilerplate
 
-    def runs(self, words: Sequence[str], repeated: Mapping[int, int]) -> list[Run]:
-        """Join neighbouring grams of ``repeated`` (place to count, in order); a run ends where a gram comes again."""
+    def runs(self, between: Between, counts: Mapping[int, int], grams: Mapping[int, int]) -> list[Run]:
+        """Join neighbouring repeated grams; a run ends where a gram comes again.
+
+        ``counts`` and ``grams`` have the place of each repeated gram, in order: how often it stands, and its number.
+        ``between(first, after)`` gives the words from one place up to another.
+        """
         found: list[Run] = []
         run: list[int] = []
-        seen: set[tuple[str, ...]] = set()
-        for place in repeated:
-            gram = tuple(words[place : place + self.rule.n])
+        seen: set[int] = set()
+        for place, gram in grams.items():
             if run and (place != run[-1] + 1 or gram in seen):
-                found.append(self._close(words, repeated, run))
+                found.append(self._close(between, counts, run))
                 run, seen = [], set()
             run.append(place)
             seen.add(gram)
         if run:
-            found.append(self._close(words, repeated, run))
+            found.append(self._close(between, counts, run))
         return found
 
     def report(self, loops: Iterable[Loop]) -> tuple[Loop, ...]:
@@ -88,10 +78,10 @@ class LoopFinder:
                 kept.append(loop)
         return tuple(kept)
 
-    def _close(self, words: Sequence[str], repeated: Mapping[int, int], run: Sequence[int]) -> Run:
-        rarest = min(run, key=repeated.__getitem__)
+    def _close(self, between: Between, counts: Mapping[int, int], run: Sequence[int]) -> Run:
+        rarest = min(run, key=counts.__getitem__)
         end = min(run[-1] + self.rule.n, run[0] + self.rule.longest)
-        return Run(tuple(words[run[0] : end]), repeated[rarest], rarest)
+        return Run(tuple(between(run[0], end)), counts[rarest], rarest)
 
 
 def words_of(text: str, folded: Folded) -> list[str]:
@@ -99,16 +89,31 @@ def words_of(text: str, folded: Folded) -> list[str]:
 
     So list numbers do not count, and "attempt 3 failed" is the same as "attempt 4 failed".
     """
-    prose = _prose(text)
+    prose = prose_of(text)
     plain = folded.text if prose == text else fold(prose).text
-    spaced = plain.encode().translate(_SPACING).decode()
+    spaced = plain.encode().translate(SPACING).decode()
     return spaced.replace(" '", " ").replace("•", " ").split()
 
 
-def _prose(text: str) -> str:
+def prose_of(text: str) -> str:
+    """A text with spaces in place of its code and quoted lines."""
     pieces, last = [], 0
-    for fence in fences(text):
-        pieces.append(text[last : fence.start])
-        last = fence.end
-    prose = "\n".join((*pieces, text[last:])) if pieces else text
-    return _QUOTED.sub("", prose) if ">" in prose else prose
+    for start, end in unspoken(text):
+        pieces += [text[last:start], " " * (end - start)]
+        last = end
+    return "".join((*pieces, text[last:])) if pieces else text
+
+
+def unspoken(text: str) -> list[tuple[int, int]]:
+    """The spans of a text's code and quoted lines, in order and apart from each other."""
+    spans = [(fence.start, fence.end) for fence in fences(text)]
+    if ">" not in text:
+        return spans
+    quoted = [match.span() for match in _QUOTED.finditer(text)]
+    return sorted([*spans, *(each for each in quoted if not _is_inside(each, spans))])
+
+
+def _is_inside(span: tuple[int, int], spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether a span begins inside one of others, which are in order."""
+    before = bisect_right(spans, span[0], key=itemgetter(0)) - 1
+    return before >= 0 and span[0] < spans[before][1]

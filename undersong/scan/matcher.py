@@ -1,13 +1,17 @@
-"""Phrases in a folded text: one Aho-Corasick pass, then the word boundaries."""
+"""Needles in folded text: one pass over its bytes by an engine, then the word boundaries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from ahocorasick_rs import AhoCorasick, Implementation
+from ahocorasick_rs import BytesAhoCorasick, Implementation
 
+from undersong.errors import UsageError
 from undersong.scan.normalise import is_word
+
+_ASCII_WORD = tuple(is_word(chr(code)) for code in range(128))
+LEAD_2, LEAD_3, LEAD_4 = 0xC0, 0xE0, 0xF0  # first bytes of UTF-8 sequences of that length
 
 
 class Needle(NamedTuple):
@@ -18,40 +22,85 @@ class Needle(NamedTuple):
 
 
 class Matcher(Protocol):
-    """What finds needles: (index of the needle, start, end) in folded offsets, every overlapping one."""
+    """An engine: what finds byte strings in bytes."""
 
-    def find(self, folded: str) -> list[tuple[int, int, int]]:
-        """All needles in the text that stand between word boundaries."""
+    def find(self, data: bytes) -> Iterable[tuple[int, int, int]]:
+        """(index of the string, start, end) of every occurrence in any order, overlapping ones too."""
         ...
 
 
 class AhoCorasickMatcher:
-    """A DFA over all needles: linear in the text, whatever their number."""
+    """A DFA over all strings: linear in the text, whatever their number."""
 
-    def __init__(self, needles: Iterable[Needle]) -> None:
-        self._needles = tuple(needles)
-        self._bounded = tuple(
-            (not one.boundless and is_word(one.text[0]), not one.boundless and is_word(one.text[-1]))
-            for one in self._needles
-        )
+    def __init__(self, strings: Sequence[bytes]) -> None:
+        self._automaton = BytesAhoCorasick(list(strings), implementation=Implementation.DFA)
+
+    def find(self, data: bytes) -> list[tuple[int, int, int]]:
+        """See Matcher."""
+        return self._automaton.find_matches_as_indexes(data, overlapping=True)
+
+
+def _hyperscan(strings: Sequence[bytes]) -> Matcher:
+    from undersong.scan.hyperscan import HyperscanMatcher
+
+    return HyperscanMatcher(strings)
+
+
+ENGINES: dict[str, Callable[[Sequence[bytes]], Matcher]] = {
+    "ahocorasick": AhoCorasickMatcher,
+    "hyperscan": _hyperscan,
+}
+
+
+def open_matcher(engine: str, strings: Sequence[bytes]) -> Matcher:
+    """The engine of this name over non-empty strings; raises UsageError where it is unknown or not installed."""
+    if engine not in ENGINES:
+        raise UsageError(f"unknown engine '{engine}'", remedy=f"known are {', '.join(ENGINES)}")
+    return ENGINES[engine](strings)
+
+
+class Needles:
+    """The needles of a book with the engine that finds them."""
+
+    def __init__(self, needles: Iterable[Needle], engine: str = "ahocorasick") -> None:
+        self._bounded: list[tuple[bool, bool]] = []
         by_text: dict[str, list[int]] = {}
-        for index, one in enumerate(self._needles):
+        for index, one in enumerate(needles):
+            self._bounded.append(
+                (not one.boundless and is_word(one.text[0]), not one.boundless and is_word(one.text[-1]))
+            )
             by_text.setdefault(one.text, []).append(index)
-        self._of_pattern = tuple(by_text.values())  # the automaton knows a text once, however many needles have it
-        self._automaton = AhoCorasick(list(by_text), implementation=Implementation.DFA)
+        self._of_string = tuple(by_text.values())  # the engine knows a text once, however many needles have it
+        self._matcher = open_matcher(engine, [text.encode() for text in by_text])
 
-    def find(self, folded: str) -> list[tuple[int, int, int]]:
-        """All needles in the text that stand between word boundaries."""
-        found = self._automaton.find_matches_as_indexes(folded, overlapping=True)
-        return [
-            (index, start, end)
-            for pattern, start, end in found
-            for index in self._of_pattern[pattern]
-            if self._stands_alone(folded, index, start, end)
-        ]
+    def find(self, data: bytes) -> list[tuple[int, int, int]]:
+        """(start, end, index of the needle) wherever one stands between word boundaries, in order.
 
-    def _stands_alone(self, folded: str, index: int, start: int, end: int) -> bool:
+        ``data`` is folded text as UTF-8 that begins and ends with BREAK.
+        """
+        return sorted(
+            (start, end, index)
+            for string, start, end in self._matcher.find(data)
+            for index in self._of_string[string]
+            if self._stands_alone(data, index, start, end)
+        )
+
+    def _stands_alone(self, data: bytes, index: int, start: int, end: int) -> bool:
         before, after = self._bounded[index]
-        if before and start and is_word(folded[start - 1]):
-            return False
-        return not (after and end < len(folded) and is_word(folded[end]))
+        return not (before and _word_before(data, start)) and not (after and _word_after(data, end))
+
+
+def _word_before(data: bytes, at: int) -> bool:
+    if data[at - 1] < 0x80:
+        return _ASCII_WORD[data[at - 1]]
+    first = at - 1
+    while data[first] < LEAD_2:
+        first -= 1
+    return is_word(data[first:at].decode())
+
+
+def _word_after(data: bytes, at: int) -> bool:
+    lead = data[at]
+    if lead < 0x80:
+        return _ASCII_WORD[lead]
+    return is_word(data[at : at + (2 if lead < LEAD_3 else 3 if lead < LEAD_4 else 4)].decode())

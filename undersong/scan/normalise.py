@@ -17,7 +17,7 @@ _QUOTES = dict.fromkeys(map(ord, "‘’‚‛ʼ´′＇"), "'") | dict.fromkeys
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−﹘﹣－"), "-")
 _SPACES = {0x85: "\n", 0x2028: "\n", 0x2029: "\n\n", 0x1680: " "}
 # one to one, and done first: most texts are ASCII after it, and the rest goes character by character
-_COMMON = (("’", "'"), ("“", '"'), ("”", '"'), ("—", "-"), ("–", "-"), ("‘", "'"))
+COMMON = (("’", "'"), ("“", '"'), ("”", '"'), ("—", "-"), ("–", "-"), ("‘", "'"))
 _PLAIN = _QUOTES | _DASHES | _SPACES
 # Default_Ignorable_Code_Point of the Unicode character database: zero-width, soft hyphen, bidi controls, selectors
 _IGNORABLE = re.compile(
@@ -127,7 +127,7 @@ def _collapse(text: str) -> tuple[str, SpanMap | None]:
 
 
 def _fold_characters(text: str) -> tuple[str, SpanMap | None]:
-    for character, plain in _COMMON:
+    for character, plain in COMMON:
         text = text.replace(character, plain)
     spans, pieces, last = SpanMap(), [], 0
     for run in _NON_ASCII.finditer(text):
@@ -171,12 +171,13 @@ def _clusters(text: str, start: int, end: int) -> list[tuple[int, int]]:
 def _stays(run: str) -> bool:
     """Whether a run of characters folds to itself, one by one: most scripts without capitals, most symbols."""
     if len(run) == 1:
-        return _stays_alone(run)
+        return stays_alone(run)
     return run.isalpha() and not _IGNORABLE.search(run) and not _extends(run[0]) and _folds_to_itself(run)
 
 
 @lru_cache(maxsize=16384)
-def _stays_alone(character: str) -> bool:
+def stays_alone(character: str) -> bool:
+    """Whether a character folds to itself, whatever stands beside it."""
     return not _extends(character) and _folds_to_itself(character)
 
 

@@ -11,8 +11,9 @@ import msgspec
 
 from undersong import rulebook
 from undersong.models import NEGATIVE_TRAITS, Hit
+from undersong.scan.block import Block
 from undersong.scan.loops import LoopFinder
-from undersong.scan.matcher import AhoCorasickMatcher, Matcher, Needle
+from undersong.scan.matcher import Needle, Needles
 from undersong.scan.normalise import Folded, fold
 from undersong.scan.rules import StructureRules, TelemetryRules
 from undersong.tiers import ROUTING, RoutingRules, routing_rules
@@ -88,6 +89,7 @@ class SignalBook:
         telemetry: TelemetryRules,
         routing: RoutingRules,
         hashes: dict[str, str],
+        engine: str = "ahocorasick",
     ) -> None:
         self.phrases = tuple(phrases)
         self.structure, self.telemetry, self.routing, self.hashes = structure, telemetry, routing, hashes
@@ -96,19 +98,23 @@ class SignalBook:
         for phrase in self.phrases:
             by_needle.setdefault(needle(phrase), []).append(phrase)
         self._by_needle = tuple(by_needle.values())
-        self._matcher: Matcher = AhoCorasickMatcher(by_needle)
+        self._needles = Needles(by_needle, engine)
 
     def hits(self, folded: Folded) -> tuple[Hit, ...]:
         """The hits of a text in order of appearance; one inside a longer one of the same trait and label is dropped."""
-        found = self._matcher.find(folded.text)
+        return self.hits_of(Block([folded])).get(0, ())
+
+    def hits_of(self, block: Block) -> dict[int, tuple[Hit, ...]]:
+        """The hits of every text of a block that has any, by its index."""
+        found = self._needles.find(block.data)
         if not found:
-            return ()
-        hits: list[Hit] = []
-        for index, start, end in found:
-            span = folded.span(start, end) if folded.maps else (start, end)
+            return {}
+        hits: dict[int, list[Hit]] = {}
+        starts, ends, needles = zip(*found, strict=True)
+        for index, (text, span) in zip(needles, block.spans(starts, ends), strict=True):
             if span is not None:
-                hits += [phrase.hit(*span) for phrase in self._by_needle[index]]
-        return _outermost(hits)
+                hits.setdefault(text, []).extend(phrase.hit(*span) for phrase in self._by_needle[index])
+        return {text: _outermost(own) for text, own in hits.items()}
 
 
 def needle(phrase: Phrase) -> Needle:
@@ -137,8 +143,8 @@ def signal_files(path: Path | None = None) -> list[Path]:
 
 
 @cache
-def load_book() -> SignalBook:
-    """The shipped book, read once; raises RuleError with file and line."""
+def load_book(engine: str = "ahocorasick") -> SignalBook:
+    """The shipped book, read once; raises RuleError with file and line, UsageError for an engine that is not there."""
     paths = signal_files()
     structure = rulebook.read(STRUCTURE, StructureRules)
     files = [rulebook.read(path, PhraseFile) for path in paths]
@@ -147,7 +153,8 @@ def load_book() -> SignalBook:
         str(path.relative_to(rulebook.RULES)): rulebook.file_hash(path)
         for path in [*paths, STRUCTURE, TELEMETRY, ROUTING]
     }
-    return SignalBook(phrases, structure, rulebook.read(TELEMETRY, TelemetryRules), routing_rules(), hashes)
+    telemetry = rulebook.read(TELEMETRY, TelemetryRules)
+    return SignalBook(phrases, structure, telemetry, routing_rules(), hashes, engine)
 
 
 def _outermost(hits: Sequence[Hit]) -> tuple[Hit, ...]:

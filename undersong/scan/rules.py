@@ -48,6 +48,11 @@ class LoopRule(_Strict, frozen=True, kw_only=True):
     longest: int
     reported: int
     recent: int
+    reply_likeness: float
+    reply_share: float
+    reply_words: int
+    reply_lags: int
+    reply_compared: int
 
 
 class CodeTool(_Strict, frozen=True, kw_only=True):

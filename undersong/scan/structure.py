@@ -4,42 +4,50 @@ from __future__ import annotations
 
 import re
 from bisect import insort
+from collections import Counter
 from collections.abc import Sequence
 
 from undersong.models import Deference, Hit, Message
 from undersong.scan.code import Code, Versions
-from undersong.scan.loops import LoopFinder
 from undersong.scan.rules import LatencyRule, StructureRules
-from undersong.scan.turns import Turns
 
 _SENTENCE_END = re.compile(r"[.!?…](?=[\s\"'”’)\]]|$)|[。！？]|\n\s*\n")
+_DEFERENCE_LABELS = ("apology", "correction", "agreement", "disagreement")
+_NOTHING_SAID = Deference(apologies=0, corrections=0, ratio=0.0, high=False)
 NO_DEFERENCE = frozenset({"user", "system", "tool"})  # the ratio is of the agent's turns only
 
 
 class AgentSoFar:
     """The turns of one agent up to now; fed in order."""
 
-    def __init__(self, rules: StructureRules, finder: LoopFinder) -> None:
+    def __init__(self, rules: StructureRules) -> None:
         self._rules = rules
-        self._apologies = self._corrections = 0
+        self._counts: Counter[str] = Counter()
+        self._deference = _NOTHING_SAID
         self._latencies: list[float] = []
         self._lengths: list[int] = []
         self._versions = Versions(rules.code)
-        self.turns = Turns(finder)
 
     def deference(self, hits: Sequence[Hit]) -> Deference:
-        """Apologies and corrections of the turns so far, this one included."""
-        for hit in hits:
-            if hit.trait == "structure":
-                self._apologies += hit.label == "apology"
-                self._corrections += hit.label == "correction"
-        ratio = self._apologies / max(self._corrections, 1)
-        return Deference(
-            apologies=self._apologies,
-            corrections=self._corrections,
+        """Apologies and corrections of the turns so far, this one included; the wider counts beside them."""
+        if not hits:
+            return self._deference
+        said = [hit.label for hit in hits if hit.trait == "structure" and hit.label in _DEFERENCE_LABELS]
+        if not said:
+            return self._deference
+        self._counts.update(said)
+        apologies, corrections, agreements, disagreements = (self._counts[label] for label in _DEFERENCE_LABELS)
+        ratio = apologies / max(corrections, 1)
+        self._deference = Deference(
+            apologies=apologies,
+            corrections=corrections,
             ratio=round(ratio, 4),
             high=ratio > self._rules.deference.ratio,
+            agreements=agreements,
+            disagreements=disagreements,
+            wide_ratio=round((apologies + agreements) / max(corrections + disagreements, 1), 4),
         )
+        return self._deference
 
     def latency_drop(self, message: Message) -> bool | None:
         """Whether the answer came suddenly fast for its length; None without a latency or without enough before it."""

@@ -13,6 +13,7 @@ from undersong.models import Break, Conversation, Message, Scan, Telemetry
 from undersong.scan.rules import TelemetryRules
 
 _OFFSET = re.compile(r"(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?$", re.IGNORECASE)
+CONTEXT = ("high_velocity", "marathon", "late_night", "code_heavy")
 NOT_SPEAKERS = frozenset({"system", "tool"})
 HOUR, MINUTE = 3600.0, 60.0
 
@@ -40,18 +41,25 @@ def telemetry(conversation: Conversation, scans: Sequence[Scan], rules: Telemetr
     )
 
 
-def session_context_vector(session: Telemetry, given: Sequence[str], rules: TelemetryRules) -> tuple[str, ...]:
-    """What holds, then ``unknown:<name>`` for what the data cannot say, then what the source itself ``given``."""
+def session_context_vector(session: Telemetry | None, given: Sequence[str], rules: TelemetryRules) -> tuple[str, ...]:
+    """What holds, then ``unknown:<name>`` for what the data cannot say, then what the source itself ``given``.
+
+    Without a ``session`` nothing was looked at, and all is unknown.
+    """
+    states = dict.fromkeys(CONTEXT) if session is None else _states(session, rules)
+    holds = [name for name, state in states.items() if state]
+    unknown = [f"unknown:{name}" for name, state in states.items() if state is None and name not in given]
+    return tuple(dict.fromkeys([*holds, *unknown, *given]))
+
+
+def _states(session: Telemetry, rules: TelemetryRules) -> dict[str, bool | None]:
     pace, stretch = session.tokens_per_minute, session.longest_stretch_hours
-    states = {
+    return {
         "high_velocity": None if pace is None else pace > rules.high_velocity.tokens_per_minute,
         "marathon": None if stretch is None else stretch > rules.marathon.hours,
         "late_night": session.late_night,
         "code_heavy": session.code_share >= rules.code_heavy.share,
     }
-    holds = [name for name, state in states.items() if state]
-    unknown = [f"unknown:{name}" for name, state in states.items() if state is None and name not in given]
-    return tuple(dict.fromkeys([*holds, *unknown, *given]))
 
 
 def _user_tokens(messages: Sequence[Message], bytes_per_token: int) -> tuple[int | None, bool]:

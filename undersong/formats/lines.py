@@ -1,0 +1,217 @@
+"""Plain lines of our own JSON Lines, found first and decoded when they are needed: the speed of the text."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from undersong.errors import RecordError
+from undersong.formats import values
+from undersong.formats.splitter import DEPTH
+from undersong.models import Conversation, Message, Observed, Role, SourceRef
+
+PART = 1000  # messages of one conversation that are handed on together
+OBSERVED: dict[str, Observed] = {"yes": "yes", "no": "no", "unknown": "unknown"}
+_Name = str | int | None
+_Moment = str | int | float | None
+
+
+class Line(msgspec.Struct, gc=False):
+    """The keys of a message on a line, in the plain types only; any other line is left to the lenient reader.
+
+    ``title``, ``timezone`` and ``messages`` are there to be noticed: they speak of a whole conversation.
+    """
+
+    id: _Name = None
+    conversation: _Name = None
+    conversation_id: _Name = None
+    thread: _Name = None
+    thread_id: _Name = None
+    author: _Name = None
+    agent_id: _Name = None
+    agent: _Name = None
+    sender: _Name = None
+    name: _Name = None
+    role: str | None = None
+    text: str | None = None
+    content: str | None = None
+    time: _Moment = None
+    ts: _Moment = None
+    timestamp: _Moment = None
+    created_at: _Moment = None
+    position: int | None = None
+    reply_to: _Name = None
+    target: _Name = None
+    model: str | None = None
+    latency: float | None = None
+    latency_ms: float | None = None
+    tokens: int | None = None
+    observed: str | None = None
+    branch: _Name = None
+    tool_calls: Any = None
+    tool_results: Any = None
+    title: Any = None
+    timezone: Any = None
+    messages: Any = None
+
+
+class RawRun(NamedTuple):
+    """Whole lines of one file, all plain and all of one conversation; ``line`` is the number of the first."""
+
+    conversation: str
+    source: str
+    line: int
+    messages: int
+    data: bytes
+
+
+class Stretch(NamedTuple):
+    """Lines ``start:end`` (bytes of a block) that belong together; ``conversation`` None: a line that is not plain."""
+
+    conversation: str | None
+    start: int
+    end: int
+    line: int
+    messages: int
+
+
+_decode = msgspec.json.Decoder(Line).decode
+_NOT_PLAIN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, RecordError, ValueError)
+
+
+def stretches(block: bytes, stem: str) -> list[Stretch]:
+    """Cut a block of whole lines into runs of plain lines of one conversation, and single lines that are not plain.
+
+    Lines count from 0. Plain lines are those that ``messages`` reads without a problem, a note or a doubt; ``stem``
+    names the conversation of a line that names none. Empty lines belong to the run around them, or to nobody.
+    """
+    readable = _is_utf8(block)
+    found: list[Stretch] = []
+    key, start, first, count = "", 0, 0, 0
+    at = 0
+    for number, line in enumerate(block.split(b"\n")):
+        end = at + len(line) + 1
+        if line and not line.isspace():
+            own = _plain(line, stem) if readable else None
+            if count and (own != key or count >= PART):
+                found.append(Stretch(key, start, at, first, count))
+                count = 0
+            if own is None:
+                found.append(Stretch(None, at, end - 1, number, 1))
+            elif count:
+                count += 1
+            else:
+                key, start, first, count = own, at, number, 1
+        at = end
+    if count:
+        found.append(Stretch(key, start, min(at, len(block)), first, count))
+    return found
+
+
+def messages(run: RawRun) -> list[Message]:
+    """The messages of a run of plain lines."""
+    found = []
+    for number, line in enumerate(run.data.split(b"\n"), run.line):
+        if line and not line.isspace():
+            found.append(_message(_decode(line), run.conversation, SourceRef(file=run.source, line=number)))
+    return found
+
+
+def part(run: RawRun) -> Conversation:
+    """The run as a part of its conversation."""
+    found = messages(run)
+    return Conversation(
+        id=run.conversation, source_format="jsonl", messages=tuple(found), source_ref=found[0].source_ref
+    )
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _plain(data: bytes, stem: str) -> str | None:
+    """The conversation of a plain line, None for any other."""
+    if data.count(b"{") + data.count(b"[") > DEPTH:
+        return None
+    try:
+        line = _decode(data)
+        if line.title or line.timezone or line.messages is not None:
+            return None
+        _author(line)
+        _text(line)
+        _time(line)
+        return _conversation(line) or stem
+    except _NOT_PLAIN:
+        return None
+
+
+def _message(line: Line, conversation: str, ref: SourceRef) -> Message:
+    author, role, agent = _author(line)
+    latency = None if line.latency is None else values.seconds(line.latency)
+    if latency is None and line.latency_ms is not None:
+        latency = values.seconds(line.latency_ms, 1e3)
+    return Message(
+        id=_name(line.id) or "",
+        conversation=conversation,
+        position=line.position if line.position is not None and 0 <= line.position < values.INTEGERS else -1,
+        author=author.removeprefix(f"{conversation}/") if agent == author else author,
+        role=role,
+        text=_text(line),
+        agent=agent or "",
+        time=_time(line),
+        reply_to=None if line.reply_to is None else _name(line.reply_to),
+        target=None if line.target is None else _name(line.target),
+        model=line.model or None,
+        latency=latency,
+        tokens=None if line.tokens is None else values.count(line.tokens),
+        observed="unknown" if line.observed is None else OBSERVED.get(line.observed, "unknown"),
+        branch=None if line.branch is None else _name(line.branch),
+        tool_calls=values.each(line.tool_calls, values.tool_call) if line.tool_calls else (),
+        tool_results=values.each(line.tool_results, values.tool_result) if line.tool_results else (),
+        source_ref=ref,
+    )
+
+
+def _author(line: Line) -> tuple[str, Role, str | None]:
+    """Author, role and global identity; raises RecordError where only the lenient reader knows what to do."""
+    agent = None
+    if line.agent_id is not None or line.agent is not None:
+        agent = _name(line.agent_id) or _name(line.agent)
+    author = _name(line.author) or agent or _name(line.sender) or _name(line.name)
+    if line.role is None:
+        if author is None:
+            raise RecordError("a message without an author")
+        return author, values.role(author) or ("agent" if agent else "participant"), agent
+    role = values.role(line.role)
+    if role is None:
+        raise RecordError("an unknown role")
+    return author or role, role, agent
+
+
+def _text(line: Line) -> str:
+    text = line.content if line.text is None else line.text
+    if text is None:
+        raise RecordError("a message without text")
+    return text
+
+
+def _time(line: Line) -> Any:
+    given = line.time
+    if given is None:
+        given = next((each for each in (line.ts, line.timestamp, line.created_at) if each is not None), None)
+    return None if given is None else values.time(given)
+
+
+def _conversation(line: Line) -> str | None:
+    return _name(line.conversation) or _name(line.conversation_id) or _name(line.thread) or _name(line.thread_id)
+
+
+def _name(given: _Name) -> str | None:
+    if isinstance(given, str):
+        return given if given and not given.isspace() else None
+    return None if given is None else str(given)

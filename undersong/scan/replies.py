@@ -1,0 +1,171 @@
+"""Whole replies that come again: near-identical ones, echoes of another speaker, and A-B-A-B."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from rapidfuzz.distance import Indel
+
+from undersong.models import Loop
+from undersong.scan.block import Ints
+from undersong.scan.loops import LoopFinder
+from undersong.scan.repeats import Repeats
+from undersong.scan.speech import Speech
+from undersong.scan.turns import Occurrences, Turns
+
+ECHO = 0  # the "lag" of a message that is alike the one just before it, of another speaker
+Alike = dict[int, dict[int, int]]  # message → lag in turns of its agent (or ECHO) → the earlier message
+
+
+def reply_loops(
+    finder: LoopFinder, speech: Speech, repeated: Repeats, found: Occurrences, turns: Turns
+) -> dict[int, tuple[Loop, ...]]:
+    """The replies that are alike an earlier one, by the index of the message: a turn knows its past only.
+
+    Alike are messages whose words, without boilerplate, are ``reply_likeness`` the same (rapidfuzz, Indel); looked
+    at are those that share ``reply_share`` of their grams with one of the agent's last ``reply_lags`` turns or with
+    the message just before, so the cost is bounded.
+    """
+    alike = _alike(finder, speech, _pairs(finder, speech, repeated, found, turns))
+    if not alike:
+        return {}
+    teller = _Teller(finder, speech, turns)
+    loops = {message: teller.loops(message, alike[message]) for message in sorted(alike)}
+    return {message: found for message, found in loops.items() if found}
+
+
+def likeness(finder: LoopFinder, one: Sequence[str], other: Sequence[str]) -> float:
+    """How much of the words of two replies is the same, 0 to 1, boilerplate left out; 0 where one says too little."""
+    first, second = _telling(finder, one), _telling(finder, other)
+    if min(len(first), len(second)) < finder.rule.reply_words:
+        return 0.0
+    return Indel.normalized_similarity(first, second, score_cutoff=finder.rule.reply_likeness)
+
+
+class _Teller:
+    """What the alike replies so far add up to: chains, and how long turns alternate."""
+
+    def __init__(self, finder: LoopFinder, speech: Speech, turns: Turns) -> None:
+        self._finder, self._speech, self._turns = finder, speech, turns
+        self._chains: dict[int, tuple[int, ...]] = {}
+        counted = np.flatnonzero(turns.agent >= 0)
+        by_agent = counted[np.argsort(turns.agent[counted], kind="stable")]
+        # rows in which a turn knows the ones before it: those of its agent, those of its conversation
+        self._rows = (_Row(by_agent, turns.turn), _Row(counted, turns.seat))
+
+    def loops(self, message: int, lags: dict[int, int]) -> tuple[Loop, ...]:
+        """The loops that a message completes; messages come in order."""
+        own = min((lag for lag in lags if lag != ECHO), default=None)
+        loops = []
+        if own is not None:
+            chain = (*self._chains.get(lags[own], (lags[own],)), message)
+            self._chains[message] = chain
+            loops.append(self._loop("reply", len(chain), chain))
+        if ECHO in lags:
+            loops.append(self._loop("echo", 2, (lags[ECHO], message)))
+        alternating = self._alternating(message, lags)
+        if alternating:
+            loops.append(self._loop("alternation", len(alternating) // 2, alternating))
+        return tuple(loops)
+
+    def _alternating(self, message: int, lags: dict[int, int]) -> tuple[int, ...]:
+        """The turns of an alternation that this message continues: A-B-A-B of one agent, or of two who take turns."""
+        by_agent, by_seat = self._rows
+        before, other = by_agent.before(message, 2), by_seat.before(message, 1)
+        own = by_agent.step(message, before is not None and before in lags.values() and 1 not in lags)
+        between = other is not None and self._turns.agent[other] != self._turns.agent[message]
+        back = by_seat.before(message, 2)
+        both = by_seat.step(message, between and back is not None and lags.get(1) == back and ECHO not in lags)
+        return own or both
+
+    def _loop(self, scope: Literal["reply", "echo", "alternation"], count: int, messages: Sequence[int]) -> Loop:
+        rule = self._finder.rule
+        first = int(self._speech.first[messages[-1]])
+        words = self._speech.words(first, min(first + rule.longest, int(self._speech.first[messages[-1] + 1])))
+        ids = tuple(self._turns.ids[each] for each in messages[-rule.recent :])
+        return Loop(ngram=" ".join(words), count=count, scope=scope, message_ids=ids)
+
+
+class _Row:
+    """Messages in a row, and how many of the latest ones repeat the one two places before."""
+
+    def __init__(self, messages: Ints, numbers: Ints) -> None:
+        self._messages = messages.tolist()
+        self._place = {message: place for place, message in enumerate(self._messages)}
+        self._numbers = numbers
+        self._steps: dict[int, int] = {}
+
+    def before(self, message: int, back: int) -> int | None:
+        """The message so many places before, None where the row begins later."""
+        return self._messages[self._place[message] - back] if self._numbers[message] >= back else None
+
+    def step(self, message: int, repeats: bool) -> tuple[int, ...]:
+        """Note whether a message repeats the one two before; the row of an alternation, where this makes one."""
+        earlier = self.before(message, 1)
+        steps = 1 + (0 if earlier is None else self._steps.get(earlier, 0)) if repeats else 0
+        self._steps[message] = steps
+        if steps < 2:  # B of A-B-A-B repeats and A before it does
+            return ()
+        place = self._place[message]
+        return tuple(self._messages[place - steps - 1 : place + 1])
+
+
+def _pairs(
+    finder: LoopFinder, speech: Speech, repeated: Repeats, found: Occurrences, turns: Turns
+) -> list[tuple[int, int, int]]:
+    """(message, lag, earlier message) of those that share enough grams."""
+    rule = finder.rule
+    lags, size = rule.reply_lags + 1, len(turns.ids)
+    shared = np.zeros(size * lags, dtype=np.int64)
+    for step in range(1, lags):
+        later, earlier = found.message[step:], found.message[:-step]
+        lag = turns.turn[later] - turns.turn[earlier]
+        near = (found.lane[step:] == found.lane[:-step]) & (lag < lags)
+        shared += np.bincount(later[near] * lags + lag[near], minlength=size * lags)
+    shared += np.bincount(_echoed(repeated, turns) * lags + ECHO, minlength=size * lags)
+    grams = np.maximum(np.diff(speech.first) - rule.n + 1, 0)
+    likely = np.flatnonzero(shared >= np.maximum(rule.reply_share * np.repeat(grams, lags), 1))
+    counted = np.flatnonzero(turns.agent >= 0)
+    rows = (_Row(counted, turns.seat), _Row(counted[np.argsort(turns.agent[counted], kind="stable")], turns.turn))
+    pairs = []
+    for cell in likely.tolist():
+        one, back = divmod(cell, lags)
+        other = rows[0].before(one, 1) if back == ECHO else rows[1].before(one, back)
+        if other is not None and shared[cell] >= rule.reply_share * grams[other]:
+            pairs.append((one, back, other))
+    return pairs
+
+
+def _echoed(repeated: Repeats, turns: Turns) -> Ints:
+    """For each gram that a message shares with the one just before it, of another speaker: the message."""
+    counted = turns.agent[repeated.message] >= 0
+    gram, message = repeated.gram[counted], repeated.message[counted]
+    later, earlier = message[1:], message[:-1]
+    echoed = (
+        (gram[1:] == gram[:-1])
+        & (turns.seat[later] == turns.seat[earlier] + 1)
+        & (turns.agent[later] != turns.agent[earlier])
+    )
+    found: Ints = later[echoed]
+    return found
+
+
+def _alike(finder: LoopFinder, speech: Speech, pairs: Sequence[tuple[int, int, int]]) -> Alike:
+    alike: Alike = defaultdict(dict)
+    for message, lag, earlier in pairs:
+        if likeness(finder, speech.of(message), speech.of(earlier)):
+            alike[message][lag] = earlier
+    return alike
+
+
+def _telling(finder: LoopFinder, words: Sequence[str]) -> list[str]:
+    """The words that no boilerplate covers, as far as replies are compared."""
+    words = words[: finder.rule.reply_compared]
+    covered: set[int] = set()
+    for place, gram in enumerate(finder.grams(words)):
+        if gram in finder.boilerplate:
+            covered.update(range(place, place + finder.rule.n))
+    return [word for place, word in enumerate(words) if place not in covered]

@@ -1,0 +1,138 @@
+"""The words of many messages as places and hashes, found for whole blocks at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from undersong.scan.block import Block, Ints
+
+Keys = npt.NDArray[np.uint64]
+WORD = 8  # bytes that are looked at together
+LONG = 3 * WORD  # bytes of a word beyond which it is hashed for itself
+APOSTROPHE, SPACE, STOP = 0x27, 0x20, 0x01
+BULLET = "•".encode()
+STOPS = bytes([STOP])
+
+# what is between words, byte by byte: all of ASCII but letters, underscores and the apostrophe of "don't"
+SPACING = bytes(
+    code if code > 0x7F or chr(code).isalpha() or chr(code) in "_'" else SPACE for code in range(256)
+).lower()
+_MASKS: Keys = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], dtype=np.uint64)
+# odd numbers without a pattern: the first digits of the square roots of 2, 3, 5, 7, 11, 13, 17 and 19
+_MIX: Keys = np.array(
+    [
+        0x6A09E667F3BCC909, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1,
+        0x510E527FADE682D1, 0x9B05688C2B3E6C1F, 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179,
+    ],
+    dtype=np.uint64,
+)  # fmt: skip
+_HALF = np.uint64(32)
+
+
+class Speech:
+    """Words of messages in order: word ``i`` is ``data[start[i]:end[i]]``, message ``m`` has words
+    ``first[m]:first[m + 1]``. Equal words have equal ``keys``; two different ones share a key with chance 2**-64."""
+
+    def __init__(self, blocks: Sequence[Block], unspoken: Mapping[int, Sequence[Ints]] | None = None) -> None:
+        """``unspoken`` has, for a block by its index, starts and ends of stretches in which nothing is a word."""
+        none: Sequence[Ints] = ()
+        parts = [_words(block, (unspoken or {}).get(index, none)) for index, block in enumerate(blocks)]
+        sizes = np.cumsum([0, *(len(each.spaced) for each in parts)])
+        self.data = b"".join(each.spaced for each in parts)
+        self.start: Ints = _joined([each.start + size for each, size in zip(parts, sizes, strict=False)])
+        self.end: Ints = _joined([each.end + size for each, size in zip(parts, sizes, strict=False)])
+        self.counts: Ints = _joined([each.counts for each in parts])
+        self.first: Ints = np.append(0, np.cumsum(self.counts))
+        self.keys: Keys = _joined([_keys(each) for each in parts])
+
+    def words(self, first: int, after: int) -> list[str]:
+        """The words from ``first`` up to ``after``."""
+        if after <= first:
+            return []
+        said = self.data[self.start[first] : self.end[after - 1]]
+        if b" '" not in said and STOPS not in said:
+            return said.decode().split()
+        places = zip(self.start[first:after].tolist(), self.end[first:after].tolist(), strict=True)
+        return [self.data[start:end].decode() for start, end in places]
+
+    def of(self, message: int) -> list[str]:
+        """The words of a message."""
+        return self.words(int(self.first[message]), int(self.first[message + 1]))
+
+    def grams(self, n: int) -> Keys:
+        """A key for the ``n`` words from each word on; those at the end of a message run into the next one.
+
+        The high bits of a key depend on every word.
+        """
+        places = max(len(self.keys) - n + 1, 0)
+        found = np.zeros(places, dtype=np.uint64)
+        for offset in range(n):
+            found += self.keys[offset : offset + places] * (_MIX[offset % 4] + np.uint64(2 * (offset // 4)))
+        return found
+
+
+def mixed(keys: Keys) -> Keys:
+    """Keys of which every bit depends on all bits of the given ones."""
+    found: Keys = (keys ^ (keys >> _HALF)) * _MIX[6]
+    return found
+
+
+class _Words(NamedTuple):
+    """A block with spaces between words, the start and end of each word, and the number of words of each text."""
+
+    spaced: bytes
+    start: Ints
+    end: Ints
+    counts: Ints
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """The arrays as one; a single one as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _words(block: Block, unspoken: Sequence[Ints]) -> _Words:
+    spaced = block.raw.translate(SPACING)
+    if unspoken:
+        blanked = bytearray(spaced)
+        for start, end in zip(*(each.tolist() for each in unspoken), strict=True):
+            blanked[start:end] = b" " * (end - start)
+        spaced = bytes(blanked)
+    if BULLET in spaced:
+        spaced = spaced.replace(BULLET, bytes([STOP] * len(BULLET)))
+    data = np.frombuffer(spaced, dtype=np.uint8)
+    is_word = data > SPACE
+    edges = np.flatnonzero(is_word[1:] != is_word[:-1]) + 1
+    start, end = edges[0::2], edges[1::2]
+    quoted = np.flatnonzero(data[start] == APOSTROPHE)
+    if len(quoted):  # an apostrophe after a space opens a quotation; one at the very start of a text stays
+        places = start[quoted]
+        opening = quoted[(data[places - 1] == SPACE) & ~np.isin(places, block.starts)]
+        start = start.copy()
+        start[opening] += 1
+        kept = start < end
+        start, end = start[kept], end[kept]
+    return _Words(spaced, start, end, np.diff(np.searchsorted(start, np.append(block.starts, len(spaced)))))
+
+
+def _keys(words: _Words) -> Keys:
+    """A number for each word: words of up to 24 bytes by what they consist of, longer ones by their hash."""
+    window: Keys = np.ndarray((len(words.spaced) + 1,), dtype="<u8", buffer=words.spaced + bytes(WORD), strides=(1,))
+    length = words.end - words.start
+    keys: Keys = window[words.start]
+    keys &= _MASKS[np.minimum(length, WORD)]
+    keys *= _MIX[4]
+    longer = np.flatnonzero(length > WORD)
+    if len(longer):
+        start, end, size = words.start[longer], words.end[longer], length[longer]
+        second = window[start + WORD] & _MASKS[np.minimum(size - WORD, WORD)]
+        keys[longer] += mixed(second * _MIX[5] + size.astype(np.uint64)) + mixed(window[end - WORD] * _MIX[7])
+        for index in longer[size > LONG].tolist():
+            digest = hashlib.blake2b(words.spaced[words.start[index] : words.end[index]], digest_size=8).digest()
+            keys[index] = int.from_bytes(digest, "little")
+    return mixed(keys)
