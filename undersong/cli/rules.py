@@ -47,7 +47,7 @@ def show(name: str) -> None:
 def check(folder: str | None) -> None:
     """Report every problem of every file, with file, line and remedy; exit code 2 if there is an error."""
     from undersong.patterns.lint import check_rules
-    from undersong.scan.cases import check_signals
+    from undersong.scan.lint import check_signals
 
     lints = check_rules([folder] if folder else None)
     problems = [] if folder else check_signals()
