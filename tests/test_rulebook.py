@@ -41,7 +41,7 @@ def test_a_good_file_becomes_a_typed_value(tmp_path: Path) -> None:
         ("shades: {}\n", 1, "missing required field `name`"),
         ("", 1, "is empty"),
         (b"name: gr\xfcn\n", 1, "not valid YAML"),
-        ("name: !!python/object/apply:os.system [true]\n", 1, "not valid YAML"),
+        ("name: !!python/object/apply:os.system [true]\n", 1, "not plain data"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str | bytes, line: int, said: str) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from undersong.models import NEGATIVE_TRAITS, TRAITS
+from undersong.models import TRAITS
 from undersong.rulebook import RULES, file_hash, read
 from undersong.scan import load_book
-from undersong.scan.cases import CaseResult, check_signals
 from undersong.scan.cases import test_signals as run_cases
+from undersong.scan.lint import FIRES, PASSES, check_signals
 from undersong.scan.phrases import SIGNALS, PhraseFile, signal_files
+from undersong.scan.stems import stem
+from undersong.taxonomy import taxonomy
 
 FILES = {path.stem: read(path, PhraseFile) for path in signal_files()}
 GOOD = """\
@@ -22,20 +24,25 @@ groups:
     indicator: MAN-URGENCY
     phrases:
       - hurry up now
-fires:
-  - {label: urgency, text: Hurry up now!}
-passes:
-  - Hurry up nowhere.
+      - no time to lose
+      - the deadline is minutes away
+      - quick, before they notice
+    fires:
+      - Hurry up now!
+      - There is no time to lose.
+      - Quick, before they notice it.
+    passes:
+      - Hurry up nowhere.
+      - We lose time.
 """
+WORDS = frozenset(["you", "are", "you're", "is", "the", "a", "to", "of"])
 
 
-def case_id(result: CaseResult) -> str:
-    return f"{Path(result.where).name}-{result.text[:30]}"
-
-
-@pytest.mark.parametrize("result", run_cases(), ids=case_id)
-def test_the_case_beside_the_phrases_holds(result: CaseResult) -> None:
-    assert result.ok, f"{result.where}: expected {result.expected}, got {result.labels}"
+@pytest.mark.parametrize("path", signal_files(), ids=lambda path: path.stem)
+def test_the_cases_beside_the_phrases_hold(path: Path) -> None:
+    results = run_cases(path)
+    assert len(results) > 60
+    assert [result for result in results if not result.ok] == []
 
 
 def test_the_shipped_files_have_no_problem() -> None:
@@ -51,11 +58,25 @@ def test_every_trait_and_every_hard_constraint_has_phrases() -> None:
         assert len(group.phrases) >= 10, group.label
 
 
-@pytest.mark.parametrize("trait", TRAITS)
-def test_a_file_has_enough_phrases_and_two_near_misses_for_three_hits(trait: str) -> None:
-    file = FILES[trait]
-    assert sum(len(group.phrases) for group in file.groups) >= (40 if trait in NEGATIVE_TRAITS else 20)
-    assert len(file.passes) * 3 >= len(file.fires) * 2
+def test_every_indicator_has_phrases_or_a_reason_why_none_can_reveal_it() -> None:
+    for trait in TRAITS:
+        file = FILES[trait]
+        with_phrases = {group.indicator for group in file.groups if group.indicator}
+        assert with_phrases | file.no_wording.keys() == set(taxonomy().traits[trait].indicators)
+
+
+def test_there_are_over_1200_phrases_and_two_near_misses_for_three_hits() -> None:
+    groups = [group for file in FILES.values() for group in file.groups]
+    assert sum(len(group.phrases) for group in groups) >= 1200
+    assert all(len(group.fires) >= FIRES and len(group.passes) >= PASSES for group in groups)
+    misses = sum(len(file.passes) for file in FILES.values()) + sum(len(group.passes) for group in groups)
+    assert misses * 3 >= sum(len(group.fires) for group in groups) * 2
+
+
+def test_a_variant_of_a_phrase_has_the_same_stem() -> None:
+    assert stem("You’re imagining things", WORDS) == stem("you are imagining the thing", WORDS)
+    assert stem("you are", WORDS) == {"you", "are"}
+    assert stem("imagining things", WORDS) != stem("dreaming things", WORDS)
 
 
 def test_the_book_carries_the_hash_of_every_file_it_rests_on() -> None:
@@ -70,13 +91,21 @@ def test_the_book_carries_the_hash_of_every_file_it_rests_on() -> None:
     [
         ("trait: manipulation", "trait: manipulations", 1, "did you mean 'manipulation'"),
         ("indicator: MAN-URGENCY", "indicator: EXP-FEAR", 5, "no indicator of manipulation"),
+        ("indicator: MAN-URGENCY", "indicator: MAN-URGENT", 5, "did you mean 'MAN-URGENCY'?"),
         ("      - hurry up now", "      - hurry up now\n      - Hurry  up now", 8, "stands twice"),
         ("      - hurry up now", "      - '?!'", 7, "is no phrase"),
         ("      - hurry up now", '      - "hurry\\n\\nup"', 7, "is no phrase"),
-        ("{label: urgency,", "{label: urgent,", 9, "did you mean 'urgency'"),
         ("    indicator:", "    indicater:", 5, "unknown key 'indicater'"),
-        ("passes:\n  - Hurry up nowhere.", "passes: []", 10, "no cases under 'passes'"),
+        (
+            "    passes:\n      - Hurry up nowhere.\n      - We lose time.",
+            "    passes: []",
+            15,
+            "has 0 cases under 'passes'",
+        ),
+        ("      - Hurry up now!\n", "", 12, "has 2 cases under 'fires', fewer than 3"),
+        ("      - no time to lose", "      - hurry up", 7, "has 3 distinct stems, fewer than 4"),
         ("    indicator: MAN-URGENCY", "    constraint: HC-01", 5, "only hard constraints"),
+        ("groups:", "no_wording: {MAN-DERVO: a sequence}\ngroups:", 3, "did you mean 'MAN-DARVO'?"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, old: str, new: str, line: int, what: str) -> None:
@@ -101,7 +130,7 @@ def test_a_case_that_does_not_hold_says_what_it_gave(tmp_path: Path) -> None:
     path.write_text(
         GOOD.replace("Hurry up now!", "Hurry!").replace("Hurry up nowhere.", "Hurry up now."), encoding="utf-8"
     )
-    assert [(one.kind, one.labels, one.ok) for one in run_cases(path)] == [
-        ("fires", (), False),
-        ("passes", ("urgency",), False),
+    assert [(one.kind, one.labels, one.ok, one.where) for one in run_cases(path) if not one.ok] == [
+        ("fires", (), False, f"{path}:12"),
+        ("passes", ("urgency",), False, f"{path}:16"),
     ]

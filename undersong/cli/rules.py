@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+LISTED = ("patterns", "phrases", "traits", "indicators", "combinations", "pathways", "constraints", "codes")
+
 
 @click.group("rules", short_help="List, show, check and test the rules.")
 def command() -> None:
@@ -15,31 +17,63 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
-def list_(folder: str | None) -> None:
-    """List the patterns and the phrase files."""
+@click.option("--kind", type=click.Choice(LISTED), help="Only this kind; the default is patterns and phrases.")
+def list_(folder: str | None, kind: str | None) -> None:
+    """List the patterns and the phrase files, or the entries of the taxonomy."""
+    kinds = (kind,) if kind else ("patterns",) if folder else ("patterns", "phrases")
+    rows = [row for each in kinds for row in _rows(each, folder)]
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        click.echo(f"{name:<{width}}  {text}")
+
+
+def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
+    from undersong.cli.taxonomy import names
     from undersong.patterns import all_rules
     from undersong.scan.phrases import signal_files
 
-    rules = all_rules([folder] if folder else None)
-    width = max(len(rule.id) for rule in rules)
-    for rule in rules:
-        click.echo(
-            f"{rule.id:<{width}}  {rule.file.level:<13} {'on ' if rule.file.enabled else 'off'}  {rule.file.title}"
-        )
-    for path in () if folder else signal_files(None):
-        click.echo(f"{path.stem:<{width}}  phrases")
+    if kind == "patterns":
+        return [
+            (rule.id, f"{rule.file.level:<13} {'on ' if rule.file.enabled else 'off'}  {rule.file.title}")
+            for rule in all_rules([folder] if folder else None)
+        ]
+    if kind == "phrases":
+        return [(path.stem, "phrases") for path in signal_files(None)]
+    return list(names(kind).items())
 
 
 @command.command("show")
 @click.argument("name", metavar="ID")
 def show(name: str) -> None:
-    """Show the file of a pattern or of a phrase list."""
-    from undersong.patterns import FOLDER, all_rules, named
+    """Show a pattern's file, or explain an indicator, trait, pathway, hard constraint or distress code."""
+    from undersong.cli.taxonomy import canonical, explain
+    from undersong.patterns import FOLDER
     from undersong.scan.phrases import signal_files
 
+    entry = canonical(name)
+    if entry is not None:
+        click.echo(explain(entry), nl=False)
+        return
     files = {path.stem: path for path in signal_files(None)}
-    path = files.get(name) or FOLDER / f"{named(all_rules(), name).id}.yaml"
+    path = files.get(name) or FOLDER / f"{_rule_id(name)}.yaml"
     click.echo(path.read_text(encoding="utf-8"), nl=False)
+
+
+def _rule_id(name: str) -> str:
+    """The id of a pattern by id or alias; raises UsageError with the nearest name of anything that can be shown."""
+    from difflib import get_close_matches
+
+    from undersong.cli.taxonomy import KINDS, names
+    from undersong.errors import UsageError
+    from undersong.patterns import all_rules, named
+
+    rules = all_rules()
+    known = {rule_name for rule in rules for rule_name in (rule.id, *rule.file.aliases)}
+    if name in known:
+        return named(rules, name).id
+    shown = {each.lower(): each for each in (*known, *(id_ for kind in KINDS for id_ in names(kind)))}
+    near = [f"did you mean '{shown[close]}'?" for close in get_close_matches(name.lower(), shown, n=1)]
+    raise UsageError(f"unknown rule '{name}'", remedy=(near or ["see undersong rules list --kind KIND"])[0])
 
 
 @command.command("check")
@@ -47,7 +81,7 @@ def show(name: str) -> None:
 def check(folder: str | None) -> None:
     """Report every problem of every file, with file, line and remedy; exit code 2 if there is an error."""
     from undersong.patterns.lint import check_rules
-    from undersong.scan.cases import check_signals
+    from undersong.scan.lint import check_signals
 
     lints = check_rules([folder] if folder else None)
     problems = [] if folder else check_signals()

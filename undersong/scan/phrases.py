@@ -29,30 +29,30 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Group(_Strict, frozen=True, kw_only=True):
-    """Phrases of one kind: ``boundless`` for scripts without spaces between words."""
+    """Phrases of one kind: ``boundless`` for scripts without spaces between words.
+
+    Each text of ``fires`` must give a hit with this label, each near-miss of ``passes`` no hit of the file at all.
+    """
 
     label: str
     phrases: tuple[str, ...]
+    fires: tuple[str, ...]
+    passes: tuple[str, ...]
     indicator: str | None = None
     constraint: str | None = None
     boundless: bool = False
 
 
-class Fires(_Strict, frozen=True, kw_only=True):
-    """A text that must give a hit with this label."""
-
-    label: str
-    text: str
-
-
 class PhraseFile(_Strict, frozen=True, kw_only=True):
-    """``rules/signals/<trait>.yaml``; ``no_wording`` says which indicators no phrase can reveal, and why."""
+    """``rules/signals/<trait>.yaml``; ``no_wording`` says which indicators no phrase can reveal, and why.
+
+    ``passes`` are near-misses of the file that belong to no one group.
+    """
 
     trait: str
     why: str
     groups: tuple[Group, ...]
-    fires: tuple[Fires, ...]
-    passes: tuple[str, ...]
+    passes: tuple[str, ...] = ()
     no_wording: dict[str, str] = {}
 
 

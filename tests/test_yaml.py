@@ -1,0 +1,71 @@
+"""The YAML reader: the fast parser gives what the pure one gives, values, lines and words of errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from undersong import rulebook
+from undersong.errors import RuleError
+
+SHIPPED = sorted(rulebook.RULES.rglob("*.yaml"))
+
+
+def lines(node: yaml.Node | None) -> list[tuple[str, int]]:
+    """Every scalar with its line, in order."""
+    if isinstance(node, yaml.ScalarNode):
+        return [(node.value, node.start_mark.line)]
+    children = node.value if node is not None else []
+    return [
+        each
+        for child in children
+        for part in (child if isinstance(child, tuple) else (child,))
+        for each in [(part.tag, part.start_mark.line), *lines(part)]
+    ]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_both_parsers_read_a_shipped_file_alike(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    document = rulebook.load(path)
+    assert document.value == yaml.safe_load(text)
+    assert lines(document.root) == lines(yaml.compose(text, Loader=yaml.SafeLoader))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("a: 1\nb: [2,\nc: 3\n", 4, "not valid YAML"),
+        ("a: 1\n\tb: 2\n", 2, "not valid YAML"),
+        ("a: 1\nb: !!python/name:os.system\n", 2, "not plain data"),
+        ("a: 1\nb: 2\na: 3\n", 3, "key 'a' stands twice"),
+        ("# nothing\n", 1, "is empty"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str, line: int, what: str) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RuleError, match=what) as raised:
+        rulebook.load(path)
+    assert raised.value.where == f"{path}:{line}"
+
+
+def test_the_words_of_a_syntax_error_are_those_of_the_pure_parser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text("a:\n  - b\n c: d\n", encoding="utf-8")
+    with pytest.raises(RuleError) as fast:
+        rulebook.load(path)
+    monkeypatch.setattr(rulebook, "FAST", yaml.SafeLoader)
+    with pytest.raises(RuleError) as pure:
+        rulebook.load(path)
+    assert str(fast.value) == str(pure.value)
+
+
+def test_a_merged_key_may_be_overridden(tmp_path: Path) -> None:
+    path = tmp_path / "merged.yaml"
+    path.write_text("base: &base {a: 1, b: 2}\nmore: {<<: *base, b: 3}\n", encoding="utf-8")
+    assert rulebook.load(path).value["more"] == {"a": 1, "b": 3}

@@ -1,0 +1,150 @@
+"""Entries of the taxonomy in words: what ``undersong rules show MAN-URGENCY`` prints, and the ids by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import fill
+
+from undersong.rulebook import read
+from undersong.scan.phrases import Group, PhraseFile, signal_files
+from undersong.taxonomy import IndicatorEntry, Limit, Taxonomy, taxonomy
+
+WIDTH = 100
+CODE = "CODE-"
+MARKS = ("0", ".25", ".5", ".75", "1")
+CAVEAT = "a hit routes a message to a reader, it proves nothing"
+
+
+def names(kind: str) -> dict[str, str]:
+    """Ids of a kind (traits, indicators, combinations, pathways, constraints, codes) with a short name each."""
+    book = taxonomy()
+    return {
+        "traits": {name: f"{entry.dimension}, {entry.polarity}" for name, entry in book.traits.items()},
+        "indicators": {name: entry.name for name, entry in book.indicators.items()},
+        "combinations": {name: entry.name for name, entry in book.combination_patterns.items()},
+        "pathways": {name: entry.name for name, entry in book.sabotage_pathways.items()},
+        "constraints": {name: entry.name for name, entry in book.hard_constraints.items()},
+        "codes": {CODE + name: entry.name for name, entry in book.distress_codes.items()},
+    }[kind]
+
+
+KINDS = ("traits", "indicators", "combinations", "pathways", "constraints", "codes")
+
+
+def canonical(name: str) -> str | None:
+    """The id that a name in any case stands for; None where the taxonomy has no such entry."""
+    known = {id_.lower(): id_ for kind in KINDS for id_ in names(kind)}
+    return known.get(name.lower())
+
+
+def explain(id_: str) -> str:
+    """An entry of the taxonomy, in lines for a reader; ``id_`` as ``canonical`` gives it."""
+    book = taxonomy()
+    if id_ in book.indicators:
+        lines = _indicator(book, book.indicators[id_])
+    elif id_ in book.traits:
+        lines = _trait(book, id_)
+    elif id_ in book.combination_patterns:
+        lines = _combination(book, id_)
+    elif id_ in book.sabotage_pathways:
+        lines = _pathway(book, id_)
+    elif id_ in book.hard_constraints:
+        lines = _constraint(book.hard_constraints[id_], id_)
+    else:
+        lines = _code(book.distress_codes[id_.removeprefix(CODE)], id_)
+    return "\n".join(lines) + "\n"
+
+
+def _indicator(book: Taxonomy, entry: IndicatorEntry) -> Iterator[str]:
+    trait = book.traits[entry.trait]
+    yield from _head(entry.id, entry.name, entry.description)
+    yield f"trait       {entry.trait}: {trait.polarity}, {trait.dimension}, value of {trait.value}"
+    asked = (
+        "not asked: only a sequence shows it, and a finding sets it"
+        if entry.sequence_only
+        else "asked of a judge that gives indicators; the offline judge gives none"
+    )
+    yield f"judge       {asked}"
+    yield from _listed("part of", [f"{shape} {_shape_name(book, shape)}" for shape in book.shapes_of(entry.id)])
+    near = [(link.target, link.relationship) for link in book.related if link.source == entry.id]
+    near += [(link.source, link.relationship) for link in book.related if link.target == entry.id]
+    yield from _listed("often with", [f"{other} ({why.replace('_', ' ')})" for other, why in near])
+    file = _files()[entry.trait]
+    yield from _phrases([group for group in file.groups if group.indicator == entry.id])
+    if entry.id in file.no_wording:
+        yield f"phrases     none: {file.no_wording[entry.id]}"
+
+
+def _trait(book: Taxonomy, name: str) -> Iterator[str]:
+    entry, file = book.traits[name], _files()[name]
+    yield from _head(name, f"{entry.polarity} trait of {entry.dimension}", entry.description)
+    yield f"value       {entry.value}: {book.values[entry.value]}"
+    for mark, anchor in zip(MARKS, entry.anchors, strict=True):
+        yield f"{'scores' if mark == '0' else '':<12}{mark:<4} {anchor}"
+    yield f"indicators  {len(entry.indicators)}"
+    counts = {
+        id_: sum(len(group.phrases) for group in file.groups if group.indicator == id_) for id_ in entry.indicators
+    }
+    width = max(map(len, counts))
+    for id_, count in counts.items():
+        phrases = f"{count} phrases" if count else "no phrases"
+        yield f"  {id_:<{width}}  {phrases:<12}  {book.indicators[id_].description}"
+    others = [f"{group.label} ({len(group.phrases)})" for group in file.groups if group.indicator is None]
+    yield from _listed("also", [f"phrases without an indicator: {', '.join(others)}"] if others else [])
+    yield f"file        signals/{name}.yaml"
+
+
+def _combination(book: Taxonomy, id_: str) -> Iterator[str]:
+    pattern = book.combination_patterns[id_]
+    yield from _head(id_, pattern.name, pattern.description)
+    yield f"severity    {pattern.severity}"
+    yield f"stages      {len(pattern.stages)}, in this order"
+    for number, stage in enumerate(pattern.stages, 1):
+        parts = [" or ".join(stage.indicators), *(f"no {absent}" for absent in stage.absent), stage.condition or ""]
+        yield f"  {number}  {stage.name.replace('_', ' ')}: {', '.join(part for part in parts if part)}"
+
+
+def _pathway(book: Taxonomy, id_: str) -> Iterator[str]:
+    pathway = book.sabotage_pathways[id_]
+    yield from _head(id_, pathway.name, pathway.description)
+    yield f"frequency   {pathway.frequency}; complexity {pathway.complexity}; severity {pathway.severity}"
+    yield f"source      {pathway.source}"
+    yield "indicators  in any order; one of them alone means little"
+    for indicator in pathway.indicators:
+        yield f"  {indicator}  {book.indicators[indicator].description}"
+
+
+def _constraint(limit: Limit, id_: str) -> Iterator[str]:
+    yield from _head(id_, limit.name, limit.description)
+    yield "judge       a judge may name it; a phrase only routes the message to the deepest reading"
+    yield from _phrases([group for group in _files()["hard_constraint"].groups if group.constraint == id_])
+
+
+def _code(code: Limit, id_: str) -> Iterator[str]:
+    yield from _head(id_, code.name, code.description)
+    yield "use         a note to the reader at a turn, never a diagnosis"
+
+
+def _head(id_: str, name: str, description: str) -> Iterator[str]:
+    yield f"{id_}  {name.replace('_', ' ')}"
+    yield fill(description, WIDTH)
+
+
+def _listed(head: str, items: list[str]) -> Iterator[str]:
+    for place, item in enumerate(items):
+        yield f"{'' if place else head:<12}{item}"
+
+
+def _phrases(groups: list[Group]) -> Iterator[str]:
+    for group in groups:
+        yield f"phrases     {len(group.phrases)} with the label “{group.label}”; {CAVEAT}"
+        yield from (f"  {phrase}" for phrase in group.phrases)
+
+
+def _shape_name(book: Taxonomy, shape: str) -> str:
+    entry = book.combination_patterns.get(shape) or book.sabotage_pathways[shape]
+    return entry.name.replace("_", " ")
+
+
+def _files() -> dict[str, PhraseFile]:
+    return {file.trait: file for file in (read(path, PhraseFile) for path in signal_files())}
