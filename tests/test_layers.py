@@ -15,7 +15,7 @@ PACKAGE = Path(undersong.__file__).parent
 LAYERS = (
     {"models", "errors", "visible"},
     {"rulebook"},
-    {"formats", "judges", "stores", "patterns", "tiers", "flags", "rows", "manifest", "wording"},
+    {"formats", "judges", "triage", "modelfile", "stores", "patterns", "tiers", "flags", "rows", "manifest", "wording"},
     {"ingest", "scan", "route", "evaluate", "detect", "verdict", "report"},
     {"pipeline", "verify"},
     {"cli"},

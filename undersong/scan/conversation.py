@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isnan
+
 import msgspec
 
 from undersong.models import Conversation, Hit, Message, Scan, ThreadScan
@@ -12,6 +15,7 @@ from undersong.scan.phrases import COUNTED, SignalBook
 from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score
 from undersong.scan.telemetry import NOT_SPEAKERS, session_context_vector, telemetry
 from undersong.scan.threads import agent_flags, thread_signals, turns_of
+from undersong.triage import Triage
 
 
 def scan_conversation(conversation: Conversation, book: SignalBook) -> tuple[tuple[Scan, ...], ThreadScan]:
@@ -28,6 +32,7 @@ def scan_conversation(conversation: Conversation, book: SignalBook) -> tuple[tup
             agent = agents[message.agent or message.author] = AgentSoFar(book.structure, book.loops)
         scans.append(_scan(place, message, book, agent if message.branch is None else None))
     _add_loops_over_turns(scans, agents)
+    scans = with_triage(conversation.messages, scans, book.triage)
     turns = turns_of(conversation.messages, scans)
     session = telemetry(conversation, scans, book.telemetry)
     thread = ThreadScan(
@@ -38,6 +43,17 @@ def scan_conversation(conversation: Conversation, book: SignalBook) -> tuple[tup
         telemetry=session,
     )
     return tuple(scans), thread
+
+
+def with_triage(messages: Sequence[Message], scans: Sequence[Scan], model: Triage | None) -> list[Scan]:
+    """The scans with their triage scores; the messages may be of any number of conversations, and more are faster."""
+    if model is None:
+        return list(scans)
+    scores = model([message.text for message in messages]).tolist()
+    return [
+        scan if isnan(score) else msgspec.structs.replace(scan, triage=score)
+        for scan, score in zip(scans, scores, strict=True)
+    ]
 
 
 def count_flags(hits: tuple[Hit, ...]) -> dict[str, int]:

@@ -16,6 +16,8 @@ from undersong.scan.matcher import AhoCorasickMatcher, Matcher, Needle
 from undersong.scan.normalise import Folded, fold
 from undersong.scan.rules import StructureRules, TelemetryRules
 from undersong.tiers import ROUTING, RoutingRules, routing_rules
+from undersong.triage import Triage, load_triage
+from undersong.triage.model import FILE as TRIAGE_FILE
 
 SIGNALS = rulebook.RULES / "signals"
 STRUCTURE = rulebook.RULES / "structure.yaml"
@@ -79,7 +81,10 @@ class Phrase(NamedTuple):
 
 
 class SignalBook:
-    """All phrases, thresholds and constants of the scanner; ``hashes`` maps file names to their SHA-256."""
+    """All phrases, thresholds and constants of the scanner; ``hashes`` maps file names to their SHA-256.
+
+    Without a ``triage`` model the scans have no triage score.
+    """
 
     def __init__(
         self,
@@ -88,9 +93,11 @@ class SignalBook:
         telemetry: TelemetryRules,
         routing: RoutingRules,
         hashes: dict[str, str],
+        triage: Triage | None = None,
     ) -> None:
         self.phrases = tuple(phrases)
         self.structure, self.telemetry, self.routing, self.hashes = structure, telemetry, routing, hashes
+        self.triage = triage
         self.loops = LoopFinder(structure)
         by_needle: dict[Needle, list[Phrase]] = {}
         for phrase in self.phrases:
@@ -147,7 +154,9 @@ def load_book() -> SignalBook:
         str(path.relative_to(rulebook.RULES)): rulebook.file_hash(path)
         for path in [*paths, STRUCTURE, TELEMETRY, ROUTING]
     }
-    return SignalBook(phrases, structure, rulebook.read(TELEMETRY, TelemetryRules), routing_rules(), hashes)
+    triage, sha256 = load_triage()
+    hashes[f"triage/{TRIAGE_FILE}"] = sha256
+    return SignalBook(phrases, structure, rulebook.read(TELEMETRY, TelemetryRules), routing_rules(), hashes, triage)
 
 
 def _outermost(hits: Sequence[Hit]) -> tuple[Hit, ...]:
