@@ -12,6 +12,7 @@ from undersong.scan import load_book
 from undersong.scan.cases import CaseResult, check_signals
 from undersong.scan.cases import test_signals as run_cases
 from undersong.scan.phrases import SIGNALS, PhraseFile, signal_files
+from undersong.triage import load_triage
 
 FILES = {path.stem: read(path, PhraseFile) for path in signal_files()}
 GOOD = """\
@@ -59,8 +60,9 @@ def test_a_file_has_enough_phrases_and_two_near_misses_for_three_hits(trait: str
 
 
 def test_the_book_carries_the_hash_of_every_file_it_rests_on() -> None:
-    hashes = load_book().hashes
+    hashes = dict(load_book().hashes)
     assert {"signals/manipulation.yaml", "structure.yaml", "telemetry.yaml", "routing.yaml"} <= hashes.keys()
+    assert hashes.pop("triage/triage.model") == load_triage()[1]
     assert all(file_hash(RULES / name) == digest for name, digest in hashes.items())
     assert len([name for name in hashes if name.startswith("signals/")]) == len(list(SIGNALS.glob("*.yaml")))
 

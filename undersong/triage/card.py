@@ -72,7 +72,7 @@ CARD = """\
 Written by the training program; do not edit it by hand.
 
 - File: `triage.model`, {size} bytes, SHA-256 `{sha256}`
-- Trained on {messages} labelled messages by {authors} authors; {harmful} of them have a negative trait of {above} or more
+- Trained on {messages} labelled messages by {authors} authors; {harmful} have a negative trait of {above} or more
 - Source of the labels: {sources}
 - Licence of the labels: {licenses}
 

@@ -7,6 +7,7 @@ microseconds. A message's buckets depend on its own text alone, never on what el
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ def first_of_each(block: Block, last: Numbers) -> npt.NDArray[np.bool_]:
     places = np.arange(flat.size)
     kept = np.empty_like(flat)
     bounds = (block.bounds * len(COLUMNS)).tolist()
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         own = flat[start:end]
         last[own] = places[start:end]  # of a bucket that comes again the last place stands
         last.take(own, out=kept[start:end], mode="clip")
