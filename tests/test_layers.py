@@ -34,6 +34,7 @@ LAYERS = (
     },
     {"ingest", "scan", "route", "evaluate", "detect", "verdict", "report"},
     {"pipeline", "verify"},
+    {"plan"},
     {"cli"},
     {"__main__"},
 )
