@@ -49,9 +49,8 @@ def main() -> None:
     print(figures({name: ranked(rows, scores, options.seed) for name, scores in scorers.items()}))
     share, found = (keywords > 0).mean(), corpus.harmful[keywords > 0].sum() / corpus.harmful.sum()
     at_same = recall_at(corpus.harmful, unseen, float(share))
-    print(
-        f"\nkeywords flag {share:.1%} of the messages and {found:.1%} of the harmful ones; triage at as many {at_same:.1%}"
-    )
+    print(f"\nkeywords flag {share:.1%} of the messages and {found:.1%} of the harmful ones")
+    print(f"triage at as many messages: {at_same:.1%} of the harmful ones")
     print(f"by chance {ROUTED:.0%} of the messages hold {ROUTED:.0%} of the harmful ones\n")
     print(reliability_table(reliability(cross_calibrated(out_of_fold(corpus), corpus), corpus.harmful)))
     print(f"\n{recall_table(model.meta)}\n")

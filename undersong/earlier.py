@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -58,11 +58,8 @@ class SameTarget:
                 waiting, current = [], pair[index]
             if flagged[index]:
                 flag = self._flag_ids[int(conversation[index]), int(place[index])]
-                for past in self._latest(waiting):
+                for past in waiting[max(0, len(waiting) - self._look_back) :]:
                     yield int(conversation[past]), int(place[past]), self._score[past], flag
                 waiting = []
             else:
                 waiting.append(index)
-
-    def _latest(self, waiting: Sequence[int]) -> Sequence[int]:
-        return waiting[-self._look_back :] if self._look_back else ()

@@ -207,7 +207,7 @@ def _backwards(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan
     for index, (message, scan) in enumerate(zip(messages, scans, strict=True)):
         earlier = unread.setdefault(message.agent, [])
         if scan.total:
-            for past in earlier[-policy.look_back :]:
+            for past in earlier[max(0, len(earlier) - policy.look_back) :]:
                 raised.to("focused", past, f"reading backwards from {message.id}")
             earlier.clear()
         elif raised.tiers[index] == "standard":

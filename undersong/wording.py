@@ -57,8 +57,8 @@ def missed_words(missed: Missed | None) -> tuple[str, ...]:
     rate, share = (f"{each[0]:.1%} [{each[1]:.1%}, {each[2]:.1%}]" for each in (missed.rate, missed.share))
     return (
         f"The router left out {missed.left_out:,} messages; {drawn} {meaning}.",
-        f"Estimated harmful among all of these: {count:,.0f} [{low:,.0f}, {high:,.0f}] at 95 %, which is {rate} of them "
-        f"and {share} of all harmful messages; {routed}.",
+        f"Estimated harmful among all of these: {count:,.0f} [{low:,.0f}, {high:,.0f}] at 95 %, which is {rate} of "
+        f"them and {share} of all harmful messages; {routed}.",
     )
 
 

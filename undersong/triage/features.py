@@ -71,7 +71,7 @@ def first_of_each(block: Block, last: Numbers) -> npt.NDArray[np.bool_]:
 
 
 def _bytes(text: str) -> bytes:
-    data = encode(text)
+    data = encode(text).strip()
     if b"\0" in data:
         data = data.replace(b"\0", b" ")
     return data if len(data) <= LONGEST else data[: LONGEST // 2] + b" " + data[-(LONGEST // 2) :]

@@ -34,7 +34,7 @@ class Corpus:
         _, self.authors = np.unique([row.author for row in rows], return_inverse=True)
         labels: Array = np.array([row.scores for row in rows], dtype=np.float64)[:, NEGATIVE]
         self.harmful: npt.NDArray[np.bool_] = labels.max(axis=1) >= HARMFUL
-        self.targets = _targets(labels)
+        self.labels = labels
         _check(self)
         self.blocks = _sparse_blocks([row.text for row in rows])
 
@@ -49,7 +49,7 @@ class Fit:
         self._idf = [rarity(block[rows], authors, fewest) for block, fewest in pairs]
         self._features = [weigh(block[rows], idf) for block, idf in zip(corpus.blocks, self._idf, strict=True)]
         kernel = self._kernel(rows)
-        target = corpus.targets[rows]
+        target = _targets(corpus.labels[rows])
         self._dual: Array = np.linalg.solve(kernel + ALPHA * np.eye(len(rows)), target - target.mean())
 
     def raw(self, rows: Indices) -> Array:
