@@ -39,14 +39,14 @@ class Answers(Noun, frozen=True, kw_only=True):
 def evaluate(threads: Sequence[Thread], judge: Judge, ledger: Ledger, *, read_all: bool = False) -> Answers:
     """One Evaluation per message: read now, read before, or unread with the reason.
 
-    Everything is read with ``read_all`` or where the judge reads for free; else what is routed. New answers are kept
-    in the ledger in one transaction before they are used.
+    Everything is read with ``read_all``, else what is routed; so an answer kept from a run that read more is used only
+    where this one reads. New answers are kept in the ledger in one transaction before they are used.
     """
-    known = [_known(thread, judge, ledger) for thread in threads]
+    known = [_known(thread, judge, ledger, read_all) for thread in threads]
     asked = [
         (place, question)
         for place, thread in enumerate(threads)
-        for question in _questions(thread, read_all or judge.reads_everything)
+        for question in _questions(thread, read_all)
         if question.message.id not in known[place]
     ]
     new = judge.evaluate([question for _, question in asked]) if asked else []
@@ -76,19 +76,21 @@ def unread(message: Message, judge: Judge) -> Evaluation:
         judge_hash=judge.hash,
         message_hash=message_hash(message),
         width="none",
-        reason="not routed: no flag, no thread signal, not in the audit sample",
+        reason="not routed: no flag or signal asks for it within the budget, and not in the audit sample",
     )
 
 
-def _known(thread: Thread, judge: Judge, ledger: Ledger) -> dict[str, Evaluation]:
+def _known(thread: Thread, judge: Judge, ledger: Ledger, read_all: bool) -> dict[str, Evaluation]:
     """Stored answers that still hold: the same judge read the same text."""
     stored = ledger.answers(thread.conversation.id, judge.hash)
     if not stored:
         return {}
     return {
         message.id: stored[message.id]
-        for message in thread.conversation.messages
-        if message.id in stored and stored[message.id].message_hash == message_hash(message)
+        for message, route in zip(thread.conversation.messages, thread.routes, strict=True)
+        if (read_all or route.depth != "skip")
+        and message.id in stored
+        and stored[message.id].message_hash == message_hash(message)
     }
 
 

@@ -23,7 +23,7 @@ SignalKind = Literal["escalation", "repeat_flags", "trait_concentration", "cycli
 Assessment = Literal["assessed", "not_assessed", "not_applicable"]
 AlignmentStatus = Literal["aligned", "drifting", "misaligned", "violation", "unknown"]
 
-FreeSignal = Literal["phrases", "threads", "structure", "loops", "telemetry"]
+FreeSignal = Literal["phrases", "threads", "structure", "loops", "telemetry", "triage"]
 SIGNALS: tuple[FreeSignal, ...] = get_args(FreeSignal)
 TIERS: tuple[Tier, ...] = get_args(Tier)
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -530,6 +530,25 @@ class AgentVerdict(Noun, frozen=True, kw_only=True):
     hard_constraint_words: int = 0
 
 
+class Missed(Noun, frozen=True, kw_only=True):
+    """What the router left out, as far as the audit sample tells: harmful = any negative trait ≥ .5 by this judge.
+
+    ``left_out`` counts messages with text, the sample among them; ``sampled`` those of them that the judge scored,
+    ``harmful`` those of these that are harmful; ``routed_harmful`` the harmful ones that the router did not leave out.
+    ``number`` of harmful messages left out, their ``rate`` among those left out, and their ``share`` of all harmful
+    ones: (estimate, low, high) at 95 %, or None where nothing of what was left out was read. ``exact`` = all of it was.
+    """
+
+    left_out: int
+    sampled: int
+    harmful: int
+    routed_harmful: int
+    exact: bool
+    number: tuple[float, float, float] | None = None
+    rate: tuple[float, float, float] | None = None
+    share: tuple[float, float, float] | None = None
+
+
 N = TypeVar("N", bound=Noun)
 
 
@@ -538,8 +557,8 @@ class Case(Noun, frozen=True, kw_only=True):
 
     ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the
     messages per agent that a thread signal raised; ``cited`` are the messages that a finding, a deduction or a
-    session flag quotes, in full; ``highest`` is the highest score of each trait in any message; ``hashes`` maps rule,
-    prompt and model artefact names to SHA-256.
+    session flag quotes, in full; ``highest`` is the highest score of each trait in any message; ``missed`` is what the
+    router left out; ``hashes`` maps rule, prompt and model artefact names to SHA-256.
     """
 
     version: str
@@ -551,6 +570,7 @@ class Case(Noun, frozen=True, kw_only=True):
     tiers: dict[str, int] = {}
     states: dict[str, int] = {}
     upgrades: dict[str, int] = {}
+    missed: Missed | None = None
     highest: dict[str, float] = {}
     judge_calls: int = 0
     cost: float = 0.0

@@ -12,12 +12,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from undersong import __version__
+from undersong.budget import NOTHING, RANKS, TRIAGE, Cut, Demand, for_recall, within_share
 from undersong.detect import Detection, detect, quote
+from undersong.earlier import SameTarget
 from undersong.errors import InputError, JudgeError
 from undersong.evaluate import Answers, Thread, evaluate, unread
 from undersong.formats.spool import Spool
 from undersong.ingest import read
 from undersong.judges import Judge, open_judge
+from undersong.missed import Census
 from undersong.models import (
     SIGNALS,
     Case,
@@ -27,11 +30,12 @@ from undersong.models import (
     Message,
     Problem,
     Row,
+    Scan,
     SessionVerdict,
     encode,
 )
 from undersong.patterns import PatternRule, load_rules
-from undersong.route import Policy, flag_tier, load_policy, route, sample_rate, with_upgrades
+from undersong.route import Policy, draft, load_policy, route, sample_rate, with_upgrades
 from undersong.rows import read_rows
 from undersong.rowstream import Work, stream
 from undersong.scan import SignalBook, load_book, scan_conversation
@@ -48,12 +52,16 @@ T = TypeVar("T")
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a user may choose; everything that changes a result stands in the manifest.
 
+    ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
+    neither = the policy's budget, which a judge that reads for free does not heed.
     ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone; ``engine`` changes no result.
     """
 
     source_format: str | None = None
     judge: str = "offline"
     read_all: bool = False
+    budget_share: float | None = None
+    recall: float | None = None
     seed: int = 0
     only: tuple[str, ...] = ()
     since: datetime | None = None
@@ -65,13 +73,20 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Corpus(msgspec.Struct, kw_only=True):
-    """What ingest and scan left in the store: the order of the conversations, what was read and what was not."""
+    """What ingest and scan left in the store: the order of the conversations, what was read and what was not.
+
+    ``demand`` counts what asks to be read, ``cut`` is where the budget ends, ``rate`` the audit sample's; ``also`` maps
+    conversation numbers to what a flag in another conversation routes there.
+    """
 
     conversations: list[str] = []
     inputs: list[InputFile] = []
     problems: list[Problem] = []
     messages: int = 0
-    unflagged: int = 0
+    demand: Demand = msgspec.field(default_factory=Demand)
+    also: dict[int, dict[int, str]] = {}
+    cut: Cut = NOTHING
+    rate: float = 0.0
 
 
 class Run(msgspec.Struct, kw_only=True):
@@ -80,6 +95,7 @@ class Run(msgspec.Struct, kw_only=True):
     rows: list[Row] = []
     sessions: list[SessionVerdict] = []
     upgrades: dict[str, int] = {}
+    census: Census = msgspec.field(default_factory=Census)
     failure: JudgeError | None = None
 
 
@@ -109,7 +125,9 @@ def audit(
         run.sessions.append(verdict)
         for agent, raised in thread.thread.upgrades.items():
             run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
-        run.rows += [_without_text(row) for row in rows]
+        for row in rows:
+            run.census.add(row, blank=not (row.text or "").strip())
+            run.rows.append(_without_text(row))
     detection = detect(run.rows, rules, gives=judge.gives)
     findings = _quoted(detection.findings, store)
     store.put_findings(findings)
@@ -123,6 +141,7 @@ def audit(
         tiers=count(row.tier or "standard" for row in run.rows),
         states=count(row.state for row in run.rows),
         upgrades=dict(sorted(run.upgrades.items())),
+        missed=run.census.missed(),
         highest=_highest(run.rows),
         judge_calls=sum(row.state != "unread" for row in run.rows),  # answers used, asked in this run or kept
         sessions=tuple(run.sessions),
@@ -151,7 +170,8 @@ def scan_rows(
     def work(spool: Spool) -> Work:
         keep = partial(chosen, options=options)
         policy, book = options.policy or load_policy(), load_book(options.engine)
-        return Work(spool, book, policy, frozenset(options.signals), options.seed, text, keep)
+        cut = partial(cut_of, options=options, policy=policy, book=book)
+        return Work(spool, book, policy, frozenset(options.signals), options.seed, text, keep, cut)
 
     for item in stream(paths, options.source_format, options.processes, work):
         if isinstance(item, Problem):
@@ -209,8 +229,9 @@ def detect_rows(path: str | Path, rules: Sequence[PatternRule]) -> tuple[list[Pr
 def ingest_and_scan(
     paths: Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
 ) -> Corpus:
-    """Read the files one conversation at a time, scan each, and keep both in the store."""
-    corpus = Corpus()
+    """Read the files one conversation at a time, scan each, keep both in the store, and count what asks to be read."""
+    policy = options.policy or load_policy()
+    corpus, earlier = Corpus(), SameTarget(policy.look_back)
     for item in read(paths, source_format=options.source_format):
         if isinstance(item, Problem):
             corpus.problems.append(item)
@@ -219,20 +240,36 @@ def ingest_and_scan(
         elif chosen(item, options):
             scans, thread = scan_conversation(item, book)
             store.put_conversation(item, scans, thread)
+            ranks = draft(item, scans, thread, policy).ranks
+            _count(len(corpus.conversations), item, scans, ranks, corpus.demand, earlier)
             corpus.conversations.append(item.id)
             corpus.messages += len(item.messages)
-            corpus.unflagged += sum(flag_tier(scan) == "standard" for scan in scans)
             progress("scan", corpus.messages, 0)
+    for conversation, place, score, flagged in earlier.found():
+        corpus.also.setdefault(conversation, {})[place] = flagged
+        corpus.demand.promote(score)
+    corpus.cut = cut_of(corpus.demand, options, policy, book)
+    corpus.rate = sample_rate(policy, corpus.demand.unread(corpus.cut))
     return corpus
+
+
+def cut_of(demand: Demand, options: Options, policy: Policy, book: SignalBook) -> Cut:
+    """Where reading ends: at the recall asked for, at the budget asked for, or at the policy's budget."""
+    if options.recall is not None and book.triage is not None:
+        reached = book.triage.threshold_for(options.recall)
+        return for_recall(reached.threshold, reached.recall, options.recall)
+    return within_share(demand, policy.budget_share if options.budget_share is None else options.budget_share)
 
 
 def routed_threads(corpus: Corpus, store: Store, options: Options) -> Iterator[Thread]:
     """Each conversation of the corpus with its scans and routes, in the order of the input."""
     policy = options.policy or load_policy()
-    rate = sample_rate(policy, corpus.unflagged)
-    for name in corpus.conversations:
+    for number, name in enumerate(corpus.conversations):
         conversation, scans, thread = store.conversation(name)
-        routes = route(conversation, scans, thread, policy, rate=rate, seed=options.seed)
+        also = corpus.also.get(number, {})
+        routes = route(
+            conversation, scans, thread, policy, rate=corpus.rate, seed=options.seed, cut=corpus.cut, also=also
+        )
         thread = with_upgrades(thread, conversation, routes)
         yield Thread(conversation=conversation, scans=scans, thread=thread, routes=routes)
 
@@ -253,6 +290,12 @@ def read_threads(
             parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
             yield thread, tuple(Row.of(*part) for part in parts)
         progress("evaluate", done, corpus.messages)
+
+
+def reads_all(judge: Judge, options: Options) -> bool:
+    """Whether every message is read: asked for, or free and no budget was asked for."""
+    unlimited = options.budget_share is None and options.recall is None
+    return options.read_all or (judge.reads_everything and unlimited)
 
 
 def silent(step: str, done: int, total: int) -> None:
@@ -288,10 +331,24 @@ def count(values: Iterable[T]) -> dict[T, int]:
     return dict(sorted(counts.items(), key=lambda item: str(item[0])))
 
 
+def _count(
+    number: int,
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    ranks: Sequence[int],
+    demand: Demand,
+    earlier: SameTarget,
+) -> None:
+    for place, (message, scan, rank) in enumerate(zip(conversation.messages, scans, ranks, strict=True)):
+        demand.add(rank, scan.triage)
+        unread = scan.triage if rank == TRIAGE else None
+        earlier.add(number, place, message, flagged=bool(scan.total), score=unread)
+
+
 def _ask(threads: list[Thread], judge: Judge, store: Store, options: Options, run: Run) -> Answers:
     if run.failure is None:
         try:
-            return evaluate(threads, judge, store, read_all=options.read_all)
+            return evaluate(threads, judge, store, read_all=reads_all(judge, options))
         except JudgeError as error:
             run.failure = error
     reason = f"the judge failed: {run.failure}"
@@ -356,10 +413,13 @@ def _parameters(options: Options, judge: Judge, corpus: Corpus) -> dict[str, Any
         "judge": judge.name,
         "judge_hash": judge.hash,
         "calibrated": judge.calibrated,
-        "read_all": options.read_all or judge.reads_everything,
+        "read_all": reads_all(judge, options),
+        "recall": options.recall,
+        "budget_share": options.budget_share,
+        "read_up_to": f"{RANKS[corpus.cut.rank]}, triage {corpus.cut.score:.3f} ({corpus.cut.why})",
         "seed": options.seed,
         "only": list(options.only),
         "since": options.since.isoformat() if options.since else None,
         "source_format": options.source_format,
-        "audit_sample_rate": sample_rate(policy, corpus.unflagged),
+        "audit_sample_rate": corpus.rate,
     } | {f"router_{name}": value for name, value in msgspec.structs.asdict(policy).items()}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from undersong import rulebook
+from undersong.budget import Cut, rank_of
 from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
 from undersong.tiers import tier_of
 
@@ -25,6 +27,7 @@ WIDTHS: dict[Tier, Width] = {
     "deep_with_context": "thread_and_history",
 }
 
+NONE_ELSEWHERE: Mapping[int, str] = MappingProxyType({})
 THREAD_REASONS = ("thread signal: ", "repeat flags: ")
 
 
@@ -36,6 +39,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     segment: int
     sample_rate: float
     sample_minimum: int
+    budget_share: float
 
 
 class Raised:
@@ -61,24 +65,33 @@ def flag_tier(scan: Scan) -> Tier:
     return tier_of(scan.total, bool(scan.hard_constraints))
 
 
-def sample_rate(policy: Policy, unflagged: int) -> float:
-    """The audit sample's rate for a run with this many unflagged messages: at least ``sample_minimum`` of them."""
-    return min(1.0, max(policy.sample_rate, policy.sample_minimum / unflagged)) if unflagged else 0.0
+def sample_rate(policy: Policy, unread: int) -> float:
+    """The audit sample's rate for a run that leaves out so many messages: at least ``sample_minimum`` of them."""
+    return min(1.0, max(policy.sample_rate, policy.sample_minimum / unread)) if unread else 0.0
 
 
-def route(
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules ask for in a conversation before a budget is known: all aligned with its messages.
+
+    ``ranks`` say in which order a budget is spent on them (``budget.RANKS``).
+    """
+
+    before: list[Tier]
+    tiers: list[Tier]
+    reasons: list[list[str]]
+    ranks: list[int]
+
+
+def draft(
     conversation: Conversation,
     scans: Sequence[Scan],
     thread: ThreadScan,
     policy: Policy,
-    *,
-    rate: float = 0.0,
-    seed: int = 0,
-) -> tuple[Route, ...]:
-    """One Route per message, in order; ``scans`` are aligned with the messages.
+    also: Mapping[int, str] = NONE_ELSEWHERE,
+) -> Draft:
+    """The tiers by flags, thread signals, structure and reading backwards.
 
-    ``rate`` is the share (0-1) of unflagged messages drawn into the audit sample; the draw hashes ``seed`` and the
-    message id, so it depends on nothing else in the run.
+    ``also`` names the flagged message of another conversation for which a message, by its place, is to be read too.
     """
     messages = conversation.messages
     before = [flag_tier(scan) for scan in scans]
@@ -89,15 +102,36 @@ def route(
     _repeat_flags(raised, messages, scans, policy)
     _structural(raised, messages, scans, policy)
     _backwards(raised, messages, scans, policy)
-    sampled = [
-        tier == "standard" and bool(message.text.strip()) and drawn(seed, message.id, rate)
-        for tier, message in zip(raised.tiers, messages, strict=True)
+    for index, flagged in also.items():
+        raised.to("focused", index, f"reading backwards from {flagged}, to the same target")
+    ranks = [
+        rank_of(tier, bool(scan.total), reasons)
+        for tier, scan, reasons in zip(raised.tiers, scans, raised.reasons, strict=True)
     ]
+    return Draft(before=before, tiers=raised.tiers, reasons=raised.reasons, ranks=ranks)
+
+
+def route(
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    thread: ThreadScan,
+    policy: Policy,
+    *,
+    rate: float = 0.0,
+    seed: int = 0,
+    cut: Cut | None = None,
+    also: Mapping[int, str] = NONE_ELSEWHERE,
+) -> tuple[Route, ...]:
+    """One Route per message, in order; ``scans`` are aligned with the messages.
+
+    ``cut`` is where the run's budget or recall target ends; without one all that the rules ask for is read, and triage
+    routes nothing. ``rate`` is the share (0-1) of what is left out that is drawn into the audit sample; the draw hashes
+    ``seed`` and the message id, so it depends on nothing else in the run. ``also`` is as for ``draft``.
+    """
+    asked = draft(conversation, scans, thread, policy, also)
     return tuple(
-        _route(message, tier, first, reasons, in_sample)
-        for message, tier, first, reasons, in_sample in zip(
-            messages, raised.tiers, before, raised.reasons, sampled, strict=True
-        )
+        _decide(message, scan, asked, index, cut, rate, seed)
+        for index, (message, scan) in enumerate(zip(conversation.messages, scans, strict=True))
     )
 
 
@@ -181,16 +215,23 @@ def _backwards(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan
             earlier.append(index)
 
 
-def _route(message: Message, tier: Tier, first: Tier, reasons: list[str], in_sample: bool) -> Route:
-    width: Width = "message" if in_sample else WIDTHS[tier]
-    depth: Depth = "standard" if in_sample else DEPTHS[tier]
-    why = (*reasons, "audit sample") if in_sample else tuple(reasons)
+def _decide(message: Message, scan: Scan, asked: Draft, index: int, cut: Cut | None, rate: float, seed: int) -> Route:
+    tier, rank, why = asked.tiers[index], asked.ranks[index], list(asked.reasons[index])
+    read = tier != "standard" if cut is None else cut.reads(rank, scan.triage)
+    if read and tier == "standard" and cut is not None:
+        tier = "focused"
+        why.append(f"triage {scan.triage:.3f} ≥ {cut.score:.3f} ({cut.why})")
+    if not read and tier != "standard" and cut is not None:
+        why.append(f"left out: {cut.why}")
+    sampled = not read and bool(message.text.strip()) and drawn(seed, message.id, rate)
+    if sampled:
+        why.append("audit sample")
     return Route(
         message_id=message.id,
         tier=tier,
-        tier_before=first,
-        depth=depth,
-        width=width,
+        tier_before=asked.before[index],
+        depth="standard" if sampled else DEPTHS[tier] if read else "skip",
+        width="message" if sampled else WIDTHS[tier] if read else "none",
         reasons=tuple(dict.fromkeys(why)),
-        sampled=in_sample,
+        sampled=sampled,
     )

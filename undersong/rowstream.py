@@ -1,27 +1,33 @@
-"""Files → rows of the scan, without a store: read into a spool, then scanned, routed and written batch by batch."""
+"""Files → rows of the scan, without a store: spooled and scanned batch by batch, then routed and written.
+
+Routing needs the whole run (how much asks to be read, and what an agent said elsewhere), so that scans wait on disk.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import msgspec
 
+from undersong.budget import TRIAGE, Cut, Demand
+from undersong.earlier import Directed, SameTarget
 from undersong.formats.settle import settle
 from undersong.formats.sources import Share
 from undersong.formats.spool import Spool, Stored
 from undersong.ingest import gather
 from undersong.models import Conversation, Problem, Row, Scan, ThreadScan, encode
-from undersong.route import Policy, flag_tier, route, sample_rate, with_upgrades
+from undersong.route import Policy, draft, route, sample_rate, with_upgrades
 from undersong.scan import SignalBook, scan_conversations
 from undersong.workers import workers
 
 BATCH = 65_536  # bytes of the input that are scanned together: the arrays stay in the processor's cache
-HELD = 16_384  # messages that wait for the rate of the audit sample; more are scanned again
 
 Write = Callable[[bytes], object]
+Threads = tuple[tuple[Conversation, tuple[Scan, ...], ThreadScan], ...]
 
 
 class Work(NamedTuple):
@@ -34,6 +40,7 @@ class Work(NamedTuple):
     seed: int
     text: bool
     keep: Callable[[Conversation], bool]
+    cut_of: Callable[[Demand], Cut]
 
 
 class Written(NamedTuple):
@@ -46,12 +53,23 @@ class Written(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """A batch scanned and not yet routed."""
+    """A batch scanned and not yet routed: ``threads`` encoded, and what it asks for, per conversation.
 
-    threads: tuple[tuple[Conversation, tuple[Scan, ...], ThreadScan], ...]
+    ``asks`` are (rank, triage score) of every message, ``directed`` what reading backwards over conversations needs.
+    """
+
+    threads: bytes
     problems: tuple[Problem, ...]
     messages: int
-    unflagged: int
+    asks: list[list[tuple[int, float | None]]]
+    directed: list[list[Directed]]
+
+
+class Routing(NamedTuple):
+    """What the whole run decides for every batch; ``also`` maps conversations of the batch to their messages."""
+
+    cut: Cut
+    rate: float
 
 
 _work: list[Work] = []  # of this run; processes that are copied from this one find it here
@@ -79,31 +97,39 @@ def stream(
 
 
 def _batches(work: Work, share: Share) -> Iterator[Written]:
-    """All batches written. The audit sample's rate depends on the number of unflagged messages until there are many."""
-    batches = _in_batches(work.spool.stored())
-    held: list[Scanned] = []
-    messages = unflagged = 0
-    for batch in batches:
-        scanned = _scan(work, batch)
-        messages, unflagged = messages + scanned.messages, unflagged + scanned.unflagged
-        held.append(scanned)
-        if messages > HELD or _is_settled(work.policy, unflagged):
-            break
-    if messages > HELD and not _is_settled(work.policy, unflagged):
-        held.clear()
-        unflagged += sum(number for _, number in share(_unflagged, batches))
-        batches = _in_batches(work.spool.stored())
-    rate = sample_rate(work.policy, unflagged)
-    for scanned in held:
-        yield _written(work, scanned, rate)
-    held.clear()
-    for _, written in share(partial(_rows, rate), batches):
-        yield written
+    demand, earlier = Demand(), SameTarget(work.policy.look_back)
+    lengths: list[tuple[int, int]] = []  # bytes and conversations of each batch on disk
+    conversations = 0
+    with tempfile.TemporaryFile() as waiting:
+        for _, scanned in share(_scan, _in_batches(work.spool.stored())):
+            for asks, directed in zip(scanned.asks, scanned.directed, strict=True):
+                for rank, score in asks:
+                    demand.add(rank, score)
+                for each in directed:
+                    earlier.add_directed(conversations, each)
+                conversations += 1
+            waiting.write(scanned.threads)
+            lengths.append((len(scanned.threads), len(scanned.asks)))
+            yield Written(b"", b"", scanned.problems, 0)
+        also: dict[int, dict[int, str]] = {}
+        for conversation, place, score, flagged in earlier.found():
+            also.setdefault(conversation, {})[place] = flagged
+            demand.promote(score)
+        cut = work.cut_of(demand)
+        routing = Routing(cut, sample_rate(work.policy, demand.unread(cut)))
+        waiting.seek(0)
+        for _, written in share(partial(_write, routing), _waiting(waiting, lengths, also)):
+            yield written
 
 
-def _is_settled(policy: Policy, unflagged: int) -> bool:
-    """Whether more unflagged messages would not change the rate of the audit sample."""
-    return sample_rate(policy, unflagged) == policy.sample_rate
+def _waiting(
+    file: IO[bytes], lengths: Iterable[tuple[int, int]], also: dict[int, dict[int, str]]
+) -> Iterator[tuple[bytes, list[dict[int, str]]]]:
+    """Each batch from disk, with what a flag elsewhere routes in each of its conversations."""
+    first = 0
+    for length, conversations in lengths:
+        yield file.read(length), [also.get(first + place, {}) for place in range(conversations)]
+        first += conversations
 
 
 def _in_batches(conversations: Iterable[Stored]) -> Iterator[list[Stored]]:
@@ -119,16 +145,9 @@ def _in_batches(conversations: Iterable[Stored]) -> Iterator[list[Stored]]:
         yield batch
 
 
-def _rows(rate: float, batch: list[Stored]) -> Written:
-    """The work of a process: scan a batch and write its rows, at a rate of the audit sample."""
-    return _written(_work[-1], _scan(_work[-1], batch), rate)
-
-
-def _unflagged(batch: list[Stored]) -> int:
-    return _scan(_work[-1], batch).unflagged
-
-
-def _scan(work: Work, batch: Iterable[Stored]) -> Scanned:
+def _scan(batch: list[Stored]) -> Scanned:
+    """The first work of a process: scan a batch and say what it asks for."""
+    work = _work[-1]
     problems: list[Problem] = []
     conversations: list[Conversation] = []
     for stored in batch:
@@ -137,22 +156,42 @@ def _scan(work: Work, batch: Iterable[Stored]) -> Scanned:
         if work.keep(conversation):
             conversations.append(conversation)
     scanned = scan_conversations(conversations, work.book, work.signals)
-    threads = tuple((each, *found) for each, found in zip(conversations, scanned, strict=True))
-    unflagged = sum(flag_tier(scan) == "standard" for scans, _ in scanned for scan in scans)
-    return Scanned(threads, tuple(problems), sum(len(scans) for scans, _ in scanned), unflagged)
+    threads: Threads = tuple((each, *found) for each, found in zip(conversations, scanned, strict=True))
+    asked = [_asked(*thread, work.policy) for thread in threads]
+    messages = sum(len(scans) for scans, _ in scanned)
+    return Scanned(_pack(threads), tuple(problems), messages, [each[0] for each in asked], [each[1] for each in asked])
 
 
-def _written(work: Work, scanned: Scanned, rate: float) -> Written:
+def _asked(
+    conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan, policy: Policy
+) -> tuple[list[tuple[int, float | None]], list[Directed]]:
+    ranks = draft(conversation, scans, thread, policy).ranks
+    asks = [(rank, scan.triage) for rank, scan in zip(ranks, scans, strict=True)]
+    found = (
+        Directed.of(place, message, flagged=bool(scan.total), score=scan.triage if rank == TRIAGE else None)
+        for place, (message, scan, rank) in enumerate(zip(conversation.messages, scans, ranks, strict=True))
+    )
+    return asks, [each for each in found if each is not None]
+
+
+def _write(routing: Routing, batch: tuple[bytes, list[dict[int, str]]]) -> Written:
+    """The second work of a process: route a batch and write its rows."""
+    work, (packed, also) = _work[-1], batch
     rows: list[Row] = []
     threads: list[bytes] = []
-    for conversation, scans, thread in scanned.threads:
-        routes = route(conversation, scans, thread, work.policy, rate=rate, seed=work.seed)
+    for (conversation, scans, thread), elsewhere in zip(_unpack(packed), also, strict=True):
+        routes = route(
+            conversation, scans, thread, work.policy,
+            rate=routing.rate, seed=work.seed, cut=routing.cut, also=elsewhere,
+        )  # fmt: skip
         threads.append(encode(with_upgrades(thread, conversation, routes)))
         for parts in zip(conversation.messages, scans, routes, strict=True):
             row = Row.of(*parts)
             rows.append(row if work.text else msgspec.structs.replace(row, text=None))
     lines = b"".join(b"%b\n" % line for line in threads)
-    return Written(_encode_lines(rows), lines, scanned.problems, scanned.messages)
+    return Written(_encode_lines(rows), lines, (), len(rows))
 
 
 _encode_lines = msgspec.json.Encoder().encode_lines
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(Threads).decode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from undersong.models import NEGATIVE_TRAITS, Case, SessionVerdict
+from undersong.models import NEGATIVE_TRAITS, Case, Missed, SessionVerdict
 
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
@@ -34,6 +34,32 @@ def coverage_words(verdict: SessionVerdict, *, calibrated: bool = False) -> str:
     judges = " and ".join(verdict.judges)
     kind = "calibrated" if calibrated else "uncalibrated"
     return f"{verdict.read:,} of {verdict.messages:,} messages read by judge {judges}, {kind}"
+
+
+def missed_words(missed: Missed | None) -> tuple[str, ...]:
+    """What the router left out and how much of it is harmful, in sentences; none where it was not counted."""
+    if missed is None:
+        return ()
+    routed = f"{missed.routed_harmful:,} of the messages that it routed are harmful"
+    meaning = "(harmful: any negative trait of .5 or more by this judge)"
+    if not missed.left_out:
+        return (f"The router left out no message; {routed} {meaning}.",)
+    if missed.number is None or missed.rate is None or missed.share is None:
+        unknown = "none of them was read, so how many are harmful is not known"
+        return (f"The router left out {missed.left_out:,} messages; {unknown}.",)
+    if missed.exact:
+        found = f"{missed.harmful:,} of them are harmful, an exact count"
+        return (
+            f"All {missed.left_out:,} messages that the router would leave out were read: {found}; {routed} {meaning}.",
+        )
+    drawn = f"{missed.harmful:,} of the {missed.sampled:,} that were read as the audit sample are harmful"
+    count, low, high = missed.number
+    rate, share = (f"{each[0]:.1%} [{each[1]:.1%}, {each[2]:.1%}]" for each in (missed.rate, missed.share))
+    return (
+        f"The router left out {missed.left_out:,} messages; {drawn} {meaning}.",
+        f"Estimated harmful among all of these: {count:,.0f} [{low:,.0f}, {high:,.0f}] at 95 %, which is {rate} of "
+        f"them and {share} of all harmful messages; {routed}.",
+    )
 
 
 def low_scores_words(case: Case) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import click
 from undersong import __version__
 from undersong.errors import UndersongError
 
-VERBS = ("audit", "scan", "evaluate", "detect", "verify", "formats", "rules", "explain")
+VERBS = ("audit", "plan", "scan", "evaluate", "detect", "verify", "formats", "rules", "explain")
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
 INTERRUPTED = 130  # 128 + SIGINT
 

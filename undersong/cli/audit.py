@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from undersong.cli.options import corpus_options, exit_code, options_of, progress_bar, show_problems
+from undersong.cli.options import budget_options, corpus_options, exit_code, options_of, progress_bar, show_problems
 from undersong.models import LEVELS
 
 BELOW, AT_OR_ABOVE = 0, 1
@@ -17,6 +17,7 @@ BELOW, AT_OR_ABOVE = 0, 1
 
 @click.command("audit", short_help="Read, scan, evaluate, detect, and write a report.")
 @corpus_options
+@budget_options
 @click.option("--out", default="undersong-report", show_default=True, metavar="DIR", help="Where the report goes.")
 @click.option("--store", metavar="FILE", help="The store; default: undersong.db beside the report.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")

@@ -7,11 +7,20 @@ from typing import Any
 
 import click
 
-from undersong.cli.options import corpus_options, exit_code, options_of, output, progress_bar, show_problems
+from undersong.cli.options import (
+    budget_options,
+    corpus_options,
+    exit_code,
+    options_of,
+    output,
+    progress_bar,
+    show_problems,
+)
 
 
 @click.command("evaluate", short_help="Scores by a judge: one JSON row per message.")
 @corpus_options
+@budget_options
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @click.option("--store", metavar="FILE", help="Keep and reuse answers here; default: nothing is kept.")

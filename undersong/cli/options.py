@@ -34,10 +34,25 @@ def corpus_options(function: F) -> F:
     return function
 
 
+def budget_options(function: F) -> F:
+    """How much is read."""
+    share = click.FloatRange(0, 1)
+    decorators = (
+        click.option("--budget-share", type=share, metavar="SHARE", help="Read at most this share of all messages."),
+        click.option("--recall", type=share, metavar="R", help="Read as far as triage needs for this recall instead."),
+    )
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
 def options_of(source_format: str | None, only: tuple[str, ...], since: str | None, seed: int, **more: Any) -> Options:
-    """The pipeline's options from the flags; raises UsageError for a date that is none."""
+    """The pipeline's options from the flags; raises UsageError for a date that is none, or for two budgets."""
+    from undersong.errors import UsageError
     from undersong.pipeline import Options
 
+    if more.get("budget_share") is not None and more.get("recall") is not None:
+        raise UsageError("--budget-share and --recall together", remedy="give one of them: each decides what is read")
     return Options(source_format=source_format, only=only, since=_date(since), seed=seed, **more)
 
 

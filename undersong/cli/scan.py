@@ -7,12 +7,21 @@ from typing import Any
 
 import click
 
-from undersong.cli.options import corpus_options, exit_code, options_of, output, progress_bar, show_problems
+from undersong.cli.options import (
+    budget_options,
+    corpus_options,
+    exit_code,
+    options_of,
+    output,
+    progress_bar,
+    show_problems,
+)
 from undersong.models import SIGNALS
 
 
 @click.command("scan", short_help="Free signals and routes: one JSON row per message.")
 @corpus_options
+@budget_options
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the rows go.")
 @click.option("--threads", metavar="FILE", help="Write one row per conversation here: signals, agents, context.")
 @click.option("--text/--no-text", default=True, show_default=True, help="Keep the messages' text in the rows.")

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.visible import one_line
-from undersong.wording import low_scores_words
+from undersong.wording import low_scores_words, missed_words
 
 SHOWN = 10  # findings and sessions on the screen; all of them are in the report
 
@@ -27,6 +28,8 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "tiers": {tier: case.tiers.get(tier, 0) for tier in TIERS},
         "upgrades": case.upgrades,
         "states": case.states,
+        "missed": msgspec.to_builtins(case.missed),
+        "missed_words": list(missed_words(case.missed)),
         "judge": {"name": case.parameters["judge"], "calibrated": case.parameters["calibrated"]},
         "judge_calls": case.judge_calls,
         "cost_usd": case.cost,
@@ -101,6 +104,7 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     calibrated = "" if facts["judge"]["calibrated"] else ", uncalibrated"
     price = f"{facts['judge_calls']:,} answers, ${facts['cost_usd']:.2f}"
     yield f"evaluated  {states} (judge {facts['judge']['name']}{calibrated}; {price})"
+    yield from (f"left out   {sentence}" for sentence in facts["missed_words"])
     yield from _finding_lines(facts)
     yield from _session_lines(facts["sovereignty"])
     unreadable = {kind: count for kind, count in facts["problems"].items() if count}

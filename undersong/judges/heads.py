@@ -1,14 +1,11 @@
 """The trait heads: a small file of weights, and the scores that they give to a text.
 
-The file: a line with name and version, a line with the SHA-256 of the rest, and zlib-packed JSON and arrays. Nothing in
-it is executed. Weights are whole numbers, so every sum over n-grams is exact in whatever order it is taken: a text has
-the same scores on every machine and in every batch.
+The file is one of ``modelfile``. Weights are whole numbers, so every sum over n-grams is exact in whatever order it is
+taken: a text has the same scores on every machine and in every batch.
 """
 
 from __future__ import annotations
 
-import hashlib
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,8 +13,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.errors import JudgeError
 from undersong.judges import ngrams
+from undersong.modelfile import pack, read_model, unpack
 from undersong.models import TRAITS
 
 MAGIC = b"undersong trait heads"
@@ -109,33 +106,16 @@ def expected(raw: Scores, head: Head) -> Scores:
 def dump(heads: Heads) -> bytes:
     """The bytes of the model file: the same model gives the same bytes."""
     arrays = heads.weights.tobytes() + heads.scales.astype("<f8").tobytes() + heads.idf.tobytes()
-    body = zlib.compress(msgspec.json.encode(heads.meta) + b"\n" + arrays, 9)
-    return b"%s %d\n%s\n%s" % (MAGIC, VERSION, hashlib.sha256(body).hexdigest().encode(), body)
+    return pack(MAGIC, VERSION, heads.meta, arrays)
 
 
 def load(folder: Path) -> tuple[Heads, str]:
     """The model in a directory and the SHA-256 of its file; raises JudgeError where it is missing, broken or other."""
-    path = folder / FILE
-    try:
-        data = path.read_bytes()
-        return _parse(data), hashlib.sha256(data).hexdigest()
-    except OSError as error:
-        what = f"the model cannot be read: {error.strerror}"
-        raise JudgeError(what, where=str(path), remedy=REMEDY) from error
-    except (ValueError, zlib.error, msgspec.MsgspecError) as error:
-        raise JudgeError(f"the model cannot be used: {error}", where=str(path), remedy=REMEDY) from error
+    return read_model(folder / FILE, _parse, REMEDY)
 
 
 def _parse(data: bytes) -> Heads:
-    magic, _, rest = data.partition(b"\n")
-    if not magic.startswith(MAGIC):
-        raise ValueError("it is not a file of trait heads")
-    if magic != b"%s %d" % (MAGIC, VERSION):
-        raise ValueError(f"its version is {magic[len(MAGIC) :].decode(errors='replace').strip()}, not {VERSION}")
-    checksum, _, body = rest.partition(b"\n")
-    if checksum != hashlib.sha256(body).hexdigest().encode():
-        raise ValueError("it is damaged (its checksum does not agree)")
-    meta, _, arrays = zlib.decompressobj().decompress(body, LARGEST).partition(b"\n")
+    meta, arrays = unpack(data, MAGIC, VERSION, LARGEST, "trait heads")
     return _heads(msgspec.json.decode(meta, type=Meta), arrays)
 
 

@@ -21,7 +21,7 @@ PIECE = 1 << 18  # bytes read at a time, so that memory stays bounded; n-grams a
 Hashes = npt.NDArray[np.uint64]
 Buckets = npt.NDArray[np.uint16]
 
-_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, for Fibonacci hashing
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, for Fibonacci hashing
 _MASK = (1 << 64) - 1
 _SPELLINGS = {"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2014": "-", "\u2013": "-", "\u2026": "..."}
 _SPACE, _WORD, _MARK = 0, 1, 2
@@ -42,11 +42,11 @@ def _kinds() -> bytes:
     return bytes(kinds)
 
 
-def _multipliers(count: int) -> Hashes:
+def multipliers(count: int) -> Hashes:
     """Odd 64-bit numbers of the splitmix64 sequence: fixed and well spread."""
     numbers = []
     for step in range(1, count + 1):
-        z = (step * _GOLDEN) & _MASK
+        z = (step * GOLDEN) & _MASK
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
         numbers.append(z ^ (z >> 31) | 1)
@@ -54,14 +54,14 @@ def _multipliers(count: int) -> Hashes:
 
 
 _KINDS = _kinds()
-_PLACES = _multipliers(64)  # a multiplier per place in a word; longer words use them again
-_NEXT = _multipliers(65)[64]
+_PLACES = multipliers(64)  # a multiplier per place in a word; longer words use them again
+_NEXT = multipliers(65)[64]
 
 
 def grams(text: str) -> Grams:
     """The distinct word 1-2-grams and character 2-5-grams of a text; letter case and punctuation count."""
     words, chars = [], []
-    for piece in _pieces(_encode(text)):
+    for piece in _pieces(encode(text)):
         words.append(_distinct(_buckets(_word_grams(piece))))
         chars.append(_distinct(np.concatenate([_buckets(hashes) for hashes in _char_grams(piece)])))
     if len(words) == 1:
@@ -69,7 +69,7 @@ def grams(text: str) -> Grams:
     return Grams(_distinct(np.concatenate(words)), _distinct(np.concatenate(chars)))
 
 
-def _encode(text: str) -> bytes:
+def encode(text: str) -> bytes:
     """UTF-8 with curly quotes and long dashes made plain; lone surrogates pass."""
     if not text.isascii():
         for char, plain in _SPELLINGS.items():
@@ -109,7 +109,7 @@ def _char_grams(data: bytes) -> Iterator[Hashes]:
 
 
 def _buckets(hashes: Hashes) -> Buckets:
-    mixed = (hashes ^ (hashes >> np.uint64(29))) * np.uint64(_GOLDEN)
+    mixed = (hashes ^ (hashes >> np.uint64(29))) * np.uint64(GOLDEN)
     return (mixed >> np.uint64(64 - BITS)).astype(np.uint16)
 
 

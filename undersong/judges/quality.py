@@ -92,7 +92,7 @@ def agreement(labels: Array, scores: Array, authors: npt.NDArray[np.intp], seed:
         [_figures(labels[r], scores[r]) for r in (np.concatenate([members[i] for i in d]) for d in draws)]
     )
     values = _figures(labels, scores)
-    figures = [_figure(value, samples[:, i]) for i, value in enumerate(values.tolist())]
+    figures = [figure(value, samples[:, i]) for i, value in enumerate(values.tolist())]
     return Agreement(dict(zip(TRAITS, figures, strict=False)), mean=figures[-2], auc=figures[-1])
 
 
@@ -151,7 +151,7 @@ def auc(positive: npt.NDArray[np.bool_], scores: Array) -> float:
     return float((rankdata(scores)[positive].mean() - (count + 1) / 2) / (len(positive) - count))
 
 
-def _figure(value: float, samples: Array) -> Figure:
+def figure(value: float, samples: Array) -> Figure:
     usable = samples[~np.isnan(samples)]
     if np.isnan(value) or not usable.size:
         return Figure(float("nan"), float("nan"), float("nan"))

@@ -39,7 +39,7 @@ class Corpus:
         self.labels: Array = np.array([row.scores for row in rows], dtype=np.float64)
         _check(self)
         found = [ngrams.grams(row.text) for row in rows]
-        self.blocks = [_sparse([grams[block] for grams in found]) for block in range(model.BLOCKS)]
+        self.blocks = [sparse([grams[block] for grams in found]) for block in range(model.BLOCKS)]
 
 
 class Fit:
@@ -49,16 +49,16 @@ class Fit:
         self._corpus, self._rows = corpus, rows
         authors = corpus.authors[rows]
         self._idf = [
-            _idf(block[rows], authors, fewest) for block, fewest in zip(corpus.blocks, FEWEST_AUTHORS, strict=True)
+            rarity(block[rows], authors, fewest) for block, fewest in zip(corpus.blocks, FEWEST_AUTHORS, strict=True)
         ]
-        self._features = [_weigh(block[rows], idf) for block, idf in zip(corpus.blocks, self._idf, strict=True)]
+        self._features = [weigh(block[rows], idf) for block, idf in zip(corpus.blocks, self._idf, strict=True)]
         kernel = sum((x @ x.T).toarray() for x in self._features)
         ridge = KernelRidge(alpha=ALPHA, kernel="precomputed").fit(kernel, targets(corpus.labels[rows]))
         self._dual: Array = ridge.dual_coef_
 
     def raw(self, rows: Indices) -> Array:
         """Raw scores (rows, 12), centred near 0."""
-        others = [_weigh(block[rows], idf) for block, idf in zip(self._corpus.blocks, self._idf, strict=True)]
+        others = [weigh(block[rows], idf) for block, idf in zip(self._corpus.blocks, self._idf, strict=True)]
         kernel = sum((x @ y.T).toarray() for x, y in zip(others, self._features, strict=True))
         return np.asarray(kernel @ self._dual)
 
@@ -66,7 +66,7 @@ class Fit:
         """Weights in whole steps, the size of a step, and the idf, as ``heads.Heads`` has them."""
         idf = np.stack(self._idf)
         exact = np.stack([x.T @ self._dual for x in self._features]) * idf[:, :, None]
-        scales = _plain(np.maximum(np.abs(exact).max(axis=1), 1e-12) / 127)
+        scales = plain(np.maximum(np.abs(exact).max(axis=1), 1e-12) / 127)
         return np.rint(exact / scales[:, None, :]).astype(np.int8), scales, idf.astype(np.uint8)
 
 
@@ -115,11 +115,11 @@ def _calibrate(trait: str, raw: Array, labels: Array) -> model.Head:
             knots.append(_pool(knots.pop(), knots.pop()))
     centred = raw - raw.mean()
     slope = float(centred @ labels / max(float(centred @ centred), 1e-12))
-    points = _plain(np.array([knot[:2] for knot in knots]))
-    return model.Head(trait, tuple((x, y) for x, y in points.tolist()), float(_plain(np.array(max(slope, 0.0)))))
+    points = plain(np.array([knot[:2] for knot in knots]))
+    return model.Head(trait, tuple((x, y) for x, y in points.tolist()), float(plain(np.array(max(slope, 0.0)))))
 
 
-def _plain(values: Array) -> Array:
+def plain(values: Array) -> Array:
     """To 9 significant digits: the last ones depend on how many threads the linear algebra ran on."""
     return np.vectorize(lambda value: float(f"{value:.9g}"), otypes=[float])(values)  # type: ignore[no-any-return]
 
@@ -139,13 +139,13 @@ def standard(values: Array) -> Array:
     return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
 
-def _sparse(buckets: Sequence[ngrams.Buckets]) -> Any:
+def sparse(buckets: Sequence[ngrams.Buckets]) -> Any:
     ends = np.cumsum([0, *map(len, buckets)])
     columns = np.concatenate(buckets).astype(np.int64)
     return csr_matrix((np.ones(len(columns)), columns, ends), shape=(len(buckets), ngrams.BUCKETS))
 
 
-def _idf(block: Any, authors: npt.NDArray[Any], fewest: int) -> Array:
+def rarity(block: Any, authors: npt.NDArray[Any], fewest: int) -> Array:
     """How rare each bucket is among authors (not messages), in whole numbers up to 255; 0 where too few share it."""
     _, author = np.unique(authors, return_inverse=True)
     count = int(author.max()) + 1
@@ -155,7 +155,7 @@ def _idf(block: Any, authors: npt.NDArray[Any], fewest: int) -> Array:
     return np.asarray(np.rint(idf * (255 / max(float(idf.max()), 1.0))), dtype=np.float64)
 
 
-def _weigh(block: Any, idf: Array) -> Any:
+def weigh(block: Any, idf: Array) -> Any:
     weighed = block @ diags(idf)
     norms = np.sqrt(np.asarray(weighed.multiply(weighed).sum(axis=1)).ravel())
     return diags(1 / np.maximum(norms, 1e-12)) @ weighed

@@ -117,9 +117,10 @@ def _reading(v: View) -> Iterator[str]:
     yield from ("## What was read, and how", "")
     yield (
         f"{number(v.tally.rows, 'message')} scanned. {v.upgraded} {number(case.judge_calls, 'judge call')} in this "
-        f"run, cost {case.cost:.2f} USD. {number(v.tally.sampled, 'unflagged message')} in the audit sample."
+        f"run, cost {case.cost:.2f} USD. {number(v.tally.sampled, 'message')} in the audit sample."
     )
     yield ""
+    yield from (f"{sentence}\n" for sentence in v.missed)
     rows = [(plain(tier.replace("_", " ")), before, after) for tier, before, after in v.tiers]
     yield from table(("tier", "before thread signals", "after"), rows)
     for agent, count in v.upgrades[:20]:

@@ -14,7 +14,7 @@ from undersong.report.order import alignment_rank, order_findings, order_session
 from undersong.report.tally import Tally, Trace
 from undersong.report.text import number
 from undersong.report.words import Words, words
-from undersong.wording import coverage_words, mechanism_name
+from undersong.wording import coverage_words, mechanism_name, missed_words
 
 DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
@@ -105,6 +105,11 @@ class View:
     def upgrades(self) -> list[tuple[str, int]]:
         """Agents whose messages a thread signal raised, the most first."""
         return sorted(self.case.upgrades.items(), key=lambda item: (-item[1], item[0]))
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """How many harmful messages the router left out, in sentences."""
+        return missed_words(self.case.missed)
 
     @property
     def upgraded(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from math import isnan
 
 import msgspec
 
@@ -16,20 +16,13 @@ from undersong.scan.rules import StructureRules
 from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score
 from undersong.scan.telemetry import session_context_vector, telemetry
 from undersong.scan.threads import agent_flags, thread_signals, turns_of
+from undersong.triage import Triage
 
 ALL: frozenset[str] = frozenset(SIGNALS)
 _fill = msgspec.structs.force_setattr
 BLOCK = 100_000  # characters of a block: its arrays stay in the processor's cache
 
 Scanned = tuple[tuple[Scan, ...], ThreadScan]
-
-
-class Triage(Protocol):
-    """What gives each message of a batch a probability, from its text and its other signals."""
-
-    def __call__(self, messages: Sequence[Message], scans: Sequence[Scan]) -> Sequence[float | None]:
-        """A number from 0 to 1 per message, aligned; None where there is none."""
-        ...
 
 
 def scan_conversation(conversation: Conversation, book: SignalBook) -> Scanned:
@@ -42,29 +35,35 @@ def scan_conversation(conversation: Conversation, book: SignalBook) -> Scanned:
 
 
 def scan_conversations(
-    conversations: Sequence[Conversation],
-    book: SignalBook,
-    signals: frozenset[str] = ALL,
-    triage: Triage | None = None,
+    conversations: Sequence[Conversation], book: SignalBook, signals: frozenset[str] = ALL
 ) -> list[Scanned]:
     """As ``scan_conversation`` for each, but faster: texts are looked at in blocks.
 
-    ``signals`` are some of SIGNALS, phrases among them: what the others would fill keeps its default. ``triage`` is
-    called once, with all messages and their Scans, and fills ``Scan.triage``.
+    ``signals`` are some of SIGNALS, phrases among them: what the others would fill keeps its default.
     """
     messages = [message for conversation in conversations for message in conversation.messages]
     blocks = list(_blocks([message.text for message in messages]))
     loops = loops_of(conversations, messages, blocks, book.loops) if "loops" in signals else {}
     scans = _scans(conversations, blocks, loops, book, "structure" in signals)
-    if triage is not None:
-        scores = triage(messages, scans)
-        scans = [msgspec.structs.replace(scan, triage=score) for scan, score in zip(scans, scores, strict=True)]
+    if "triage" in signals:
+        scans = with_triage(messages, scans, book.triage)
     found, first = [], 0
     for conversation in conversations:
         own = tuple(scans[first : first + len(conversation.messages)])
         first += len(own)
         found.append((own, _thread(conversation, own, book, signals)))
     return found
+
+
+def with_triage(messages: Sequence[Message], scans: Sequence[Scan], model: Triage | None) -> list[Scan]:
+    """The scans with their triage scores; the messages may be of any number of conversations, and more are faster."""
+    if model is None:
+        return list(scans)
+    scores = model([message.text for message in messages]).tolist()
+    return [
+        scan if isnan(score) else msgspec.structs.replace(scan, triage=score)
+        for scan, score in zip(scans, scores, strict=True)
+    ]
 
 
 def count_flags(hits: tuple[Hit, ...]) -> dict[str, int]:

@@ -17,6 +17,8 @@ from undersong.scan.matcher import Needle, Needles
 from undersong.scan.normalise import Folded, fold
 from undersong.scan.rules import StructureRules, TelemetryRules
 from undersong.tiers import ROUTING, RoutingRules, routing_rules
+from undersong.triage import Triage, load_triage
+from undersong.triage.model import FILE as TRIAGE_FILE
 
 SIGNALS = rulebook.RULES / "signals"
 STRUCTURE = rulebook.RULES / "structure.yaml"
@@ -80,7 +82,10 @@ class Phrase(NamedTuple):
 
 
 class SignalBook:
-    """All phrases, thresholds and constants of the scanner; ``hashes`` maps file names to their SHA-256."""
+    """All phrases, thresholds and constants of the scanner; ``hashes`` maps file names to their SHA-256.
+
+    Without a ``triage`` model the scans have no triage score.
+    """
 
     def __init__(
         self,
@@ -90,9 +95,11 @@ class SignalBook:
         routing: RoutingRules,
         hashes: dict[str, str],
         engine: str = "ahocorasick",
+        triage: Triage | None = None,
     ) -> None:
         self.phrases = tuple(phrases)
         self.structure, self.telemetry, self.routing, self.hashes = structure, telemetry, routing, hashes
+        self.triage = triage
         self.loops = LoopFinder(structure)
         by_needle: dict[Needle, list[Phrase]] = {}
         for phrase in self.phrases:
@@ -154,7 +161,9 @@ def load_book(engine: str = "ahocorasick") -> SignalBook:
         for path in [*paths, STRUCTURE, TELEMETRY, ROUTING]
     }
     telemetry = rulebook.read(TELEMETRY, TelemetryRules)
-    return SignalBook(phrases, structure, telemetry, routing_rules(), hashes, engine)
+    triage, sha256 = load_triage()
+    hashes[f"triage/{TRIAGE_FILE}"] = sha256
+    return SignalBook(phrases, structure, telemetry, routing_rules(), hashes, engine, triage)
 
 
 def _outermost(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -1,0 +1,89 @@
+"""What a flagged agent said earlier to the same target in other conversations, so that a sequence has its beginning."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from undersong.models import Message
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Directed(NamedTuple):
+    """What reading backwards needs of a directed message: ``flag`` is its id where it is flagged, else None."""
+
+    place: int
+    agent: str
+    target: str
+    time: float
+    score: float | None
+    flag: str | None
+
+    @classmethod
+    def of(cls, place: int, message: Message, *, flagged: bool, score: float | None) -> Directed | None:
+        """None for a message that cannot belong to a sequence over conversations, or that is read anyway."""
+        scoped = message.agent.startswith(f"{message.conversation}/")
+        if message.target is None or message.time is None or scoped or not (flagged or score is not None):
+            return None
+        flag = message.id if flagged else None
+        return cls(place, message.agent, message.target, message.time.timestamp(), score, flag)
+
+
+class SameTarget:
+    """Directed messages of a run as bare numbers, 42 bytes each, without their texts.
+
+    Only agents whose identity reaches beyond a conversation, and only messages with a time: untimed conversations are
+    never merged into one sequence.
+    """
+
+    def __init__(self, look_back: int) -> None:
+        self._look_back = look_back
+        self._pairs: dict[tuple[str, str], int] = {}
+        self._time, self._score = array("d"), array("d")
+        self._pair, self._conversation, self._place = array("q"), array("q"), array("q")
+        self._flagged = array("b")
+        self._flag_ids: dict[tuple[int, int], str] = {}
+
+    def add(self, conversation: int, place: int, message: Message, *, flagged: bool, score: float | None) -> None:
+        """One message, flagged or (with its triage ``score``) unread so far; a reader needs no others."""
+        directed = Directed.of(place, message, flagged=flagged, score=score)
+        if directed is not None:
+            self.add_directed(conversation, directed)
+
+    def add_directed(self, conversation: int, directed: Directed) -> None:
+        """As ``add``, for a message of which only this is at hand."""
+        self._time.append(directed.time)
+        self._score.append(-1.0 if directed.score is None else directed.score)
+        self._pair.append(self._pairs.setdefault((directed.agent, directed.target), len(self._pairs)))
+        self._conversation.append(conversation)
+        self._place.append(directed.place)
+        self._flagged.append(directed.flag is not None)
+        if directed.flag is not None:
+            self._flag_ids[conversation, directed.place] = directed.flag
+
+    def found(self) -> Iterator[tuple[int, int, float, str]]:
+        """(conversation, place, triage score, id of the flagged message) of what is to be read too.
+
+        At most ``look_back`` messages before each flagged one, the nearest in time, each message once.
+        """
+        pair, flagged = np.array(self._pair, dtype=np.int64), np.array(self._flagged, dtype=bool)
+        conversation, place = np.array(self._conversation, dtype=np.int64), np.array(self._place, dtype=np.int64)
+        wanted = np.isin(pair, pair[flagged])
+        order = np.lexsort((place, conversation, np.array(self._time), pair))
+        waiting: list[int] = []
+        current = -1
+        for index in order[wanted[order]].tolist():
+            if pair[index] != current:
+                waiting, current = [], pair[index]
+            if flagged[index]:
+                flag = self._flag_ids[int(conversation[index]), int(place[index])]
+                for past in waiting[max(0, len(waiting) - self._look_back) :]:
+                    yield int(conversation[past]), int(place[past]), self._score[past], flag
+                waiting = []
+            else:
+                waiting.append(index)

@@ -1,0 +1,122 @@
+"""How many harmful messages the router left out: an estimate from the audit sample, with an exact binomial interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import exp, lgamma, log, log1p
+from typing import NamedTuple
+
+import msgspec
+
+from undersong.models import NEGATIVE_TRAITS, Missed, Row
+
+Interval = tuple[float, float, float]  # estimate, low, high
+
+HARMFUL = 0.5  # a negative trait from here on, by the judge of the run
+CONFIDENCE = 0.95
+BISECTIONS = 60  # halvings of [0, 1]: far below a double's precision
+
+
+class Stratum(NamedTuple):
+    """Messages that were drawn at one rate: how many there are, how many were read, how many of these are harmful."""
+
+    messages: int
+    read: int
+    harmful: int
+
+
+class Census:
+    """Counts the rows of a run for the estimate, without keeping them."""
+
+    def __init__(self) -> None:
+        self._left_out = self._read = self._harmful = self._routed_harmful = 0
+
+    def add(self, row: Row, *, blank: bool = False) -> None:
+        """Count one row; a blank message can neither be read nor be harmful."""
+        harmful = is_harmful(row)
+        if row.width != "none" and not row.sampled:
+            self._routed_harmful += harmful
+        elif not blank:
+            self._left_out += 1
+            self._read += row.state == "scored"
+            self._harmful += harmful
+
+    def missed(self) -> Missed:
+        """The estimate, or the exact count where the judge read all that the router left out."""
+        return estimate([Stratum(self._left_out, self._read, self._harmful)], self._routed_harmful)
+
+
+def is_harmful(row: Row) -> bool:
+    """Whether the judge gave any negative trait .5 or more; an unread message is not known to be."""
+    return any(score >= HARMFUL for trait, score in (row.traits or {}).items() if trait in NEGATIVE_TRAITS)
+
+
+def estimate(strata: Sequence[Stratum], routed_harmful: int) -> Missed:
+    """Harmful messages among those left out: each stratum by Clopper-Pearson, scaled to its messages, and summed.
+
+    With several strata each interval is widened (Bonferroni), so that the sum covers at 95 % or more. ``number`` and
+    ``rate`` are None where a stratum has messages and none of them was read.
+    """
+    left_out, read = sum(s.messages for s in strata), sum(s.read for s in strata)
+    counted = Missed(
+        left_out=left_out,
+        sampled=read,
+        harmful=sum(s.harmful for s in strata),
+        routed_harmful=routed_harmful,
+        exact=read == left_out,
+    )
+    if any(stratum.messages and not stratum.read for stratum in strata):
+        return counted
+    risk = (1 - CONFIDENCE) / max(sum(stratum.messages > stratum.read for stratum in strata), 1)
+    parts = [_scaled(stratum, risk) for stratum in strata if stratum.messages]
+    low, value, high = (sum(part[i] for part in parts) for i in range(3))
+    number = value, low, high
+    rate = _each(number, lambda part: part / left_out if left_out else 0.0)
+    share = _each(number, lambda part: part / (part + routed_harmful) if part + routed_harmful else 0.0)
+    return msgspec.structs.replace(counted, number=number, rate=rate, share=share)
+
+
+def _each(values: Interval, function: Callable[[float], float]) -> Interval:
+    value, low, high = values
+    return function(value), function(low), function(high)
+
+
+def clopper_pearson(successes: int, trials: int, risk: float = 1 - CONFIDENCE) -> tuple[float, float]:
+    """The exact binomial interval of a share, at confidence 1 - ``risk``.
+
+    >>> low, high = clopper_pearson(0, 30)
+    >>> round(low, 3), round(high, 3)
+    (0.0, 0.116)
+    """
+    low = high = 0.0
+    if successes:
+        low = _root(lambda p: 1 - _at_most(successes - 1, trials, p) >= risk / 2)
+    high = 1.0 if successes == trials else _root(lambda p: _at_most(successes, trials, p) <= risk / 2)
+    return low, high
+
+
+def _scaled(stratum: Stratum, risk: float) -> tuple[float, float, float]:
+    """(low, value, high) in messages; what was read is certain, so the interval stays between its counts."""
+    messages, read, harmful = stratum
+    if messages == read:
+        return float(harmful), float(harmful), float(harmful)
+    low, high = clopper_pearson(harmful, read, risk)
+    return max(low * messages, harmful), messages * harmful / read, min(high * messages, messages - (read - harmful))
+
+
+def _root(reached: Callable[[float], bool]) -> float:
+    """The share at which a condition that only turns true with rising share does so."""
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def _at_most(successes: int, trials: int, share: float) -> float:
+    """The chance of at most so many successes."""
+    if not 0.0 < share < 1.0:
+        return 1.0 if share <= 0.0 or successes >= trials else 0.0
+    whole, yes, no = lgamma(trials + 1), log(share), log1p(-share)
+    logs = (whole - lgamma(k + 1) - lgamma(trials - k + 1) + k * yes + (trials - k) * no for k in range(successes + 1))
+    return min(1.0, sum(map(exp, logs)))
