@@ -62,6 +62,7 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_unread: int | None = None
     until: str | bool | None = None
     after_match: str = "skip past last row"
+    keep: Literal["every", "strongest"] = "every"
     having: tuple[str | bool, ...] = ()
     cases: Examples = Examples()
 
