@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.patterns.rulebox import found
+from tests.patterns.rulebox import found, rule
 from undersong.detect import detect
 from undersong.patterns import all_rules, named
 from undersong.patterns.cases import CaseResult, run_cases, table
@@ -47,8 +47,10 @@ def test_the_worked_example_fails_its_own_literal_rule_and_its_formula_gives_fou
         3  kira>bo 2   .7 .7 .1
         4  kira>bo 3   .2 .2 .6
     """
-    assert fired(rows) == {"love_bombing": ["bo: 1 2 3 4"]}
-    (finding,) = detect(table(rows), [named(RULES, "love_bombing")]).findings
+    assert fired(rows) == {}
+    at_least = {"measures": {"strength": "mean(PRAISE.compassion) * last(TURN.manipulation)"}}
+    seed = rule("PRAISE{3} TURN", at_least, PRAISE="compassion >= 0.6", TURN="manipulation > 0.5 and compassion < 0.3")
+    (finding,) = detect(table(rows), [seed]).findings
     assert finding.strength == pytest.approx(0.4)
 
 
