@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.patterns.rulebox import found, rule
+from tests.patterns.rulebox import found
+from tests.patterns.rulebox import rule as probe
 from undersong.detect import detect
 from undersong.patterns import all_rules, named
 from undersong.patterns.cases import CaseResult, run_cases, table
@@ -49,7 +50,7 @@ def test_the_worked_example_fails_its_own_literal_rule_and_its_formula_gives_fou
     """
     assert fired(rows) == {}
     at_least = {"measures": {"strength": "mean(PRAISE.compassion) * last(TURN.manipulation)"}}
-    seed = rule("PRAISE{3} TURN", at_least, PRAISE="compassion >= 0.6", TURN="manipulation > 0.5 and compassion < 0.3")
+    seed = probe("PRAISE{3} TURN", at_least, PRAISE="compassion >= 0.6", TURN="manipulation > 0.5 and compassion < 0.3")
     (finding,) = detect(table(rows), [seed]).findings
     assert finding.strength == pytest.approx(0.4)
 

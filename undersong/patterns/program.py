@@ -16,8 +16,9 @@ Instruction = tuple[int, int, int]
 class Program(NamedTuple):
     """Instructions as (operation, first, second).
 
-    ROW mask variable: take a row whose mask has a common bit (mask 0: any row); variable -1 passes over it. SPLIT preferred other: try one place,
-    on failure the other. MARK slot and STOP_IF_EMPTY slot exit: leave a repetition whose last round took no row.
+    ROW mask variable: take a row whose mask has a common bit (mask 0: any row); variable -1 passes over it. SPLIT
+    preferred other: try one place, on failure the other. MARK slot and STOP_IF_EMPTY slot exit: leave a repetition
+    whose last round took no row.
     """
 
     instructions: tuple[Instruction, ...]

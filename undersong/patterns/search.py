@@ -45,7 +45,7 @@ def search(rule: PatternRule, timelines: Iterable[Timeline], *, steps: int = STE
     """Every match of a rule, timeline by timeline; matches found before giving up in a partition are kept."""
     runs = []
     for timeline in timelines:
-        run = _Run(rule, _filtered(rule, timeline), steps)
+        run = _Run(rule, filtered(rule, timeline), steps)
         for group in groups(run.timeline, rule.file.partition_by):
             run.group(group)
         runs.append(run)
@@ -142,7 +142,7 @@ def _strength(match: Match) -> float:
     return float(value) if isinstance(value, int | float) else -1.0
 
 
-def _filtered(rule: PatternRule, timeline: Timeline) -> Timeline:
+def filtered(rule: PatternRule, timeline: Timeline) -> Timeline:
     """The timeline without the rows that ``where`` leaves out; an unread row stays unless it surely fails."""
     if rule.where is None:
         return timeline
