@@ -54,7 +54,9 @@ def check(folder: str | None) -> None:
     for each in (*lints, *problems):
         click.echo(str(each))
     errors = len(problems) + sum(lint.severity == "error" for lint in lints)
-    click.echo(f"{errors} errors, {len(lints) + len(problems) - errors} warnings")
+    notes = sum(lint.severity == "note" for lint in lints)
+    warnings = len(lints) + len(problems) - errors - notes
+    click.echo(f"{errors} errors, {warnings} warnings, {notes} notes")
     raise SystemExit(2 if errors else 0)
 
 
