@@ -1,9 +1,9 @@
 """How well the shipped rules find planted patterns: ``python bench/planted.py --data DIR [--read SHARE] [--out FILE]``.
 
 DIR holds folders with ``blind.jsonl.gz`` and ``truth.jsonl.gz``: worlds of agents, scored messages, planted patterns.
-``--read .47`` thins the rows as a router with a budget does: of that share of all messages, half goes to what is flagged
-(the deepest tiers first), half to a seeded random draw from the rest; the others are unread. What was planted is then
-compared over the rows that are still read.
+``--read .47`` thins the rows as a router with a budget does: of that share of all messages, half goes to what is
+flagged (the deepest tiers first), half to a seeded random draw from the rest; the others are unread. What was planted
+is then compared over the rows that are still read.
 Writes predictions (one JSON object a line: world_id, agent, pattern, message_ids, strength) and, where
 DIR/../score_planted.py exists, prints its figures over all folders together.
 """
@@ -88,7 +88,11 @@ def thinned(world: World, share: float, seed: int = 1) -> World:
 
 
 def _still_read(truth: World, read: set[str]) -> World:
-    plants = [{**plant, "read_ids": [i for i in plant["read_ids"] if i in read]} for plant in truth["truth"]]
+    """The truth over the rows that are read; a plant of which none is left stays as it was, and so is missed."""
+    plants = [
+        {**plant, "read_ids": [i for i in plant["read_ids"] if i in read] or plant["read_ids"]}
+        for plant in truth["truth"]
+    ]
     return {**truth, "truth": plants, "n_scored": len(read)}
 
 

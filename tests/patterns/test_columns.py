@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.patterns.rulebox import rule
+from tests.patterns.rulebox import found, rule
 from undersong.models import Row
 from undersong.patterns.cases import table
 from undersong.patterns.columns import derive

@@ -115,3 +115,10 @@ def test_the_larger_pathway_is_reported_and_not_the_one_it_contains() -> None:
     found_by = fired(rows)
     assert found_by["targeted_sabotage"] == ["1 2 3"]
     assert "diffuse_sandbagging" not in found_by
+
+
+def test_session_rules_speak_of_user_and_assistant_only() -> None:
+    climb = "".join(f"{n} k>b {n / 10} {(n + 1) / 10} {{0}}\n" for n in range(8))
+    rows = "id who hour manipulation role\n" + climb
+    assert "escalation_spiral" in fired(rows.format("user"))
+    assert "escalation_spiral" not in fired(rows.format("agent"))
