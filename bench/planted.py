@@ -1,6 +1,9 @@
-"""How well the shipped rules find planted patterns: ``python bench/planted.py --data DIR [--out FILE]``.
+"""How well the shipped rules find planted patterns: ``python bench/planted.py --data DIR [--read SHARE] [--out FILE]``.
 
 DIR holds folders with ``blind.jsonl.gz`` and ``truth.jsonl.gz``: worlds of agents, scored messages, planted patterns.
+``--read .47`` thins the rows as a router with a budget does: of that share of all messages, half goes to what is
+flagged (the deepest tiers first), half to a seeded random draw from the rest; the others are unread. What was planted
+is then compared over the rows that are still read.
 Writes predictions (one JSON object a line: world_id, agent, pattern, message_ids, strength) and, where
 DIR/../score_planted.py exists, prints its figures over all folders together.
 """
@@ -12,6 +15,7 @@ import gzip
 import importlib.util
 import json
 import os
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +27,7 @@ from undersong.patterns import PatternRule, load_rules
 from undersong.rows import row_of
 
 World = dict[str, Any]
+DEPTH = ("deep_with_context", "deep", "focused")  # flagged tiers, the deepest first
 
 
 def main() -> None:
@@ -34,10 +39,14 @@ def main() -> None:
     truth: list[World] = []
     began, messages = time.perf_counter(), 0
     for folder in sorted(path for path in arguments.data.iterdir() if (path / "blind.jsonl.gz").exists()):
+        read: dict[str, set[str]] = {}
         for world in _lines(folder / "blind.jsonl.gz"):
+            world = world if arguments.read is None else thinned(world, arguments.read)
+            read[world["world_id"]] = {message["id"] for message in world["messages"] if message["scored"]}
             messages += len(world["messages"])
             predictions += predict(world, rules)
-        truth += _lines(folder / "truth.jsonl.gz") if (folder / "truth.jsonl.gz").exists() else []
+        if (folder / "truth.jsonl.gz").exists():
+            truth += [_still_read(each, read[each["world_id"]]) for each in _lines(folder / "truth.jsonl.gz")]
     seconds = time.perf_counter() - began
     print(f"{messages} messages, {len(rules)} rules, {len(predictions)} findings, {messages / seconds:.0f} messages/s")
     if out:
@@ -63,6 +72,28 @@ def rows_of(world: World) -> list[Row]:
         own = {name: prefix + message[name] for name in names if message[name] is not None}
         rows.append(row_of({**message, **own, "conversation": own["thread"]}, position))
     return rows
+
+
+def thinned(world: World, share: float, seed: int = 1) -> World:
+    """The world with at most ``share`` of its messages read."""
+    chance = random.Random(f"{seed}:{world['world_id']}")
+    scored = [message for message in world["messages"] if message["scored"]]
+    chance.shuffle(scored)
+    room = int(share * len(world["messages"]))
+    flagged = sorted((m for m in scored if m["tier"] in DEPTH), key=lambda m: DEPTH.index(m["tier"]))[: room // 2]
+    kept = {message["id"] for message in flagged}
+    kept |= {message["id"] for message in [m for m in scored if m["id"] not in kept][: room - len(kept)]}
+    unread = {"scored": False, "traits": None}
+    return {**world, "messages": [m if m["id"] in kept else {**m, **unread} for m in world["messages"]]}
+
+
+def _still_read(truth: World, read: set[str]) -> World:
+    """The truth over the rows that are read; a plant of which none is left stays as it was, and so is missed."""
+    plants = [
+        {**plant, "read_ids": [i for i in plant["read_ids"] if i in read] or plant["read_ids"]}
+        for plant in truth["truth"]
+    ]
+    return {**truth, "truth": plants, "n_scored": len(read)}
 
 
 def show(figures: dict[str, Any]) -> None:
@@ -104,6 +135,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("UNDERSONG_DATA")
     parser.add_argument("--data", type=Path, default=default, required=default is None, help="folder of planted sets")
+    parser.add_argument("--read", type=float, metavar="SHARE", help="read only this share of the messages")
     parser.add_argument("--out", type=Path, help="where the predictions go")
     parser.add_argument("--rule", action="append", default=[], help="only these rules, also literal ones")
     return parser.parse_args()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.patterns.rulebox import rule
+from tests.patterns.rulebox import found, rule
 from undersong.models import Row
 from undersong.patterns.cases import table
 from undersong.patterns.columns import derive
@@ -144,3 +144,17 @@ def test_a_column_may_use_an_earlier_one() -> None:
 def test_so_far_over_ten_thousand_rows_is_quick_enough_to_be_a_test() -> None:
     found = column("std(manipulation, so far)", scores([0.25, 0.75] * 5000))
     assert found[-2] == 0.25
+
+
+def test_absent_says_that_no_row_of_the_window_fits() -> None:
+    rows = """
+        id who  manipulation
+        1  kira .9
+        2  kira .1
+        3  kira .1
+        4  kira .1
+    """
+    quiet = rule("A", {"columns": {"quiet": "absent(manipulation > 0.5, last 2 rows)"}}, A="quiet")
+    assert found(quiet, rows) == ["4"]
+    alone = rule("A B?", {"having": ["absent(B)"]}, A="manipulation < 0.5", B="manipulation < 0.5")
+    assert found(alone, rows) == ["4"]

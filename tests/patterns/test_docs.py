@@ -9,6 +9,7 @@ from undersong.detect import detect
 from undersong.models import Finding
 from undersong.patterns import lint
 from undersong.patterns.cases import table
+from undersong.patterns.explain import explain
 from undersong.patterns.fields import FIELDS, PLACE_FIELDS, ROW_FUNCTIONS
 from undersong.patterns.kinds import AGGREGATES, WINDOWED
 from undersong.patterns.logic import FUNCTIONS
@@ -37,6 +38,13 @@ def test_the_worked_example_finds_what_the_page_says(tmp_path: Path) -> None:
     findings = detect(table(example("rows")), [compile_rule(load(file))]).findings
     assert "".join(line(finding) + "\n" for finding in findings) == example("findings")
     assert [remark.id for remark in lint.check_rules([file])] == ["no-hit-case", "no-innocent-case"]
+
+
+def test_the_explanation_of_the_worked_example_is_what_the_page_shows(tmp_path: Path) -> None:
+    file = tmp_path / "kind_then_pressing.yaml"
+    file.write_text(example("rule"), encoding="utf-8")
+    lines = explain(compile_rule(load(file)), table(example("rows")), agent="kira", target="bo")
+    assert "".join(line + "\n" for line in lines) == example("explain")
 
 
 def test_every_key_field_and_function_is_on_the_page() -> None:

@@ -155,3 +155,19 @@ def test_extents_agree_with_the_standard_library(pattern: str, masks: list[int])
         assert Matcher(program, masks, limits, remember=False).match(start) == path
         if path:
             assert all(i < 0 or masks[path.start + n] & 1 << i for n, i in enumerate(path.bindings))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rows", "expected"),
+    [
+        ("A {- B -}{0,2} C", "abbc", [(0, "A__C")]),
+        ("A {- B -}{0,2} C", "ab.c", []),
+        ("A {- B* -} C", "abbbc", [(0, "A___C")]),
+        ("(A {- (B | C){0,2}? -}){2,} C", "aabcac", [(0, "AA_C")]),
+        ("A ({- B? -})* C", "abbc", [(0, "A__C")]),
+    ],
+)
+def test_passed_rows_must_fit_and_are_bound_to_no_variable(
+    pattern: str, rows: str, expected: list[tuple[int, str]]
+) -> None:
+    assert paths(pattern, rows) == expected

@@ -141,3 +141,24 @@ def test_having_decides_on_measures_of_the_match() -> None:
     keys = {"measures": {"rise": "last(A.manipulation) - first(A.manipulation)", "strength": "rise"}}
     assert found(rule("A A", keys | {"having": ["rise > 0.15"]}, A="manipulation > 0.5"), rows) == ["2 3"]
     assert found(rule("A A", keys | {"having": ["rise > 0.25"]}, A="manipulation > 0.5"), rows) == []
+
+
+def test_of_overlapping_matches_the_strongest_is_kept() -> None:
+    rows = """
+        id who  manipulation
+        1  kira .6
+        2  kira .7
+        3  kira .9
+        4  kira .6
+        5  kira .6
+    """
+    keys = {"measures": {"strength": "mean(A.manipulation)"}, "after_match": "skip to next row"}
+    every = rule("A A", keys, A="manipulation > 0.5")
+    strongest = rule("A A", keys | {"keep": "strongest"}, A="manipulation > 0.5")
+    assert found(every, rows) == ["1 2", "2 3", "3 4", "4 5"]
+    assert found(strongest, rows) == ["2 3", "4 5"]
+    assert every.hash != strongest.hash
+
+
+def test_a_row_that_is_only_passed_over_makes_no_rule() -> None:
+    assert "without a row of a named variable" in problems(pattern="{- A -}+")[0]

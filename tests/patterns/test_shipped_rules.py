@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.patterns.rulebox import found
+from tests.patterns.rulebox import rule as probe
 from undersong.detect import detect
 from undersong.patterns import all_rules, named
 from undersong.patterns.cases import CaseResult, run_cases, table
@@ -47,8 +48,10 @@ def test_the_worked_example_fails_its_own_literal_rule_and_its_formula_gives_fou
         3  kira>bo 2   .7 .7 .1
         4  kira>bo 3   .2 .2 .6
     """
-    assert fired(rows) == {"love_bombing": ["bo: 1 2 3 4"]}
-    (finding,) = detect(table(rows), [named(RULES, "love_bombing")]).findings
+    assert fired(rows) == {}
+    at_least = {"measures": {"strength": "mean(PRAISE.compassion) * last(TURN.manipulation)"}}
+    seed = probe("PRAISE{3} TURN", at_least, PRAISE="compassion >= 0.6", TURN="manipulation > 0.5 and compassion < 0.3")
+    (finding,) = detect(table(rows), [seed]).findings
     assert finding.strength == pytest.approx(0.4)
 
 
@@ -89,3 +92,33 @@ def test_exactly_six_tenths_is_not_above_six_tenths() -> None:
     literal = named(RULES, "love_bombing_literal")
     assert found(literal, rows.format(".6")) == []
     assert found(literal, rows.format(".61")) == ["1 2 3 4"]
+
+
+def test_every_combination_and_pathway_of_the_taxonomy_has_a_rule() -> None:
+    tags = {tag: rule.id for rule in RULES for tag in rule.file.tags}
+    numbers = [*(f"PAT-0{n}" for n in range(1, 8)), *(f"SP-0{n}" for n in range(1, 9))]
+    assert [number for number in numbers if number not in tags] == []
+    assert tags["PAT-01"] == "classic_con_sequence"
+
+
+def test_rules_over_indicators_are_not_applicable_where_no_judge_gave_any() -> None:
+    rows = table("id who day manipulation\n1 kira>bo 0 .1\n2 kira>bo 1 .2\n")
+    asking = [rule for rule in RULES if {"combination", "sabotage-pathway"} & set(rule.file.tags)]
+    outcomes = detect(rows, asking).outcomes
+    assert len(outcomes) == 15
+    assert {outcome.status for outcome in outcomes} == {"not_applicable"}
+    assert all("indicators" in outcome.reason for outcome in outcomes)
+
+
+def test_the_larger_pathway_is_reported_and_not_the_one_it_contains() -> None:
+    rows = "id who day indicators\n1 kira 0 MAN-SABOTAGE\n2 kira 1 DEC-SANDBAG\n3 kira 2 FAB-TOOLRESULT\n"
+    found_by = fired(rows)
+    assert found_by["targeted_sabotage"] == ["1 2 3"]
+    assert "diffuse_sandbagging" not in found_by
+
+
+def test_session_rules_speak_of_user_and_assistant_only() -> None:
+    climb = "".join(f"{n} k>b {n / 10} {(n + 1) / 10} {{0}}\n" for n in range(8))
+    rows = "id who hour manipulation role\n" + climb
+    assert "escalation_spiral" in fired(rows.format("user"))
+    assert "escalation_spiral" not in fired(rows.format("agent"))

@@ -88,8 +88,44 @@ def check(folder: str | None) -> None:
     for each in (*lints, *problems):
         click.echo(str(each))
     errors = len(problems) + sum(lint.severity == "error" for lint in lints)
-    click.echo(f"{errors} errors, {len(lints) + len(problems) - errors} warnings")
+    notes = sum(lint.severity == "note" for lint in lints)
+    warnings = len(lints) + len(problems) - errors - notes
+    click.echo(f"{errors} errors, {warnings} warnings, {notes} notes")
     raise SystemExit(2 if errors else 0)
+
+
+@command.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of pattern files, for editors."""
+    from undersong.patterns.schema import schema_text
+
+    click.echo(schema_text(), nl=False)
+
+
+@command.command("explain")
+@click.argument("name", metavar="RULE")
+@click.argument("rows", metavar="ROWS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--agent", metavar="NAME", help="Only the sequences of this agent.")
+@click.option("--target", metavar="NAME", help="Only what is directed at NAME, with the public messages.")
+@click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
+def explain_(name: str, rows: Path, agent: str | None, target: str | None, folder: str | None) -> None:
+    """Show row by row what RULE saw in ROWS (JSON Lines): why it matched or where it stopped."""
+    from undersong.models import Problem
+    from undersong.patterns import all_rules, named
+    from undersong.patterns.explain import explain
+    from undersong.rows import read_rows
+    from undersong.visible import visible
+
+    rule = named(all_rules([folder] if folder else None), name)
+    read = []
+    with rows.open("rb") as lines:
+        for row in read_rows(lines, name=str(rows)):
+            if isinstance(row, Problem):
+                click.echo(visible(f"{row.where}: {row.what}"), err=True)
+            else:
+                read.append(row)
+    for line in explain(rule, read, agent=agent, target=target):
+        click.echo(visible(line))
 
 
 @command.command("test")

@@ -113,7 +113,9 @@ class Builder(Transformer[Token, Node]):
     def at_least(self, size: str) -> Clause:
         return "at_least", int(float(size))
 
-    def call(self, name: str, *arguments: Any) -> Call | Window:
+    def call(self, name: str, *arguments: Any) -> Call | Window | Compare:
+        if name == "absent":  # how often it happened is 0
+            return Compare("=", self.call("count", *arguments), Number(0.0))
         if any(isinstance(argument, tuple) for argument in arguments):
             return window(str(name), list(arguments))
         return Call(str(name), tuple(arguments))

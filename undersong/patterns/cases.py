@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from undersong.errors import RuleError
-from undersong.models import NEGATIVE_TRAITS, TRAITS, Indicator, Noun, Row
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Deference, Indicator, Loop, Noun, Row
 from undersong.patterns.partitions import timelines
 from undersong.patterns.rulefile import Example
 from undersong.patterns.rules import PatternRule
@@ -17,7 +17,9 @@ from undersong.rulebook import did_you_mean
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _UNREAD, _NULL = "?", "-"
 _TEXT = ("tier", "observed", "conversation", "state", "role")
-_COLUMNS = ("id", "who", "day", "hour", "indicators", "flags", *_TEXT, *TRAITS)
+_COLUMNS = (
+    "id", "who", "day", "hour", "indicators", "flags", "loops", "apologies", "corrections", *_TEXT, *TRAITS,
+)  # fmt: skip
 
 
 class CaseResult(Noun, frozen=True, kw_only=True):
@@ -47,8 +49,9 @@ def table(text: str, base: dict[str, float] | None = None, where: str = "table")
 
     The first line names the columns: ``id``, ``who`` (``kira>bo``: directed, ``kira``: public), ``day`` or ``hour``
     (the time; without either the rows have none), traits, and if need be tier, observed, conversation, state, role,
-    indicators and flags (comma between). A cell ``?`` among the traits makes the row unread, ``-`` is no value. Traits
-    that the table does not name have the value in ``base``, else .1 if negative and .5 if positive.
+    indicators and flags (comma between), and of the scan ``loops``, ``apologies`` and ``corrections``. A cell ``?``
+    among the traits makes the row unread, ``-`` is no value. Traits that the table does not name have the value in
+    ``base``, else .1 if negative and .5 if positive.
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
@@ -89,6 +92,8 @@ def _row(header: list[str], cells: list[str], position: int, base: dict[str, flo
             traits=traits,
             indicators=_indicators(header, values),
             flags=dict.fromkeys(_listed(values, "flags"), 1),
+            loops=tuple(Loop(ngram="again", count=3, scope="turns") for _ in range(int(values.get("loops", 0)))),
+            deference=_deference(values),
             **given,
         )
     except ValueError as error:
@@ -124,6 +129,14 @@ def _indicators(header: Iterable[str], values: dict[str, str]) -> tuple[Indicato
     if "indicators" not in header:
         return None
     return tuple(Indicator(id=name) for name in _listed(values, "indicators"))
+
+
+def _deference(values: dict[str, str]) -> Deference | None:
+    if "apologies" not in values:
+        return None
+    apologies, corrections = int(values["apologies"]), int(values.get("corrections", 0))
+    ratio = apologies / max(corrections, 1)
+    return Deference(apologies=apologies, corrections=corrections, ratio=ratio, high=False)
 
 
 def _listed(values: dict[str, str], name: str) -> list[str]:

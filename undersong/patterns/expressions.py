@@ -199,6 +199,20 @@ def walk(node: Node) -> list[Node]:
     return found
 
 
+def replaced(node: Node, old: Node, new: Node) -> Node:
+    """The tree with every ``old`` part replaced by ``new``."""
+    if node == old:
+        return new
+    values = {name: _replaced(getattr(node, name), old, new) for name in node.__struct_fields__}
+    return type(node)(**values)
+
+
+def _replaced(value: Any, old: Node, new: Node) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_replaced(each, old, new) for each in value)
+    return replaced(value, old, new) if isinstance(value, Node) else value
+
+
 def _build(tree: Any) -> Node:
     from undersong.patterns.builder import Builder
 

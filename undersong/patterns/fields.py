@@ -46,6 +46,10 @@ def _attribute(name: str, kind: Kind) -> RowField:
     return RowField(kind, lambda row: getattr(row, name))
 
 
+def _deference(name: str) -> RowField:
+    return RowField("number", lambda row: getattr(row.deference, name) if row.deference else None)
+
+
 FIELDS: dict[str, RowField] = (
     {name: _trait(name) for name in TRAITS}
     | {name: _dimension(name) for name in DIMENSIONS}
@@ -54,6 +58,8 @@ FIELDS: dict[str, RowField] = (
     | {name: _attribute(name, "boolean") for name in ("sampled", "latency_drop")}
     | {name: _attribute(name, "text") for name in ("tier", "tier_before", "width", "observed", "state", "role")}
     | {name: _attribute(name, "text") for name in ("agent", "target", "conversation", "judge")}
+    | {"loops": RowField("number", lambda row: float(len(row.loops)))}
+    | {name: _deference(name) for name in ("apologies", "corrections")}
     | {"directed": RowField("boolean", lambda row: row.target is not None)}
 )
 # of the place in the sequence: hours since the read row before, and event time in days; unknown without times

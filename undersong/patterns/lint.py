@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +10,9 @@ from undersong.errors import RuleError
 from undersong.models import Noun
 from undersong.patterns import repeated, rule_files, sequences
 from undersong.patterns.cases import run_cases
-from undersong.patterns.expressions import Field, Member, parse, walk
+from undersong.patterns.expressions import Field, Member, Node, Window, parse, replaced, walk
+from undersong.patterns.neighbours import choices
+from undersong.patterns.ranges import disjoint, impossible
 from undersong.patterns.rulefile import written
 from undersong.patterns.rules import PatternRule, try_rule
 from undersong.rulebook import Located, load
@@ -20,7 +22,7 @@ class Lint(Noun, frozen=True, kw_only=True):
     """One remark on a rule file; ``id`` names the check (docs/rules.md lists them)."""
 
     id: str
-    severity: Literal["error", "warning"]
+    severity: Literal["error", "warning", "note"]
     where: str
     what: str
     remedy: str = ""
@@ -50,6 +52,7 @@ def check_rules(paths: Sequence[str | Path] | None = None) -> tuple[Lint, ...]:
 
 def _remarks(document: Located, rule: PatternRule) -> Iterator[Lint]:
     yield from _unused(document, rule)
+    yield from _conditions(document, rule)
     yield from _bounds(document, rule)
     yield from _cases(document, rule)
 
@@ -69,6 +72,34 @@ def _unused(document: Located, rule: PatternRule) -> Iterator[Lint]:
             yield _warning(document, "unused-column", f"$.columns.{name}", f"column '{name}' is not used", "delete it")
 
 
+def _conditions(document: Located, rule: PatternRule) -> Iterator[Lint]:
+    trees = {name: _resolved(rule, text) for name, text in rule.file.define.items()}
+    for name, tree in trees.items():
+        if impossible(tree):
+            what = f"no row can be '{name}': its condition contradicts itself"
+            yield _warning(document, "unreachable-variable", f"$.define.{name}", what, "correct or delete it")
+    pairs = [pair for pair in sorted(choices(sequences.parse(rule.file.pattern))) if not _apart(trees, pair)]
+    if pairs:
+        named = ", ".join(f"{one} and {other}" for one, other in pairs)
+        what = f"one row may fit both of neighbours, and the preference order decides which it is: {named}"
+        remedy = "make the conditions exclude each other where that is not meant"
+        yield _note(document, "overlapping-neighbours", "$.pattern", what, remedy)
+
+
+def _apart(trees: Mapping[str, Node], pair: tuple[str, str]) -> bool:
+    return disjoint(trees[pair[0]], trees[pair[1]])
+
+
+def _resolved(rule: PatternRule, text: str | float | bool) -> Node:
+    """A condition with the columns that it names alone (such as ``warm``) replaced by what they say."""
+    tree = parse(written(text))
+    for name, column in reversed(rule.file.columns.items()):
+        inner = parse(written(column))
+        if not any(isinstance(part, Window) for part in walk(inner)):
+            tree = replaced(tree, Field(name), inner)
+    return tree
+
+
 def _bounds(document: Located, rule: PatternRule) -> Iterator[Lint]:
     part = sequences.parse(rule.file.pattern)
     if sequences.tolerant(part) and rule.within is None:
@@ -77,6 +108,9 @@ def _bounds(document: Located, rule: PatternRule) -> Iterator[Lint]:
     if sequences.open_end(part) and rule.within is None:
         what = "the end of a match stays undecided until the rows end"
         yield _warning(document, "undecidable-end", "$.pattern", what, "close it with {n,m}, a reluctant ? or within")
+    if rule.file.keep == "strongest" and rule.within is None:
+        what = "a later match may be stronger, so none is decided until the rows end"
+        yield _warning(document, "undecidable-end", "$.keep", what, "add within, such as within: 21 days")
 
 
 def _cases(document: Located, rule: PatternRule) -> Iterator[Lint]:
@@ -109,6 +143,11 @@ def _failing(document: Located, rule: PatternRule) -> Iterator[Lint]:
         if not result.passed:
             what = f"case '{result.name}' finds {list(result.found)}, not {list(result.expected)}"
             yield _at(document, "failing-case", place, what, "correct the rule or the case")
+
+
+def _note(document: Located, name: str, path: str, what: str, remedy: str) -> Lint:
+    where = f"{document.path}:{document.line(path)}"
+    return Lint(id=name, severity="note", where=where, what=what, remedy=remedy)
 
 
 def _count(rule: PatternRule, group: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from undersong.patterns.expressions import ExpressionError
-from undersong.patterns.sequences import ANY, Bind, Or, Part, Repeat, Start, Then, can_be_empty
+from undersong.patterns.sequences import ANY, Bind, Or, Part, Passed, Repeat, Start, Then, can_be_empty
 
 ROW, SPLIT, JUMP, AT_START, AT_END, MARK, STOP_IF_EMPTY, ACCEPT = range(8)
 _LONGEST = 20_000  # instructions; a pattern of nested counts beyond it would only be slow
@@ -16,8 +16,9 @@ Instruction = tuple[int, int, int]
 class Program(NamedTuple):
     """Instructions as (operation, first, second).
 
-    ROW mask variable: take a row whose mask has a common bit (mask 0: any row). SPLIT preferred other: try one place,
-    on failure the other. MARK slot and STOP_IF_EMPTY slot exit: leave a repetition whose last round took no row.
+    ROW mask variable: take a row whose mask has a common bit (mask 0: any row); variable -1 passes over it. SPLIT
+    preferred other: try one place, on failure the other. MARK slot and STOP_IF_EMPTY slot exit: leave a repetition
+    whose last round took no row.
     """
 
     instructions: tuple[Instruction, ...]
@@ -37,6 +38,7 @@ class _Writer:
         self.names = {name: index for index, name in enumerate(names)}
         self.instructions: list[Instruction] = []
         self.slots = 0
+        self.passing = False
 
     def add(self, operation: int, first: int = 0, second: int = 0) -> int:
         if len(self.instructions) >= _LONGEST:
@@ -46,8 +48,10 @@ class _Writer:
 
     def write(self, part: Part) -> None:
         if isinstance(part, Bind):
-            index = -1 if part.variable == ANY else self.names[part.variable]
-            self.add(ROW, 0 if index < 0 else 1 << index, index)
+            mask = 0 if part.variable == ANY else 1 << self.names[part.variable]
+            self.add(ROW, mask, -1 if self.passing or not mask else self.names[part.variable])
+        elif isinstance(part, Passed):
+            self._passed(part)
         elif isinstance(part, Then):
             for each in part.parts:
                 self.write(each)
@@ -57,6 +61,11 @@ class _Writer:
             self._repeat(part)
         else:
             self.add(AT_START if isinstance(part, Start) else AT_END)
+
+    def _passed(self, part: Passed) -> None:
+        outer, self.passing = self.passing, True
+        self.write(part.part)
+        self.passing = outer
 
     def _alternatives(self, part: Or) -> None:
         jumps = []

@@ -15,8 +15,8 @@ from undersong.rulebook import Located, did_you_mean
 
 Key = Literal["agent", "target", "conversation"]
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440, "week": 10080}
-_SPAN = re.compile(r"(\d+) (minute|hour|day|week)s?")
-_AFTER = re.compile(r"skip (?:past last row|to next row|to (?:first|last) [A-Z][A-Z0-9_]*)")
+SPAN = re.compile(r"(\d+) (minute|hour|day|week)s?")
+AFTER = re.compile(r"skip (?:past last row|to next row|to (?:first|last) [A-Z][A-Z0-9_]*)")
 # what a rule says of itself changes no finding, so it is not in the hash
 _PROSE = ("title", "description", "why", "references", "falsepositives", "misses", "cases")
 
@@ -62,6 +62,7 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_unread: int | None = None
     until: str | bool | None = None
     after_match: str = "skip past last row"
+    keep: Literal["every", "strongest"] = "every"
     having: tuple[str | bool, ...] = ()
     cases: Examples = Examples()
 
@@ -81,7 +82,7 @@ def span(text: str | None) -> int | None:
     """``21 days`` in microseconds (None: no bound); raises ValueError for anything else."""
     if text is None:
         return None
-    found = _SPAN.fullmatch(text)
+    found = SPAN.fullmatch(text)
     if not found:
         raise ValueError(f"'{text}' is no span of time such as 21 days or 6 hours")
     return int(found[1]) * _MINUTES[found[2]] * 60_000_000
@@ -89,7 +90,7 @@ def span(text: str | None) -> int | None:
 
 def after_match(text: str) -> tuple[str, str]:
     """Where to go on, and the variable it names (or ""); raises ValueError for an unknown clause."""
-    if not _AFTER.fullmatch(text):
+    if not AFTER.fullmatch(text):
         known = "skip past last row, skip to next row, skip to first VARIABLE or skip to last VARIABLE"
         raise ValueError(f"'{text}' is no way to go on; write {known}")
     words = text.split()

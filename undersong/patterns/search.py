@@ -45,7 +45,7 @@ def search(rule: PatternRule, timelines: Iterable[Timeline], *, steps: int = STE
     """Every match of a rule, timeline by timeline; matches found before giving up in a partition are kept."""
     runs = []
     for timeline in timelines:
-        run = _Run(rule, _filtered(rule, timeline), steps)
+        run = _Run(rule, filtered(rule, timeline), steps)
         for group in groups(run.timeline, rule.file.partition_by):
             run.group(group)
         runs.append(run)
@@ -96,16 +96,20 @@ class _Run:
         ends = limits(partition, rule.within, rule.file.max_unread, closed)
         matcher = Matcher(rule.program, masks, ends, steps=self.steps)
 
+        found: list[tuple[Path, Match]] = []
+
         def keep(path: Path) -> bool:
             match = _match(rule, partition, path, contexts)
             if match is not None:
-                self.matches.append(match)
+                found.append((path, match))
             return match is not None
 
         try:
             find_all(matcher, rule.skip, keep)
         except GaveUp:
             return False
+        finally:
+            self.matches += strongest(found) if rule.file.keep == "strongest" else [match for _, match in found]
         return True
 
     def _exact(self, partition: Partition, masks: Sequence[int], derived: Derived) -> Iterator[int]:
@@ -118,7 +122,27 @@ class _Run:
             yield mask
 
 
-def _filtered(rule: PatternRule, timeline: Timeline) -> Timeline:
+def strongest(found: Sequence[tuple[Path, Match]]) -> list[Match]:
+    """The matches that ``keep: strongest`` leaves, in order of their first rows.
+
+    The strongest stands (of equals the earlier start), and those whose span of rows overlaps it fall; then the
+    strongest of the rest, and so on. An unknown strength is the weakest.
+    """
+    ranked = sorted(range(len(found)), key=lambda i: (-_strength(found[i][1]), found[i][0].start))
+    kept: list[int] = []
+    for i in ranked:
+        start, end = found[i][0].start, found[i][0].end
+        if all(end <= found[k][0].start or found[k][0].end <= start for k in kept):
+            kept.append(i)
+    return [found[i][1] for i in sorted(kept, key=lambda i: found[i][0].start)]
+
+
+def _strength(match: Match) -> float:
+    value = match.measures.get("strength")
+    return float(value) if isinstance(value, int | float) else -1.0
+
+
+def filtered(rule: PatternRule, timeline: Timeline) -> Timeline:
     """The timeline without the rows that ``where`` leaves out; an unread row stays unless it surely fails."""
     if rule.where is None:
         return timeline

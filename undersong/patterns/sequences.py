@@ -42,6 +42,12 @@ class Or(_Part, frozen=True):
     parts: tuple[Part, ...]
 
 
+class Passed(_Part, frozen=True):
+    """``{- part -}``: its rows must be there and are passed over, as ``ANY`` is; no variable binds them."""
+
+    part: Part
+
+
 class Repeat(_Part, frozen=True):
     """``part`` between ``least`` and ``most`` times (None: no bound); greedy prefers more, reluctant fewer."""
 
@@ -51,7 +57,7 @@ class Repeat(_Part, frozen=True):
     greedy: bool = True
 
 
-Part: TypeAlias = Bind | Start | End | Then | Or | Repeat
+Part: TypeAlias = Bind | Start | End | Then | Or | Passed | Repeat
 
 
 def parse(text: str) -> Part:
@@ -73,8 +79,8 @@ def variables(part: Part) -> tuple[str, ...]:
 
 def required(part: Part) -> frozenset[str]:
     """The named variables that every match binds."""
-    if isinstance(part, Bind):
-        return frozenset({part.variable} - {ANY})
+    if isinstance(part, Bind | Passed):
+        return frozenset({part.variable} - {ANY}) if isinstance(part, Bind) else frozenset()
     parts = [required(each) for each in below(part)]
     if isinstance(part, Then):
         return frozenset().union(*parts)
@@ -87,6 +93,8 @@ def can_be_empty(part: Part, *, named_only: bool = False) -> bool:
     """Whether a part matches without a row; with ``named_only``, without a row bound to a named variable."""
     if isinstance(part, Bind):
         return named_only and part.variable == ANY
+    if isinstance(part, Passed):
+        return named_only or can_be_empty(part.part)
     parts = [can_be_empty(each, named_only=named_only) for each in below(part)]
     if isinstance(part, Or):
         return any(parts)
@@ -95,8 +103,8 @@ def can_be_empty(part: Part, *, named_only: bool = False) -> bool:
 
 def open_end(part: Part) -> bool:
     """Whether the end of a match can stay undecided: it closes with an unbounded greedy repetition, or ``$``."""
-    if isinstance(part, Repeat):
-        return (part.greedy and part.most is None) or open_end(part.part)
+    if isinstance(part, Repeat | Passed):
+        return (isinstance(part, Repeat) and part.greedy and part.most is None) or open_end(part.part)
     if isinstance(part, Or):
         return any(open_end(each) for each in part.parts)
     return open_end(part.parts[-1]) if isinstance(part, Then) else isinstance(part, End)
@@ -106,6 +114,8 @@ def tolerant(part: Part) -> bool:
     """Whether other rows may lie between the stages, or a stage may go on without end."""
     if isinstance(part, Bind):
         return part.variable == ANY
+    if isinstance(part, Passed):
+        return True
     unbounded = isinstance(part, Repeat) and part.most is None
     return unbounded or any(tolerant(each) for each in below(part))
 
@@ -114,7 +124,7 @@ def below(part: Part) -> tuple[Part, ...]:
     """The parts of a part."""
     if isinstance(part, Then | Or):
         return part.parts
-    return (part.part,) if isinstance(part, Repeat) else ()
+    return (part.part,) if isinstance(part, Repeat | Passed) else ()
 
 
 def _build(tree: Any) -> Part:
@@ -127,6 +137,8 @@ def _build(tree: Any) -> Part:
         return Bind(str(parts[0]))
     if rule in ("start_anchor", "end_anchor"):
         return Start() if rule == "start_anchor" else End()
+    if rule == "passed":
+        return Passed(parts[0])
     if rule == "concatenation":
         return Then(tuple(parts))
     return Or(tuple(parts)) if rule == "alternation" else _repeat(rule, parts)

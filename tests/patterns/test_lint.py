@@ -1,0 +1,110 @@
+"""The lints on conditions and neighbours: contradictions, rows that two stages claim, matches that stay open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.patterns.rulebox import MINIMAL
+from undersong.patterns import all_rules
+from undersong.patterns.expressions import parse
+from undersong.patterns.lint import Lint, check_rules
+from undersong.patterns.neighbours import choices
+from undersong.patterns.ranges import disjoint, impossible
+from undersong.patterns.sequences import parse as sequence
+
+
+def lints(tmp_path: Path, **keys: Any) -> list[Lint]:
+    file = tmp_path / "probe.yaml"
+    file.write_text(yaml.safe_dump({**MINIMAL, **keys}, sort_keys=False), encoding="utf-8")
+    return [lint for lint in check_rules([file]) if not lint.id.endswith("-case")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        ("virtue > 0.5", "virtue < 0.5", True),
+        ("virtue > 0.5", "virtue <= 0.5", True),
+        ("virtue >= 0.5", "virtue <= 0.5", False),
+        ("virtue > 0.5", "accuracy < 0.5", False),
+        ("virtue > 0.5 and accuracy > 0.6", "accuracy < 0.6", True),
+        ("0.5 < virtue", "virtue < 0.4", True),
+        ('tier = "deep"', 'tier = "standard"', True),
+        ('tier in ("deep", "focused")', 'tier = "focused"', False),
+        ("virtue > 0.5", "not virtue > 0.5", True),
+        ("virtue > 0.5 and accuracy > 0.5", "not (virtue > 0.5 and accuracy > 0.5)", True),
+        ('indicator("A-B")', 'not indicator("A-B")', True),
+        ('indicator("A-B")', 'indicator("A-C")', False),
+        ("virtue > 0.8 or virtue < 0.2", "virtue > 0.4 and virtue < 0.6", True),
+        ("virtue + accuracy > 1.5", "virtue + accuracy < 1", False),
+    ],
+)
+def test_conditions_are_apart_only_where_that_is_proved(one: str, other: str, apart: bool) -> None:
+    assert disjoint(parse(one), parse(other)) is apart
+    assert disjoint(parse(other), parse(one)) is apart
+
+
+@pytest.mark.parametrize(
+    ("condition", "never"),
+    [
+        ("virtue > 0.7 and virtue < 0.3", True),
+        ("virtue > 1", True),
+        ("virtue >= 1", False),
+        ("gap_hours > 100", False),
+        ('tier = "deep" and tier = "standard"', True),
+        ("virtue > 0.7 and accuracy < 0.3", False),
+    ],
+)
+def test_a_condition_that_contradicts_itself_is_seen(condition: str, never: bool) -> None:
+    assert impossible(parse(condition)) is never
+
+
+@pytest.mark.parametrize(
+    ("pattern", "pairs"),
+    [
+        ("A B", set()),
+        ("A+ B", {("A", "B")}),
+        ("A? B", {("A", "B")}),
+        ("(A | B) C", {("A", "B")}),
+        ("A{3} B", set()),
+        ("(A ANY{0,3}?){2,} B", {("A", "B")}),
+        ("A ({- C -}{0,2} A)* B", {("A", "B")}),
+        ("A (B | C)* A", {("A", "B"), ("A", "C"), ("B", "C")}),
+    ],
+)
+def test_neighbours_are_the_variables_at_one_choice(pattern: str, pairs: set[tuple[str, str]]) -> None:
+    assert choices(sequence(pattern)) == pairs
+
+
+def test_neighbours_that_share_rows_are_noted_and_disjoint_ones_are_not(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"pattern": "A{1,3} B", "define": {"A": "virtue > 0.5", "B": "virtue < 0.6"}}
+    (note,) = lints(tmp_path, **keys)
+    assert (note.id, note.severity) == ("overlapping-neighbours", "note")
+    assert "A and B" in note.what
+    assert lints(tmp_path, **keys | {"define": {"A": "virtue > 0.5", "B": "virtue < 0.5"}}) == []
+
+
+def test_a_column_is_looked_through(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"pattern": "A{1,3} B", "columns": {"warm": "compassion > 0.6"}}
+    assert lints(tmp_path, **keys, define={"A": "warm", "B": "compassion < 0.5"}) == []
+
+
+def test_a_variable_that_no_row_fits_is_unreachable(tmp_path: Path) -> None:
+    (lint,) = lints(tmp_path, pattern="A", define={"A": "virtue > 0.7 and virtue < 0.3"})
+    assert lint.id == "unreachable-variable"
+    assert "contradicts itself" in lint.what
+
+
+def test_the_strongest_of_matches_without_a_bound_is_never_decided(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"pattern": "A B", "define": {"A": "virtue > 0.7", "B": "virtue < 0.7"}, "keep": "strongest"}
+    assert [lint.id for lint in lints(tmp_path, **keys)] == ["undecidable-end"]
+    assert lints(tmp_path, **keys, within="1 day") == []
+
+
+def test_every_shipped_rule_is_bounded_but_the_literal_one_over_a_whole_history() -> None:
+    open_rules = {Path(lint.where.rsplit(":", 1)[0]).stem for lint in check_rules() if lint.severity == "warning"}
+    assert open_rules == {"alignment_faking_literal"}
+    assert all(rule.within or not rule.file.enabled for rule in all_rules())

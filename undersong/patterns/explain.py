@@ -1,0 +1,202 @@
+"""Row by row, what a rule saw in a sequence: symbols, what it waited for, and why it matched or where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from undersong.models import Row
+from undersong.patterns.columns import derive
+from undersong.patterns.expressions import Field, parse, walk
+from undersong.patterns.fields import Context, row_leaf
+from undersong.patterns.logic import Evaluate, Value
+from undersong.patterns.matcher import STEPS, GaveUp, Matcher, Path, find_all
+from undersong.patterns.measures import MATCH, Bound, measure
+from undersong.patterns.partitions import Partition, limits, partitions, timelines
+from undersong.patterns.progress import Attempt, furthest
+from undersong.patterns.rulefile import written
+from undersong.patterns.rules import PatternRule
+from undersong.patterns.search import Match, filtered, strongest
+from undersong.patterns.sequences import ANY
+from undersong.visible import one_line
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_REFUSED = 3  # refused ways through the pattern that are shown
+
+
+class Tried(NamedTuple):
+    """A partition under a rule: symbols and limits per row, the matches, the ways refused and why."""
+
+    rule: PatternRule
+    partition: Partition
+    contexts: list[Context]
+    masks: list[int]
+    ends: list[int]
+    matches: list[tuple[Path, Match]]
+    refused: list[tuple[Path, str]]
+    gave_up: bool
+
+
+def explain(
+    rule: PatternRule, rows: Iterable[Row], *, agent: str | None = None, target: str | None = None
+) -> Iterator[str]:
+    """Lines of text for every sequence of the rows (of one agent, towards one target where given).
+
+    Control characters of names and ids are made visible. Pure: no clock, no colour.
+    """
+    shown = False
+    for timeline in timelines(rows):
+        if agent is not None and timeline.agent != agent:
+            continue
+        for partition in partitions(filtered(rule, timeline), rule.file.partition_by):
+            if partition.rows and target in (None, partition.target):
+                shown = True
+                yield from _lines(_try(rule, partition))
+    if not shown:
+        yield "no read row of this agent and target"
+
+
+def _try(rule: PatternRule, partition: Partition) -> Tried:
+    derived = derive(partition, rule.columns, {})
+    contexts = [Context(entry.row, cells) for entry, cells in zip(partition.rows, derived, strict=True)]
+    masks = [sum(1 << i for i in range(len(rule.names)) if _holds(rule, i, context)) for context in contexts]
+    closed = [rule.until is not None and rule.until(context) is True for context in contexts]
+    ends = limits(partition, rule.within, rule.file.max_unread, closed)
+    tried = Tried(rule, partition, contexts, masks, ends, [], [], False)
+    try:
+        find_all(Matcher(rule.program, masks, ends), rule.skip, lambda path: _keep(tried, path))
+    except GaveUp:
+        tried = tried._replace(gave_up=True)
+    if rule.file.keep == "strongest":
+        kept = {id(match) for match in strongest(tried.matches)}
+        weaker = [(path, "a stronger match overlaps it") for path, match in tried.matches if id(match) not in kept]
+        matches = [(path, match) for path, match in tried.matches if id(match) in kept]
+        return tried._replace(matches=matches, refused=tried.refused + weaker)
+    return tried
+
+
+def _holds(rule: PatternRule, index: int, context: Context) -> bool:
+    condition = rule.conditions[index]
+    return all(part is None or part(context) is True for part in (condition.local, condition.derived))
+
+
+def _keep(tried: Tried, path: Path) -> bool:
+    """Note a way through the pattern as a match or as refused."""
+    names = [ANY if index < 0 else tried.rule.names[index] for index in path.bindings]
+    rows: dict[str, list[Context]] = {name: [] for name in (*tried.rule.names, ANY, MATCH)}
+    for name, context in zip(names, tried.contexts[path.start : path.end], strict=True):
+        rows[name].append(context)
+        if name != ANY:
+            rows[MATCH].append(context)
+    bound = Bound(rows, measure(rows, tried.rule.measures))
+    why = _refusal(tried, bound)
+    if why:
+        tried.refused.append((path, why))
+        return False
+    stages = tuple(zip(names, tried.partition.rows[path.start : path.end], strict=True))
+    tried.matches.append((path, Match(tried.partition, stages, (), bound.measures)))
+    return True
+
+
+def _refusal(tried: Tried, bound: Bound) -> str:
+    """Why a way through the pattern is no match; "" where it is one."""
+    if tried.partition.target is not None and all(context.row.target is None for context in bound.rows[MATCH]):
+        return "no message in it is directed at the target"
+    for text, holds in zip(tried.rule.file.having, tried.rule.having, strict=True):
+        value = holds(bound)
+        if value is not True:
+            return f"having {written(text)} is {_shown(value)} ({_numbers(bound.measures.items())})"
+    return ""
+
+
+def _lines(tried: Tried) -> Iterator[str]:
+    partition = tried.partition
+    to = "" if partition.target is None else f" to {one_line(partition.target)}"
+    where = "" if not partition.conversation else f" in {one_line(partition.conversation)}"
+    unread = sum(len(holes) for holes in partition.holes)
+    whose = f"{one_line(partition.timeline.agent)}{to}{where}"
+    yield f"{tried.rule.id}: {whose}, {len(partition.rows)} rows, {unread} unread"
+    attempt = None
+    if not tried.matches:
+        attempt = furthest(tried.rule.program, tried.rule.names, tried.masks, tried.ends)
+    yield from _row_lines(tried, attempt)
+    for path, match in tried.matches:
+        ends = f"{_row_id(tried, path.start)} to {_row_id(tried, path.end - 1)}"
+        yield f"  matched: {ends} ({_numbers(match.measures.items())})"
+    if not tried.matches and not tried.refused:
+        yield f"  stopped: {_stop(tried, attempt)}"
+    for path, why in tried.refused[:_REFUSED]:
+        yield f"  refused: {_row_id(tried, path.start)} to {_row_id(tried, path.end - 1)}: {why}"
+    if len(tried.refused) > _REFUSED:
+        yield f"  refused: {len(tried.refused) - _REFUSED} more"
+    if tried.gave_up:
+        yield f"  gave up after {STEPS} steps; what follows is not known"
+
+
+def _row_lines(tried: Tried, attempt: Attempt | None) -> Iterator[str]:
+    names = tried.rule.names
+    bound = {path.start + i: index for path, _ in tried.matches for i, index in enumerate(path.bindings)}
+    fields = _mentioned(tried.rule)
+    for i, (entry, context) in enumerate(zip(tried.partition.rows, tried.contexts, strict=True)):
+        for hole in tried.partition.holes[i]:
+            yield f"    {one_line(hole)}  unread"
+        symbols = " ".join(name for k, name in enumerate(names) if tried.masks[i] >> k & 1) or "-"
+        parts = [
+            one_line(entry.row.id),
+            _time(entry.time),
+            "public" if entry.row.target is None else "",
+            f"[{symbols}]",
+        ]
+        parts.append(_numbers((name, read(context)) for name, read in fields))
+        yield "    " + "  ".join(part for part in (*parts, _mark(i, bound, names, attempt)) if part)
+
+
+def _mark(i: int, bound: dict[int, int], names: tuple[str, ...], attempt: Attempt | None) -> str:
+    if i in bound:
+        return "= passed over" if bound[i] < 0 else f"= {names[bound[i]]}"
+    if attempt is not None and attempt.start <= i < attempt.end:
+        return f"> waiting for {' or '.join(attempt.waiting[i - attempt.start])}"
+    return ""
+
+
+def _stop(tried: Tried, attempt: Attempt | None) -> str:
+    if attempt is None:
+        return "no row can begin a match"
+    wanted = " or ".join(attempt.wanted)
+    came = f"the try that came furthest took {_row_id(tried, attempt.start)} to {_row_id(tried, attempt.end - 1)}"
+    if attempt.end >= len(tried.partition.rows):
+        return f"{came} and waited for {wanted} when the rows ended"
+    following = _row_id(tried, attempt.end)
+    if attempt.end >= tried.ends[attempt.start]:
+        return f"{came} and waited for {wanted}; {following} is beyond within, max_unread or until"
+    return f"{came} and waited for {wanted}; {following} is none of them"
+
+
+def _mentioned(rule: PatternRule) -> list[tuple[str, Evaluate]]:
+    """The numbers that the conditions mention, by name, with how to read each."""
+    found: dict[str, None] = {}
+    for text in rule.file.define.values():
+        fields = [part.name for part in walk(parse(written(text))) if isinstance(part, Field)]
+        found |= dict.fromkeys(reversed(fields))
+    return [(name, row_leaf(Field(name))) for name in found]
+
+
+def _row_id(tried: Tried, index: int) -> str:
+    return one_line(tried.partition.rows[index].row.id)
+
+
+def _numbers(values: Iterable[tuple[str, Value]]) -> str:
+    return " ".join(f"{name} {_shown(value)}" for name, value in values)
+
+
+def _shown(value: Value) -> str:
+    if value is None or isinstance(value, bool):
+        return "unknown" if value is None else str(value).lower()
+    return one_line(value) if isinstance(value, str) else f"{value:.3g}"
+
+
+def _time(microseconds: int | None) -> str:
+    if microseconds is None:
+        return ""
+    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="minutes").removesuffix("+00:00") + "Z"
