@@ -17,9 +17,10 @@ def turn_flags(signals: Scan | Row) -> tuple[str, ...]:
     A sudden drop in latency is "Canned Responses" where the turn also repeats itself or earlier turns, else
     "Lazy Output": the seed gives both readings of the drop and no rule between them.
     """
-    flags = [DEATH_SPIRAL] if signals.loops else []
+    loops = any(loop.scope != "echo" for loop in signals.loops)  # an echo repeats somebody else
+    flags = [DEATH_SPIRAL] if loops else []
     if signals.deference is not None and signals.deference.high:
         flags.append(HIGH_DEFERENCE)
     if signals.latency_drop:
-        flags.append(CANNED_RESPONSES if signals.loops else LAZY_OUTPUT)
+        flags.append(CANNED_RESPONSES if loops else LAZY_OUTPUT)
     return tuple(flags)

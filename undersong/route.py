@@ -196,7 +196,7 @@ def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Ite
         if scan.deference and scan.deference.high and message.agent not in deferring:
             deferring.add(message.agent)
             yield index, "High Deference"
-        fresh = [loop for loop in scan.loops if (message.agent, loop.ngram) not in looping]
+        fresh = [loop for loop in scan.loops if loop.scope != "echo" and (message.agent, loop.ngram) not in looping]
         looping.update((message.agent, loop.ngram) for loop in fresh)
         if fresh:
             yield index, f"loop ({fresh[0].count} times)"

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.scan.dialogue import scans, talk
-from undersong.scan import load_book
-from undersong.scan.turns import Turns
 
 TRY = "Restart the broken harbour crane and wait."
 
@@ -80,29 +74,3 @@ def test_a_turn_knows_its_past_only() -> None:
     lines = [f"{message.author}: {message.text}" for message in conversation.messages]
     for upto in range(1, 6):
         assert scans(*lines[:upto]) == scans(*lines)[:upto]
-
-
-WORDS = st.lists(st.sampled_from(["tide", "wave", "moor", "buoy", "the", "of", "and", "reef"]), max_size=14)
-
-
-@settings(deadline=None, max_examples=150)
-@given(st.lists(WORDS, max_size=7))
-def test_turns_agree_with_plain_counting(turns: list[list[str]]) -> None:
-    finder = load_book().loops
-    fast = Turns(finder)
-    seen: Counter[tuple[str, ...]] = Counter()
-    expected = {}
-    for place, words in enumerate(turns):
-        fast.add(place, f"m{place}", words)
-        seen.update(set(finder.grams(words)))
-        counts = {
-            at: seen[gram]
-            for at, gram in enumerate(finder.grams(words))
-            if seen[gram] >= finder.rule.repeats and finder.telling(gram)
-        }
-        runs = [run for run in finder.runs(words, counts) if len(run.words) >= finder.rule.turn_words]
-        if runs:
-            expected[place] = {(" ".join(run.words), run.times) for run in runs}
-    found = {place: {(loop.ngram, loop.count) for loop in loops} for place, loops in fast.loops().items()}
-    assert found.keys() == expected.keys()
-    assert all(loops <= expected[place] for place, loops in found.items())

@@ -27,6 +27,8 @@ def loops_of(
 
     ``messages`` are those of all conversations and ``blocks`` hold their texts, in order.
     """
+    if not messages:
+        return {}
     speech = Speech(*_spoken(messages, blocks))
     turns, group = _turns(conversations)
     repeated = repeats(speech, group, finder.rule.n)

@@ -1,0 +1,81 @@
+"""The scanner once more, message by message and as plainly as can be: what the blocks are held against."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from undersong.models import Conversation, Loop
+from undersong.scan.loops import LoopFinder, words_of
+from undersong.scan.normalise import fold
+from undersong.scan.telemetry import NOT_SPEAKERS
+
+Gram = tuple[str, ...]
+
+
+def spoken(text: str) -> list[str]:
+    """The words of a message."""
+    return words_of(text, fold(text))
+
+
+def loops_within(finder: LoopFinder, words: Sequence[str]) -> tuple[Loop, ...]:
+    """The n-grams that stand three times or more in one message."""
+    times = Counter(finder.grams(words))
+    counts = {
+        place: times[gram]
+        for place, gram in enumerate(finder.grams(words))
+        if times[gram] >= finder.rule.repeats and finder.telling(gram)
+    }
+    return finder.report(
+        Loop(ngram=" ".join(run), count=count, scope="message") for run, count, _ in _runs(finder, words, counts)
+    )
+
+
+def loops_over_turns(finder: LoopFinder, conversation: Conversation) -> dict[int, tuple[Loop, ...]]:
+    """The n-grams that stand in three turns of one agent or more, by the place of the turn that makes it so."""
+    carriers: dict[tuple[str, Gram], list[str]] = defaultdict(list)
+    found = {}
+    for index, message in enumerate(conversation.messages):
+        if message.role in NOT_SPEAKERS or message.branch is not None:
+            continue
+        words = spoken(message.text)
+        for gram in set(finder.grams(words)):
+            carriers[message.agent, gram].append(message.id)
+        counts = {
+            place: len(carriers[message.agent, gram])
+            for place, gram in enumerate(finder.grams(words))
+            if len(carriers[message.agent, gram]) >= finder.rule.repeats and finder.telling(gram)
+        }
+        loops = finder.report(
+            Loop(
+                ngram=" ".join(run),
+                count=count,
+                scope="turns",
+                message_ids=tuple(
+                    carriers[message.agent, tuple(words[at : at + finder.rule.n])][-finder.rule.recent :]
+                ),
+            )
+            for run, count, at in _runs(finder, words, counts)
+            if len(run) >= finder.rule.turn_words
+        )
+        if loops:
+            found[index] = loops
+    return found
+
+
+def _runs(finder: LoopFinder, words: Sequence[str], counts: dict[int, int]) -> list[tuple[Gram, int, int]]:
+    """Neighbouring repeated grams joined: their words, the least count, and the place of the rarest."""
+    runs: list[list[int]] = []
+    for place in counts:
+        gram = words[place : place + finder.rule.n]
+        known = runs and [words[at : at + finder.rule.n] for at in runs[-1]]
+        if runs and place == runs[-1][-1] + 1 and gram not in known:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    found = []
+    for run in runs:
+        rarest = min(run, key=counts.__getitem__)
+        end = min(run[-1] + finder.rule.n, run[0] + finder.rule.longest)
+        found.append((tuple(words[run[0] : end]), counts[rarest], rarest))
+    return found
