@@ -17,8 +17,9 @@ def forum(count: int) -> None:
     """A forum in which every tenth message is flagged, all to one target over threads of five."""
     loud = "You owe me this after everything I did for you."
     rows = [
-        {"id": f"m{n}", "conversation": f"t{n // 5}", "author": f"a{n % 3}", "role": "agent",
-         "target": "bob", "time": f"2026-03-{1 + n // 24:02d}T{n % 24:02d}:00:00Z", "text": f"{loud} {n}" if n % 10 == 9 else f"Note {n}"}
+        {"id": f"m{n}", "conversation": f"t{n // 5}", "author": f"a{n % 3}", "role": "agent", "target": "bob",
+         "time": f"2026-03-{1 + n // 24:02d}T{n % 24:02d}:00:00Z",
+         "text": f"{loud} {n}" if n % 10 == 9 else f"Note {n}, as agreed."}
         for n in range(count)
     ]  # fmt: skip
     Path("forum.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
