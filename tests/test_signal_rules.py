@@ -9,7 +9,6 @@ import pytest
 from undersong.models import TRAITS
 from undersong.rulebook import RULES, file_hash, read
 from undersong.scan import load_book
-from undersong.scan.cases import CaseResult
 from undersong.scan.cases import test_signals as run_cases
 from undersong.scan.lint import FIRES, PASSES, check_signals
 from undersong.scan.phrases import SIGNALS, PhraseFile, signal_files
@@ -39,13 +38,11 @@ groups:
 WORDS = frozenset(["you", "are", "you're", "is", "the", "a", "to", "of"])
 
 
-def case_id(result: CaseResult) -> str:
-    return f"{Path(result.where).name}-{result.text[:30]}"
-
-
-@pytest.mark.parametrize("result", run_cases(), ids=case_id)
-def test_the_case_beside_the_phrases_holds(result: CaseResult) -> None:
-    assert result.ok, f"{result.where}: expected {result.expected}, got {result.labels}"
+@pytest.mark.parametrize("path", signal_files(), ids=lambda path: path.stem)
+def test_the_cases_beside_the_phrases_hold(path: Path) -> None:
+    results = run_cases(path)
+    assert len(results) >= 40
+    assert [result for result in results if not result.ok] == []
 
 
 def test_the_shipped_files_have_no_problem() -> None:
