@@ -14,7 +14,6 @@ from undersong.scan.lint import FIRES, PASSES, check_signals
 from undersong.scan.phrases import SIGNALS, PhraseFile, signal_files
 from undersong.scan.stems import stem
 from undersong.taxonomy import taxonomy
-from undersong.triage import load_triage
 
 FILES = {path.stem: read(path, PhraseFile) for path in signal_files()}
 GOOD = """\
@@ -42,7 +41,7 @@ WORDS = frozenset(["you", "are", "you're", "is", "the", "a", "to", "of"])
 @pytest.mark.parametrize("path", signal_files(), ids=lambda path: path.stem)
 def test_the_cases_beside_the_phrases_hold(path: Path) -> None:
     results = run_cases(path)
-    assert len(results) > 60
+    assert len(results) >= 40
     assert [result for result in results if not result.ok] == []
 
 
@@ -81,9 +80,8 @@ def test_a_variant_of_a_phrase_has_the_same_stem() -> None:
 
 
 def test_the_book_carries_the_hash_of_every_file_it_rests_on() -> None:
-    hashes = dict(load_book().hashes)
+    hashes = load_book().hashes
     assert {"signals/manipulation.yaml", "structure.yaml", "telemetry.yaml", "routing.yaml"} <= hashes.keys()
-    assert hashes.pop("triage/triage.model") == load_triage()[1]
     assert all(file_hash(RULES / name) == digest for name, digest in hashes.items())
     assert len([name for name in hashes if name.startswith("signals/")]) == len(list(SIGNALS.glob("*.yaml")))
 
