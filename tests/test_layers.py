@@ -16,7 +16,7 @@ LAYERS = (
     {"models", "errors", "visible"},
     {"rulebook"},
     {"formats", "judges", "stores", "patterns", "tiers", "flags", "rows", "manifest", "wording"},
-    {"ingest", "scan", "route", "evaluate", "detect", "verdict", "report"},
+    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report"},
     {"pipeline", "verify"},
     {"cli"},
     {"__main__"},
