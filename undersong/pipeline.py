@@ -103,7 +103,7 @@ def audit(
     store.put_findings(findings)
     case = Case(
         version=__version__,
-        parameters=_parameters(options, judge, corpus, weighed.family),
+        parameters=_parameters(options, judge, corpus, weighed),
         inputs=tuple(corpus.inputs),
         problems=(*corpus.problems, *_judge_problem(run)),
         conversations=len(corpus.conversations),
@@ -172,8 +172,8 @@ def evaluate_rows(
 
 def detect_rows(
     path: str | Path, rules: Sequence[PatternRule], effort: Effort | None = None
-) -> tuple[list[Problem], Detection, int]:
-    """Run the rules over a file of rows; returns the rows that could not be read, what was found, and the family of q.
+) -> tuple[list[Problem], Detection, Weighed]:
+    """Run the rules over a file of rows; returns the rows that could not be read, what was found, and how sure it is.
 
     Raises InputError where the file cannot be opened or holds no row at all.
     """
@@ -190,7 +190,7 @@ def detect_rows(
         raise InputError("holds no row", where=str(path), remedy=remedy)
     detection = detect(rows, rules)
     weighed = _weighed(detection, rows, rules, effort)
-    return problems, msgspec.structs.replace(detection, findings=weighed.findings), weighed.family
+    return problems, detection, weighed
 
 
 def ingest_and_scan(
@@ -289,9 +289,7 @@ def _ask(threads: list[Thread], judge: Judge, store: Store, options: Options, ru
     return Answers(evaluations=tuple(missing))
 
 
-def _weighed(
-    detection: Detection, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort | None
-) -> Weighed:
+def _weighed(detection: Detection, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort | None) -> Weighed:
     if effort is None:
         return Weighed(findings=detection.findings, family=0)
     return weigh(detection.findings, detection.outcomes, rows, rules, effort)
@@ -345,7 +343,7 @@ def _cited(findings: Iterable[Finding], sessions: Iterable[SessionVerdict], stor
     return tuple(sorted(cited.values(), key=lambda message: (message.conversation, message.position, message.id)))
 
 
-def _parameters(options: Options, judge: Judge, corpus: Corpus, family: int) -> dict[str, Any]:
+def _parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed) -> dict[str, Any]:
     effort = {f"chance_{name}": value for name, value in msgspec.structs.asdict(options.effort or NO_EFFORT).items()}
     policy = options.policy or load_policy()
     return {
@@ -358,6 +356,7 @@ def _parameters(options: Options, judge: Judge, corpus: Corpus, family: int) -> 
         "since": options.since.isoformat() if options.since else None,
         "source_format": options.source_format,
         "audit_sample_rate": sample_rate(policy, corpus.unflagged),
-        "chance_family": family,
+        "chance_family": weighed.family,
+        "chance_tested": weighed.tested,
         **effort,
     } | {f"router_{name}": value for name, value in msgspec.structs.asdict(policy).items()}

@@ -62,7 +62,12 @@ def installed_hashes(manifest: Manifest) -> dict[str, str]:
     from undersong.scan import load_book
     from undersong.verdict import rule_hashes
 
-    hashes = load_book().hashes | rule_hashes() | noise_hashes() | {f"patterns/{rule.id}": rule.hash for rule in load_rules()}
+    hashes = (
+        load_book().hashes
+        | rule_hashes()
+        | noise_hashes()
+        | {f"patterns/{rule.id}": rule.hash for rule in load_rules()}
+    )
     judges = {str(manifest.parameters.get("judge", "")), *(use.judge for use in manifest.judges)} - {""}
     for name in sorted(judges):
         try:

@@ -9,7 +9,7 @@ import msgspec
 
 from undersong.models import Finding, Noun, Row, RuleOutcome
 from undersong.patterns.chance import Chance, chance
-from undersong.patterns.discovery import false_discovery, tests
+from undersong.patterns.discovery import false_discovery, pairs
 from undersong.patterns.partitions import Partition, Timeline, groups, timelines
 from undersong.patterns.replicas import noise, survival
 from undersong.patterns.rules import PatternRule
@@ -33,10 +33,11 @@ class Effort(Noun, frozen=True, kw_only=True):
 
 
 class Weighed(Noun, frozen=True, kw_only=True):
-    """The findings, and ``family``: how many (sequence, rule) pairs their q is corrected for."""
+    """The findings; ``family``: the (sequence, rule) pairs that q is corrected for, ``tested`` those with a match."""
 
     findings: tuple[Finding, ...]
     family: int
+    tested: int = 0
 
 
 class _Sequence(NamedTuple):
@@ -62,7 +63,7 @@ def weigh(
     known = timelines(rows)
     ran = {outcome.pattern for outcome in outcomes if outcome.status != "not_applicable"}
     tried = [rule for rule in rules if rule.id in ran]
-    family = sum(tests(rule, known) for rule in tried)
+    family = sum(pairs(rule, known) for rule in tried)
     weighed = list(findings)
     measured: list[tuple[_Sequence, Chance]] = []
     for sequence in _sequences(findings, tried, known):
@@ -76,7 +77,7 @@ def weigh(
     for (sequence, found), q in zip(measured, corrected, strict=True):
         for index in sequence.indices:
             weighed[index] = msgspec.structs.replace(weighed[index], chance=found.value, q=q, shuffles=tuple(found))
-    return Weighed(findings=tuple(weighed), family=family)
+    return Weighed(findings=tuple(weighed), family=family, tested=len(measured))
 
 
 def _stability(weighed: list[Finding], sequence: _Sequence, effort: Effort) -> None:

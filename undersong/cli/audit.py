@@ -9,7 +9,15 @@ from typing import Any
 
 import click
 
-from undersong.cli.options import chance_options, corpus_options, effort_of, exit_code, options_of, progress_bar, show_problems
+from undersong.cli.options import (
+    chance_options,
+    corpus_options,
+    effort_of,
+    exit_code,
+    options_of,
+    progress_bar,
+    show_problems,
+)
 from undersong.models import LEVELS
 
 BELOW, AT_OR_ABOVE = 0, 1

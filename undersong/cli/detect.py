@@ -32,17 +32,18 @@ def command(
     from undersong.models import encode
     from undersong.patterns import load_rules
     from undersong.pipeline import detect_rows
+    from undersong.wording import basis_words
 
     rules = load_rules([folder] if folder else None, names)
     effort = effort_of(with_chance, draws, block, seed)
-    problems, detection, family = detect_rows(rows, rules, effort)
+    problems, detection, weighed = detect_rows(rows, rules, effort)
     with output(out) as findings:
-        for finding in detection.findings:
+        for finding in weighed.findings:
             findings.write(encode(finding) + b"\n")
     show_problems(problems)
     for line in outcome_lines(detection.outcomes):
         click.echo(line, err=True)
-    if effort and detection.findings:
-        click.echo(f"chance from up to {draws:,} shuffles, q over {family:,} pairs of sequence and rule", err=True)
+    for words in basis_words(draws, weighed.family, weighed.tested):
+        click.echo(words, err=True)
     failing = fail_on and any(LEVELS.index(f.level) >= LEVELS.index(fail_on) for f in detection.findings)
     raise SystemExit(1 if failing else 0)

@@ -28,7 +28,7 @@ def false_discovery(values: Sequence[float], family: int) -> list[float]:
     return found
 
 
-def tests(rule: PatternRule, timelines: Iterable[Timeline]) -> int:
+def pairs(rule: PatternRule, timelines: Iterable[Timeline]) -> int:
     """In how many sequences the rule could match at all: as many read rows as its shortest match takes, and at least
     one of them directed where the sequence has a target.
     """
