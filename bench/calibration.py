@@ -8,7 +8,8 @@ exceed α. Shares come with a 95 % interval from resampling whole worlds, and wi
 Pearson), which is the narrower where the pairs of a world hang together.
 
 planted: what a reader gets who keeps the findings with chance or q no higher than a limit. A finding is true where
-truth names a pattern of this agent and its messages agree (Jaccard ≥ .5 over read rows); q is over all worlds of a set.
+truth names a pattern of this agent and its messages agree (Jaccard ≥ .5 over read rows). q is over all worlds of a set,
+or with ``--run world`` over each world by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import Any
 
 import msgspec
@@ -37,6 +38,7 @@ from undersong.weigh import Effort, weigh
 
 ALPHAS = (0.01, 0.05, 0.2)
 LIMITS = (0.05, 0.1, 0.2)
+CHANCES = (0.0005, 0.001, 0.01, 0.05, 0.2)
 RESAMPLES = 2000
 Shares = dict[str, list[tuple[int, dict[float, int]]]]  # per rule and world: pairs, and how many at or under each α
 
@@ -165,14 +167,17 @@ def show_planted(folders: Sequence[Path], rules: Sequence[PatternRule], argument
         worlds = _some(folder, arguments.worlds)
         names = {world["world_id"] for world in worlds}
         known = [world for world in _lines(folder / "truth.jsonl.gz") if world["world_id"] in names]
-        rows = [row for world in worlds for row in rows_of(world)]
-        detection = detect(rows, rules)
-        weighed = weigh(detection.findings, detection.outcomes, rows, rules, effort)
-        judged += [(finding, what_of(finding, known)) for finding in weighed.findings]
+        for run in [worlds] if arguments.run == "set" else [[world] for world in worlds]:
+            rows = [row for world in run for row in rows_of(world)]
+            detection = detect(rows, rules)
+            weighed = weigh(detection.findings, detection.outcomes, rows, rules, effort)
+            judged += [(finding, what_of(finding, known)) for finding in weighed.findings]
+            families.append(weighed.family)
         truth += known
-        families.append(weighed.family)
     planted = sum(len(world["truth"]) for world in truth)
-    print(f"planted: {len(truth)} worlds, {planted} patterns, {len(judged)} findings, families of {families} pairs")
+    print(
+        f"planted: {len(truth)} worlds, {planted} patterns, {len(judged)} findings, {len(families)} runs of {round(fmean(families))} pairs"
+    )
     print(f"up to {arguments.draws} draws, {arguments.replicas} replicas, seed {arguments.seed}")
     print(
         f"{'filter':18} {'findings':>8} {'true':>5} {'false':>6}  by order   imitation  other   recall     false share"
@@ -207,8 +212,8 @@ def what_of(finding: Finding, truth: Sequence[World]) -> str:
 
 def _filters(judged: Sequence[tuple[Finding, str]]) -> Iterator[tuple[str, list[str]]]:
     yield "none", [what for _, what in judged]
-    for name in ("q", "chance"):
-        for limit in LIMITS:
+    for name, limits in (("q", LIMITS), ("chance", CHANCES)):
+        for limit in limits:
             yield f"{name} ≤ {limit}", [what for each, what in judged if (getattr(each, name) or 0.0) <= limit]
     for least in (0.5, 0.8):
         yield f"stability ≥ {least}", [what for each, what in judged if (each.stability or 0.0) >= least]
@@ -268,6 +273,7 @@ def _arguments() -> argparse.Namespace:
     default = os.environ.get("UNDERSONG_DATA")
     parser.add_argument("--data", type=Path, default=default, required=default is None, help="folder of planted sets")
     parser.add_argument("--part", choices=("both", "shuffled", "planted"), default="both")
+    parser.add_argument("--run", choices=("set", "world"), default="set", help="what q is over")
     parser.add_argument("--draws", type=int, default=999, help="shuffles per sequence, at most")
     parser.add_argument("--replicas", type=int, default=50, help="noisy replicas per sequence, for the planted part")
     parser.add_argument("--repeats", type=int, default=1, help="how often each world is shuffled")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from fractions import Fraction
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -18,12 +20,23 @@ from tests.patterns.rulebox import rule
 from undersong.models import Row
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.cases import table
-from undersong.patterns.chance import ENOUGH, FEWEST, MOST, Chance, chance, draws_for, sequential, strength_of
+from undersong.patterns.chance import (
+    ALL_DRAWS,
+    ENOUGH,
+    FEWEST,
+    MOST,
+    Chance,
+    chance,
+    draws_for,
+    sequential,
+    strength_of,
+)
 from undersong.patterns.partitions import Partition, limits, partitions, timelines
 from undersong.patterns.possible import possible, shortest, ways
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import search_partition
 from undersong.patterns.shuffles import Deck, key_of, orders, scope
+from undersong.weigh import REPLICAS
 
 RISE = rule(
     "LOW{2,} HIGH",
@@ -208,6 +221,17 @@ def test_what_is_called_impossible_never_matches(scores: list[float], chosen: Pa
     for order, can in zip(dealt.tolist(), allowed.tolist(), strict=True):
         found = search_partition(chosen, deck.deal(order)[0]).matches
         assert can or not found
+
+
+def test_the_worked_example_of_the_page_is_what_it_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
+    rows, share = re.findall(r"<!-- example: \w+ -->\n```text\n(.*?)```", page, re.DOTALL)
+    partition = only(rows)
+    (match,) = search_partition(RISE, partition).matches
+    assert [entry.row.id for _, entry in match.named] == ["1", "2", "3"]
+    assert f"{exact(RISE, partition) * 24} of 24 orders\n" == share
+    for number in (999, MOST, ALL_DRAWS, FEWEST, REPLICAS):
+        assert f" {number:,}" in page
 
 
 START = table(column(0.1))[0].time

@@ -11,7 +11,7 @@ from tests.patterns.rulebox import rule
 from tests.patterns.test_chance import column, only
 from undersong.models import TRAITS
 from undersong.patterns.cases import table
-from undersong.patterns.replicas import Noise, alike, noise, noise_hashes, replicas_for, survival
+from undersong.patterns.replicas import ALL_REPLICAS, FEWEST, Noise, alike, noise, noise_hashes, replicas_for, survival
 from undersong.patterns.search import search_partition
 
 PAIR = rule("LOW HIGH", LOW="manipulation < 0.5", HIGH="manipulation > 0.5")
@@ -77,4 +77,5 @@ def test_noise_is_even_handed() -> None:
 
 
 def test_very_long_timelines_get_fewer_replicas() -> None:
-    assert (replicas_for(100, 50), replicas_for(10**6, 50), replicas_for(10**6, 5)) == (50, 10, 5)
+    assert [replicas_for(rows, 50) for rows in (100, ALL_REPLICAS, 2 * ALL_REPLICAS, 10**6)] == [50, 50, 25, FEWEST]
+    assert replicas_for(10**6, 5) == 5

@@ -15,6 +15,7 @@ ENOUGH = 10  # draws as strong as what was found; then it is known well enough t
 MOST = 100_000  # draws that may be asked for
 ALL_DRAWS = 500  # rows of a sequence up to which it has every draw; a longer one has fewer in proportion
 FEWEST = 19  # draws of the longest sequences: the least with which chance can be .05
+_FIRST = 64  # draws that are dealt together at first: most sequences stop soon
 _BATCH = 1024  # draws that are dealt together, fewer for long sequences
 _CELLS = 1_000_000  # rows dealt together
 
@@ -75,16 +76,15 @@ def draws_for(rows: int, draws: int) -> int:
 def _exceeds(deck: Deck, rule: PatternRule, observed: float, key: bytes, most: int, block: int) -> Iterator[bool]:
     """Draw after draw, whether its strongest match is at least as strong as what was observed."""
     known = ways(rule.program)
-    size = 64
-    first = 0
+    first, size, largest = 0, _FIRST, max(1, min(_BATCH, _CELLS // len(deck.rows)))
     while first < most:
-        count = min(size, most - first)
+        count = min(size, largest, most - first)
         dealt = orders(key, first, count, len(deck.rows), block)
         open_draws = _open(deck, rule, known, dealt)
         for order, is_open in zip(dealt.tolist(), open_draws, strict=True):
             yield is_open and _reaches(deck, rule, order, observed)
         first += count
-        size = max(1, min(_BATCH, 4 * size, _CELLS // len(deck.rows)))
+        size *= 4
 
 
 def _open(deck: Deck, rule: PatternRule, known: Ways, dealt: Orders) -> list[bool]:

@@ -21,7 +21,9 @@ from undersong.patterns.shuffles import key_of, scope
 FILE = "noise.yaml"
 ALIKE = 0.5  # least Jaccard index of two sets of message ids that count as the same finding
 _DICE = 12  # the sum of so many uniform numbers has a standard deviation of 1, and is the same on every machine
-_CELLS = 20_000_000  # scores that the replicas of one sequence may have together; a longer one has fewer replicas
+_CHUNK = 4096  # rows whose noise is made together
+ALL_REPLICAS = 1_000  # rows of a timeline up to which it has every replica; a longer one has fewer in proportion
+FEWEST = 10
 
 
 class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,9 +71,20 @@ def survival(
     count = replicas_for(len(partition.timeline.entries), replicas)
     for replica in _replicas(rule, partition, seed, count, table):
         found = [frozenset(e.row.id for _, e in match.named) for match in search_partition(rule, replica).matches]
+        holders = _holders(found)
         for index, ids in enumerate(wanted):
-            survived[index] += any(alike(ids, other) for other in found)
+            near = {other for name in ids for other in holders.get(name, ())}
+            survived[index] += any(alike(ids, found[other]) for other in near)
     return Survival(tuple(number / count for number in survived), count)
+
+
+def _holders(found: Sequence[frozenset[str]]) -> dict[str, list[int]]:
+    """Per message id the matches that hold it, so that only those that share a message are compared."""
+    holders: dict[str, list[int]] = {}
+    for index, ids in enumerate(found):
+        for name in ids:
+            holders.setdefault(name, []).append(index)
+    return holders
 
 
 def alike(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -80,23 +93,29 @@ def alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def replicas_for(rows: int, replicas: int) -> int:
-    """How many replicas a timeline of so many rows gets; at least 10."""
-    return min(replicas, max(10, _CELLS // (rows * len(TRAITS) * _DICE)))
+    """How many replicas a timeline of so many rows gets."""
+    return min(replicas, max(FEWEST, replicas * ALL_REPLICAS // max(rows, ALL_REPLICAS)))
 
 
 def _replicas(rule: PatternRule, partition: Partition, seed: int, count: int, table: Noise) -> Iterator[Partition]:
     key = key_of(seed, "stability", rule, partition)
-    spreads = np.array([table.spread(trait) for trait in TRAITS])
     entries = partition.timeline.entries
     for replica in range(count):
-        size = len(entries) * len(TRAITS) * _DICE
-        numbers = hashlib.shake_256(key + replica.to_bytes(8, "big")).digest(4 * size)
-        dice = np.frombuffer(numbers, dtype=">u4").reshape(len(entries), len(TRAITS), _DICE)
-        normal = dice.sum(axis=2, dtype=np.uint64) / 2.0**32 - _DICE / 2
-        differences = (normal * spreads).tolist()
+        differences = _differences(key + replica.to_bytes(8, "big"), len(entries), table)
         noisy = tuple(_noisy(entry, each) for entry, each in zip(entries, differences, strict=True))
         rows = tuple(noisy[entry.place] for entry in partition.rows)
         yield partition._replace(rows=rows, timeline=partition.timeline._replace(entries=noisy))
+
+
+def _differences(key: bytes, rows: int, table: Noise) -> Iterator[list[float]]:
+    """For each row the normal differences of its traits, made from the key alone."""
+    spreads = np.array([table.spread(trait) for trait in TRAITS])
+    for first in range(0, rows, _CHUNK):
+        shape = min(_CHUNK, rows - first), len(TRAITS), _DICE
+        numbers = hashlib.shake_256(key + first.to_bytes(8, "big")).digest(4 * math.prod(shape))
+        dice = np.frombuffer(numbers, dtype=">u4").reshape(shape)
+        normal = dice.sum(axis=2, dtype=np.uint64) / 2.0**32 - _DICE / 2
+        yield from (normal * spreads).tolist()
 
 
 def _noisy(entry: Entry, differences: Sequence[float]) -> Entry:
