@@ -8,8 +8,8 @@ exceed α. Shares come with a 95 % interval from resampling whole worlds, and wi
 Pearson), which is the narrower where the pairs of a world hang together.
 
 planted: what a reader gets who keeps the findings with chance or q no higher than a limit. A finding is true where
-truth names a pattern of this agent and its messages agree (Jaccard ≥ .5 over read rows). q is over all worlds of a set,
-or with ``--run world`` over each world by itself.
+truth names a pattern of this agent and its messages agree (Jaccard ≥ .5 over read rows). q is told twice: with each
+world as a run of its own, and with all worlds of a set in one run. Chance is the same in both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import NormalDist, fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from planted import World, _lines, _load, rows_of
@@ -31,7 +31,7 @@ from planted import World, _lines, _load, rows_of
 from undersong.detect import detect
 from undersong.models import Finding, Row
 from undersong.patterns import PatternRule, load_rules
-from undersong.patterns.discovery import pairs
+from undersong.patterns.discovery import false_discovery, pairs
 from undersong.patterns.partitions import timelines
 from undersong.patterns.shuffles import SAID
 from undersong.weigh import Effort, weigh
@@ -40,6 +40,16 @@ ALPHAS = (0.01, 0.05, 0.2)
 LIMITS = (0.05, 0.1, 0.2)
 CHANCES = (0.0005, 0.001, 0.01, 0.05, 0.2)
 RESAMPLES = 2000
+
+
+class Judged(NamedTuple):
+    """A finding, what it is by the truth, and its q with all worlds of its set in one run."""
+
+    finding: Finding
+    what: str
+    q_of_set: float
+
+
 Shares = dict[str, list[tuple[int, dict[float, int]]]]  # per rule and world: pairs, and how many at or under each α
 
 
@@ -160,40 +170,52 @@ def _at_most(hits: int, count: int, share: float) -> float:
 def show_planted(folders: Sequence[Path], rules: Sequence[PatternRule], arguments: argparse.Namespace) -> None:
     """Precision and recall of the findings that pass each filter."""
     effort = Effort(draws=arguments.draws, replicas=arguments.replicas, seed=arguments.seed)
-    judged: list[tuple[Finding, str]] = []
+    judged: list[Judged] = []
     truth: list[World] = []
-    families = []
+    families: list[int] = []
     for folder in folders:
         worlds = _some(folder, arguments.worlds)
-        names = {world["world_id"] for world in worlds}
-        known = [world for world in _lines(folder / "truth.jsonl.gz") if world["world_id"] in names]
-        for run in [worlds] if arguments.run == "set" else [[world] for world in worlds]:
-            rows = [row for world in run for row in rows_of(world)]
+        known = {world["world_id"]: world for world in _lines(folder / "truth.jsonl.gz")}
+        found, sizes = [], []
+        for world in worlds:
+            rows = rows_of(world)
             detection = detect(rows, rules)
             weighed = weigh(detection.findings, detection.outcomes, rows, rules, effort)
-            judged += [(finding, what_of(finding, known)) for finding in weighed.findings]
-            families.append(weighed.family)
-        truth += known
+            found += [(each, what_of(each, known[world["world_id"]])) for each in weighed.findings]
+            sizes.append(weighed.family)
+        together = in_one_run([finding for finding, _ in found], sum(sizes))
+        judged += [Judged(each, what, q) for (each, what), q in zip(found, together, strict=True)]
+        truth += [known[world["world_id"]] for world in worlds]
+        families += sizes
     planted = sum(len(world["truth"]) for world in truth)
-    print(
-        f"planted: {len(truth)} worlds, {planted} patterns, {len(judged)} findings, {len(families)} runs of {round(fmean(families))} pairs"
-    )
+    sizes_told = f"{fmean(families):.0f} pairs a world, {sum(families) / len(folders):.0f} a set"
+    print(f"planted: {len(truth)} worlds, {planted} patterns, {len(judged)} findings, {sizes_told}")
     print(f"up to {arguments.draws} draws, {arguments.replicas} replicas, seed {arguments.seed}")
     print(
         f"{'filter':18} {'findings':>8} {'true':>5} {'false':>6}  by order   imitation  other   recall     false share"
     )
-    for name, kept in _filters(judged):
+    for name, kept in _filters(judged, stability=arguments.replicas > 0):
         _show_filter(name, kept, planted)
     _show_patterns(judged, truth)
     _show_scorer(judged, truth, arguments)
 
 
-def what_of(finding: Finding, truth: Sequence[World]) -> str:
+def in_one_run(findings: Sequence[Finding], family: int) -> list[float]:
+    """The q of findings of several worlds had they been one run; chance does not depend on it."""
+    chances = {_pair(each): 1.0 if each.chance is None else each.chance for each in findings}
+    corrected = dict(zip(chances, false_discovery(list(chances.values()), family), strict=True))
+    return [corrected[_pair(each)] for each in findings]
+
+
+def _pair(finding: Finding) -> tuple[str, str, str | None]:
+    return finding.pattern, finding.agent, finding.target
+
+
+def what_of(finding: Finding, world: World) -> str:
     """``true ID``, ``ambiguous``, ``order`` (a hard negative whose order or extent was broken), ``imitation`` or
     ``other``.
     """
     world_id, _, agent = finding.agent.partition(":")
-    world = next(world for world in truth if world["world_id"] == world_id)
     named = {name.partition(":")[2] for name in finding.message_ids}
     for planted in world["truth"]:
         if (planted["agent"], planted["pattern"]) == (agent, finding.pattern):
@@ -210,13 +232,20 @@ def what_of(finding: Finding, truth: Sequence[World]) -> str:
     return "imitation" if kinds else "other"
 
 
-def _filters(judged: Sequence[tuple[Finding, str]]) -> Iterator[tuple[str, list[str]]]:
-    yield "none", [what for _, what in judged]
-    for name, limits in (("q", LIMITS), ("chance", CHANCES)):
-        for limit in limits:
-            yield f"{name} ≤ {limit}", [what for each, what in judged if (getattr(each, name) or 0.0) <= limit]
-    for least in (0.5, 0.8):
-        yield f"stability ≥ {least}", [what for each, what in judged if (each.stability or 0.0) >= least]
+def _filters(judged: Sequence[Judged], *, stability: bool) -> Iterator[tuple[str, list[str]]]:
+    yield "none", [each.what for each in judged]
+    for limit in LIMITS:
+        yield f"q of world ≤ {limit}", [each.what for each in judged if _q(each) <= limit]
+    for limit in LIMITS:
+        yield f"q of set ≤ {limit}", [each.what for each in judged if each.q_of_set <= limit]
+    for limit in CHANCES:
+        yield f"chance ≤ {limit}", [each.what for each in judged if (each.finding.chance or 0.0) <= limit]
+    for least in (0.5, 0.8) if stability else ():
+        yield f"stability ≥ {least}", [each.what for each in judged if (each.finding.stability or 0.0) >= least]
+
+
+def _q(each: Judged) -> float:
+    return 1.0 if each.finding.q is None else each.finding.q
 
 
 def _show_filter(name: str, kept: Sequence[str], planted: int) -> None:
@@ -231,25 +260,24 @@ def _show_filter(name: str, kept: Sequence[str], planted: int) -> None:
     )
 
 
-def _show_patterns(judged: Sequence[tuple[Finding, str]], truth: Sequence[World]) -> None:
-    print("recall per pattern        none" + "".join(f"  q ≤ {limit}" for limit in LIMITS))
+def _show_patterns(judged: Sequence[Judged], truth: Sequence[World]) -> None:
+    columns = {"none": 1.0, "≤ .001": 0.001, "≤ .01": 0.01, "≤ .05": 0.05, "≤ .2": 0.2}
+    print(f"{'recall by chance':22}" + "".join(f"{name:>8}" for name in columns))
     for pattern in sorted({each["pattern"] for world in truth for each in world["truth"]}):
         planted = sum(each["pattern"] == pattern for world in truth for each in world["truth"])
-        cells = []
-        for limit in (1.0, *LIMITS):
-            found = {w for f, w in judged if f.pattern == pattern and w.startswith("true") and (f.q or 0.0) <= limit}
-            cells.append(f"{len(found) / planted:7.2f}")
-        print(f"  {pattern:22}" + " ".join(cells))
+        true = [each for each in judged if each.finding.pattern == pattern and each.what.startswith("true")]
+        found = [len({e.what for e in true if (e.finding.chance or 0.0) <= limit}) for limit in columns.values()]
+        print(f"{pattern:22}" + "".join(f"{count / planted:8.2f}" for count in found))
 
 
-def _show_scorer(judged: Sequence[tuple[Finding, str]], truth: Sequence[World], arguments: argparse.Namespace) -> None:
-    """The figures of the planted sets' own scorer, where it is there, for every filter by q."""
+def _show_scorer(judged: Sequence[Judged], truth: Sequence[World], arguments: argparse.Namespace) -> None:
+    """The figures of the planted sets' own scorer, where it is there, for every filter by q of the world."""
     path = arguments.data.parent / "score_planted.py"
     if not path.exists():
         return
     scorer = _load(path)
     for limit in (1.0, *LIMITS):
-        figures = scorer.score(truth, [_prediction(each) for each, _ in judged if (each.q or 0.0) <= limit])
+        figures = scorer.score(truth, [_prediction(each.finding) for each in judged if _q(each) <= limit])
         recall = " ".join(f"{name} {value:.2f}" for name, value in figures["recall_by_difficulty"].items())
         print(
             f"scorer, q ≤ {limit}: macro F1 {figures['macro_f1']:.3f}, recall {recall}, hard negatives fired "
@@ -273,7 +301,6 @@ def _arguments() -> argparse.Namespace:
     default = os.environ.get("UNDERSONG_DATA")
     parser.add_argument("--data", type=Path, default=default, required=default is None, help="folder of planted sets")
     parser.add_argument("--part", choices=("both", "shuffled", "planted"), default="both")
-    parser.add_argument("--run", choices=("set", "world"), default="set", help="what q is over")
     parser.add_argument("--draws", type=int, default=999, help="shuffles per sequence, at most")
     parser.add_argument("--replicas", type=int, default=50, help="noisy replicas per sequence, for the planted part")
     parser.add_argument("--repeats", type=int, default=1, help="how often each world is shuffled")

@@ -119,6 +119,21 @@ def test_with_the_early_stop_a_small_chance_is_as_rare_as_it_says() -> None:
         assert share >= 0.7 * alpha, alpha  # and it is not so careful that it says nothing
 
 
+CLIMB = rule("^ A+ $", {"measures": {"strength": "0.5 + slope(A.manipulation)"}}, A="manipulation >= 0")
+
+
+def test_where_every_order_matches_chance_is_as_even_as_the_null_is() -> None:
+    dice, runs, values = random.Random(2), 240, []
+    for _ in range(runs):
+        found = chance(CLIMB, only(column(*[round(dice.random(), 3) for _ in range(7)])), seed=0, draws=99)
+        assert found is not None
+        values.append(found.value)
+    for alpha in (0.05, 0.2, 0.5):
+        # a little below α: (1 + b) / (1 + B) is careful where the draws stop early
+        share, room = sum(value <= alpha for value in values) / runs, 3 * (alpha * (1 - alpha) / runs) ** 0.5
+        assert 0.7 * alpha - room <= share <= alpha + room, alpha
+
+
 def test_where_nothing_matched_there_is_no_chance() -> None:
     assert chance(RISE, only(column(0.1, 0.9, 0.2)), seed=0, draws=99) is None
 
