@@ -33,7 +33,7 @@ LAYERS = (
         "taxonomy",
         "wording",
     },
-    {"ingest", "scan", "route", "evaluate", "detect", "verdict", "report", "workers"},
+    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers"},
     {"rowstream"},
     {"pipeline", "verify"},
     {"plan"},

@@ -431,13 +431,14 @@ def _judged(row: Row, evaluation: Evaluation) -> Row:
     )
 
 
-class Finding(Noun, frozen=True, kw_only=True):
+class Finding(Noun, frozen=True, kw_only=True, eq=False):
     """A sequence that is consistent with a pattern.
 
     ``stages`` pairs each read message with its DEFINE variable; ``gap_ids`` are read rows passed over, ``unread_ids``
-    holes. ``strength`` 0-1 is the rule's own measure, not a probability; ``chance``, ``q`` and ``stability`` are None
-    where they were not computed. ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message
-    times.
+    holes. ``strength`` 0-1 is the rule's own measure, not a probability. ``chance``, ``q`` and ``stability`` are None
+    where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) is what ``chance`` stands on,
+    ``replicas`` what ``stability`` does. ``q`` belongs to a run: it is outside equality, as it is outside the id.
+    ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times.
     """
 
     finding_id: str
@@ -458,11 +459,24 @@ class Finding(Noun, frozen=True, kw_only=True):
     chance: float | None = None
     q: float | None = None
     stability: float | None = None
+    shuffles: tuple[int, int] | None = None
+    replicas: int | None = None
     conversations: tuple[str, ...] = ()
     quotes: tuple[Quote, ...] = ()
     balance: dict[str, float] = {}
     judges: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in everything but ``q``."""
+        if not isinstance(other, Finding):
+            return NotImplemented
+        names = (name for name in self.__struct_fields__ if name != "q")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __hash__(self) -> int:
+        """By id: equal findings have the same."""
+        return hash(self.finding_id)
 
 
 class RuleOutcome(Noun, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The steps chained: files → ingest → scan → route → evaluate → detect → verdict → report. Read this first."""
+"""The steps chained: files → ingest → scan → route → evaluate → detect → weigh → verdict → report. Read this first."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from undersong.models import (
     encode,
 )
 from undersong.patterns import PatternRule, load_rules
+from undersong.patterns.replicas import noise_hashes
 from undersong.route import Policy, draft, load_policy, route, sample_rate, with_upgrades
 from undersong.rows import read_rows
 from undersong.rowstream import Work, stream
@@ -42,9 +43,11 @@ from undersong.scan import SignalBook, load_book, scan_conversation
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import agent_verdicts, rule_hashes, session_verdict
+from undersong.weigh import Effort, Weighed, weigh
 
 Progress = Callable[[str, int, int], None]  # step, messages done, messages in all (0 = not known yet)
 Write = Callable[[bytes], object]
+NO_EFFORT = Effort(draws=0, replicas=0)  # how the parameters of a run without chance are written
 BATCH = 1024  # messages that are asked and committed together
 T = TypeVar("T")
 
@@ -55,6 +58,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
     neither = the policy's budget, which a judge that reads for free does not heed.
     ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone; ``engine`` changes no result.
+    ``effort`` None: chance, q and stability are not computed. It has its own seed, for ``weigh``.
     """
 
     source_format: str | None = None
@@ -70,6 +74,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     signals: tuple[str, ...] = SIGNALS
     engine: str = "ahocorasick"
     processes: int = 1
+    effort: Effort | None = Effort()
 
 
 class Corpus(msgspec.Struct, kw_only=True):
@@ -129,11 +134,12 @@ def audit(
             run.census.add(row, blank=not (row.text or "").strip())
             run.rows.append(_without_text(row))
     detection = detect(run.rows, rules, gives=judge.gives)
-    findings = _quoted(detection.findings, store)
+    weighed = _weighed(detection, run.rows, rules, options.effort)
+    findings = _quoted(weighed.findings, store)
     store.put_findings(findings)
     case = Case(
         version=__version__,
-        parameters=_parameters(options, judge, corpus),
+        parameters=_parameters(options, judge, corpus, weighed),
         inputs=tuple(corpus.inputs),
         problems=(*corpus.problems, *_judge_problem(run)),
         conversations=len(corpus.conversations),
@@ -149,7 +155,11 @@ def audit(
         findings=findings,
         outcomes=detection.outcomes,
         cited=_cited(findings, run.sessions, store),
-        hashes=book.hashes | judge.hashes | rule_hashes() | {f"patterns/{rule.id}": rule.hash for rule in rules},
+        hashes=book.hashes
+        | judge.hashes
+        | rule_hashes()
+        | noise_hashes()
+        | {f"patterns/{rule.id}": rule.hash for rule in rules},
     )
     return case, run.rows
 
@@ -207,8 +217,10 @@ def evaluate_rows(
     return [*corpus.problems, *_judge_problem(run)]
 
 
-def detect_rows(path: str | Path, rules: Sequence[PatternRule]) -> tuple[list[Problem], Detection]:
-    """Run the rules over a file of rows; returns the rows that could not be read, and what was found.
+def detect_rows(
+    path: str | Path, rules: Sequence[PatternRule], effort: Effort | None = None
+) -> tuple[list[Problem], Detection, Weighed]:
+    """Run the rules over a file of rows; returns the rows that could not be read, what was found, and how sure it is.
 
     Raises InputError where the file cannot be opened or holds no row at all.
     """
@@ -223,7 +235,9 @@ def detect_rows(path: str | Path, rules: Sequence[PatternRule]) -> tuple[list[Pr
     if not rows:
         remedy = problems[0].what if problems else "it is empty; `undersong evaluate` writes such rows"
         raise InputError("holds no row", where=str(path), remedy=remedy)
-    return problems, detect(rows, rules)
+    detection = detect(rows, rules)
+    weighed = _weighed(detection, rows, rules, effort)
+    return problems, detection, weighed
 
 
 def ingest_and_scan(
@@ -359,6 +373,12 @@ def _ask(threads: list[Thread], judge: Judge, store: Store, options: Options, ru
     return Answers(evaluations=tuple(missing))
 
 
+def _weighed(detection: Detection, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort | None) -> Weighed:
+    if effort is None:
+        return Weighed(findings=detection.findings, family=0)
+    return weigh(detection.findings, detection.outcomes, rows, rules, effort)
+
+
 def _highest(rows: Iterable[Row]) -> dict[str, float]:
     highest: dict[str, float] = {}
     for row in rows:
@@ -407,7 +427,8 @@ def _cited(findings: Iterable[Finding], sessions: Iterable[SessionVerdict], stor
     return tuple(sorted(cited.values(), key=lambda message: (message.conversation, message.position, message.id)))
 
 
-def _parameters(options: Options, judge: Judge, corpus: Corpus) -> dict[str, Any]:
+def _parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed) -> dict[str, Any]:
+    effort = {f"chance_{name}": value for name, value in msgspec.structs.asdict(options.effort or NO_EFFORT).items()}
     policy = options.policy or load_policy()
     return {
         "judge": judge.name,
@@ -422,4 +443,7 @@ def _parameters(options: Options, judge: Judge, corpus: Corpus) -> dict[str, Any
         "since": options.since.isoformat() if options.since else None,
         "source_format": options.source_format,
         "audit_sample_rate": corpus.rate,
+        "chance_family": weighed.family,
+        "chance_tested": weighed.tested,
+        **effort,
     } | {f"router_{name}": value for name, value in msgspec.structs.asdict(policy).items()}

@@ -58,10 +58,16 @@ def installed_hashes(manifest: Manifest) -> dict[str, str]:
     """The hashes of this installation's rules and of the judges that the manifest names, where they can be opened."""
     from undersong.judges import open_judge
     from undersong.patterns import load_rules
+    from undersong.patterns.replicas import noise_hashes
     from undersong.scan import load_book
     from undersong.verdict import rule_hashes
 
-    hashes = load_book().hashes | rule_hashes() | {f"patterns/{rule.id}": rule.hash for rule in load_rules()}
+    hashes = (
+        load_book().hashes
+        | rule_hashes()
+        | noise_hashes()
+        | {f"patterns/{rule.id}": rule.hash for rule in load_rules()}
+    )
     judges = {str(manifest.parameters.get("judge", "")), *(use.judge for use in manifest.judges)} - {""}
     for name in sorted(judges):
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from undersong.models import NEGATIVE_TRAITS, Case, Missed, SessionVerdict
+from undersong.models import NEGATIVE_TRAITS, Case, Finding, Missed, SessionVerdict
 
+SMALL_Q = 0.05  # what a reader who filters by q will usually ask for
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
 
@@ -92,6 +93,60 @@ def context_words(verdict: SessionVerdict) -> str:
     if unknown:
         told.append(f"not known: {', '.join(unknown).replace('_', ' ')}")
     return "; ".join(told)
+
+
+def certainty_words(finding: Finding) -> tuple[str, ...]:
+    """How sure a finding is, a clause per number; what was not computed is named."""
+    told = (_chance_words(finding), _q_words(finding), _stability_words(finding))
+    missing = [name for name, words in zip(("chance", "q", "stability"), told, strict=True) if not words]
+    clauses = [words for words in told if words]
+    if missing:
+        clauses.append(f"{', '.join(missing)}: not computed in this run")
+    return tuple(clauses)
+
+
+def basis_words(draws: int, family: int, tested: int) -> tuple[str, ...]:
+    """What chance and q of a run stand on, and what to ask for where q cannot become small; () without any."""
+    if not draws or not tested:
+        return ()
+    pairs = f"{family:,} pairs of sequence and pattern, {tested:,} with a match"
+    told = f"chance from up to {draws:,} shuffles each, q over {pairs}"
+    floor = min(1.0, family / (tested * (draws + 1)))  # every tested pair at the lowest chance
+    if floor <= SMALL_Q:
+        return (told,)
+    return told, f"with so few shuffles q cannot fall below {floor:.2g}, whatever the messages say; see --draws"
+
+
+def _chance_words(finding: Finding) -> str:
+    if finding.chance is None or finding.shuffles is None:
+        return ""
+    strong, drawn = finding.shuffles
+    return (
+        f"in {strong:,} of {drawn:,} shuffles of the same messages a match at least as strong as the strongest of this "
+        f"sequence arose (chance {_small(finding.chance)})"
+    )
+
+
+def _q_words(finding: Finding) -> str:
+    if finding.q is None:
+        return ""
+    share = f"{100 * finding.q:.{0 if finding.q >= 0.01 else 1}f} %"
+    return (
+        f"q {_small(finding.q)}: if you act on all findings of this run with q no higher than this, "
+        f"expect at most about {share} of them to be order by chance"
+    )
+
+
+def _stability_words(finding: Finding) -> str:
+    if finding.stability is None or finding.replicas is None:
+        return ""
+    survived = round(finding.stability * finding.replicas)
+    return f"still there in {survived:,} of {finding.replicas:,} replicas with the noise of a second reading"
+
+
+def _small(value: float) -> str:
+    """``0.5``, ``0.042``, ``0.00001``: two digits, never with an exponent."""
+    return f"{value:.2g}" if value >= 0.0001 else f"{value:.6f}".rstrip("0")
 
 
 def _names(verdict: SessionVerdict, assessment: str) -> list[str]:

@@ -119,3 +119,48 @@ def test_help_needs_nothing_heavy_and_lists_the_verbs() -> None:
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for verb in ("audit", "scan", "evaluate", "detect", "verify", "formats", "rules", "explain"):
         assert verb in printed
+
+
+def test_detect_says_how_sure_it_is_and_the_seed_decides(undersong: Undersong) -> None:
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in courtship()))
+    ran = undersong("detect", "rows.jsonl", "--out", "findings.jsonl", "--draws", "199")
+    assert ran.code == 0, ran.err
+    assert "chance from up to 199 shuffles each" in ran.err
+    first = Path("findings.jsonl").read_bytes()
+    (finding,) = lines("findings.jsonl")
+    assert finding["chance"] <= 0.2
+    assert finding["q"] >= finding["chance"]
+    assert 0 <= finding["stability"] <= 1
+    undersong("detect", "rows.jsonl", "--out", "findings.jsonl", "--draws", "199", "--seed", "0")
+    assert Path("findings.jsonl").read_bytes() == first
+    undersong("detect", "rows.jsonl", "--out", "findings.jsonl", "--draws", "199", "--block", "3")
+    (blocked,) = lines("findings.jsonl")
+    assert blocked["finding_id"] == finding["finding_id"]
+    assert blocked["shuffles"] != finding["shuffles"]
+
+
+def test_detect_without_chance_computes_none(undersong: Undersong) -> None:
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in courtship()))
+    ran = undersong("detect", "rows.jsonl", "--out", "findings.jsonl", "--no-chance")
+    assert "shuffles" not in ran.err
+    (finding,) = lines("findings.jsonl")
+    assert (finding["chance"], finding["q"], finding["stability"], finding["shuffles"]) == (None,) * 4
+    assert undersong("detect", "rows.jsonl", "--draws", "0").code == 2
+
+
+def courtship() -> list[dict[str, Any]]:
+    """Warm for four messages, then pressing, then about nothing for a while."""
+    warm = {"compassion": 0.8, "goodwill": 0.8, "manipulation": 0.1}
+    cold = {"compassion": 0.1, "goodwill": 0.2, "manipulation": 0.8}
+    plain = {"compassion": 0.5, "goodwill": 0.5, "manipulation": 0.1}
+    return [
+        {
+            "id": f"m{day:02}",
+            "conversation": "t",
+            "agent": "kira",
+            "target": "bo",
+            "time": f"2026-03-{day + 1:02}T12:00:00Z",
+            "traits": traits,
+        }
+        for day, traits in enumerate([warm] * 4 + [cold] + [plain] * 12)
+    ]

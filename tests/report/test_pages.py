@@ -197,6 +197,24 @@ def test_what_was_not_assessed_is_said_by_name(make_case: Make, tmp_path: Path) 
         assert "export.jsonl:9" in text
 
 
+def test_how_sure_a_finding_is_is_told_in_words(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    sure = {"chance": 0.004, "shuffles": (3, 999), "q": 0.04, "stability": 0.94, "replicas": 50}
+    findings = tuple(msgspec.structs.replace(each, **sure) for each in case.findings)
+    parameters = case.parameters | {"chance_draws": 999, "chance_family": 400, "chance_tested": 1}
+    told = msgspec.structs.replace(case, findings=findings, parameters=parameters)
+    page, _, markdown, _ = written(told, rows, tmp_path / "out")
+    html = " ".join(" ".join(page.text).split())
+    for text in (html, " ".join(markdown.split())):
+        assert "in 3 of 999 shuffles of the same messages" in text
+        assert "expect at most about 4 % of them to be order by chance" in text
+        assert "still there in 47 of 50 replicas" in text
+        assert "q over 400 pairs of sequence and pattern, 1 with a match" in text
+        assert "q cannot fall below 0.4" in text
+        assert "a small number is not the probability that the finding is wrong" in text
+        assert "not computed in this run" not in text
+
+
 def test_wording_claims_neither_intent_nor_illness(make_case: Make, tmp_path: Path) -> None:
     _, html, markdown, _ = written(*make_case(), tmp_path / "out")
     for text in (html, markdown):

@@ -9,7 +9,16 @@ from typing import Any
 
 import click
 
-from undersong.cli.options import budget_options, corpus_options, exit_code, options_of, progress_bar, show_problems
+from undersong.cli.options import (
+    budget_options,
+    chance_options,
+    corpus_options,
+    effort_of,
+    exit_code,
+    options_of,
+    progress_bar,
+    show_problems,
+)
 from undersong.models import LEVELS
 
 BELOW, AT_OR_ABOVE = 0, 1
@@ -22,6 +31,7 @@ BELOW, AT_OR_ABOVE = 0, 1
 @click.option("--store", metavar="FILE", help="The store; default: undersong.db beside the report.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
+@chance_options
 @click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
@@ -30,6 +40,9 @@ def command(
     store: str | None,
     judge: str,
     read_all: bool,
+    with_chance: bool,
+    draws: int,
+    block: int,
     fail_on: str | None,
     as_json: bool,
     **chosen: Any,
@@ -46,7 +59,8 @@ def command(
 
     folder = Path(out)
     check_folder(folder)
-    options = options_of(judge=judge, read_all=read_all, **chosen)
+    effort = effort_of(with_chance, draws, block, chosen["seed"])
+    options = options_of(judge=judge, read_all=read_all, effort=effort, **chosen)
     began, started = time.monotonic(), datetime.now(UTC)
     path = Path(store) if store else folder.absolute().parent / "undersong.db"
     path.parent.mkdir(parents=True, exist_ok=True)

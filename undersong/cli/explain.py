@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from undersong.wording import certainty_words
+
 if TYPE_CHECKING:
     from undersong.models import Evaluation, Finding, Message, Route, Scan
     from undersong.stores import Store
@@ -106,4 +108,5 @@ def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
     if finding.gap_ids or finding.unread_ids:
         yield ""
         yield f"passed over: {len(finding.gap_ids)} read, {len(finding.unread_ids)} unread messages"
+    yield from (f"sure: {words}" for words in certainty_words(finding))
     yield from (f"note: {note}" for note in finding.notes)

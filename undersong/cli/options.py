@@ -14,9 +14,12 @@ import click
 if TYPE_CHECKING:
     from undersong.models import Problem
     from undersong.pipeline import Options, Progress
+    from undersong.weigh import Effort
 
 F = TypeVar("F", bound=Callable[..., Any])
 NOT_EVERYTHING_READ = 3  # exit code where a file could not be read
+_DRAWS = click.IntRange(1, 100_000)  # patterns.chance.MOST
+_BLOCK = click.IntRange(1)
 SHOWN_PROBLEMS = 20  # lines of problems on stderr; all of them are in the report
 
 
@@ -27,7 +30,7 @@ def corpus_options(function: F) -> F:
         click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`."),
         click.option("--only", multiple=True, metavar="PATTERN", help="Only conversations whose id or title matches."),
         click.option("--since", metavar="DATE", help="Only conversations with a message at or after this ISO date."),
-        click.option("--seed", default=0, show_default=True, help="Seed of the audit sample."),
+        click.option("--seed", default=0, show_default=True, help="Seed of all that is drawn."),
     )
     for decorator in reversed(decorators):
         function = decorator(function)
@@ -44,6 +47,27 @@ def budget_options(function: F) -> F:
     for decorator in reversed(decorators):
         function = decorator(function)
     return function
+
+
+def chance_options(function: F) -> F:
+    """How much work goes into how sure a finding is."""
+    decorators = (
+        click.option(
+            "--chance/--no-chance", "with_chance", default=True, show_default=True, help="Compute chance, q, stability."
+        ),
+        click.option("--draws", default=999, show_default=True, type=_DRAWS, help="Shuffles per sequence, at most."),
+        click.option("--block", default=1, show_default=True, type=_BLOCK, help="Messages that are shuffled as one."),
+    )
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def effort_of(with_chance: bool, draws: int, block: int, seed: int) -> Effort | None:
+    """The effort from the flags; None where nothing is to be computed."""
+    from undersong.weigh import Effort
+
+    return Effort(draws=draws, block=block, seed=seed) if with_chance else None
 
 
 def options_of(source_format: str | None, only: tuple[str, ...], since: str | None, seed: int, **more: Any) -> Options:

@@ -12,7 +12,7 @@ import msgspec
 
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.visible import one_line
-from undersong.wording import low_scores_words, missed_words
+from undersong.wording import basis_words, low_scores_words, missed_words
 
 SHOWN = 10  # findings and sessions on the screen; all of them are in the report
 
@@ -35,6 +35,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "cost_usd": case.cost,
         "findings": [_finding(finding) for finding in case.findings],
         "cautions": list(low_scores_words(case)),
+        "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
         "rules": {
             status: sorted(each.pattern for each in case.outcomes if each.status == status)
             for status in ("ran", "not_applicable", "gave_up")
@@ -71,6 +72,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "agent": finding.agent,
         "target": finding.target,
         "strength": finding.strength,
+        "chance": finding.chance,
+        "shuffles": finding.shuffles,
+        "q": finding.q,
+        "stability": finding.stability,
         "messages": len(finding.message_ids),
         "start": finding.start.isoformat() if finding.start else None,
         "end": finding.end.isoformat() if finding.end else None,
@@ -122,13 +127,22 @@ def _finding_lines(facts: dict[str, Any]) -> Iterable[str]:
         span = one_line(f"{each['first']} … {each['last']}", 80)
         days = f", {each['start'][:10]} to {each['end'][:10]}" if each["start"] and each["end"] else ""
         who = f"{one_line(each['agent'], 40)}{aim}, {each['messages']} messages{days}, {span}"
-        yield f"  {each['pattern']} ({each['level']}, strength {each['strength']:.2f}): {who}"
+        yield f"  {each['pattern']} ({each['level']}, strength {each['strength']:.2f}{_sure(each)}): {who}"
     if len(findings) > SHOWN:
         yield f"  … and {len(findings) - SHOWN:,} more in the report"
+    yield from (f"  {words}" for words in basis_words(**facts["chance"]))
     if rules["not_applicable"]:
         yield f"  not applicable with this judge: {', '.join(rules['not_applicable'])}"
     if rules["gave_up"]:
         yield f"  gave up: {', '.join(rules['gave_up'])}"
+
+
+def _sure(each: dict[str, Any]) -> str:
+    """``, in 3 of 999 shuffles, q 0.04``; nothing where it was not computed."""
+    if each["chance"] is None:
+        return ""
+    strong, drawn = each["shuffles"]
+    return f", in {strong:,} of {drawn:,} shuffles, q {each['q']:.2g}"
 
 
 def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:

@@ -7,6 +7,7 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
+from undersong.models import Row
 from undersong.patterns.columns import Derived, derive
 from undersong.patterns.fields import Context
 from undersong.patterns.logic import Value
@@ -53,13 +54,38 @@ def search(rule: PatternRule, timelines: Iterable[Timeline], *, steps: int = STE
     return Search(tuple(match for run in runs for match in run.matches), sum(run.count for run in runs), gave_up)
 
 
+class Found(NamedTuple):
+    """The matches in one partition; ``gave_up`` where the search reached its limit."""
+
+    matches: tuple[Match, ...]
+    gave_up: bool
+
+
+def search_partition(
+    rule: PatternRule, partition: Partition, *, masks: Sequence[int] | None = None, steps: int = STEPS
+) -> Found:
+    """Every match of a rule in one partition of a timeline that ``where`` has been applied to (see ``filtered``).
+
+    ``masks`` are those of ``local_mask`` per read row, where they are known already.
+    """
+    known = [local_mask(rule, entry.row) for entry in partition.rows] if masks is None else masks
+    by_place = [0] * len(partition.timeline.entries)
+    for entry, mask in zip(partition.rows, known, strict=True):
+        by_place[entry.place] = mask
+    run = _Run(rule, partition.timeline, steps, by_place)
+    complete = run.partition(partition)
+    return Found(tuple(run.matches), not complete)
+
+
 class _Run:
     """A rule on one timeline: what depends on single rows is computed once, for all its partitions."""
 
-    def __init__(self, rule: PatternRule, timeline: Timeline, steps: int) -> None:
+    def __init__(self, rule: PatternRule, timeline: Timeline, steps: int, masks: list[int] | None = None) -> None:
         self.rule, self.timeline, self.steps = rule, timeline, steps
         self.cache: dict[str, list[Value]] = {}
-        self.masks = [_local_mask(rule, entry) if entry.read else 0 for entry in timeline.entries]
+        if masks is None:
+            masks = [local_mask(rule, entry.row) if entry.read else 0 for entry in timeline.entries]
+        self.masks = masks
         self.wanted = sum(1 << index for index in rule.required)
         self.matches: list[Match] = []
         self.count = self.gave_up = 0
@@ -154,8 +180,9 @@ def filtered(rule: PatternRule, timeline: Timeline) -> Timeline:
     return timeline._replace(entries=tuple(entry._replace(place=place) for place, entry in enumerate(kept)))
 
 
-def _local_mask(rule: PatternRule, entry: Entry) -> int:
-    context = Context(entry.row, {})
+def local_mask(rule: PatternRule, row: Row) -> int:
+    """A bit for each variable that the row alone does not rule out; conditions on columns are taken to hold."""
+    context = Context(row, {})
     mask = 0
     for index, condition in enumerate(rule.conditions):
         if condition.local is None or condition.local(context) is True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from undersong.report.markdown_parts import appendix, finding_lines, session_lines, table
-from undersong.report.text import code, number, period, plain
+from undersong.report.text import code, first_upper, number, period, plain
 from undersong.report.view import View
 
 
@@ -74,6 +74,8 @@ def _findings(v: View) -> Iterator[str]:
         yield from (plain(v.headline[0]) + " That is not proof of absence: see what was read, and what is missing.", "")
     else:
         yield from (v.words.reading_guide, "")
+        if v.basis:
+            yield from (first_upper(plain("; ".join(v.basis))) + ".", "")
     for each in v.findings:
         yield from finding_lines(each)
     if len(v.findings) < len(v.case.findings):

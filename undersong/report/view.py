@@ -14,7 +14,7 @@ from undersong.report.order import alignment_rank, order_findings, order_session
 from undersong.report.tally import Tally, Trace
 from undersong.report.text import number
 from undersong.report.words import Words, words
-from undersong.wording import coverage_words, mechanism_name, missed_words
+from undersong.wording import basis_words, certainty_words, coverage_words, mechanism_name, missed_words
 
 DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
@@ -81,6 +81,7 @@ class View:
     tally: Tally
     headline: tuple[str, ...]
     coverage: str
+    basis: tuple[str, ...]
     gaps: tuple[Gap, ...]
     sessions: tuple[SessionView, ...]
     listed: tuple[tuple[SessionVerdict, str, int], ...]
@@ -140,6 +141,7 @@ def view(case: Case, tally: Tally, detailed: Sequence[SessionVerdict]) -> View:
         tally=tally,
         headline=headline(case),
         coverage=coverage(case),
+        basis=basis_words(**{name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")}),
         gaps=gaps(case.sessions),
         sessions=sessions,
         listed=tuple(
@@ -166,20 +168,8 @@ def _finding(finding: Finding, citations: Citations) -> FindingView:
         cite = citations.cite(message_id, finding.conversations)
         stages.append(Stage(name, cite, citations.excerpt(cite, finding.quotes)))
     gaps = tuple(citations.cite(message_id, finding.conversations) for message_id in finding.gap_ids)
-    return FindingView(finding, f"f-{finding.finding_id[:16]}", tuple(stages), gaps, _certainty(finding))
-
-
-def _certainty(finding: Finding) -> str:
-    known = {
-        "chance": "could arise from the same messages in another order with probability {:.3f}",
-        "q": "false-discovery rate {:.3f} over the whole run",
-        "stability": "survives the judge's noise in {:.0%} of replicas",
-    }
-    told = [text.format(getattr(finding, key)) for key, text in known.items() if getattr(finding, key) is not None]
-    missing = [name for name in known if getattr(finding, name) is None]
-    if missing:
-        told.append(f"{', '.join(missing)}: not computed in this run")
-    return "; ".join(told)
+    certainty = "; ".join(certainty_words(finding))
+    return FindingView(finding, f"f-{finding.finding_id[:16]}", tuple(stages), gaps, certainty)
 
 
 def _session(

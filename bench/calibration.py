@@ -1,0 +1,313 @@
+"""Is `chance` valid, and what does `q` let through: ``python bench/calibration.py --data DIR [--draws N]``.
+
+DIR holds folders with ``blind.jsonl.gz`` and ``truth.jsonl.gz``: worlds of agents, scored messages, planted patterns.
+
+shuffled: the scores of every agent are shuffled among its read messages, so that no order means anything. Over all
+pairs of a rule and a sequence long enough for it (those without a match count as 1) the share with chance ≤ α must not
+exceed α. Shares come with a 95 % interval from resampling whole worlds, and with the exact one of a coin (Clopper and
+Pearson), which is the narrower where the pairs of a world hang together.
+
+planted: what a reader gets who keeps the findings with chance or q no higher than a limit. A finding is true where
+truth names a pattern of this agent and its messages agree (Jaccard ≥ .5 over read rows). q is told twice: with each
+world as a run of its own, and with all worlds of a set in one run. Chance is the same in both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from statistics import NormalDist, fmean
+from typing import Any, NamedTuple
+
+import msgspec
+from planted import World, _lines, _load, rows_of
+
+from undersong.detect import detect
+from undersong.models import Finding, Row
+from undersong.patterns import PatternRule, load_rules
+from undersong.patterns.discovery import false_discovery, pairs
+from undersong.patterns.partitions import timelines
+from undersong.patterns.shuffles import SAID
+from undersong.weigh import Effort, weigh
+
+ALPHAS = (0.01, 0.05, 0.2)
+LIMITS = (0.05, 0.1, 0.2)
+CHANCES = (0.0005, 0.001, 0.01, 0.05, 0.2)
+RESAMPLES = 2000
+
+
+class Judged(NamedTuple):
+    """A finding, what it is by the truth, and its q with all worlds of its set in one run."""
+
+    finding: Finding
+    what: str
+    q_of_set: float
+
+
+Shares = dict[str, list[tuple[int, dict[float, int]]]]  # per rule and world: pairs, and how many at or under each α
+
+
+def main() -> None:
+    """Print both tables."""
+    arguments = _arguments()
+    rules = load_rules()
+    folders = sorted(path for path in arguments.data.iterdir() if (path / "blind.jsonl.gz").exists())
+    if arguments.part != "planted":
+        began = time.process_time()
+        shares: Shares = defaultdict(list)
+        for folder in folders:
+            for world in _some(folder, arguments.worlds):
+                for number in range(arguments.repeats):
+                    rows = shuffled(rows_of(world), f"{arguments.seed}:{number}")
+                    add(shares, rows, rules, Effort(draws=arguments.draws, replicas=0, seed=arguments.seed))
+        show_shares(shares, arguments)
+        print(f"{time.process_time() - began:.0f} s of CPU\n")
+    if arguments.part != "shuffled":
+        began = time.process_time()
+        show_planted(folders, rules, arguments)
+        print(f"{time.process_time() - began:.0f} s of CPU")
+
+
+def shuffled(rows: Sequence[Row], seed: str) -> list[Row]:
+    """What every agent said, shuffled among its read rows; time, target, tier and unread rows stay."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        if row.state == "scored":
+            places[row.agent].append(place)
+    result = list(rows)
+    for agent, own in places.items():
+        words = random.Random(hashlib.sha256(f"{seed}:{agent}".encode()).digest()).sample(own, len(own))
+        for place, other in zip(own, words, strict=True):
+            said = {name: getattr(rows[other], name) for name in SAID}
+            result[place] = msgspec.structs.replace(rows[place], **said)
+    return result
+
+
+def add(shares: Shares, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort) -> None:
+    """The pairs of one world, and how many have a chance at or under each α."""
+    known = timelines(rows)
+    values: dict[str, dict[tuple[str, str | None], float]] = defaultdict(dict)
+    detection = detect(rows, rules)
+    for finding in weigh(detection.findings, detection.outcomes, rows, rules, effort).findings:
+        values[finding.pattern][finding.agent, finding.target] = 1.0 if finding.chance is None else finding.chance
+    for rule in rules:
+        found = values[rule.id].values()
+        shares[rule.id].append((pairs(rule, known), {alpha: sum(v <= alpha for v in found) for alpha in ALPHAS}))
+
+
+def show_shares(shares: Shares, arguments: argparse.Namespace) -> None:
+    """Share of pairs with chance ≤ α, per rule and over all."""
+    worlds = len(next(iter(shares.values())))
+    print(f"scores shuffled within agents: {worlds} worlds, up to {arguments.draws} draws, seed {arguments.seed}")
+    print(f"{'rule':22} {'pairs':>7}" + "".join(f"   ≤ {alpha:<4} [by world] [by pair]" + " " * 9 for alpha in ALPHAS))
+    dice = random.Random(arguments.seed)
+    everything = [merged(parts) for parts in zip(*shares.values(), strict=True)]
+    for name, parts in (*shares.items(), ("all", everything)):
+        pairs = sum(count for count, _ in parts)
+        cells = []
+        for alpha in ALPHAS:
+            under = sum(hits[alpha] for _, hits in parts)
+            low, high = resampled([(count, hits[alpha]) for count, hits in parts], dice)
+            least, most = clopper_pearson(under, pairs)
+            verdict = "ok" if least <= alpha else "TOO MANY"
+            cells.append(f"   {under / max(pairs, 1):.4f} [{low:.4f} {high:.4f}] [{least:.4f} {most:.4f}] {verdict}")
+        print(f"{name:22} {pairs:7}" + "".join(cells))
+
+
+def merged(parts: Iterable[tuple[int, dict[float, int]]]) -> tuple[int, dict[float, int]]:
+    """The pairs of several rules in one world."""
+    pairs, under = 0, Counter[float]()
+    for count, hits in parts:
+        pairs += count
+        under.update(hits)
+    return pairs, {alpha: under[alpha] for alpha in ALPHAS}
+
+
+def resampled(parts: Sequence[tuple[int, int]], dice: random.Random) -> tuple[float, float]:
+    """The 95 % interval of a share when whole worlds are drawn with replacement."""
+    found = []
+    for _ in range(RESAMPLES):
+        drawn = dice.choices(parts, k=len(parts))
+        found.append(sum(hits for _, hits in drawn) / max(1, sum(count for count, _ in drawn)))
+    found.sort()
+    return found[int(0.025 * RESAMPLES)], found[int(0.975 * RESAMPLES)]
+
+
+def clopper_pearson(hits: int, count: int, level: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a share, by bisection of the binomial tail."""
+    tail = (1 - level) / 2
+    low = 0.0 if hits == 0 else _solve(lambda share: 1 - _at_most(hits - 1, count, share), tail)
+    high = 1.0 if hits == count else _solve(lambda share: -_at_most(hits, count, share), -tail)
+    return low, high
+
+
+def _solve(rising: Any, wanted: float) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rising(middle) < wanted else (low, middle)
+    return low
+
+
+def _at_most(hits: int, count: int, share: float) -> float:
+    """Probability of at most so many hits; a normal approximation from 2,000 expected hits on."""
+    if count * share > 2000:
+        spread = (count * share * (1 - share)) ** 0.5
+        return NormalDist().cdf((hits + 0.5 - count * share) / spread)
+    term = total = (1 - share) ** count
+    for k in range(hits):
+        term *= (count - k) / (k + 1) * share / (1 - share) if share < 1 else 0.0
+        total += term
+    return min(1.0, total)
+
+
+def show_planted(folders: Sequence[Path], rules: Sequence[PatternRule], arguments: argparse.Namespace) -> None:
+    """Precision and recall of the findings that pass each filter."""
+    effort = Effort(draws=arguments.draws, replicas=arguments.replicas, seed=arguments.seed)
+    judged: list[Judged] = []
+    truth: list[World] = []
+    families: list[int] = []
+    for folder in folders:
+        worlds = _some(folder, arguments.worlds)
+        known = {world["world_id"]: world for world in _lines(folder / "truth.jsonl.gz")}
+        found, sizes = [], []
+        for world in worlds:
+            rows = rows_of(world)
+            detection = detect(rows, rules)
+            weighed = weigh(detection.findings, detection.outcomes, rows, rules, effort)
+            found += [(each, what_of(each, known[world["world_id"]])) for each in weighed.findings]
+            sizes.append(weighed.family)
+        together = in_one_run([finding for finding, _ in found], sum(sizes))
+        judged += [Judged(each, what, q) for (each, what), q in zip(found, together, strict=True)]
+        truth += [known[world["world_id"]] for world in worlds]
+        families += sizes
+    planted = sum(len(world["truth"]) for world in truth)
+    sizes_told = f"{fmean(families):.0f} pairs a world, {sum(families) / len(folders):.0f} a set"
+    print(f"planted: {len(truth)} worlds, {planted} patterns, {len(judged)} findings, {sizes_told}")
+    print(f"up to {arguments.draws} draws, {arguments.replicas} replicas, seed {arguments.seed}")
+    print(
+        f"{'filter':18} {'findings':>8} {'true':>5} {'false':>6}  by order   imitation  other   recall     false share"
+    )
+    for name, kept in _filters(judged, stability=arguments.replicas > 0):
+        _show_filter(name, kept, planted)
+    _show_patterns(judged, truth)
+    _show_scorer(judged, truth, arguments)
+
+
+def in_one_run(findings: Sequence[Finding], family: int) -> list[float]:
+    """The q of findings of several worlds had they been one run; chance does not depend on it."""
+    chances = {_pair(each): 1.0 if each.chance is None else each.chance for each in findings}
+    corrected = dict(zip(chances, false_discovery(list(chances.values()), family), strict=True))
+    return [corrected[_pair(each)] for each in findings]
+
+
+def _pair(finding: Finding) -> tuple[str, str, str | None]:
+    return finding.pattern, finding.agent, finding.target
+
+
+def what_of(finding: Finding, world: World) -> str:
+    """``true ID``, ``ambiguous``, ``order`` (a hard negative whose order or extent was broken), ``imitation`` or
+    ``other``.
+    """
+    world_id, _, agent = finding.agent.partition(":")
+    named = {name.partition(":")[2] for name in finding.message_ids}
+    for planted in world["truth"]:
+        if (planted["agent"], planted["pattern"]) == (agent, finding.pattern):
+            wanted = set(planted["read_ids"])
+            given = named - (set(planted["message_ids"]) - wanted)
+            if 2 * len(wanted & given) >= len(wanted | given):
+                return f"true {world_id}:{agent}:{finding.pattern}"
+    if any((each["agent"], each["pattern"]) == (agent, finding.pattern) for each in world["ambiguous"]):
+        return "ambiguous"
+    own = (agent, finding.pattern)
+    kinds = {each["kind"] for each in world["hard_negatives"] if (each["agent"], each["pattern"]) == own}
+    if kinds & {"shuffled", "reversed"}:
+        return "order"
+    return "imitation" if kinds else "other"
+
+
+def _filters(judged: Sequence[Judged], *, stability: bool) -> Iterator[tuple[str, list[str]]]:
+    yield "none", [each.what for each in judged]
+    for limit in LIMITS:
+        yield f"q of world ≤ {limit}", [each.what for each in judged if _q(each) <= limit]
+    for limit in LIMITS:
+        yield f"q of set ≤ {limit}", [each.what for each in judged if each.q_of_set <= limit]
+    for limit in CHANCES:
+        yield f"chance ≤ {limit}", [each.what for each in judged if (each.finding.chance or 0.0) <= limit]
+    for least in (0.5, 0.8) if stability else ():
+        yield f"stability ≥ {least}", [each.what for each in judged if (each.finding.stability or 0.0) >= least]
+
+
+def _q(each: Judged) -> float:
+    return 1.0 if each.finding.q is None else each.finding.q
+
+
+def _show_filter(name: str, kept: Sequence[str], planted: int) -> None:
+    counts = Counter(what.split()[0] for what in kept)
+    false = counts["order"] + counts["imitation"] + counts["other"]
+    found = len({what for what in kept if what.startswith("true")})
+    share = false / max(1, false + counts["true"])
+    low, high = clopper_pearson(false, false + counts["true"])
+    print(
+        f"{name:18} {len(kept):8} {counts['true']:5} {false:6}  {counts['order']:8}  {counts['imitation']:10} "
+        f"{counts['other']:6}   {found / max(1, planted):.3f}      {share:.3f} [{low:.3f} {high:.3f}]"
+    )
+
+
+def _show_patterns(judged: Sequence[Judged], truth: Sequence[World]) -> None:
+    columns = {"none": 1.0, "≤ .001": 0.001, "≤ .01": 0.01, "≤ .05": 0.05, "≤ .2": 0.2}
+    print(f"{'recall by chance':22}" + "".join(f"{name:>8}" for name in columns))
+    for pattern in sorted({each["pattern"] for world in truth for each in world["truth"]}):
+        planted = sum(each["pattern"] == pattern for world in truth for each in world["truth"])
+        true = [each for each in judged if each.finding.pattern == pattern and each.what.startswith("true")]
+        found = [len({e.what for e in true if (e.finding.chance or 0.0) <= limit}) for limit in columns.values()]
+        print(f"{pattern:22}" + "".join(f"{count / planted:8.2f}" for count in found))
+
+
+def _show_scorer(judged: Sequence[Judged], truth: Sequence[World], arguments: argparse.Namespace) -> None:
+    """The figures of the planted sets' own scorer, where it is there, for every filter by q of the world."""
+    path = arguments.data.parent / "score_planted.py"
+    if not path.exists():
+        return
+    scorer = _load(path)
+    for limit in (1.0, *LIMITS):
+        figures = scorer.score(truth, [_prediction(each.finding) for each in judged if _q(each) <= limit])
+        recall = " ".join(f"{name} {value:.2f}" for name, value in figures["recall_by_difficulty"].items())
+        print(
+            f"scorer, q ≤ {limit}: macro F1 {figures['macro_f1']:.3f}, recall {recall}, hard negatives fired "
+            f"{figures['hard_negative_rate']:.3f}, false alarms {figures['false_alarms_per_1000_messages']:.2f}"
+        )
+
+
+def _prediction(finding: Finding) -> World:
+    world_id, _, agent = finding.agent.partition(":")
+    ids = [name.partition(":")[2] for name in finding.message_ids]
+    common = {"world_id": world_id, "agent": agent, "pattern": finding.pattern}
+    return common | {"message_ids": ids, "strength": finding.strength}
+
+
+def _some(folder: Path, most: int) -> list[World]:
+    return list(_lines(folder / "blind.jsonl.gz"))[: most or None]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = os.environ.get("UNDERSONG_DATA")
+    parser.add_argument("--data", type=Path, default=default, required=default is None, help="folder of planted sets")
+    parser.add_argument("--part", choices=("both", "shuffled", "planted"), default="both")
+    parser.add_argument("--draws", type=int, default=999, help="shuffles per sequence, at most")
+    parser.add_argument("--replicas", type=int, default=50, help="noisy replicas per sequence, for the planted part")
+    parser.add_argument("--repeats", type=int, default=1, help="how often each world is shuffled")
+    parser.add_argument("--worlds", type=int, default=0, help="only the first so many worlds of each set")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

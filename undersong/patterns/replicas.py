@@ -1,0 +1,131 @@
+"""Whether a match would be there had the judge read the messages once more: replicas with the judge's noise."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from undersong import rulebook
+from undersong.models import TRAITS, Row
+from undersong.patterns.partitions import Entry, Partition
+from undersong.patterns.rules import PatternRule
+from undersong.patterns.search import search_partition
+from undersong.patterns.shuffles import key_of, scope
+
+FILE = "noise.yaml"
+ALIKE = 0.5  # least Jaccard index of two sets of message ids that count as the same finding
+_DICE = 12  # the sum of so many uniform numbers has a standard deviation of 1, and is the same on every machine
+_CHUNK = 4096  # rows whose noise is made together
+ALL_REPLICAS = 1_000  # rows of a timeline up to which it has every replica; a longer one has fewer in proportion
+FEWEST = 10
+
+
+class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``noise.yaml``: the mean absolute difference of two readings, for the traits that it is known of and the rest."""
+
+    known: dict[str, float]
+    others: float
+
+    def spread(self, trait: str) -> float:
+        """The standard deviation of a normal difference with that mean absolute value."""
+        return self.known.get(trait, self.others) * math.sqrt(math.pi / 2)
+
+
+@cache
+def noise() -> Noise:
+    """The shipped table."""
+    return rulebook.read(rulebook.RULES / FILE, Noise)
+
+
+def noise_hashes() -> dict[str, str]:
+    """File name → SHA-256 of the table, for the manifest."""
+    return {FILE: rulebook.file_hash(rulebook.RULES / FILE)}
+
+
+class Survival(NamedTuple):
+    """Of each match asked for the share of replicas in which it survives."""
+
+    shares: tuple[float, ...]
+    replicas: int
+
+
+def survival(
+    rule: PatternRule, partition: Partition, matches: Sequence[Sequence[str]], *, seed: int, replicas: int, table: Noise
+) -> Survival:
+    """In what share of noisy replicas each match (its message ids) is found again.
+
+    A replica adds to every trait of every row of the agent's timeline a normal difference of the size that two readings
+    of a message have, and keeps it within 0 to 1. Everything else of a row stays, and so do the rows that ``where``
+    chose. A match survives where the same rule finds in the same sequence a match whose message ids have a Jaccard
+    index of at least .5 with it.
+    """
+    partition = scope(rule, partition)
+    wanted = [frozenset(ids) for ids in matches]
+    survived = [0] * len(wanted)
+    count = replicas_for(len(partition.timeline.entries), replicas)
+    for replica in _replicas(rule, partition, seed, count, table):
+        found = [frozenset(e.row.id for _, e in match.named) for match in search_partition(rule, replica).matches]
+        holders = _holders(found)
+        for index, ids in enumerate(wanted):
+            near = {other for name in ids for other in holders.get(name, ())}
+            survived[index] += any(alike(ids, found[other]) for other in near)
+    return Survival(tuple(number / count for number in survived), count)
+
+
+def _holders(found: Sequence[frozenset[str]]) -> dict[str, list[int]]:
+    """Per message id the matches that hold it, so that only those that share a message are compared."""
+    holders: dict[str, list[int]] = {}
+    for index, ids in enumerate(found):
+        for name in ids:
+            holders.setdefault(name, []).append(index)
+    return holders
+
+
+def alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two findings name mostly the same messages."""
+    return len(one & other) >= ALIKE * len(one | other)
+
+
+def replicas_for(rows: int, replicas: int) -> int:
+    """How many replicas a timeline of so many rows gets."""
+    return min(replicas, max(FEWEST, replicas * ALL_REPLICAS // max(rows, ALL_REPLICAS)))
+
+
+def _replicas(rule: PatternRule, partition: Partition, seed: int, count: int, table: Noise) -> Iterator[Partition]:
+    key = key_of(seed, "stability", rule, partition)
+    entries = partition.timeline.entries
+    for replica in range(count):
+        differences = _differences(key + replica.to_bytes(8, "big"), len(entries), table)
+        noisy = tuple(_noisy(entry, each) for entry, each in zip(entries, differences, strict=True))
+        rows = tuple(noisy[entry.place] for entry in partition.rows)
+        yield partition._replace(rows=rows, timeline=partition.timeline._replace(entries=noisy))
+
+
+def _differences(key: bytes, rows: int, table: Noise) -> Iterator[list[float]]:
+    """For each row the normal differences of its traits, made from the key alone."""
+    spreads = np.array([table.spread(trait) for trait in TRAITS])
+    for first in range(0, rows, _CHUNK):
+        shape = min(_CHUNK, rows - first), len(TRAITS), _DICE
+        numbers = hashlib.shake_256(key + first.to_bytes(8, "big")).digest(4 * math.prod(shape))
+        dice = np.frombuffer(numbers, dtype=">u4").reshape(shape)
+        normal = dice.sum(axis=2, dtype=np.uint64) / 2.0**32 - _DICE / 2
+        yield from (normal * spreads).tolist()
+
+
+def _noisy(entry: Entry, differences: Sequence[float]) -> Entry:
+    scores = entry.row.traits
+    if not entry.read or not scores:
+        return entry
+    traits = {
+        trait: min(1.0, max(0.0, scores[trait] + difference))
+        for trait, difference in zip(TRAITS, differences, strict=True)
+        if trait in scores
+    }
+    row: Row = msgspec.structs.replace(entry.row, traits=traits)
+    return entry._replace(row=row)

@@ -1,0 +1,117 @@
+"""The rows of one sequence dealt in another order: what was said moves, the place where it was said stays.
+
+A place is a row's time, target, conversation, tier, ``observed`` and the unread messages around it. What was said are
+traits, indicators, signals and everything that the scan found in the same text; they move together. The order of draw
+``d`` depends on nothing but the key and ``d``: it sorts the places by SHAKE-256 of both, the same on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from undersong.models import DIMENSIONS, TRAITS, Row
+from undersong.patterns.fields import FIELDS
+from undersong.patterns.partitions import Entry, Partition, Timeline
+from undersong.patterns.rules import PatternRule
+from undersong.patterns.search import local_mask
+
+Orders = npt.NDArray[np.intp]  # draws × rows: which row's words stand at each place
+SAID = (
+    "traits", "indicators", "signals", "flags", "total", "density", "hits", "hard_constraints", "loops", "deference",
+    "triage", "sentiment_score", "code_change_delta", "latency_drop", "judge", "judge_hash",
+)  # fmt: skip
+_FIELDS_SAID = frozenset((*SAID, *TRAITS, *DIMENSIONS))
+_TABLE = 100_000  # masks that are worked out beforehand, one per row and kind of place
+
+
+def key_of(seed: int, purpose: str, rule: PatternRule, partition: Partition) -> bytes:
+    """What all randomness about one rule on one sequence comes from."""
+    parts = [seed, purpose, rule.hash, partition.key(rule.file.partition_by)]
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).digest()
+
+
+def orders(key: bytes, first: int, count: int, rows: int, block: int = 1) -> Orders:
+    """The orders of draws ``first`` to ``first + count - 1``.
+
+    With ``block`` above 1 runs of so many rows move as one and keep their inner order; the oldest rows that do not fill
+    a block stay. Every order of the blocks is equally likely.
+    """
+    blocks = rows // block
+    stay = rows - blocks * block
+    if blocks == 0:
+        return np.broadcast_to(np.arange(rows, dtype=np.intp), (count, rows))
+    keys = (hashlib.shake_256(key + draw.to_bytes(8, "big")) for draw in range(first, first + count))
+    numbers = b"".join(each.digest(8 * blocks) for each in keys)
+    sorts = np.frombuffer(numbers, dtype=">u8").reshape(count, blocks).argsort(axis=1, kind="stable")
+    moved = (sorts[:, :, None] * block + np.arange(block)).reshape(count, blocks * block) + stay
+    fixed = np.broadcast_to(np.arange(stay), (count, stay))
+    return np.concatenate([fixed, moved], axis=1).astype(np.intp)
+
+
+class Deck:
+    """The read rows of one sequence, to be dealt again and again for one rule.
+
+    A row's words at another place make a new row. Two places that the rule cannot tell apart give the same one, so each
+    is made, and its conditions are tried, once.
+    """
+
+    def __init__(self, rule: PatternRule, partition: Partition) -> None:
+        self.rule = rule
+        self.partition = scope(rule, partition)
+        self.rows = self.partition.rows
+        looked = [FIELDS[name] for name in sorted(rule.needs & FIELDS.keys() - _FIELDS_SAID)]
+        kinds: dict[object, int] = {}
+        self.kinds = [
+            kinds.setdefault((entry.row.target, *(field.read(entry.row) for field in looked)), len(kinds))
+            for entry in self.rows
+        ]
+        self.samples = {kind: entry.row for kind, entry in zip(self.kinds, self.rows, strict=True)}
+        self._cards: dict[tuple[int, int], tuple[Row, int]] = {}
+
+    def card(self, said: int, kind: int) -> tuple[Row, int]:
+        """The words of row ``said`` at a kind of place, and the mask of the conditions that this alone decides."""
+        found = self._cards.get((said, kind))
+        if found is None:
+            words = self.rows[said].row
+            row = msgspec.structs.replace(self.samples[kind], **{name: getattr(words, name) for name in SAID})
+            found = self._cards[said, kind] = row, local_mask(self.rule, row)
+        return found
+
+    def masks(self, dealt: Orders) -> npt.NDArray[np.uint64] | None:
+        """The masks of many orders, draws × rows; None where there are too many kinds of places to work them out."""
+        if len(self.rows) * len(self.samples) > _TABLE:
+            return None
+        kinds = range(len(self.samples))
+        table = [[self.card(said, kind)[1] for kind in kinds] for said in range(len(self.rows))]
+        masks: npt.NDArray[np.uint64] = np.array(table, dtype=np.uint64)[dealt, np.array(self.kinds)]
+        return masks
+
+    def deal(self, order: Sequence[int]) -> tuple[Partition, list[int]]:
+        """The sequence in another order, and the mask of each row."""
+        cards = [self.card(said, kind) for said, kind in zip(order, self.kinds, strict=True)]
+        rows = tuple(Entry(row, old.time, old.place) for (row, _), old in zip(cards, self.rows, strict=True))
+        return replaced(self.partition, rows), [mask for _, mask in cards]
+
+
+def replaced(partition: Partition, rows: tuple[Entry, ...]) -> Partition:
+    """The sequence with other rows at its places, in its timeline too."""
+    entries = list(partition.timeline.entries)
+    for entry in rows:
+        entries[entry.place] = entry
+    return partition._replace(rows=rows, timeline=partition.timeline._replace(entries=tuple(entries)))
+
+
+def scope(rule: PatternRule, partition: Partition) -> Partition:
+    """The sequence in the least timeline that the rule needs: without what the agent wrote elsewhere, unless a column
+    looks there.
+    """
+    if any(window.window.over != "partition" for column in rule.columns for window in column.windows):
+        return partition
+    rows = tuple(entry._replace(place=place) for place, entry in enumerate(partition.rows))
+    timeline = Timeline(partition.timeline.agent, partition.timeline.conversation, rows)
+    return partition._replace(rows=rows, timeline=timeline)
