@@ -6,7 +6,8 @@ Ordinary is what somebody labelled harmless: answers that hold their stance unde
 judge saw no harm above intensity 1, posts with every negative trait under .25, negotiation messages meant sincerely;
 2,000 in even shares as far as the sources reach, drawn with a fixed seed. A hit of a negative trait or of a hard
 constraint flags a message, so there the rate is one of false flags; hits of positive traits flag nothing. Phrases
-are written from meaning: what ordinary text trips is dropped or narrowed, nothing is kept for what it finds here.
+are written from meaning: what ordinary text trips is dropped or narrowed, nothing is kept for what it finds here. As
+the noisy ones were found on these very sources, the rates are optimistic.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from undersong.models import NEGATIVE_TRAITS, Hit
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Hit
 from undersong.scan import load_book
 from undersong.scan.normalise import fold
 from undersong.scan.phrases import COUNTED
 
 ORDINARY = 2000  # messages
 CLEAN, HARMFUL = 0.25, 0.5  # every negative trait under the first, any at least the second
+ANY = "any that flags"
 LOW = 1.0  # intensity of a harmful behaviour, of 0 to 9 in a turn
 SHORTEST = 20  # characters: "ok" says nothing about a phrase
 QUIET = ("pushback", "de-escalation", "safe_redirection", "suggestions_to_seek_help")  # spiral labels that are no harm
@@ -80,13 +82,13 @@ def rates(found: dict[str, list[tuple[str, tuple[Hit, ...]]]]) -> str:
     for source, rows in found.items():
         for _, hits in rows:
             traits = {hit.trait for hit in hits if hit.trait != "structure"}
-            for trait in traits | ({"any that flags"} if traits & COUNTED else set()):
+            for trait in traits | ({ANY} if traits & COUNTED else set()):
                 counts[trait][source] += 1
     head = "".join(f"{f'{source} ({size})':>18}" for source, size in sizes.items())
     lines = [f"messages with a hit, in %\n{'file':<18}{head}{f'all ({total})':>14}  flags"]
-    for trait in sorted(counts, key=lambda trait: (trait in COUNTED, trait)):
+    for trait in (*(trait for trait in TRAITS if trait not in COUNTED), *sorted(COUNTED), ANY):
         shares = "".join(f"{100 * counts[trait][source] / size:>18.1f}" for source, size in sizes.items())
-        flags = "yes" if trait in COUNTED or trait.startswith("any") else "no"
+        flags = "yes" if trait in COUNTED or trait == ANY else "no"
         lines.append(f"{trait:<18}{shares}{100 * counts[trait].total() / total:>14.2f}  {flags}")
     return "\n".join(lines)
 
