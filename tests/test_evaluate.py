@@ -16,13 +16,13 @@ from undersong.stores.sqlite import SQLiteStore
 
 
 class Listener:
-    """The offline judge, which also remembers what it was asked and may be one that reads only what is routed."""
+    """The offline judge, which also remembers what it was asked."""
 
-    def __init__(self, reads_everything: bool) -> None:
+    def __init__(self) -> None:
         self._judge = open_judge("offline")
         self.name, self.hash, self.hashes = self._judge.name, self._judge.hash, self._judge.hashes
         self.gives, self.calibrated = self._judge.gives, self._judge.calibrated
-        self.reads_everything = reads_everything
+        self.reads_everything = self._judge.reads_everything
         self.asked: list[Question] = []
 
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
@@ -58,36 +58,33 @@ def states(judge: Judge, ledger: SQLiteStore, *threads: Thread, read_all: bool =
 
 
 def test_a_paid_judge_is_asked_about_routed_messages_only(ledger: SQLiteStore) -> None:
-    judge = Listener(reads_everything=False)
+    judge = Listener()
     assert states(judge, ledger, thread("one", "two", "three", flagged=[1])) == [["unread", "scored", "unread"]]
     assert [question.message.id for question in judge.asked] == ["m1"]
 
 
 def test_an_unread_message_says_why(ledger: SQLiteStore) -> None:
-    answers = evaluate([thread("one")], Listener(reads_everything=False), ledger)
+    answers = evaluate([thread("one")], Listener(), ledger)
     assert "not routed" in (answers.evaluations[0][0].reason or "")
 
 
-@pytest.mark.parametrize(("reads_everything", "read_all"), [(True, False), (False, True)])
-def test_everything_is_read_where_that_is_free_or_asked_for(
-    ledger: SQLiteStore, reads_everything: bool, read_all: bool
-) -> None:
-    assert states(Listener(reads_everything), ledger, thread("one", "two"), read_all=read_all) == [["scored", "scored"]]
+def test_everything_is_read_where_that_is_asked_for(ledger: SQLiteStore) -> None:
+    assert states(Listener(), ledger, thread("one", "two"), read_all=True) == [["scored", "scored"]]
 
 
 def test_an_answer_is_not_asked_for_twice_but_a_changed_text_is_asked_again(ledger: SQLiteStore) -> None:
-    judge = Listener(reads_everything=True)
-    first = evaluate([thread("one", "two")], judge, ledger)
-    again = evaluate([thread("one", "two")], judge, ledger)
+    judge = Listener()
+    first = evaluate([thread("one", "two")], judge, ledger, read_all=True)
+    again = evaluate([thread("one", "two")], judge, ledger, read_all=True)
     assert (first.asked, again.asked) == (2, 0)
     assert again.evaluations == first.evaluations
-    changed = evaluate([thread("one", "another")], judge, ledger)
+    changed = evaluate([thread("one", "another")], judge, ledger, read_all=True)
     assert changed.asked == 1
     assert [question.message.text for question in judge.asked] == ["one", "two", "another"]
 
 
 def test_a_deep_question_has_five_prior_messages_and_fewer_only_at_the_start(ledger: SQLiteStore) -> None:
-    judge = Listener(reads_everything=False)
+    judge = Listener()
     evaluate([thread(*map(str, range(10)), flagged=[2, 9])], judge, ledger)
     early, late = judge.asked
     assert [message.id for message in early.prior] == ["m0", "m1"]
@@ -95,7 +92,7 @@ def test_a_deep_question_has_five_prior_messages_and_fewer_only_at_the_start(led
 
 
 def test_messages_of_one_text_are_told_apart(ledger: SQLiteStore) -> None:
-    answers = evaluate([thread("same", "same")], Listener(reads_everything=True), ledger)
+    answers = evaluate([thread("same", "same")], Listener(), ledger, read_all=True)
     one, other = answers.evaluations[0]
     assert (one.message_id, other.message_id) == ("m0", "m1")
     assert one.message_hash == other.message_hash

@@ -7,7 +7,6 @@ import random
 import msgspec
 import pytest
 
-from tests.test_detect import CYCLE
 from undersong.detect import detect
 from undersong.models import TRAITS, Finding, Row, encode
 from undersong.patterns import all_rules, load_rules, named
@@ -19,7 +18,20 @@ from undersong.weigh import Effort, Weighed, weigh
 from undersong.wording import basis_words, certainty_words
 
 LOVE_BOMBING = named(all_rules(), "love_bombing")
-LONG = CYCLE + "".join(f"    w{day} kira>bo {day} t .5 .5 .1\n" for day in range(5, 15))
+COURTSHIP = """
+    id who     day conversation compassion goodwill manipulation
+    1  kira>bo 0   t            .9  .9  .1
+    2  kira    1   u            .85 .8  .1
+    x  kira>bo 2   t            .5  .5  .1
+    3  kira>bo 2   t            ?   ?   ?
+    4  kira>bo 2   t            .9  .85 .2
+    5  kira>bo 3   t            .9  .9  .1
+    6  kira>bo 3   t            .8  .9  .1
+    7  kira>bo 4   t            .1  .2  .8
+    8  kira>bo 4   t            .1  .1  .9
+    9  kira>bo 4   t            .1  .2  .9
+"""
+LONG = COURTSHIP + "".join(f"    w{day} kira>bo {day} t .5 .5 .1\n" for day in range(5, 15))
 EFFORT = Effort(draws=199, replicas=20)
 
 
@@ -102,7 +114,10 @@ def numbers_of(finding: Finding) -> tuple[object, ...]:
 def test_the_family_is_every_rule_that_ran() -> None:
     rows, rules = table(LONG), load_rules()
     result = weighed(rows, rules)
-    ran = [rule for rule in rules if rule.id != "alignment_faking"]  # these rows have no tiers
+    outcomes = detect(rows, rules).outcomes  # these rows have no tiers and no indicators, so that some rules cannot run
+    able = {outcome.pattern for outcome in outcomes if outcome.status == "ran"}
+    ran = [rule for rule in rules if rule.id in able]
+    assert 1 < len(ran) < len(rules)
     assert result.family == sum(pairs(rule, timelines(rows)) for rule in ran)
     assert result.tested == 1
 

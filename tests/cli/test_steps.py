@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import Undersong
+from undersong.models import TRAITS
 
 SCAN_KEYS = {"tier", "triage", "sampled", "width", "reasons", "flags", "total", "density", "hits", "loops", "deference"}
 
@@ -160,7 +161,7 @@ def courtship() -> list[dict[str, Any]]:
             "agent": "kira",
             "target": "bo",
             "time": f"2026-03-{day + 1:02}T12:00:00Z",
-            "traits": traits,
+            "traits": {**dict.fromkeys(TRAITS, 0.1), **traits},
         }
         for day, traits in enumerate([warm] * 4 + [cold] + [plain] * 12)
     ]
