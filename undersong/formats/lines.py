@@ -6,12 +6,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from undersong.errors import RecordError
 from undersong.formats import values
 from undersong.formats.splitter import DEPTH
 from undersong.models import Conversation, Message, Observed, Role, SourceRef
 
+BRACE, BRACKET = b"{["
 PART = 1000  # messages of one conversation that are handed on together
 OBSERVED: dict[str, Observed] = {"yes": "yes", "no": "no", "unknown": "unknown"}
 _Name = str | int | None
@@ -90,7 +92,7 @@ def stretches(block: bytes, stem: str) -> list[Stretch]:
     found: list[Stretch] = []
     lines = block.split(b"\n")
     plain = _Plain(stem) if _is_utf8(block) else None
-    shallow = block.count(b"{") + block.count(b"[") - len(lines) < DEPTH  # of brackets beyond one a line
+    shallow = _brackets(block) - len(lines) < DEPTH  # counted beyond one a line
     key, start, first, count, at = "", 0, 0, 0, 0
     for number, line in enumerate(lines):
         end = at + len(line) + 1
@@ -136,8 +138,14 @@ def _is_utf8(block: bytes) -> bool:
     return True
 
 
+def _brackets(data: bytes) -> int:
+    """How many opening brackets there are."""
+    found = np.frombuffer(data, dtype=np.uint8)
+    return int(np.count_nonzero(found == BRACE) + np.count_nonzero(found == BRACKET))
+
+
 def _is_shallow(line: bytes) -> bool:
-    return line.count(b"{") + line.count(b"[") <= DEPTH
+    return _brackets(line) <= DEPTH
 
 
 class _Plain:
