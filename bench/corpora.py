@@ -56,3 +56,26 @@ def generated(messages: int, seed: int, out: Path, *, length: int = 40, agents: 
                 "text": f"{opening} {words}".strip(),
             }
             rows.write(json.dumps(row) + "\n")
+
+
+def interleaved(messages: int, seed: int, out: Path, *, open_at_once: int = 500) -> None:
+    """As ``generated``, with so many conversations that take turns, line by line."""
+    ordered = out.with_suffix(".ordered")
+    generated(messages, seed, ordered)
+    length = messages // open_at_once + 1
+    with ordered.open("rb") as lines, out.open("wb") as mixed:
+        places, at = [], 0
+        for number, line in enumerate(lines):
+            if number % length == 0:
+                places.append(at)
+            at += len(line)
+        readers = [ordered.open("rb") for _ in places]
+        for reader, place in zip(readers, places, strict=True):
+            reader.seek(place)
+        for _ in range(length):
+            for reader, end in zip(readers, [*places[1:], at], strict=True):
+                if reader.tell() < end:
+                    mixed.write(reader.readline())
+        for reader in readers:
+            reader.close()
+    ordered.unlink()

@@ -97,7 +97,8 @@ def draft(
     before = [flag_tier(scan) for scan in scans]
     raised = Raised(before)
     for index, scan in enumerate(scans):
-        _own_flags(raised, index, scan)
+        if scan.total or scan.hard_constraints:
+            _own_flags(raised, index, scan)
     _thread_signals(raised, messages, thread)
     _repeat_flags(raised, messages, scans, policy)
     _structural(raised, messages, scans, policy)
@@ -158,7 +159,7 @@ def _own_flags(raised: Raised, index: int, scan: Scan) -> None:
 
 
 def _thread_signals(raised: Raised, messages: Sequence[Message], thread: ThreadScan) -> None:
-    places = {message.id: index for index, message in enumerate(messages)}
+    places = {message.id: index for index, message in enumerate(messages)} if thread.signals else {}
     for signal in thread.signals:
         if signal.kind == "repeat_flags":
             continue  # raises what comes after the third flagged message only: _repeat_flags
@@ -196,6 +197,8 @@ def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Ite
         if scan.deference and scan.deference.high and message.agent not in deferring:
             deferring.add(message.agent)
             yield index, "High Deference"
+        if not scan.loops:
+            continue
         fresh = [loop for loop in scan.loops if loop.scope != "echo" and (message.agent, loop.ngram) not in looping]
         looping.update((message.agent, loop.ngram) for loop in fresh)
         if fresh:
@@ -232,6 +235,6 @@ def _decide(message: Message, scan: Scan, asked: Draft, index: int, cut: Cut | N
         tier_before=asked.before[index],
         depth="standard" if sampled else DEPTHS[tier] if read else "skip",
         width="message" if sampled else WIDTHS[tier] if read else "none",
-        reasons=tuple(dict.fromkeys(why)),
+        reasons=tuple(dict.fromkeys(why)) if why else (),
         sampled=sampled,
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from undersong.errors import RecordError
 from undersong.formats import values
 from undersong.formats.splitter import DEPTH
 from undersong.models import Conversation, Message, Observed, Role, SourceRef
 
+BRACE, BRACKET = b"{["
 PART = 1000  # messages of one conversation that are handed on together
 OBSERVED: dict[str, Observed] = {"yes": "yes", "no": "no", "unknown": "unknown"}
 _Name = str | int | None
@@ -86,14 +89,15 @@ def stretches(block: bytes, stem: str) -> list[Stretch]:
     Lines count from 0. Plain lines are those that ``messages`` reads without a problem, a note or a doubt; ``stem``
     names the conversation of a line that names none. Empty lines belong to the run around them, or to nobody.
     """
-    readable = _is_utf8(block)
     found: list[Stretch] = []
-    key, start, first, count = "", 0, 0, 0
-    at = 0
-    for number, line in enumerate(block.split(b"\n")):
+    lines = block.split(b"\n")
+    plain = _Plain(stem) if _is_utf8(block) else None
+    shallow = _brackets(block) - len(lines) < DEPTH  # counted beyond one a line
+    key, start, first, count, at = "", 0, 0, 0, 0
+    for number, line in enumerate(lines):
         end = at + len(line) + 1
         if line and not line.isspace():
-            own = _plain(line, stem) if readable else None
+            own = plain.conversation(line) if plain and (shallow or _is_shallow(line)) else None
             if count and (own != key or count >= PART):
                 found.append(Stretch(key, start, at, first, count))
                 count = 0
@@ -134,46 +138,84 @@ def _is_utf8(block: bytes) -> bool:
     return True
 
 
-def _plain(data: bytes, stem: str) -> str | None:
-    """The conversation of a plain line, None for any other."""
-    if data.count(b"{") + data.count(b"[") > DEPTH:
-        return None
-    try:
-        line = _decode(data)
-        if line.title or line.timezone or line.messages is not None:
+def _brackets(data: bytes) -> int:
+    """How many opening brackets there are."""
+    found = np.frombuffer(data, dtype=np.uint8)
+    return int(np.count_nonzero(found == BRACE) + np.count_nonzero(found == BRACKET))
+
+
+def _is_shallow(line: bytes) -> bool:
+    return _brackets(line) <= DEPTH
+
+
+class _Plain:
+    """Whether a line is plain, and of which conversation it is."""
+
+    def __init__(self, stem: str) -> None:
+        self._stem = stem
+
+    def conversation(self, data: bytes) -> str | None:
+        """The conversation of a plain line, None for any other."""
+        try:
+            line = _decode(data)
+            if line.title or line.timezone or line.messages is not None:
+                return None
+            if line.role not in values.ROLES:
+                _author(line)
+            if line.text is None:
+                _text(line)
+            _time(line)
+            return _conversation(line) or self._stem
+        except _NOT_PLAIN:
             return None
-        _author(line)
-        _text(line)
-        _time(line)
-        return _conversation(line) or stem
-    except _NOT_PLAIN:
-        return None
 
 
 def _message(line: Line, conversation: str, ref: SourceRef) -> Message:
     author, role, agent = _author(line)
+    if agent is None:
+        agent = author if role == "agent" else f"{conversation}/{author}"  # as settling would
+    elif agent == author:
+        author = author.removeprefix(f"{conversation}/")
+    position = line.position
+    message = Message(
+        id=_name(line.id) or "",
+        conversation=conversation,
+        position=position if position is not None and 0 <= position < values.INTEGERS else -1,
+        author=author,
+        role=role,
+        text=_text(line),
+        agent=agent,
+        time=_time(line),
+        source_ref=ref,
+    )
+    return message if _further(line) == _NOTHING_MORE else _completed(message, line)
+
+
+def _further(line: Line) -> tuple[Any, ...]:
+    """What few lines say."""
+    where = line.reply_to, line.target, line.branch
+    how = line.model, line.latency, line.latency_ms, line.tokens, line.observed, line.tool_calls, line.tool_results
+    return where + how
+
+
+_NOTHING_MORE = _further(Line())
+
+
+def _completed(message: Message, line: Line) -> Message:
     latency = None if line.latency is None else values.seconds(line.latency)
     if latency is None and line.latency_ms is not None:
         latency = values.seconds(line.latency_ms, 1e3)
-    return Message(
-        id=_name(line.id) or "",
-        conversation=conversation,
-        position=line.position if line.position is not None and 0 <= line.position < values.INTEGERS else -1,
-        author=author.removeprefix(f"{conversation}/") if agent == author else author,
-        role=role,
-        text=_text(line),
-        agent=agent or "",
-        time=_time(line),
-        reply_to=None if line.reply_to is None else _name(line.reply_to),
-        target=None if line.target is None else _name(line.target),
+    return msgspec.structs.replace(
+        message,
+        reply_to=_name(line.reply_to),
+        target=_name(line.target),
         model=line.model or None,
         latency=latency,
-        tokens=None if line.tokens is None else values.count(line.tokens),
-        observed="unknown" if line.observed is None else OBSERVED.get(line.observed, "unknown"),
-        branch=None if line.branch is None else _name(line.branch),
-        tool_calls=values.each(line.tool_calls, values.tool_call) if line.tool_calls else (),
-        tool_results=values.each(line.tool_results, values.tool_result) if line.tool_results else (),
-        source_ref=ref,
+        tokens=values.count(line.tokens),
+        observed=OBSERVED.get(line.observed or "", "unknown"),
+        branch=_name(line.branch),
+        tool_calls=values.each(line.tool_calls, values.tool_call),
+        tool_results=values.each(line.tool_results, values.tool_result),
     )
 
 
@@ -203,7 +245,14 @@ def _text(line: Line) -> str:
 def _time(line: Line) -> Any:
     given = line.time
     if given is None:
-        given = next((each for each in (line.ts, line.timestamp, line.created_at) if each is not None), None)
+        given = line.ts if line.ts is not None else line.timestamp if line.timestamp is not None else line.created_at
+    if isinstance(given, str) and given[4:5] == "-":
+        try:
+            moment = datetime.fromisoformat(given)
+        except ValueError:
+            return values.time(given)
+        if moment.tzinfo and moment.year in values.YEARS:
+            return moment
     return None if given is None else values.time(given)
 
 
@@ -212,6 +261,8 @@ def _conversation(line: Line) -> str | None:
 
 
 def _name(given: _Name) -> str | None:
+    if given is None:
+        return None
     if isinstance(given, str):
         return given if given and not given.isspace() else None
-    return None if given is None else str(given)
+    return str(given)

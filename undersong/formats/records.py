@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from undersong.errors import RecordError
 from undersong.formats.sources import Source
@@ -15,6 +16,7 @@ from undersong.formats.splitter import LIMIT, split, too_deep
 from undersong.models import Problem, SourceRef
 
 FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
+LINE_FEED = 0x0A
 LINES = (".jsonl", ".ndjson")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLACE = re.compile(r"\s*\((?:byte|char) (\d+)\)")
@@ -84,7 +86,7 @@ def line_blocks(source: Source) -> Iterator[tuple[int, bytes | None]]:
             block = b"".join((*parts, chunk[:last]))
         if block:
             yield number, block
-            number += block.count(b"\n")
+            number += int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED))
         size = len(chunk) - last
         parts = [chunk[last:]] if size else []
     if size:

@@ -13,7 +13,7 @@ from undersong.models import Role, ToolCall, ToolResult
 T = TypeVar("T")
 YEARS = range(1900, 2200)  # a time outside is a mistake of the source
 INTEGERS = 1 << 53  # beyond, JSON readers disagree
-_ROLES: dict[str, Role] = {role: role for role in get_args(Role)} | {
+ROLES: dict[str, Role] = {role: role for role in get_args(Role)} | {
     "human": "user",
     "gpt": "assistant",
     "chatgpt": "assistant",
@@ -32,18 +32,15 @@ def role(name: Any) -> Role | None:
     """The role that a source means, or None for a name that is not a role."""
     if not isinstance(name, str):
         return None
-    return _ROLES.get(name) or _ROLES.get(name.strip().lower())
+    return ROLES.get(name) or ROLES.get(name.strip().lower())
 
 
 def time(value: Any) -> datetime | None:
     """A moment from ISO 8601 or epoch seconds, ms, µs or ns; without a zone it is UTC. Raises ValueError."""
     if value is None or value == "":
         return None
-    if isinstance(value, str) and value[4:5] != "-" and _NUMBER.fullmatch(value):
-        value = float(value)
     if isinstance(value, str):
-        moment = datetime.fromisoformat(value.strip())
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment = _from_text(value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         moment = _from_epoch(value)
     else:
@@ -136,6 +133,13 @@ def each(given: Any, convert: Callable[[Any], T | None]) -> tuple[T, ...]:
     """The items of a list that ``convert`` can read; () for what is no list."""
     found = (convert(item) for item in given) if isinstance(given, list) else ()
     return tuple(item for item in found if item is not None)
+
+
+def _from_text(value: str) -> datetime:
+    if value[4:5] != "-" and _NUMBER.fullmatch(value):
+        return _from_epoch(float(value))
+    moment = datetime.fromisoformat(value.strip())
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _from_epoch(value: float) -> datetime:

@@ -81,9 +81,8 @@ class Block:
     @cached_property
     def word_counts(self) -> list[int]:
         """How many words each text has, between white space."""
-        white = (self._bytes == SPACE) | ((self._bytes - np.uint8(TAB)) < SPACES)
-        white |= (self._bytes - np.uint8(SEPARATOR)) < SEPARATORS
-        first = np.flatnonzero(white[:-1] & ~white[1:]) + 1
+        white = self._white | ((self._bytes - np.uint8(SEPARATOR)) < SEPARATORS)
+        first = np.flatnonzero(white[:-1] > white[1:]) + 1
         counts: list[int] = np.diff(np.searchsorted(first, np.append(self.starts, len(self.raw)))).tolist()
         for index in self.folded:
             counts[index] = self._split[index]
@@ -114,7 +113,7 @@ class Block:
 
     def _folded_bytes(self) -> bytes:
         folded = self.raw.translate(_FOLDED)
-        white = (self._bytes == SPACE) | ((self._bytes - np.uint8(TAB)) < SPACES)
+        self._white = white = (self._bytes == SPACE) | ((self._bytes - np.uint8(TAB)) < SPACES)
         again: Ints = np.flatnonzero(white[1:] & white[:-1]) + 1
         if not len(again):
             return folded

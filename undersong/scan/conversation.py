@@ -39,7 +39,8 @@ def scan_conversations(
 ) -> list[Scanned]:
     """As ``scan_conversation`` for each, but faster: texts are looked at in blocks.
 
-    ``signals`` are some of SIGNALS, phrases among them: what the others would fill keeps its default.
+    ``signals`` are some of SIGNALS, phrases among them: what the others would fill keeps its default (``words`` of a
+    message without hits belong to structure).
     """
     messages = [message for conversation in conversations for message in conversation.messages]
     blocks = list(_blocks([message.text for message in messages]))
@@ -97,17 +98,19 @@ def _scans(
     hits: dict[int, tuple[Hit, ...]] = {}
     fenced: set[int] = set()
     words: list[int] = []
+    first = 0
     for block in blocks:
-        first = len(words)
         hits |= {first + index: own for index, own in book.hits_of(block).items()}
-        fenced |= {first + index for index in block.texts_with(FENCES)} if structure else set()
-        words += block.word_counts
+        if structure:
+            fenced |= {first + index for index in block.texts_with(FENCES)}
+            words += block.word_counts
+        first += len(block)
     scans: list[Scan] = []
     for conversation in conversations:
         agents: dict[str, AgentSoFar] = {}
         for message in conversation.messages:
             place = len(scans)
-            scan = _phrase_scan(message.id, hits.get(place), words[place], loops.get(place, ()))
+            scan = _phrase_scan(message, hits.get(place), words[place] if words else None, loops.get(place, ()))
             if structure:
                 has_code = bool(message.tool_calls) or place in fenced
                 _add_structure(scan, message, has_code, book.structure, _agent_of(message, agents, book.structure))
@@ -115,13 +118,15 @@ def _scans(
     return scans
 
 
-def _phrase_scan(message_id: str, hits: tuple[Hit, ...] | None, words: int, loops: tuple[Loop, ...]) -> Scan:
+def _phrase_scan(message: Message, hits: tuple[Hit, ...] | None, words: int | None, loops: tuple[Loop, ...]) -> Scan:
+    """``words`` None: not counted yet, and of no use in a message without hits."""
     if hits is None:
-        return Scan(message_id=message_id, words=words, loops=loops)
+        return Scan(message_id=message.id, words=words or 0, loops=loops)
+    words = len(message.text.split()) if words is None else words
     flags = count_flags(hits)
     total = sum(flags.values())
     return Scan(
-        message_id=message_id,
+        message_id=message.id,
         hits=hits,
         flags=flags,
         total=total,

@@ -29,6 +29,8 @@ def turns_of(messages: Sequence[Message], scans: Sequence[Scan]) -> list[Turn]:
 
 def thread_signals(turns: Sequence[Turn], rules: SignalRules) -> tuple[ThreadSignal, ...]:
     """The four signals of the first seed; ``message_ids`` are the flagged messages that carry each."""
+    if not any(turn.scan.total for turn in turns):
+        return ()
     by_agent: dict[str, list[Turn]] = defaultdict(list)
     for turn in turns:
         by_agent[turn.agent].append(turn)
@@ -43,19 +45,21 @@ def thread_signals(turns: Sequence[Turn], rules: SignalRules) -> tuple[ThreadSig
 
 def agent_flags(turns: Sequence[Turn]) -> dict[str, AgentFlags]:
     """Messages, flagged messages and flags per trait for each agent, in order of appearance."""
-    messages: dict[str, int] = defaultdict(int)
-    flagged: dict[str, int] = defaultdict(int)
-    flags: dict[str, dict[str, int]] = defaultdict(dict)
+    messages: dict[str, int] = {}
+    flagged: dict[str, list[Scan]] = {}
     for turn in turns:
-        messages[turn.agent] += 1
-        flagged[turn.agent] += turn.scan.total > 0
-        own = flags[turn.agent]
-        for trait, count in turn.scan.flags.items():
-            own[trait] = own.get(trait, 0) + count
-    return {
-        agent: AgentFlags(messages=n, flagged=flagged[agent], total=sum(flags[agent].values()), flags=flags[agent])
-        for agent, n in messages.items()
-    }
+        messages[turn.agent] = messages.get(turn.agent, 0) + 1
+        if turn.scan.total:
+            flagged.setdefault(turn.agent, []).append(turn.scan)
+    return {agent: _added(number, flagged.get(agent, [])) for agent, number in messages.items()}
+
+
+def _added(messages: int, flagged: Sequence[Scan]) -> AgentFlags:
+    flags: dict[str, int] = {}
+    for scan in flagged:
+        for trait, count in scan.flags.items():
+            flags[trait] = flags.get(trait, 0) + count
+    return AgentFlags(messages=messages, flagged=len(flagged), total=sum(flags.values()), flags=flags)
 
 
 def _escalations(agent: str, own: Sequence[Turn], least: int) -> Iterator[ThreadSignal]:

@@ -1,0 +1,247 @@
+"""How fast ``undersong scan`` is: ``python bench/scan.py [--messages N] [--large N] [--seed N] [--input FILE]``.
+
+Prints messages per CPU second and MB/s of the whole program (all signals; phrases and threads alone; hyperscan where
+it is installed; two processes), beside what else can be done with the same file in the same run: reading and parsing it (the
+floor), the same phrases through stdlib ``re`` and through ripgrep where it is installed. Then the share of each stage,
+and with ``--large`` the peak memory at both sizes, also with interleaved conversations. Figures are of this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from corpora import generated, interleaved
+
+MIB = 1 << 20
+FEWER = 20  # stdlib re is so slow that it gets one message in twenty
+FASTEST = ("--signals", "phrases,threads")
+
+
+class Cost(NamedTuple):
+    """What a program took: CPU seconds of all its processes, seconds on the clock, peak memory of one in MiB."""
+
+    cpu: float
+    wall: float
+    memory: float
+
+
+def main() -> None:
+    """Measure and print."""
+    arguments = _arguments()
+    with tempfile.TemporaryDirectory(prefix="undersong-bench-") as folder:
+        path = arguments.input or _corpus(Path(folder), arguments.messages, arguments.seed)
+        messages, size = _count(path), path.stat().st_size
+        print(f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+        print(f"{messages} messages, {size / MIB:.1f} MiB, {size / messages:.0f} bytes a line\n")
+        if arguments.large:
+            memory(Path(folder), arguments)
+        table(path, messages, size)
+        two_processes(path)
+        stages(path, messages)
+
+
+def table(path: Path, messages: int, size: int) -> None:
+    """The whole program beside the floor and beside other ways to find the phrases."""
+    from undersong.scan import load_book
+
+    floor = of_function(lambda: parse(path))
+    start = scan(Path(os.devnull), known=False)
+    print(f"{'':36}{'messages/CPU s':>15}{'MB/s':>8}{'× floor':>9}   start-up of {start.cpu:.2f} s included")
+    line("read and parse (floor)", floor, messages, size, floor)
+    line("undersong scan, all signals", scan(path).cpu, messages, size, floor)
+    line("undersong scan, phrases and threads", scan(path, *FASTEST).cpu, messages, size, floor)
+    if find_spec("hyperscan"):
+        line("… with hyperscan", scan(path, *FASTEST, "--engine", "hyperscan").cpu, messages, size, floor)
+    phrases = [phrase.text for phrase in load_book().phrases]
+    few = _fewer(path, messages // FEWER)
+    line(
+        f"stdlib re, the same {len(phrases)} phrases",
+        of_function(lambda: by_re(few, phrases)) * FEWER,
+        messages,
+        size,
+        floor,
+    )
+    if shutil.which("rg"):
+        line("ripgrep -c -i -w -F, same phrases", by_ripgrep(path, phrases).cpu, messages, size, floor)
+    else:
+        print("ripgrep is not installed")
+    print()
+
+
+def two_processes(path: Path) -> None:
+    """How much faster two processes are than one, on the clock; they need two idle cores."""
+    for title, more in (("all signals", ()), ("phrases and threads", FASTEST)):
+        one, two = scan(path, *more), scan(path, *more, "--processes", "2")
+        print(
+            f"two processes, {title}: {one.wall / two.wall:.2f} times one ({two.cpu / one.cpu:.2f} times the CPU time)"
+        )
+    print(f"cores in use by others meanwhile: {os.getloadavg()[0]:.1f} (load)\n")
+
+
+def memory(folder: Path, arguments: argparse.Namespace) -> None:
+    """Peak memory at two sizes, in order and interleaved."""
+    for title, write in (("in order", generated), ("interleaved", interleaved)):
+        peaks = []
+        for number in (arguments.messages, arguments.large):
+            path = folder / "memory.jsonl"
+            write(number, arguments.seed, path)
+            peaks.append(scan(path).memory)
+        grown = 100 * (peaks[1] / peaks[0] - 1)
+        print(f"peak memory, {title}: {arguments.messages} messages {peaks[0]:.0f} MiB, ", end="")
+        print(f"{arguments.large} messages {peaks[1]:.0f} MiB ({grown:+.1f} %)", flush=True)
+    print()
+
+
+def stages(path: Path, messages: int) -> None:
+    """CPU time of each step of the scan, one after the other in this process."""
+    from undersong import rowstream
+    from undersong.formats.settle import settle
+    from undersong.formats.spool import Spool
+    from undersong.ingest import gather
+    from undersong.models import Row
+    from undersong.route import load_policy, route
+    from undersong.scan import conversation as steps
+    from undersong.scan import load_book
+    from undersong.scan.repetition import loops_of
+
+    book, policy, clock = load_book(), load_policy(), _Clock()
+    with Spool() as spool:
+        with clock("read, hash, check, spool"):
+            list(gather([path], spool))
+        for batch in rowstream._in_batches(spool.stored()):
+            with clock("decode again, settle"):
+                talks = [settle(spool.parts(stored))[0] for stored in batch]
+            said = [message for talk in talks for message in talk.messages]
+            with clock("fold into blocks"):
+                blocks = list(steps._blocks([message.text for message in said]))
+            with clock("loops and replies"):
+                loops = loops_of(talks, said, blocks, book.loops)
+            with clock("phrases, structure, code"):
+                scans = iter(steps._scans(talks, blocks, loops, book, True))
+                own = [tuple(next(scans) for _ in talk.messages) for talk in talks]
+            with clock("threads, telemetry"):
+                found = [steps._thread(talk, each, book, steps.ALL) for talk, each in zip(talks, own, strict=True)]
+            with clock("route"):
+                routes = [route(*each, policy, rate=0.01) for each in zip(talks, own, found, strict=True)]
+            with clock("write rows"):
+                parts = zip(talks, own, routes, strict=True)
+                rows = [Row.of(*each) for talk, a, b in parts for each in zip(talk.messages, a, b, strict=True)]
+                rowstream._encode_lines(rows)
+    total = sum(clock.seconds.values())
+    print(f"by stage: {total / messages * 1e6:.1f} µs of CPU time a message")
+    for name, seconds in clock.seconds.items():
+        print(f"  {name:28}{seconds / messages * 1e6:6.1f} µs {100 * seconds / total:5.0f} %")
+
+
+def scan(path: Path, *more: str, known: bool = True) -> Cost:
+    """What ``undersong scan`` costs on a file."""
+    form = ("--from", "jsonl") if known else ()
+    return of_program(sys.executable, "-m", "undersong", "scan", str(path), "--out", os.devnull, *form, *more)
+
+
+def of_program(*command: str) -> Cost:
+    """What a program and its processes cost."""
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, _, used = os.wait4(process.pid, 0)
+    scale = 1 if sys.platform == "darwin" else 1024
+    return Cost(used.ru_utime + used.ru_stime, time.perf_counter() - began, used.ru_maxrss * scale / MIB)
+
+
+def of_function(work: Callable[[], object]) -> float:
+    """CPU seconds of a function."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def parse(path: Path) -> int:
+    """Read a file and parse its lines with the quickest parser at hand."""
+    import msgspec
+
+    with path.open("rb") as lines:
+        return sum(len(msgspec.json.decode(each)["text"]) for each in lines)
+
+
+def by_re(texts: list[str], phrases: list[str]) -> int:
+    """Count the phrases with one alternation, as most tools do."""
+    longest_first = sorted(map(re.escape, phrases), key=len, reverse=True)
+    pattern = re.compile(rf"\b(?:{'|'.join(longest_first)})\b", re.IGNORECASE)
+    return sum(1 for text in texts for _ in pattern.finditer(text))
+
+
+def by_ripgrep(path: Path, phrases: list[str]) -> Cost:
+    """Count the lines with a phrase."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as patterns:
+        patterns.write("\n".join(phrases))
+        patterns.flush()
+        return of_program("rg", "-c", "-i", "-w", "-F", "--threads", "1", "-f", patterns.name, str(path))
+
+
+def line(title: str, seconds: float, messages: int, size: int, floor: float) -> None:
+    """Print one row of the table."""
+    print(f"{title:36}{messages / seconds:15,.0f}{size / seconds / 1e6:8.1f}{seconds / floor:9.1f}", flush=True)
+
+
+class _Clock:
+    """CPU seconds by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        began = time.process_time()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.process_time() - began
+
+
+def _corpus(folder: Path, messages: int, seed: int) -> Path:
+    path = folder / "corpus.jsonl"
+    generated(messages, seed, path)
+    return path
+
+
+def _count(path: Path) -> int:
+    with path.open("rb") as lines:
+        return sum(1 for _ in lines)
+
+
+def _fewer(path: Path, number: int) -> list[str]:
+    with path.open("rb") as lines:
+        return [json.loads(each)["text"] for each, _ in zip(lines, range(number), strict=False)]
+
+
+def _processor() -> str:
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    except OSError:
+        found = None
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=100_000, help="messages of the generated corpus")
+    parser.add_argument("--large", type=int, default=0, help="measure memory at this number of messages too")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--input", type=Path, help="our own JSON Lines to use instead of generated ones")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
