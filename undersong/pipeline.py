@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path
@@ -12,7 +14,7 @@ import msgspec
 
 from undersong import __version__
 from undersong.detect import Detection, detect, quote
-from undersong.errors import InputError, JudgeError
+from undersong.errors import InputError, JudgeError, UsageError
 from undersong.evaluate import Answers, Thread, evaluate, unread
 from undersong.ingest import read
 from undersong.judges import Judge, open_judge
@@ -24,6 +26,7 @@ from undersong.scan import SignalBook, load_book, scan_conversation
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import agent_verdicts, rule_hashes, session_verdict
+from undersong.wording import counted
 
 Progress = Callable[[str, int, int], None]  # step, messages done, messages in all (0 = not known yet)
 Write = Callable[[bytes], object]
@@ -159,14 +162,14 @@ def evaluate_rows(
 
 
 def detect_rows(path: str | Path, rules: Sequence[PatternRule]) -> tuple[list[Problem], Detection]:
-    """Run the rules over a file of rows; returns the rows that could not be read, and what was found.
+    """Run the rules over a file of rows (``-``: standard input); returns the rows not read, and what was found.
 
     Raises InputError where the file cannot be opened or holds no row at all.
     """
     rows: list[Row] = []
     problems: list[Problem] = []
     try:
-        with Path(path).open("rb") as lines:
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb") as lines:
             for item in read_rows(lines, name=str(path)):
                 (problems if isinstance(item, Problem) else rows).append(item)  # type: ignore[arg-type]
     except OSError as error:
@@ -180,8 +183,11 @@ def detect_rows(path: str | Path, rules: Sequence[PatternRule]) -> tuple[list[Pr
 def ingest_and_scan(
     paths: Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
 ) -> Corpus:
-    """Read the files one conversation at a time, scan each, and keep both in the store."""
-    corpus = Corpus()
+    """Read the files one conversation at a time, scan each, and keep both in the store.
+
+    Raises UsageError where ``only`` and ``since`` leave out every conversation.
+    """
+    corpus, passed_over = Corpus(), 0
     for item in read(paths, source_format=options.source_format):
         if isinstance(item, Problem):
             corpus.problems.append(item)
@@ -194,6 +200,10 @@ def ingest_and_scan(
             corpus.messages += len(item.messages)
             corpus.unflagged += sum(flag_tier(scan) == "standard" for scan in scans)
             progress("scan", corpus.messages, 0)
+        else:
+            passed_over += 1
+    if passed_over and not corpus.conversations:
+        raise _matched_none(options, passed_over)
     return corpus
 
 
@@ -237,6 +247,13 @@ def chosen(conversation: Conversation, options: Options) -> bool:
         return False
     times = [message.time for message in conversation.messages if message.time]
     return options.since is None or not times or max(times) >= options.since
+
+
+def _matched_none(options: Options, conversations: int) -> UsageError:
+    filters = [f"only {pattern}" for pattern in options.only]
+    filters += [f"since {options.since.isoformat()}"] if options.since else []
+    what = f"the filter ({', '.join(filters)}) matched none of {counted(conversations, 'conversation')}"
+    return UsageError(what, remedy="ids and titles are matched as a whole, * stands for any characters")
 
 
 def batched(threads: Iterable[Thread], size: int) -> Iterator[list[Thread]]:

@@ -7,6 +7,11 @@ from undersong.models import NEGATIVE_TRAITS, Case, SessionVerdict
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """``1 message``, ``2,000 messages``, ``2 apologies``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def mechanism_name(name: str) -> str:
     """``false_promise`` → ``false promise``."""
     return name.replace("_", " ")

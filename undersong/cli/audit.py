@@ -9,7 +9,16 @@ from typing import Any
 
 import click
 
-from undersong.cli.options import corpus_options, exit_code, options_of, progress_bar, show_problems
+from undersong.cli.options import (
+    check_store,
+    check_targets,
+    corpus_options,
+    exit_code,
+    options_of,
+    progress_bar,
+    refuse_nothing,
+    show_problems,
+)
 from undersong.models import LEVELS
 
 BELOW, AT_OR_ABOVE = 0, 1
@@ -45,12 +54,18 @@ def command(
 
     folder = Path(out)
     check_folder(folder)
+    check_targets(paths, store)
+    if store:
+        check_store(store)
+    else:
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
     options = options_of(judge=judge, read_all=read_all, **chosen)
     began, started = time.monotonic(), datetime.now(UTC)
     path = Path(store) if store else folder.absolute().parent / "undersong.db"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with SQLiteStore(path) as kept, progress_bar() as progress:
-        case, rows = audit(paths, kept, options, progress)
+    with SQLiteStore(path) as kept:
+        with progress_bar() as progress:
+            case, rows = audit(paths, kept, options, progress)
+        refuse_nothing(case.messages, case.problems)
         digest = write(case, rows, folder, run={"started": started.isoformat(), "seconds": time.monotonic() - began})
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)

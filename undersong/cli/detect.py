@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from undersong.cli.options import output, show_problems
+from undersong.cli.options import check_targets, output, show_problems
 from undersong.models import LEVELS
 
 
@@ -15,12 +15,13 @@ from undersong.models import LEVELS
 @click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
 @click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
 def command(rows: str, out: str, folder: str | None, names: tuple[str, ...], fail_on: str | None) -> None:
-    """Find patterns in the rows that `undersong evaluate` wrote, or in any rows with the same keys."""
+    """Find patterns in the rows that `undersong evaluate` wrote (- for stdin), or in any rows with the same keys."""
     from undersong.cli.summary import outcome_lines
     from undersong.models import encode
     from undersong.patterns import load_rules
     from undersong.pipeline import detect_rows
 
+    check_targets([rows], out)
     problems, detection = detect_rows(rows, load_rules([folder] if folder else None, names))
     with output(out) as findings:
         for finding in detection.findings:

@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from undersong.cli.options import corpus_options, exit_code, options_of, output, progress_bar, show_problems
+from undersong.cli.options import (
+    Counted,
+    check_targets,
+    corpus_options,
+    exit_code,
+    options_of,
+    output,
+    progress_bar,
+    refuse_nothing,
+    show_problems,
+)
 
 
 @click.command("scan", short_help="Free signals and routes: one JSON row per message.")
@@ -19,10 +29,12 @@ def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, *
     """Scan every message and route it; nothing is evaluated, nothing is stored."""
     from undersong.pipeline import scan_rows
 
+    check_targets(paths, out, threads)
     options = options_of(**chosen)
-    with progress_bar() as progress, output(out) as rows_file, output(threads or os.devnull) as threads_file:
-        problems = scan_rows(
-            paths, options, rows_file.write, write_thread=threads_file.write, progress=progress, text=text
-        )
+    with output(out) as rows_file, output(threads or os.devnull) as threads_file:
+        write = Counted(rows_file.write)
+        with progress_bar() as progress:
+            problems = scan_rows(paths, options, write, write_thread=threads_file.write, progress=progress, text=text)
+        refuse_nothing(write.rows, problems)
     show_problems(problems)
     raise SystemExit(exit_code(problems))
