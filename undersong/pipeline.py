@@ -67,14 +67,15 @@ class Run(msgspec.Struct, kw_only=True):
 
 
 def audit(
-    paths: Sequence[str | Path],
+    paths: str | Path | Sequence[str | Path],
     store: Store | None = None,
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> tuple[Case, list[Row]]:
     """Everything from files to a Case, the content of a report, and its rows without texts.
 
-    A rerun with the same ``store`` finds its answers there; without one nothing is kept.
+    ``paths`` is one path or several. A rerun with the same ``store`` finds its answers there; without one nothing
+    is kept.
 
     Raises StoreError where the store fails. Unreadable files and a failed judge do not raise: they are in
     ``case.problems``, and what could be read is read.
@@ -119,7 +120,7 @@ def audit(
 
 
 def scan_rows(
-    paths: Sequence[str | Path],
+    paths: str | Path | Sequence[str | Path],
     options: Options,
     write: Write,
     *,
@@ -141,7 +142,7 @@ def scan_rows(
 
 
 def evaluate_rows(
-    paths: Sequence[str | Path],
+    paths: str | Path | Sequence[str | Path],
     options: Options,
     write: Write,
     *,
@@ -181,7 +182,7 @@ def detect_rows(path: str | Path, rules: Sequence[PatternRule]) -> tuple[list[Pr
 
 
 def ingest_and_scan(
-    paths: Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
+    paths: str | Path | Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
 ) -> Corpus:
     """Read the files one conversation at a time, scan each, and keep both in the store.
 
