@@ -111,3 +111,14 @@ def test_one_bad_mapping_is_an_error() -> None:
 def test_a_written_row_is_read_back_the_same(traits: Any, target: str | None, time: datetime | None) -> None:
     row = Row(id="1", agent="a", traits=traits, state="scored" if traits else "unread", target=target, time=time)
     assert read(encode(row)) == [row]
+
+
+@pytest.mark.parametrize("agent", [{}, {"agent": None}, {"agent": ""}])
+def test_a_row_without_an_agent_is_refused(agent: dict[str, Any]) -> None:
+    with pytest.raises(RecordError, match="row 7 without agent"):
+        row_of({"id": "7", "traits": {"manipulation": 0.5}} | agent)
+
+
+def test_a_row_that_is_one_already_stays_as_it_is() -> None:
+    row = row_of(SCORED)
+    assert row_of(row) is row
