@@ -231,8 +231,7 @@ def _packed(opened: OpenInput, count: _Count) -> Iterator[Problem]:
     if opened.packed:
         number = counted(len(opened.packed), "packed member")
         what, remedy = f"{number} inside the ZIP, not read: {_first(opened.packed)}", "unpack it and give the files"
-        kind = "note" if count.formats else "file"
-        yield Problem(what=what, where=opened.name, remedy=remedy, kind=kind)
+        yield Problem(what=what, where=opened.name, remedy=remedy, kind="note" if count.formats else "file")
 
 
 def _first(names: list[str]) -> str:

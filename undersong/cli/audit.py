@@ -30,6 +30,7 @@ BELOW, AT_OR_ABOVE = 0, 1
 @click.option("--store", metavar="FILE", help="The store; default: undersong.db beside the report.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
+@click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
@@ -38,6 +39,7 @@ def command(
     store: str | None,
     judge: str,
     read_all: bool,
+    rules: str | None,
     fail_on: str | None,
     as_json: bool,
     **chosen: Any,
@@ -48,6 +50,7 @@ def command(
     prints a summary. Findings are "consistent with" a pattern; the reader makes the call.
     """
     from undersong.cli.summary import print_summary, summary
+    from undersong.patterns import load_rules
     from undersong.pipeline import audit
     from undersong.report import check_folder, write
     from undersong.stores.sqlite import SQLiteStore
@@ -59,7 +62,8 @@ def command(
         check_store(store)
     else:
         folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    options = options_of(judge=judge, read_all=read_all, **chosen)
+    patterns = load_rules([rules]) if rules else None
+    options = options_of(judge=judge, read_all=read_all, rules=patterns, **chosen)
     began, started = time.monotonic(), datetime.now(UTC)
     path = Path(store) if store else folder.absolute().parent / "undersong.db"
     with SQLiteStore(path) as kept:
