@@ -1,7 +1,7 @@
 """How fast ``undersong scan`` is: ``python bench/scan.py [--messages N] [--large N] [--seed N] [--input FILE]``.
 
 Prints messages per CPU second and MB/s of the whole program (all signals; phrases and threads alone; hyperscan where
-it is installed; two processes), beside what else can be done with the same file in the same run: reading and parsing it (the
+it is installed; two processes), beside what else can be done with the same file in the same run: reading it (the
 floor), the same phrases through stdlib ``re`` and through ripgrep where it is installed. Then the share of each stage,
 and with ``--large`` the peak memory at both sizes, also with interleaved conversations. Figures are of this machine.
 """

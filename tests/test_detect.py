@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.patterns.rulebox import rule
 from undersong.detect import Detection, detect, detect_patterns, quote
-from undersong.errors import RecordError
+from undersong.errors import RecordError, UsageError
 from undersong.models import Finding, Hit, Message, Row
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.cases import table
@@ -110,6 +110,15 @@ def test_plain_dictionaries_go_in_and_come_out() -> None:
     assert (finding["pattern"], finding["message_ids"]) == ("love_bombing", ["1", "2", "4", "5"])
     with pytest.raises(RecordError):
         detect_patterns([{"agent": "kira"}])
+
+
+def test_rows_go_in_as_they_are_and_rules_by_their_names() -> None:
+    rows = table(CYCLE)
+    (finding,) = detect_patterns(rows)
+    assert detect_patterns(rows, ["love_bombing"]) == detect_patterns(rows, [LOVE_BOMBING]) == [finding]
+    assert detect_patterns(rows, ["darvo"]) == []
+    with pytest.raises(UsageError, match="love_bombing"):
+        detect_patterns(rows, ["love_bombin"])
 
 
 SCORE = st.sampled_from([0.05, 0.3, 0.6, 0.9])

@@ -220,7 +220,10 @@ def test_an_archive_inside_an_archive_is_not_opened(tmp_path: Path) -> None:
     path = tmp_path / "outer.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("inner.zip", inner.getvalue())
-    assert outcome(path).told("file") == ["of no known format"]
+    assert outcome(path).told("file") == ["1 packed member inside the ZIP, not read: inner.zip"]
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("talk.jsonl", GOOD % ("1", "c"))
+    assert outcome(path).told("note") == ["1 packed member inside the ZIP, not read: inner.zip"]
 
 
 def test_a_file_name_that_is_not_utf8_does_no_harm(tmp_path: Path) -> None:
@@ -241,6 +244,55 @@ def test_a_report_does_not_name_the_folders_above_an_absolute_path(tmp_path: Pat
         assert [each.name for each in found if isinstance(each, InputFile)] == [name]
         (talk,) = [each for each in found if isinstance(each, Conversation)]
         assert str(talk.messages[0].source_ref) == f"{name}:1"
+
+
+def test_nor_those_above_a_path_that_climbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "jane.doe" / "chats"
+    (home / "deep").mkdir(parents=True)
+    (home / "talk.jsonl").write_text(GOOD % ("1", "c"))
+    monkeypatch.chdir(home / "deep")
+    arguments = {"../talk.jsonl": "talk.jsonl", "..": "chats/talk.jsonl", "../../chats": "chats/talk.jsonl"}
+    for argument, name in arguments.items():
+        assert [each.name for each in read([argument]) if isinstance(each, InputFile)] == [name]
+    monkeypatch.chdir(home)
+    assert [each.name for each in read(["."]) if isinstance(each, InputFile)] == ["talk.jsonl"]
+
+
+def test_a_folder_with_a_report_of_ours_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "talk.jsonl").write_text(GOOD % ("1", "c"))
+    report = tmp_path / "undersong-report"
+    report.mkdir()
+    (report / "evaluations.jsonl").write_text(GOOD % ("2", "d"))
+    assert len(outcome(tmp_path).conversations) == 2
+    (report / "manifest.json").write_text('{"schema": "undersong-manifest-1"}')
+    found = outcome(tmp_path)
+    assert found.only.id == "c"
+    assert found.told("note") == ["a report of undersong, not read"]
+    (report / "manifest.json").write_text('{"schema": "a browser extension"}')
+    assert len(outcome(tmp_path).conversations) == 2
+
+
+def test_one_path_may_stand_alone_and_an_empty_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text(GOOD % ("1", "c"))
+    for alone in (str(path), path):
+        assert [each.id for each in read(alone) if isinstance(each, Conversation)] == ["c"]
+    for empty in ("", [""], [path, ""]):
+        with pytest.raises(UsageError, match="empty"):
+            list(read(empty))
+
+
+@pytest.mark.parametrize("wanted", [None, "chatgpt", "text"])
+@pytest.mark.parametrize(("start", "kind"), [(b"\x89PNG\r\n\x1a\n", "an image"), (b"%PDF-1.7\n", "a PDF")])
+def test_an_image_or_a_pdf_is_named_as_such_in_one_line(
+    tmp_path: Path, start: bytes, kind: str, wanted: str | None
+) -> None:
+    path = tmp_path / "shot"
+    path.write_bytes(start + bytes(range(1, 256)) * 400)
+    (told,) = outcome(path, source_format=wanted).problems
+    assert told.kind == "file"
+    assert f"this is {kind}" in told.what
+    assert "--from" not in told.remedy
 
 
 def test_an_unreadable_path_is_told_in_full(tmp_path: Path) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from undersong.detect import detect_patterns
 from undersong.errors import RecordError
 from undersong.models import TRAITS, Indicator, Problem, Row, encode
 from undersong.rows import read_rows, row_of
 
+DOCUMENT = (Path(__file__).parent.parent / "docs" / "rows.md").read_text(encoding="utf-8")
 SCORED = {"id": "1", "agent": "kira", "traits": {"manipulation": 0.5}}
 
 
@@ -111,3 +115,32 @@ def test_one_bad_mapping_is_an_error() -> None:
 def test_a_written_row_is_read_back_the_same(traits: Any, target: str | None, time: datetime | None) -> None:
     row = Row(id="1", agent="a", traits=traits, state="scored" if traits else "unread", target=target, time=time)
     assert read(encode(row)) == [row]
+
+
+@pytest.mark.parametrize("agent", [{}, {"agent": None}, {"agent": ""}])
+def test_a_row_without_an_agent_is_refused(agent: dict[str, Any]) -> None:
+    with pytest.raises(RecordError, match="row 7 without agent"):
+        row_of({"id": "7", "traits": {"manipulation": 0.5}} | agent)
+
+
+def test_a_row_that_is_one_already_stays_as_it_is() -> None:
+    row = row_of(SCORED)
+    assert row_of(row) is row
+
+
+def test_the_example_of_the_documentation_is_found_as_it_says() -> None:
+    shown = re.search(r"<!-- example: rows -->\n```json\n(.*?)```", DOCUMENT, re.DOTALL)
+    assert shown
+    rows = [row for row in read(*shown[1].splitlines()) if isinstance(row, Row)]
+    (finding,) = detect_patterns(rows, ["love_bombing"])
+    assert finding["message_ids"] == ["1", "2", "4", "5"]
+    assert finding["unread_ids"] == ["3"]
+
+
+def test_the_documentation_names_keys_and_values_that_exist() -> None:
+    keys = {
+        key for line in re.findall(r"^\| (`.*?) \|", DOCUMENT, re.MULTILINE) for key in re.findall(r"`(\w+)`", line)
+    }
+    known = {*Row.__struct_fields__, "thread", "ts", "timestamp", "scored", "unread", "refused", "failed"}
+    assert keys - known == set()
+    assert all(f"`{trait}`" in DOCUMENT for trait in TRAITS)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from undersong.models import DIMENSIONS, Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
-from undersong.patterns import load_rules
+from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.fields import FIELDS, dimension
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.partitions import Timeline, timelines
@@ -61,16 +61,25 @@ def detect(
 
 
 def detect_patterns(
-    evaluations: Iterable[Mapping[str, Any]], rules: Sequence[PatternRule] | None = None
+    evaluations: Iterable[Mapping[str, Any] | Row], rules: Sequence[PatternRule | str] | None = None
 ) -> list[dict[str, Any]]:
-    """The findings of plain rows as plain dictionaries, with the shipped rules unless others are given.
+    """The findings of plain rows, or of the rows of ``audit``, as plain dictionaries.
 
-    A row needs ``id``, ``agent`` and ``traits`` (null: unread), and better ``conversation``, ``time``, ``position``,
-    ``target`` and ``tier``; raises RecordError for one that cannot be read.
+    ``rules`` are names of shipped rules, or what ``load_rules`` gave; None is the shipped rules that are on. A row
+    needs ``id``, ``agent`` and ``traits`` (null: unread), and better ``conversation``, ``time``, ``position``,
+    ``target`` and ``tier`` (docs/rows.md). Raises RecordError for a row that cannot be read, and UsageError for an
+    unknown rule.
     """
     rows = [row_of(value, position) for position, value in enumerate(evaluations)]
-    detection = detect(rows, load_rules() if rules is None else rules)
+    detection = detect(rows, _rules(rules))
     return [msgspec.json.decode(encode(finding)) for finding in detection.findings]
+
+
+def _rules(given: Sequence[PatternRule | str] | str | None) -> tuple[PatternRule, ...]:
+    if given is None:
+        return load_rules()
+    several = (given,) if isinstance(given, str) else given
+    return tuple(named(all_rules(), each) if isinstance(each, str) else each for each in several)
 
 
 def quote(

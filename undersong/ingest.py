@@ -9,16 +9,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from undersong.errors import InputError
+from undersong.errors import InputError, UsageError
 from undersong.formats import Format, detect, named
 from undersong.formats.lines import RawRun
 from undersong.formats.sample import Sample
 from undersong.formats.settle import settle
-from undersong.formats.sources import SUFFIXES, OpenInput, Share, Source, in_turn, public_name, shown
+from undersong.formats.sources import SUFFIXES, OpenInput, Share, Source, in_turn, public_name
 from undersong.formats.spool import Spool
+from undersong.manifest import NAME, is_report
 from undersong.models import Conversation, InputFile, Problem
+from undersong.wording import counted
 
 SHOWN = 100  # problems of one input that are told one by one; the rest is counted
+NAMED = 3  # members of an archive that a note names
 Item = Conversation | Problem | InputFile
 
 
@@ -30,13 +33,14 @@ class Found(NamedTuple):
     name: str
 
 
-def read(paths: Iterable[str | Path], *, source_format: str | None = None) -> Iterator[Item]:
+def read(paths: str | Path | Iterable[str | Path], *, source_format: str | None = None) -> Iterator[Item]:
     """Settled conversations of all files, with an InputFile per file and a Problem for everything that was not read.
 
-    Folders are searched, ``-`` is standard input, gzip and ZIP are unpacked. A file that cannot be read is a Problem
-    of kind ``file`` and the others go on. Messages of one conversation may come from several files; conversations
-    follow when all files are read. Raises UsageError for an unknown ``source_format`` and StoreError where the
-    temporary space is full.
+    One path may stand alone. Folders are searched, ``-`` is standard input, gzip and ZIP are unpacked. A file that
+    cannot be read is a Problem of kind ``file`` and the others go on. Messages of one conversation may come from
+    several files; conversations follow when all files are read. A folder with a report of undersong is passed over.
+    Raises UsageError for an unknown ``source_format`` or an empty path, and StoreError where the temporary space is
+    full.
     """
     with Spool() as spool:
         yield from gather(paths, spool, source_format=source_format)
@@ -47,12 +51,12 @@ def read(paths: Iterable[str | Path], *, source_format: str | None = None) -> It
 
 
 def gather(
-    paths: Iterable[str | Path], spool: Spool, *, source_format: str | None = None, share: Share = in_turn
+    paths: str | Path | Iterable[str | Path], spool: Spool, *, source_format: str | None = None, share: Share = in_turn
 ) -> Iterator[Problem | InputFile]:
     """Read all files into a spool, from which the conversations come afterwards; see ``read``."""
     wanted = named(source_format) if source_format else None
     reading = _Reading(spool, wanted, share)
-    for found in _expand(paths):
+    for found in _expand(_paths(paths)):
         if isinstance(found, Problem):
             yield found
         else:
@@ -61,13 +65,14 @@ def gather(
 
 
 class _Count(msgspec.Struct):
-    """What became of one file."""
+    """What became of one file; ``unknown`` are members of no known format."""
 
+    name: str
     messages: int = 0
     skipped: int = 0
     notes: int = 0
     formats: list[str] = []
-    unknown: int = 0
+    unknown: list[str] = []
 
 
 class _Reading:
@@ -101,11 +106,13 @@ class _Reading:
 
     def _opened(self, opened: OpenInput, found: Found) -> Iterator[Problem | InputFile]:
         self.number += 1
-        count = _Count()
+        count = _Count(name=opened.name)
         try:
             for source in opened.sources(self._stem(found.path)):
                 yield from self._source(source, count)
-            yield from self._nothing(opened.name, count, found)
+            yield from _packed(opened, count)
+            if count.formats or not opened.packed:
+                yield from self._nothing(opened.name, count, found)
         except InputError as error:
             yield _file_problem(error)
         yield from _not_told(opened.name, count)
@@ -124,7 +131,7 @@ class _Reading:
     def _source(self, source: Source, count: _Count) -> Iterator[Problem | InputFile]:
         form = self._format(source)
         if form is None:
-            count.unknown += 1
+            count.unknown.append(source.name.removeprefix(f"{count.name}/"))
             return
         if form.name not in count.formats:
             count.formats.append(form.name)
@@ -155,7 +162,8 @@ class _Reading:
             remedy = "name the format with --from; known ones: undersong formats"
             yield Problem(what="of no known format", where=name, remedy=remedy, kind="file")
         elif count.unknown:
-            yield Problem(what=f"{count.unknown} members of no known format, not read", where=name, kind="note")
+            what = f"{counted(len(count.unknown), 'member')} of no known format, not read: {_first(count.unknown)}"
+            yield Problem(what=what, where=name, kind="note")
 
     def _stem(self, path: Path) -> str:
         """The name for conversations that have none, different for each file."""
@@ -168,6 +176,13 @@ class _Reading:
             name, number = f"{stem}~{number}", number + 1
         self.stems.add(name)
         return name
+
+
+def _paths(paths: str | Path | Iterable[str | Path]) -> tuple[str | Path, ...]:
+    several = (paths,) if isinstance(paths, str | Path) else tuple(paths)
+    if "" in several:
+        raise UsageError("a path is empty", remedy="name a file or a folder, . for this one, or - for standard input")
+    return several
 
 
 def _expand(paths: Iterable[str | Path]) -> Iterator[Found | Problem]:
@@ -194,24 +209,42 @@ def _expand(paths: Iterable[str | Path]) -> Iterator[Found | Problem]:
 
 def _in_folder(folder: Path) -> Iterator[Found | Problem]:
     other, empty, closed = 0, True, list[OSError]()
+    shown_folder = public_name(folder, folder)
     for where, folders, files in os.walk(folder, onerror=closed.append):
+        if NAME in files and is_report(Path(where)):
+            folders.clear()
+            yield Problem(what="a report of undersong, not read", where=public_name(Path(where), folder), kind="note")
+            continue
         folders.sort()
         for name in sorted(files):
             path = Path(where) / name
             if name.lower().endswith(SUFFIXES) and path.is_file():
                 empty = False
-                yield Found(path, shown(folder), public_name(path, folder))
+                yield Found(path, shown_folder, public_name(path, folder))
             else:
                 other += 1
     for error in closed:
-        place = shown(Path(error.filename or folder))
+        place = public_name(Path(error.filename or folder), folder)
         yield Problem(what=f"cannot be opened: {error.strerror}", where=place, remedy="check its rights", kind="file")
     if other:
-        what = f"{other} files that do not end in {', '.join(SUFFIXES)}, not read"
-        yield Problem(what=what, where=shown(folder), kind="note")
+        what = f"{counted(other, 'file')} of another ending than {', '.join(SUFFIXES)}, not read"
+        yield Problem(what=what, where=shown_folder, kind="note")
     if empty:
         what, remedy = "no file to read in this folder", f"known endings: {', '.join(SUFFIXES)}"
-        yield Problem(what=what, where=shown(folder), remedy=remedy, kind="file")
+        yield Problem(what=what, where=shown_folder, remedy=remedy, kind="file")
+
+
+def _packed(opened: OpenInput, count: _Count) -> Iterator[Problem]:
+    """Archives inside an archive are not unpacked; one that holds nothing else could not be read."""
+    if opened.packed:
+        number = counted(len(opened.packed), "packed member")
+        what, remedy = f"{number} inside the ZIP, not read: {_first(opened.packed)}", "unpack it and give the files"
+        yield Problem(what=what, where=opened.name, remedy=remedy, kind="note" if count.formats else "file")
+
+
+def _first(names: list[str]) -> str:
+    """The first few names."""
+    return ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
 
 
 def _told(problem: Problem, count: _Count) -> bool:

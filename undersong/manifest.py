@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -54,6 +55,15 @@ class Manifest(Noun, frozen=True, kw_only=True):
     hashes: dict[str, str]
     messages: tuple[MessageHash, ...]
     judges: tuple[JudgeUse, ...]
+
+
+def is_report(folder: Path) -> bool:
+    """Whether ``folder`` holds a manifest that undersong wrote."""
+    try:
+        value = json.loads((folder / NAME).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.get("schema") == SCHEMA
 
 
 def canonical(value: Any) -> bytes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from fnmatch import fnmatch
 from functools import partial
@@ -15,7 +17,7 @@ from undersong import __version__
 from undersong.budget import NOTHING, RANKS, TRIAGE, Cut, Demand, for_recall, within_share
 from undersong.detect import Detection, detect, quote
 from undersong.earlier import SameTarget
-from undersong.errors import InputError, JudgeError
+from undersong.errors import InputError, JudgeError, UsageError
 from undersong.evaluate import Answers, Thread, evaluate, unread
 from undersong.formats.spool import Spool
 from undersong.ingest import read
@@ -44,6 +46,7 @@ from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import agent_verdicts, rule_hashes, session_verdict
 from undersong.weigh import Effort, Weighed, weigh
+from undersong.wording import counted
 
 Progress = Callable[[str, int, int], None]  # step, messages done, messages in all (0 = not known yet)
 Write = Callable[[bytes], object]
@@ -105,14 +108,15 @@ class Run(msgspec.Struct, kw_only=True):
 
 
 def audit(
-    paths: Sequence[str | Path],
+    paths: str | Path | Sequence[str | Path],
     store: Store | None = None,
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> tuple[Case, list[Row]]:
     """Everything from files to a Case, the content of a report, and its rows without texts.
 
-    A rerun with the same ``store`` finds its answers there; without one nothing is kept.
+    ``paths`` is one path or several. A rerun with the same ``store`` finds its answers there; without one nothing
+    is kept.
 
     Raises StoreError where the store fails. Unreadable files and a failed judge do not raise: they are in
     ``case.problems``, and what could be read is read.
@@ -165,7 +169,7 @@ def audit(
 
 
 def scan_rows(
-    paths: Sequence[str | Path],
+    paths: str | Path | Sequence[str | Path],
     options: Options,
     write: Write,
     *,
@@ -197,7 +201,7 @@ def scan_rows(
 
 
 def evaluate_rows(
-    paths: Sequence[str | Path],
+    paths: str | Path | Sequence[str | Path],
     options: Options,
     write: Write,
     *,
@@ -220,14 +224,14 @@ def evaluate_rows(
 def detect_rows(
     path: str | Path, rules: Sequence[PatternRule], effort: Effort | None = None
 ) -> tuple[list[Problem], Detection, Weighed]:
-    """Run the rules over a file of rows; returns the rows that could not be read, what was found, and how sure it is.
+    """Run the rules over a file of rows (``-``: standard input): the rows not read, what was found, how sure it is.
 
     Raises InputError where the file cannot be opened or holds no row at all.
     """
     rows: list[Row] = []
     problems: list[Problem] = []
     try:
-        with Path(path).open("rb") as lines:
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb") as lines:
             for item in read_rows(lines, name=str(path)):
                 (problems if isinstance(item, Problem) else rows).append(item)  # type: ignore[arg-type]
     except OSError as error:
@@ -241,11 +245,14 @@ def detect_rows(
 
 
 def ingest_and_scan(
-    paths: Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
+    paths: str | Path | Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
 ) -> Corpus:
-    """Read the files one conversation at a time, scan each, keep both in the store, and count what asks to be read."""
+    """Read the files one conversation at a time, scan each, keep both in the store, and count what asks to be read.
+
+    Raises UsageError where ``only`` and ``since`` leave out every conversation.
+    """
     policy = options.policy or load_policy()
-    corpus, earlier = Corpus(), SameTarget(policy.look_back)
+    corpus, earlier, passed_over = Corpus(), SameTarget(policy.look_back), 0
     for item in read(paths, source_format=options.source_format):
         if isinstance(item, Problem):
             corpus.problems.append(item)
@@ -259,6 +266,10 @@ def ingest_and_scan(
             corpus.conversations.append(item.id)
             corpus.messages += len(item.messages)
             progress("scan", corpus.messages, 0)
+        else:
+            passed_over += 1
+    if passed_over and not corpus.conversations:
+        raise _matched_none(options, passed_over)
     for conversation, place, score, flagged in earlier.found():
         corpus.also.setdefault(conversation, {})[place] = flagged
         corpus.demand.promote(score)
@@ -323,6 +334,13 @@ def chosen(conversation: Conversation, options: Options) -> bool:
         return False
     times = [message.time for message in conversation.messages if message.time]
     return options.since is None or not times or max(times) >= options.since
+
+
+def _matched_none(options: Options, conversations: int) -> UsageError:
+    filters = [f"only {pattern}" for pattern in options.only]
+    filters += [f"since {options.since.isoformat()}"] if options.since else []
+    what = f"the filter ({', '.join(filters)}) matched none of {counted(conversations, 'conversation')}"
+    return UsageError(what, remedy="ids and titles are matched as a whole, * stands for any characters")
 
 
 def batched(threads: Iterable[Thread], size: int) -> Iterator[list[Thread]]:

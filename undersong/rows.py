@@ -34,12 +34,18 @@ def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Prob
             yield row
 
 
-def row_of(value: Mapping[str, Any], position: int = 0) -> Row:
-    """A Row from a plain mapping; raises RecordError for one that cannot be read.
+def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
+    """A Row from a plain mapping, or the Row that it is; raises RecordError for one that cannot be read.
 
     ``thread`` and ``ts`` are other names of ``conversation`` and ``time``; ``indicators`` may be plain ids; unknown
     keys are ignored. Without ``state`` a row with traits is scored and any other unread.
     """
+    if isinstance(value, Row):
+        return value
+    if not isinstance(value, Mapping):
+        raise RecordError(
+            f"a row is {type(value).__name__}, not a mapping", remedy="give dicts, or the rows of undersong.audit()"
+        )
     cells = {_OTHER_NAMES.get(key, key): cell for key, cell in value.items() if cell is not None}
     if "id" not in cells:
         raise RecordError("row without id", remedy="give every message an id")
@@ -52,9 +58,12 @@ def row_of(value: Mapping[str, Any], position: int = 0) -> Row:
     if "indicators" in cells:
         cells["indicators"] = _indicators(cells["indicators"])
     try:
-        return msgspec.convert(cells, Row)
+        row = msgspec.convert(cells, Row)
     except msgspec.ValidationError as error:
-        raise RecordError(f"row {cells['id']}: {error}", remedy="docs/rules.md lists the keys of a row") from error
+        raise RecordError(f"row {cells['id']}: {error}", remedy="docs/rows.md lists the keys of a row") from error
+    if not row.agent:
+        raise RecordError(f"row {row.id} without agent", remedy="say who wrote the message")
+    return row
 
 
 def _row(line: str | bytes, seen: Counter[str]) -> Row:

@@ -78,7 +78,7 @@ _work: list[Work] = []  # of this run; processes that are copied from this one f
 
 
 def stream(
-    paths: Sequence[str | Path],
+    paths: str | Path | Sequence[str | Path],
     source_format: str | None,
     processes: int,
     work: Callable[[Spool], Work],

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from undersong import __version__
-from undersong.errors import UndersongError
+from undersong.errors import UndersongError, UsageError
 from undersong.manifest import NAME, RUN, SCHEMA, Manifest, canonical, digest_of, text_hash
 from undersong.models import Case, Finding, InputFile, Message, Noun, decode
 
@@ -32,15 +32,23 @@ class Discrepancy(Noun, frozen=True, kw_only=True):
 
 
 def verify(
-    report_dir: Path, inputs: Sequence[Path] = (), installed: Mapping[str, str] | None = None
+    report_dir: Path,
+    inputs: Sequence[Path] = (),
+    installed: Mapping[str, str] | None = None,
+    *,
+    rules: Sequence[str | Path] | None = None,
 ) -> tuple[Discrepancy, ...]:
     """Everything that differs from the manifest of ``report_dir``; empty where all agrees.
 
     ``inputs`` are the files or folders that the report was made from; without any, inputs are not compared.
-    ``installed`` maps names of rules, prompts and models to SHA-256; by default those of this installation. Broken
-    files are named, never raised; ``run.json`` is not covered.
+    ``installed`` maps names of rules, prompts and models to SHA-256; by default those of this installation, with the
+    pattern files ``rules`` where the report was made with others than the shipped ones. Broken
+    files are named, never raised; ``run.json`` is not covered. Raises UsageError where there is no such folder.
     """
     report_dir = Path(report_dir)
+    if not report_dir.is_dir():
+        what = "is not a folder" if report_dir.exists() else "no such folder"
+        raise UsageError(what, where=str(report_dir), remedy="name the folder of a report, such as undersong-report")
     data = _bytes(report_dir / NAME)
     if isinstance(data, Discrepancy):
         return (data,)
@@ -50,12 +58,15 @@ def verify(
     found += _files(report_dir, manifest)
     found += _inputs(inputs, manifest)
     found += _evidence(report_dir, manifest)
-    found += _installed(manifest, installed_hashes(manifest) if installed is None else installed)
+    found += _installed(manifest, installed_hashes(manifest, rules) if installed is None else installed)
     return tuple(found)
 
 
-def installed_hashes(manifest: Manifest) -> dict[str, str]:
-    """The hashes of this installation's rules and of the judges that the manifest names, where they can be opened."""
+def installed_hashes(manifest: Manifest, rules: Sequence[str | Path] | None = None) -> dict[str, str]:
+    """The hashes of this installation's rules and of the judges that the manifest names, where they can be opened.
+
+    ``rules`` are the pattern files of a report that was made with other patterns than the shipped ones.
+    """
     from undersong.judges import open_judge
     from undersong.patterns import load_rules
     from undersong.patterns.replicas import noise_hashes
@@ -66,7 +77,7 @@ def installed_hashes(manifest: Manifest) -> dict[str, str]:
         load_book().hashes
         | rule_hashes()
         | noise_hashes()
-        | {f"patterns/{rule.id}": rule.hash for rule in load_rules()}
+        | {f"patterns/{rule.id}": rule.hash for rule in load_rules(rules)}
     )
     judges = {str(manifest.parameters.get("judge", "")), *(use.judge for use in manifest.judges)} - {""}
     for name in sorted(judges):
@@ -146,18 +157,34 @@ def _inputs(inputs: Sequence[Path], manifest: Manifest) -> Iterator[Discrepancy]
     if not inputs:
         return
     used: set[Path] = set()
+    for file in given:
+        if not file.exists():
+            used.add(file)
+            yield Discrepancy(what="no such file", where=str(file))
+    missing = {file.name for file in used}
     for entry in manifest.inputs:
-        files = [file for file in given if _is_named(file, entry)]
+        files = [file for file in given if _is_named(file, entry) and file not in used]
         used.update(files)
-        if not files:
-            yield Discrepancy(what="input was not given by this name", where=entry.name, expected=entry.sha256)
-            continue
-        results = [list(_compared(file, entry.name, entry.sha256)) for file in files]
-        if all(results):
-            yield from (msgspec.structs.replace(each, what=f"input {each.what}") for each in results[0])
+        if files:
+            results = [list(_compared(file, entry.name, entry.sha256)) for file in files]
+            if all(results):
+                yield from (msgspec.structs.replace(each, what=f"input {each.what}") for each in results[0])
+        elif Path(entry.name).name not in missing:
+            yield from _renamed(entry, given, used)
     for file in given:
         if file not in used:
             yield Discrepancy(what="is not an input of this report", where=str(file))
+
+
+def _renamed(entry: InputFile, given: Sequence[Path], used: set[Path]) -> Iterator[Discrepancy]:
+    """An input that was not given by its name: the same bytes under another name, or nothing."""
+    for file in given:
+        if file not in used and file.is_file() and not list(_compared(file, entry.name, entry.sha256)):
+            used.add(file)
+            what = "input has the same content under another name"
+            yield Discrepancy(what=what, where=entry.name, expected=Path(entry.name).name, found=file.name)
+            return
+    yield Discrepancy(what="input was not given by this name", where=entry.name, expected=entry.sha256)
 
 
 def _walk(path: Path) -> list[Path]:

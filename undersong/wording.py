@@ -8,6 +8,11 @@ SMALL_Q = 0.05  # what a reader who filters by q will usually ask for
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """``1 message``, ``2,000 messages``, ``2 apologies``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def mechanism_name(name: str) -> str:
     """``false_promise`` → ``false promise``."""
     return name.replace("_", " ")

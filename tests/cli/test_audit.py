@@ -130,3 +130,43 @@ def test_verify_agrees_with_an_untouched_report_and_names_a_changed_file(underso
     bad = undersong("verify", "undersong-report")
     assert bad.code == 1
     assert "report.html" in bad.out
+
+
+def test_rules_of_ones_own_replace_the_shipped_ones_and_verify_knows_them(undersong: Undersong) -> None:
+    from undersong.patterns import FOLDER
+
+    Path("mine").mkdir()
+    rule = (FOLDER / "darvo.yaml").read_text()
+    Path("mine/mine.yaml").write_text(
+        rule.replace("id: darvo", "id: my_darvo", 1).replace("level: ", "level: low  # ", 1)
+    )
+    ran = undersong("audit", "samples", "--rules", "mine", "--json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["rules"]["ran"] == ["my_darvo"]
+    assert undersong("verify", "undersong-report").code == 1
+    assert undersong("verify", "undersong-report", "--rules", "mine").code == 0
+    assert undersong("audit", "samples", "--rules", "nowhere").code == 2
+
+
+def test_notes_are_told_apart_from_what_could_not_be_read(undersong: Undersong) -> None:
+    Path("chats").mkdir()
+    Path("chats/readme.html").write_text("a page")
+    Path("chats/talk.jsonl").write_text('{"id": "1", "conversation": "c", "author": "kira", "text": "hi"}\n')
+    out = undersong("audit", "chats").out
+    assert "scanned    1 message in 1 conversation\n" in out
+    assert "notes      1 " in out
+    assert "not read" not in out
+    with Path("chats/talk.jsonl").open("a") as talk:
+        talk.write("this is no JSON\n")
+    assert "not read   1 record," in undersong("audit", "chats").out
+
+
+def test_a_rule_that_does_not_apply_says_why() -> None:
+    from undersong.cli.summary import _not_run_lines
+
+    rules = {"ran": ["c"], "not_applicable": ["a", "b"], "gave_up": ["d"]}
+    reasons = {"a": "no message was read", "b": "no message was read", "d": "gave up at 50 steps"}
+    assert list(_not_run_lines({"rules": rules, "rules_not_run": reasons})) == [
+        "  not applicable: a, b (no message was read)",
+        "  gave up: d (gave up at 50 steps)",
+    ]

@@ -107,6 +107,34 @@ def test_the_shipped_rules_are_well_formed_and_pass_their_cases(undersong: Under
     assert "falsepositives" in undersong("rules", "show", "darvo").out
 
 
+def test_one_rule_is_tested_by_its_name_and_an_unknown_one_names_patterns_and_phrases(undersong: Undersong) -> None:
+    every = undersong("rules", "test").out
+    for name in ("darvo", "manipulation"):
+        ran = undersong("rules", "test", name)
+        assert ran.code == 0
+        assert ran.out.endswith(" cases pass, 0 fail\n")
+        assert int(ran.out.split()[0]) < int(every.split()[0])
+    for verb in ("show", "test"):
+        assert "did you mean 'manipulation'?" in undersong("rules", verb, "manipulaton").err
+        assert "did you mean 'darvo'?" in undersong("rules", verb, "davro").err
+
+
+def test_one_case_of_a_rule_of_ones_own_is_tested_by_name(undersong: Undersong) -> None:
+    from undersong.patterns import FOLDER
+
+    Path("mine").mkdir()
+    Path("mine/darvo.yaml").write_text((FOLDER / "darvo.yaml").read_text())
+    assert undersong("rules", "test", "darvo", "--rules", "mine").code == 0
+    assert undersong("rules", "test", "love_bombing", "--rules", "mine").code == 2
+
+
+def test_a_folder_without_rules_is_named_as_a_person_would(undersong: Undersong) -> None:
+    Path("empty").mkdir()
+    ran = undersong("rules", "check", "--rules", "empty")
+    assert ran.code == 2
+    assert "error: empty: holds no pattern file" in ran.err
+
+
 def test_a_broken_rule_file_is_named_with_its_line(undersong: Undersong) -> None:
     Path("mine").mkdir()
     Path("mine/bad.yaml").write_text("id: bad\ntitle: Bad\nwhithin: 3 days\n")

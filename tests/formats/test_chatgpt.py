@@ -97,7 +97,7 @@ def test_an_archive_gives_the_conversations_of_all_its_parts(tmp_path: Path) -> 
     assert [conversation.id for conversation in found.conversations] == ["c1", "c2"]
     assert str(found.conversations[1].source_ref).endswith("export.zip/conversations-002.json#/0")
     assert [(each.name, each.source_format, each.conversations) for each in found.files] == [(path.name, "chatgpt", 2)]
-    assert found.told("note") == ["2 members of no known format, not read"]
+    assert found.told("note") == ["2 members of no known format, not read: message_feedback.json, user.json"]
     assert found.files[0].size == path.stat().st_size
 
 

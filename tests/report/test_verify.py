@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from undersong import __version__
+from undersong.errors import UsageError
 from undersong.judges import open_judge
 from undersong.manifest import canonical, digest_of
 from undersong.models import Case, InputFile, Row
@@ -111,7 +112,8 @@ def test_a_broken_manifest_is_named_without_a_traceback(report: tuple[Path, Path
 
 def test_a_folder_without_a_manifest_is_named(tmp_path: Path) -> None:
     assert says(verify(tmp_path)) == "manifest.json: is missing"
-    assert "manifest.json" in says(verify(tmp_path / "nowhere"))
+    with pytest.raises(UsageError, match="no such folder"):
+        verify(tmp_path / "nowhere")
 
 
 def test_a_manifest_of_the_same_meaning_in_another_form_is_named(report: tuple[Path, Path]) -> None:
@@ -144,7 +146,18 @@ def test_a_changed_input_a_missing_one_and_a_strange_one_are_named(report: tuple
 
 
 def test_an_input_that_is_not_there_is_named(report: tuple[Path, Path]) -> None:
-    assert "cannot be read" in says(verify(report[0], [report[1].parent / "gone" / "export.jsonl"], INSTALLED))
+    (told,) = verify(report[0], [report[1].parent / "gone" / "export.jsonl"], INSTALLED)
+    assert told.what == "no such file"
+
+
+def test_a_renamed_input_is_known_by_its_content(report: tuple[Path, Path]) -> None:
+    folder, source = report
+    other = source.rename(source.with_name("export (1).jsonl"))
+    (told,) = verify(folder, [other], INSTALLED)
+    assert "same content under another name" in told.what
+    assert (told.expected, told.found) == ("export.jsonl", "export (1).jsonl")
+    other.write_bytes(b"something else")
+    assert "was not given by this name" in says(verify(folder, [other], INSTALLED))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from undersong.errors import UsageError
@@ -69,3 +71,15 @@ def test_other_keys_of_plain_dicts_are_understood(message: dict[str, str]) -> No
 def test_a_message_without_text_is_an_error_that_names_it() -> None:
     with pytest.raises(UsageError, match=r"messages\[1\]: a message has no text"):
         scan_thread([{"text": "hello"}, {"agent": "kira"}])
+
+
+def test_texts_and_named_authors_are_understood() -> None:
+    thread = scan_thread(["hello", {"author": {"id": "u7", "name": "kira"}, "text": "hi"}, {"author": 3, "text": "hi"}])
+    assert set(thread.agents) == {"unknown", "kira", "3"}
+
+
+@pytest.mark.parametrize("thread", ["hello", {"text": "hello"}, [["hello"]], [{"text": "hi", "agent": ["kira"]}]])
+def test_what_is_no_thread_is_refused_with_a_remedy(thread: Any) -> None:
+    with pytest.raises(UsageError) as error:
+        scan_thread(thread)
+    assert error.value.remedy

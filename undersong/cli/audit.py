@@ -12,11 +12,14 @@ import click
 from undersong.cli.options import (
     budget_options,
     chance_options,
+    check_store,
+    check_targets,
     corpus_options,
     effort_of,
     exit_code,
     options_of,
     progress_bar,
+    refuse_nothing,
     show_problems,
 )
 from undersong.models import LEVELS
@@ -32,6 +35,7 @@ BELOW, AT_OR_ABOVE = 0, 1
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @chance_options
+@click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
@@ -43,6 +47,7 @@ def command(
     with_chance: bool,
     draws: int,
     block: int,
+    rules: str | None,
     fail_on: str | None,
     as_json: bool,
     **chosen: Any,
@@ -53,19 +58,27 @@ def command(
     prints a summary. Findings are "consistent with" a pattern; the reader makes the call.
     """
     from undersong.cli.summary import print_summary, summary
+    from undersong.patterns import load_rules
     from undersong.pipeline import audit
     from undersong.report import check_folder, write
     from undersong.stores.sqlite import SQLiteStore
 
     folder = Path(out)
     check_folder(folder)
+    check_targets(paths, store)
+    if store:
+        check_store(store)
+    else:
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    patterns = load_rules([rules]) if rules else None
     effort = effort_of(with_chance, draws, block, chosen["seed"])
-    options = options_of(judge=judge, read_all=read_all, effort=effort, **chosen)
+    options = options_of(judge=judge, read_all=read_all, rules=patterns, effort=effort, **chosen)
     began, started = time.monotonic(), datetime.now(UTC)
     path = Path(store) if store else folder.absolute().parent / "undersong.db"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with SQLiteStore(path) as kept, progress_bar() as progress:
-        case, rows = audit(paths, kept, options, progress)
+    with SQLiteStore(path) as kept:
+        with progress_bar() as progress:
+            case, rows = audit(paths, kept, options, progress)
+        refuse_nothing(case.messages, case.problems)
         digest = write(case, rows, folder, run={"started": started.isoformat(), "seconds": time.monotonic() - began})
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)

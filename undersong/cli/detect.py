@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from undersong.cli.options import chance_options, effort_of, output, show_problems
+from undersong.cli.options import chance_options, check_targets, effort_of, output, show_problems
 from undersong.models import LEVELS
 
 
@@ -27,13 +27,14 @@ def command(
     seed: int,
     fail_on: str | None,
 ) -> None:
-    """Find patterns in the rows that `undersong evaluate` wrote, or in any rows with the same keys."""
+    """Find patterns in the rows that `undersong evaluate` wrote (- for stdin), or in any rows with the same keys."""
     from undersong.cli.summary import outcome_lines
     from undersong.models import encode
     from undersong.patterns import load_rules
     from undersong.pipeline import detect_rows
     from undersong.wording import basis_words
 
+    check_targets([rows], out)
     rules = load_rules([folder] if folder else None, names)
     effort = effort_of(with_chance, draws, block, seed)
     problems, detection, weighed = detect_rows(rows, rules, effort)

@@ -8,12 +8,16 @@ from typing import Any
 import click
 
 from undersong.cli.options import (
+    Counted,
     budget_options,
+    check_store,
+    check_targets,
     corpus_options,
     exit_code,
     options_of,
     output,
     progress_bar,
+    refuse_nothing,
     show_problems,
 )
 
@@ -33,12 +37,14 @@ def command(
     from undersong.pipeline import evaluate_rows
     from undersong.stores.sqlite import SQLiteStore, temporary_store
 
+    check_targets(paths, out, store)
+    if store:
+        check_store(store)
     options = options_of(judge=judge, read_all=read_all, **chosen)
-    with (
-        SQLiteStore(Path(store)) if store else temporary_store() as kept,
-        progress_bar() as progress,
-        output(out) as rows_file,
-    ):
-        problems = evaluate_rows(paths, options, rows_file.write, store=kept, progress=progress, text=text)
+    with SQLiteStore(Path(store)) if store else temporary_store() as kept, output(out) as rows_file:
+        write = Counted(rows_file.write)
+        with progress_bar() as progress:
+            problems = evaluate_rows(paths, options, write, store=kept, progress=progress, text=text)
+        refuse_nothing(write.rows, problems)
     show_problems(problems)
     raise SystemExit(exit_code(problems))

@@ -67,7 +67,9 @@ def _header(message: Message) -> Iterator[str]:
 
 
 def _scan_lines(scan: Scan, message: Message) -> Iterator[str]:
-    yield f"scan: {scan.total} flags, {len(scan.hits)} hits, {scan.words} words"
+    from undersong.wording import counted
+
+    yield f"scan: {counted(scan.total, 'flag')}, {counted(len(scan.hits), 'hit')}, {counted(scan.words, 'word')}"
     for hit in scan.hits:
         quote = " ".join(message.text[hit.start : hit.end].split())
         yield f"  {hit.trait}/{hit.label} at {hit.start}-{hit.end}: “{quote}”"
@@ -75,9 +77,11 @@ def _scan_lines(scan: Scan, message: Message) -> Iterator[str]:
         yield f"  loop ({loop.scope}, {loop.count} times): “{loop.ngram}”"
     if scan.deference:
         high = ", High Deference" if scan.deference.high else ""
-        yield f"  {scan.deference.apologies} apologies to {scan.deference.corrections} corrections so far{high}"
+        apologies = counted(scan.deference.apologies, "apology", "apologies")
+        yield f"  {apologies} to {counted(scan.deference.corrections, 'correction')} so far{high}"
     for block in scan.code_blocks:
-        yield f"  code ({block.kind}{f' {block.path}' if block.path else ''}, {block.lines} lines) {block.sha256[:16]}…"
+        name = f"{block.kind} {block.path}" if block.path else block.kind
+        yield f"  code ({name}, {counted(block.lines, 'line')}) {block.sha256[:16]}…"
 
 
 def _route_lines(route: Route) -> Iterator[str]:

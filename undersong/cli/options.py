@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -128,9 +128,77 @@ def output(path: str) -> Iterator[IO[bytes]]:
             yield stream
         return
     partial = target.with_name(f".{target.name}.partial")
-    with partial.open("wb") as stream:
-        yield stream
-    partial.replace(target)
+    try:
+        with partial.open("wb") as stream:
+            yield stream
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+class Counted:
+    """A function that writes JSON Lines, and how many of them it wrote."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write, self.rows = write, 0
+
+    def __call__(self, rows: bytes) -> None:
+        """Write some rows."""
+        self._write(rows)
+        self.rows += rows.count(b"\n")
+
+
+def refuse_nothing(messages: int, problems: list[Problem] | tuple[Problem, ...]) -> None:
+    """Where no message was read, say why and end with InputError, before an older result is written over."""
+    from undersong.errors import InputError
+
+    if messages == 0:
+        show_problems(problems)
+        raise InputError("no message could be read, so nothing was written", remedy="see the problems above")
+
+
+def check_targets(inputs: Iterable[str], *targets: str | None) -> None:
+    """Raise UsageError where an output would be written over an input or over another output."""
+    from undersong.errors import UsageError
+
+    inputs, seen = tuple(inputs), set[Path]()
+    for target in targets:
+        if target is None or target == "-" or not _is_plain(Path(target)):
+            continue
+        place = Path(target).resolve()
+        if place in seen:
+            raise UsageError("is named for two outputs", where=target, remedy="give each its own file")
+        seen.add(place)
+        for each in inputs:
+            if _would_destroy(place, each):
+                remedy = "choose another file, outside of what is read"
+                raise UsageError("is an input and would be written over", where=target, remedy=remedy)
+
+
+def check_store(store: str) -> None:
+    """Raise UsageError where the folder of ``--store`` is missing: a typo must not make folders."""
+    from undersong.errors import UsageError
+
+    folder = Path(store).absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"no folder {folder}", where=f"--store {store}", remedy="make it, or correct the path")
+
+
+def _is_plain(path: Path) -> bool:
+    """A file, or nothing yet; pipes and devices may be named twice."""
+    return path.is_file() or not path.exists()
+
+
+def _would_destroy(target: Path, given: str) -> bool:
+    """Whether ``target`` is the input, or an existing file that would be read from an input folder."""
+    from undersong.formats.sources import SUFFIXES
+
+    if given in ("-", ""):
+        return False
+    source = Path(given).resolve()
+    if source == target or (source.is_file() and target.is_file() and source.samefile(target)):
+        return True
+    return source.is_dir() and target.is_file() and source in target.parents and target.name.lower().endswith(SUFFIXES)
 
 
 def _date(text: str | None) -> datetime | None:

@@ -8,12 +8,15 @@ from typing import Any
 import click
 
 from undersong.cli.options import (
+    Counted,
     budget_options,
+    check_targets,
     corpus_options,
     exit_code,
     options_of,
     output,
     progress_bar,
+    refuse_nothing,
     show_problems,
 )
 from undersong.models import SIGNALS
@@ -38,11 +41,13 @@ def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, s
     """Scan every message and route it; nothing is evaluated, nothing is stored."""
     from undersong.pipeline import scan_rows
 
+    check_targets(paths, out, threads)
     options = options_of(signals=_signals(signals), **chosen)
-    with progress_bar() as progress, output(out) as rows_file, output(threads or os.devnull) as threads_file:
-        problems = scan_rows(
-            paths, options, rows_file.write, write_thread=threads_file.write, progress=progress, text=text
-        )
+    with output(out) as rows_file, output(threads or os.devnull) as threads_file:
+        write = Counted(rows_file.write)
+        with progress_bar() as progress:
+            problems = scan_rows(paths, options, write, write_thread=threads_file.write, progress=progress, text=text)
+        refuse_nothing(write.rows, problems)
     show_problems(problems)
     raise SystemExit(exit_code(problems))
 

@@ -12,7 +12,7 @@ import msgspec
 
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.visible import one_line
-from undersong.wording import basis_words, low_scores_words, missed_words
+from undersong.wording import basis_words, counted, low_scores_words, missed_words
 
 SHOWN = 10  # findings and sessions on the screen; all of them are in the report
 
@@ -40,6 +40,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
             status: sorted(each.pattern for each in case.outcomes if each.status == status)
             for status in ("ran", "not_applicable", "gave_up")
         },
+        "rules_not_run": {each.pattern: each.reason for each in case.outcomes if each.status != "ran"},
         "sovereignty": [_session(session) for session in case.sessions],
         "problems": {
             kind: sum(each.kind == kind for each in case.problems) for kind in ("file", "record", "note", "judge")
@@ -59,7 +60,7 @@ def print_summary(facts: dict[str, Any], as_json: bool) -> None:
 def outcome_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
     """One line for the rules that ran, and one for each that could not."""
     ran = [each for each in outcomes if each.status == "ran"]
-    lines = [f"{len(ran)} rules ran, {sum(each.findings for each in ran)} findings"]
+    lines = [f"{counted(len(ran), 'rule')} ran, {counted(sum(each.findings for each in ran), 'finding')}"]
     others = (each for each in outcomes if each.status != "ran")
     return lines + [f"{each.pattern}: {each.status.replace('_', ' ')}: {each.reason}" for each in others]
 
@@ -100,41 +101,57 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any]) -> Iterable[str]:
-    yield f"scanned    {facts['messages']:,} messages in {facts['conversations']:,} conversations"
+    yield f"scanned    {counted(facts['messages'], 'message')} in {counted(facts['conversations'], 'conversation')}"
     yield "tiers      " + ", ".join(f"{count:,} {tier}" for tier, count in facts["tiers"].items())
     if facts["upgrades"]:
         raised = ", ".join(f"{one_line(agent, 40)} {count}" for agent, count in list(facts["upgrades"].items())[:SHOWN])
-        yield f"upgraded   {sum(facts['upgrades'].values()):,} messages by thread signals: {raised}"
+        yield f"upgraded   {counted(sum(facts['upgrades'].values()), 'message')} by thread signals: {raised}"
     states = ", ".join(f"{count:,} {state}" for state, count in facts["states"].items()) or "nothing"
     calibrated = "" if facts["judge"]["calibrated"] else ", uncalibrated"
-    price = f"{facts['judge_calls']:,} answers, ${facts['cost_usd']:.2f}"
+    price = f"{counted(facts['judge_calls'], 'answer')}, ${facts['cost_usd']:.2f}"
     yield f"evaluated  {states} (judge {facts['judge']['name']}{calibrated}; {price})"
     yield from (f"left out   {sentence}" for sentence in facts["missed_words"])
     yield from _finding_lines(facts)
     yield from _session_lines(facts["sovereignty"])
-    unreadable = {kind: count for kind, count in facts["problems"].items() if count}
-    if unreadable:
-        yield "not read   " + ", ".join(f"{count:,} {kind} problems" for kind, count in unreadable.items())
+    yield from _problem_lines(facts["problems"])
     yield f"report     {facts['report']} (digest {facts['digest'][:16]}…)"
+
+
+def _problem_lines(problems: dict[str, int]) -> Iterable[str]:
+    """What went wrong, and apart from it the notes, which are in every ordinary export."""
+    unread = [counted(problems[kind], kind) for kind in ("file", "record") if problems[kind]]
+    if unread:
+        yield f"not read   {', '.join(unread)}, see stderr and the report"
+    if problems["judge"]:
+        yield "judge      failed: what it did not read is marked"
+    if problems["note"]:
+        yield f"notes      {problems['note']:,} on what was left out, see stderr and the report"
 
 
 def _finding_lines(facts: dict[str, Any]) -> Iterable[str]:
     findings, rules = facts["findings"], facts["rules"]
-    yield f"findings   {len(findings):,} by {len(rules['ran'])} rules"
+    yield f"findings   {len(findings):,} by {counted(len(rules['ran']), 'rule')}"
     yield from (f"  {caution}" for caution in facts["cautions"])
     for each in sorted(findings, key=lambda each: -each["strength"])[:SHOWN]:
         aim = f" towards {one_line(each['target'], 30)}" if each["target"] else ""
         span = one_line(f"{each['first']} … {each['last']}", 80)
         days = f", {each['start'][:10]} to {each['end'][:10]}" if each["start"] and each["end"] else ""
-        who = f"{one_line(each['agent'], 40)}{aim}, {each['messages']} messages{days}, {span}"
+        who = f"{one_line(each['agent'], 40)}{aim}, {counted(each['messages'], 'message')}{days}, {span}"
         yield f"  {each['pattern']} ({each['level']}, strength {each['strength']:.2f}{_sure(each)}): {who}"
     if len(findings) > SHOWN:
         yield f"  … and {len(findings) - SHOWN:,} more in the report"
     yield from (f"  {words}" for words in basis_words(**facts["chance"]))
-    if rules["not_applicable"]:
-        yield f"  not applicable with this judge: {', '.join(rules['not_applicable'])}"
-    if rules["gave_up"]:
-        yield f"  gave up: {', '.join(rules['gave_up'])}"
+    yield from _not_run_lines(facts)
+
+
+def _not_run_lines(facts: dict[str, Any]) -> Iterable[str]:
+    """The rules that say nothing, one line per reason."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for status, words in (("not_applicable", "not applicable"), ("gave_up", "gave up")):
+        for name in facts["rules"][status]:
+            reasons.setdefault((words, facts["rules_not_run"][name]), []).append(name)
+    for (words, reason), names in reasons.items():
+        yield f"  {words}: {', '.join(names)} ({one_line(reason, 160)})"
 
 
 def _sure(each: dict[str, Any]) -> str:
@@ -153,6 +170,6 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
         yield f"sovereignty {each['score']}/100{risk}: {one_line(each['conversation'], 60)} ({coverage})"
     rest = len(scored) - SHOWN
     if rest > 0:
-        yield f"  … and {rest:,} more sessions with a score in the report"
+        yield f"  … and {counted(rest, 'more session')} with a score in the report"
     if len(scored) < len(sessions):
         yield f"sovereignty not assessed for {len(sessions) - len(scored):,} sessions: no mechanism could be looked for"

@@ -10,16 +10,18 @@ import click
 @click.command("verify", short_help="Check a report folder against its manifest.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...", type=click.Path(path_type=Path))
-def command(folder: Path, inputs: tuple[Path, ...]) -> None:
+@click.option("--rules", "rules", metavar="DIR", help="The pattern files that the report was made with, if not ours.")
+def command(folder: Path, inputs: tuple[Path, ...], rules: str | None) -> None:
     """Recompute every hash of a report: its own files, the rules, the models, and the INPUT files where given.
 
-    Exit code 0: everything agrees; 1: something does not, and each line says what.
+    Exit code 0: everything agrees; 1: something does not, and each line says what; 2: there is no such report.
     """
     from undersong.verify import verify
     from undersong.visible import one_line
+    from undersong.wording import counted
 
-    discrepancies = verify(folder, inputs)
+    discrepancies = verify(folder, inputs, rules=[rules] if rules else None)
     for each in discrepancies:
         click.echo(one_line(str(each), 400))
-    click.echo(f"{len(discrepancies)} discrepancies" if discrepancies else "everything agrees")
+    click.echo(counted(len(discrepancies), "discrepancy", "discrepancies") if discrepancies else "everything agrees")
     raise SystemExit(1 if discrepancies else 0)

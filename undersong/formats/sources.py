@@ -33,6 +33,14 @@ _UNPACK_ERRORS = (
 _ENCODINGS = ((b"\xff\xfe\x00\x00", "UTF-32"), (b"\x00\x00\xfe\xff", "UTF-32"), (b"\xff\xfe", "UTF-16"),
               (b"\xfe\xff", "UTF-16"))  # fmt: skip
 
+_MAGIC = (
+    (b"\x89PNG\r\n", "an image (PNG)"), (b"\xff\xd8\xff", "an image (JPEG)"), (b"GIF87a", "an image (GIF)"),
+    (b"GIF89a", "an image (GIF)"), (b"%PDF-", "a PDF"),
+    (b"\x00\x00\x00\x18ftyp", "a recording or an image (MPEG-4)"), (b"SQLite format 3\x00", "an SQLite database"),
+    (b"\xd0\xcf\x11\xe0", "an old Office document"), (b"PK\x03\x04", "a ZIP"), (b"7z\xbc\xaf", "a 7z archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+)  # fmt: skip
+
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -107,6 +115,9 @@ class Source:
         for mark, encoding in _ENCODINGS:
             if chunk.startswith(mark):
                 raise self._not_utf8(encoding)
+        kind = next((kind for magic, kind in _MAGIC if chunk.startswith(magic)), None)
+        if kind:
+            raise self.error(f"this is {kind}, not text", "undersong reads exported text; export the conversation")
         sample = chunk[:4096]
         if sample.count(0) * 8 > len(sample):
             raise self._not_utf8("UTF-16 or binary data")
@@ -128,6 +139,7 @@ class OpenInput(AbstractContextManager["OpenInput"]):
 
     def __init__(self, path: Path, name: str | None = None) -> None:
         self.name, self.path = shown(path) if name is None else name, path
+        self.packed: list[str] = []  # archives inside a ZIP, which are not unpacked; filled by sources()
         try:
             self._handle = _open_seekable(path)
             self.sha256, self.size = _digest(self._handle)
@@ -161,6 +173,8 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         for member in sorted(texts, key=lambda each: each.filename):
             if member.flag_bits & 1:
                 raise self._error("is encrypted", "unpack it with its password and give the files")
+            if member.filename.lower().endswith((".zip", ".gz")):
+                self.packed.append(member.filename)
             if member.filename.lower().endswith((".zip", ".gz")) or member.file_size == 0:
                 continue
             inner = stem if len(texts) == 1 else f"{stem}/{Path(member.filename).stem}"
@@ -191,8 +205,12 @@ class OpenInput(AbstractContextManager["OpenInput"]):
 
 def public_name(path: Path, argument: Path) -> str:
     """The name under which an input stands in a report, which others may read: as it was given, but without the
-    folders above an absolute ``argument``, since they may name a person."""
-    return shown(path.relative_to(argument.parent) if argument.is_absolute() else path)
+    folders above an ``argument`` that is absolute or climbs with ``..``, since they may name a person."""
+    if not argument.is_absolute() and ".." not in argument.parts:
+        return shown(path)
+    if argument.name in ("", ".."):
+        return shown(Path(argument.resolve().name) / path.relative_to(argument))
+    return shown(path.relative_to(argument.parent))
 
 
 def shown(path: Path) -> str:

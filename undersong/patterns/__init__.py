@@ -28,7 +28,9 @@ def rule_files(paths: Sequence[str | Path] | None = None) -> tuple[Path, ...]:
             )
         found += sorted(path.glob("*.yaml")) if path.is_dir() else [path]
     if not found:
-        raise RuleError("holds no pattern file", where=str(paths), remedy="pattern files end in .yaml")
+        raise RuleError(
+            "holds no pattern file", where=", ".join(map(str, paths or ())), remedy="pattern files end in .yaml"
+        )
     return tuple(found)
 
 

@@ -43,12 +43,15 @@ def scan_keywords(text: str) -> KeywordScanResult:
     return scan_thread([{"text": text}]).messages[0]
 
 
-def scan_thread(messages: Sequence[Mapping[str, Any]]) -> ThreadScanResult:
+def scan_thread(messages: Sequence[Mapping[str, Any] | str]) -> ThreadScanResult:
     """Scan all messages of a thread, in order, before any of them is evaluated.
 
-    A message is a dict with ``text`` (or ``content``, ``body``) and, for the signals of an agent, ``agent`` (or
-    ``author``, ``agent_id``, ``name``, ``role``). Raises UsageError for a message without text.
+    A message is a text, or a dict with ``text`` (or ``content``, ``body``) and, for the signals of an agent, ``agent``
+    (or ``author``, ``agent_id``, ``name``, ``role``), a name or a dict with ``name`` or ``id``. Raises UsageError for
+    a message without text, and for one message where a sequence of them is meant.
     """
+    if isinstance(messages, str | bytes | Mapping):
+        raise UsageError("a thread is a sequence of messages, not one", remedy="write scan_thread([message])")
     thread = Conversation(
         id="thread",
         source_format="dicts",
@@ -61,13 +64,17 @@ def scan_thread(messages: Sequence[Mapping[str, Any]]) -> ThreadScanResult:
     )
 
 
-def _message(message: Mapping[str, Any], place: int) -> Message:
+def _message(given: Any, place: int) -> Message:
+    message = {"text": given} if isinstance(given, str) else given
+    if not isinstance(message, Mapping):
+        what = f"a message is {type(given).__name__}, not a dict"
+        raise UsageError(what, where=f"messages[{place}]", remedy="give a dict with text and agent")
     text = next((message[key] for key in TEXT_KEYS if message.get(key) is not None), None)
     if not isinstance(text, str):
         raise UsageError(
             "a message has no text", where=f"messages[{place}]", remedy=f"give it {' or '.join(TEXT_KEYS)}"
         )
-    agent = str(next((message[key] for key in AGENT_KEYS if message.get(key)), "unknown"))
+    agent = _agent(next((message[key] for key in AGENT_KEYS if message.get(key)), "unknown"), place)
     return Message(
         id=str(message.get("id", place)),
         conversation="thread",
@@ -76,6 +83,16 @@ def _message(message: Mapping[str, Any], place: int) -> Message:
         agent=agent,
         role="agent",
         text=text,
+    )
+
+
+def _agent(given: Any, place: int) -> str:
+    """The name in what exports put there: a name, a number, or an object with a name."""
+    value = (given.get("name") or given.get("id")) if isinstance(given, Mapping) else given
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
+    raise UsageError(
+        "the agent of a message is no name", where=f"messages[{place}]", remedy="give a string, or a dict with name"
     )
 
 
