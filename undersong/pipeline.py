@@ -179,7 +179,7 @@ def scan_rows(
 ) -> list[Problem]:
     """Write one JSON row per scanned and routed message, and one per conversation; returns what was not read."""
     problems: list[Problem] = []
-    done = 0
+    done = left_out = 0
 
     def work(spool: Spool) -> Work:
         keep = partial(chosen, options=options)
@@ -195,8 +195,10 @@ def scan_rows(
         write(item.rows)
         if write_thread:
             write_thread(item.threads)
-        done += item.messages
+        done, left_out = done + item.messages, left_out + item.left_out
         (progress or silent)("scan", done, 0)
+    if left_out and not done:
+        raise _matched_none(options, left_out)
     return problems
 
 

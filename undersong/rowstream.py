@@ -46,12 +46,16 @@ class Work(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A batch done: its rows and its rows of conversations as JSON Lines, and how many messages it had."""
+    """A batch done: its rows and its rows of conversations as JSON Lines, and how many messages it had.
+
+    ``left_out`` counts the conversations that the user did not choose.
+    """
 
     rows: bytes
     threads: bytes
     problems: tuple[Problem, ...]
     messages: int
+    left_out: int = 0
 
 
 class Scanned(NamedTuple):
@@ -65,6 +69,7 @@ class Scanned(NamedTuple):
     messages: int
     asks: list[list[tuple[int, float | None]]]
     directed: list[list[Directed]]
+    left_out: int
 
 
 class Routing(NamedTuple):
@@ -121,7 +126,7 @@ def _batches(work: Work, share: Share) -> Iterator[Written]:
                 conversations += 1
             waiting.write(scanned.threads)
             lengths.append((len(scanned.threads), len(scanned.asks)))
-            yield Written(b"", b"", scanned.problems, 0)
+            yield Written(b"", b"", scanned.problems, 0, scanned.left_out)
         also: dict[int, dict[int, str]] = {}
         for conversation, place, score, flagged in earlier.found():
             also.setdefault(conversation, {})[place] = flagged
@@ -170,7 +175,8 @@ def _scan(batch: list[Stored]) -> Scanned:
     threads: Threads = tuple((each, *found) for each, found in zip(conversations, scanned, strict=True))
     asked = [_asked(*thread, work.policy) for thread in threads]
     messages = sum(len(scans) for scans, _ in scanned)
-    return Scanned(_pack(threads), tuple(problems), messages, [each[0] for each in asked], [each[1] for each in asked])
+    asks, directed = [each[0] for each in asked], [each[1] for each in asked]
+    return Scanned(_pack(threads), tuple(problems), messages, asks, directed, len(batch) - len(conversations))
 
 
 def _asked(

@@ -58,23 +58,6 @@ def show(name: str) -> None:
     click.echo(path.read_text(encoding="utf-8"), nl=False)
 
 
-def _rule_id(name: str) -> str:
-    """The id of a pattern by id or alias; raises UsageError with the nearest name of anything that can be shown."""
-    from difflib import get_close_matches
-
-    from undersong.cli.taxonomy import KINDS, names
-    from undersong.errors import UsageError
-    from undersong.patterns import all_rules, named
-
-    rules = all_rules()
-    known = {rule_name for rule in rules for rule_name in (rule.id, *rule.file.aliases)}
-    if name in known:
-        return named(rules, name).id
-    shown = {each.lower(): each for each in (*known, *(id_ for kind in KINDS for id_ in names(kind)))}
-    near = [f"did you mean '{shown[close]}'?" for close in get_close_matches(name.lower(), shown, n=1)]
-    raise UsageError(f"unknown rule '{name}'", remedy=(near or ["see undersong rules list --kind KIND"])[0])
-
-
 @command.command("check")
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to check instead of the shipped rules.")
 def check(folder: str | None) -> None:
@@ -156,6 +139,9 @@ def _chosen_cases(name: str | None, folder: str | None) -> Iterator[tuple[bool, 
 
 def _found(name: str) -> tuple[str, Path | None]:
     """The id of a shipped pattern, or the file of a phrase list; raises UsageError with the nearest of both."""
+    from difflib import get_close_matches
+
+    from undersong.cli.taxonomy import KINDS, names
     from undersong.errors import UsageError
     from undersong.patterns import all_rules
     from undersong.rulebook import did_you_mean
@@ -164,8 +150,10 @@ def _found(name: str) -> tuple[str, Path | None]:
     files = {path.stem: path for path in signal_files(None)}
     ids = {known: rule.id for rule in all_rules() for known in (rule.id, *rule.file.aliases)}
     if name not in files and name not in ids:
-        what = f"no pattern and no phrase list is named '{name}'"
-        raise UsageError(what, remedy=did_you_mean(name, [*ids, *files]))
+        entries = {entry.lower(): entry for kind in KINDS for entry in names(kind)}
+        near = [entries[close] for close in get_close_matches(name.lower(), entries, n=1)]
+        remedy = f"did you mean '{near[0]}'?" if near else did_you_mean(name, [*ids, *files])
+        raise UsageError(f"no pattern and no phrase list is named '{name}'", remedy=remedy)
     return ids.get(name, ""), files.get(name)
 
 
