@@ -501,7 +501,11 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
 
 
 class AgentVerdict(Noun, frozen=True, kw_only=True):
-    """Means over an agent's scored messages; ``values`` are the constitutional values, None without scores."""
+    """Means over an agent's scored messages; ``values`` are the constitutional values, None without scores.
+
+    ``indicators_read`` counts the read messages for which the judge also looked for indicators: only there could a
+    violation of a hard constraint have been seen.
+    """
 
     agent: str
     messages: int
@@ -512,6 +516,7 @@ class AgentVerdict(Noun, frozen=True, kw_only=True):
     alignment: AlignmentStatus
     balance: Literal["balanced", "moderate", "lopsided", "unknown"]
     hard_constraint_words: int = 0
+    indicators_read: int = 0
 
 
 N = TypeVar("N", bound=Noun)

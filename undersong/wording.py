@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from undersong.models import NEGATIVE_TRAITS, Case, SessionVerdict
+from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, SessionVerdict
 
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
@@ -46,6 +46,21 @@ def low_scores_words(case: Case) -> tuple[str, ...]:
         f"That says little: the judge is uncalibrated, and its highest harmful score in any message is "
         f"{harmful[trait]:.2f} ({mechanism_name(trait)}), where most patterns ask for more than 0.5.",
     )
+
+
+def alignment_words(verdict: AgentVerdict) -> str:
+    """``aligned by averages; hard constraints not assessed``: a status never hides what no judge looked for."""
+    if verdict.alignment in ("unknown", "violation") or verdict.indicators_read == verdict.read:
+        return verdict.alignment
+    looked = f"assessed in {verdict.indicators_read:,} of {verdict.read:,} read" if verdict.indicators_read else ""
+    return f"{verdict.alignment} by averages; hard constraints {looked or 'not assessed'}"
+
+
+def alignment_colour(verdict: AgentVerdict, *, calibrated: bool = False) -> str:
+    """The status whose colour it is shown in: nobody is green by an uncalibrated judge or by averages alone."""
+    if verdict.alignment == "aligned" and not (calibrated and verdict.indicators_read == verdict.read):
+        return "unknown"
+    return verdict.alignment
 
 
 def gaps_words(verdict: SessionVerdict) -> tuple[str, ...]:

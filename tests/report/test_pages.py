@@ -305,3 +305,19 @@ def test_no_name_leaves_its_code_span(text: str) -> None:
 )
 def test_a_sentence_in_markdown_is_only_a_sentence(text: str, expected: str) -> None:
     assert plain(text) == expected
+
+
+def test_nobody_is_green_by_averages_alone_and_messages_with_constraint_words_are_listed(
+    make_case: Make, tmp_path: Path
+) -> None:
+    case, rows = make_case()
+    kira = msgspec.structs.replace(case.agents[0], alignment="aligned", hard_constraint_words=1)
+    rows[3] = msgspec.structs.replace(rows[3], hard_constraints=("HC-02",), source_ref=case.cited[3].source_ref)
+    page, html, markdown, _ = written(msgspec.structs.replace(case, agents=(kira,)), rows, tmp_path / "out")
+    for text in (html, markdown):
+        assert "aligned by averages; hard constraints not assessed" in text
+        assert "Words only: 1 message in which such words stand." in text
+        assert "HC-02" in text
+        assert "export.jsonl:4" in text
+    assert "badge aligned" not in html
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)

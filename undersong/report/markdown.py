@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from undersong.report.markdown_parts import appendix, finding_lines, session_lines, table
 from undersong.report.text import code, number, period, plain
 from undersong.report.view import View
+from undersong.wording import alignment_words
 
 
 def render(shown: View) -> str:
@@ -104,12 +105,45 @@ def _agents(v: View) -> Iterator[str]:
         safety = f"{values['safety']:.2f}" if "safety" in values else "–"
         read = f"{each.read} of {each.messages}"
         rows.append(
-            (code(each.agent, 80), each.alignment, *scores, each.balance, safety, read, each.hard_constraint_words)
+            (
+                code(each.agent, 80),
+                alignment_words(each),
+                *scores,
+                each.balance,
+                safety,
+                read,
+                each.hard_constraint_words,
+            )
         )
     head = ("agent", "alignment", "ethos", "logos", "pathos", "balance", "safety", "read", "constraint words")
     yield from table(head, rows)
     if len(v.agents) < len(v.case.agents):
         yield from (f"The first {len(v.agents)} of {len(v.case.agents)}; case.json holds all.", "")
+    yield from _words_only(v)
+
+
+def _words_only(v: View) -> Iterator[str]:
+    if not v.words_only:
+        return
+    listed, total = len(v.words_only), v.tally.with_words
+    rest = f" The first {listed} are listed; evaluations.jsonl holds all." if total > listed else ""
+    yield from ("### Words of hard constraints", "")
+    yield (
+        f"Words only: {number(total, 'message')} in which such words stand. Warning of a thing, or asking about it, "
+        f"uses the same words; read them.{rest}"
+    )
+    yield ""
+    rows = [
+        (
+            code(each.agent, 60),
+            plain(", ".join(each.constraints)),
+            code(each.conversation, 60),
+            f"[{each.position}](#{cite.anchor})" if cite.anchor else each.position,
+            code(str(each.source_ref), 120) if each.source_ref else "not known",
+        )
+        for each, cite in v.words_only
+    ]
+    yield from table(("agent", "words only", "session", "turn", "source"), rows)
 
 
 def _reading(v: View) -> Iterator[str]:

@@ -11,12 +11,27 @@ from pathlib import Path
 import msgspec
 
 from undersong.flags import turn_flags
-from undersong.models import NEGATIVE_TRAITS, Row, encode
+from undersong.models import NEGATIVE_TRAITS, Row, SourceRef, encode
 from undersong.report.text import own_name
 from undersong.visible import one_line
 
 DIGITS = 3  # decimals of a score in evaluations.jsonl
 REASONS = 200  # distinct reasons that are counted by name; what comes after is "another reason"
+
+
+WORDS_ONLY = 200  # messages with words of hard constraints that are listed; evaluations.jsonl holds all
+
+
+@dataclass(frozen=True)
+class WordsOnly:
+    """A message in which words of hard constraints stand, whatever it says with them."""
+
+    conversation: str
+    id: str
+    position: int
+    agent: str
+    constraints: tuple[str, ...]
+    source_ref: SourceRef | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,8 @@ class Tally:
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     judges: Counter[tuple[str, str | None]] = field(default_factory=Counter)
     traces: dict[str, Trace] = field(default_factory=dict)
+    with_words: int = 0
+    words_only: list[WordsOnly] = field(default_factory=list)
 
     def add(self, row: Row) -> None:
         """Count one row."""
@@ -70,6 +87,8 @@ class Tally:
             self.judges[row.judge or "unnamed", row.judge_hash] += 1
         else:
             self._not_scored(row)
+        if row.hard_constraints:
+            self._words_only(row)
         if row.conversation in self.wanted:
             self._trace(row)
 
@@ -78,6 +97,12 @@ class Tally:
         if key not in self.reasons and len(self.reasons) >= REASONS:
             key = (row.state, "another reason")
         self.reasons[key] += 1
+
+    def _words_only(self, row: Row) -> None:
+        self.with_words += 1
+        if len(self.words_only) < WORDS_ONLY:
+            name, words = own_name(row.agent, row.conversation), row.hard_constraints
+            self.words_only.append(WordsOnly(row.conversation, row.id, row.position, name, words, row.source_ref))
 
     def _trace(self, row: Row) -> None:
         trace = self.traces.setdefault(row.conversation, Trace())

@@ -11,7 +11,7 @@ from undersong.report.chart import Chart, chart
 from undersong.report.cited import Citations, Cite, Excerpt, Piece
 from undersong.report.headline import Gap, coverage, gaps, headline
 from undersong.report.order import alignment_rank, order_findings, order_sessions
-from undersong.report.tally import Tally, Trace
+from undersong.report.tally import Tally, Trace, WordsOnly
 from undersong.report.text import number
 from undersong.report.words import Words, words
 from undersong.wording import coverage_words, mechanism_name
@@ -90,6 +90,7 @@ class View:
     tiers: tuple[tuple[str, int, int], ...]
     citations: Citations
     words: Words
+    words_only: tuple[tuple[WordsOnly, Cite], ...] = ()
 
     @property
     def lowest(self) -> int | None:
@@ -100,6 +101,11 @@ class View:
     def at_risk(self) -> bool:
         """Whether a session is marked Psychogenic Risk."""
         return any(each.psychogenic_risk for each in self.case.sessions)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the judge was compared with human labels."""
+        return self.case.parameters.get("calibrated") is True
 
     @property
     def upgrades(self) -> list[tuple[str, int]]:
@@ -147,6 +153,7 @@ def view(case: Case, tally: Tally, detailed: Sequence[SessionVerdict]) -> View:
         tiers=tuple((tier, tally.before[tier], tally.after[tier]) for tier in _tiers(tally)),
         citations=citations,
         words=words(),
+        words_only=tuple((each, citations.cite(each.id, (each.conversation,))) for each in tally.words_only),
     )
 
 
