@@ -498,6 +498,7 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
     messages: int = 0
     read: int = 0
     judges: dict[str, int] = {}
+    title: str | None = None
 
 
 class AgentVerdict(Noun, frozen=True, kw_only=True):

@@ -7,6 +7,11 @@ from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, SessionVerdict
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
 
+def number(count: int, noun: str, plural: str = "") -> str:
+    """``1 message``, ``2,460 messages``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
+
+
 def mechanism_name(name: str) -> str:
     """``false_promise`` → ``false promise``."""
     return name.replace("_", " ")

@@ -321,3 +321,27 @@ def test_nobody_is_green_by_averages_alone_and_messages_with_constraint_words_ar
         assert "export.jsonl:4" in text
     assert "badge aligned" not in html
     assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+
+
+def test_the_first_sentence_names_what_took_points(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    case = msgspec.structs.replace(case, findings=())
+    page, _, markdown, _ = written(case, rows, tmp_path / "out")
+    first = "Turns consistent with a known harm took points: false promise (same hash) 1 time in 1 session."
+    html = " ".join(" ".join(page.text).split())
+    assert html.index(first) < html.index(
+        "No sequence of messages matches any of the 1 pattern that could be looked for."
+    )
+    assert plain(first) == markdown.split("## Verdict\n\n")[1].split("\n")[0]
+    assert "1 time points were taken" in html
+    assert "8 answers of the judge, kept ones included" in html
+
+
+def test_a_session_is_shown_by_its_title_and_its_id(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    sessions = tuple(msgspec.structs.replace(each, title="Rows | *and* <b>prices</b>") for each in case.sessions)
+    page, html, markdown, svg = written(msgspec.structs.replace(case, sessions=sessions), rows, tmp_path / "out")
+    assert "“Rows | *and* <b>prices</b>”" in "".join(page.text)
+    assert "“Rows \\| \\*and\\* \\<b\\>prices\\</b\\>” `work`" in markdown
+    assert "Rows | *and* &lt;b&gt;prices&lt;/b&gt;" in svg
+    assert "<b>prices" not in html + svg

@@ -26,8 +26,8 @@ class Gap:
 
 
 def headline(case: Case) -> tuple[str, ...]:
-    """What was found, how little it says where nobody compared the judge with labels, and the lowest score."""
-    return (_findings_words(case), *low_scores_words(case), _score_words(case))
+    """What took points, what was found, how little that says by an uncalibrated judge, and the lowest score."""
+    return (*_deductions_words(case), findings_words(case), *low_scores_words(case), _score_words(case))
 
 
 def coverage(case: Case) -> str:
@@ -63,7 +63,22 @@ def gaps(sessions: Iterable[SessionVerdict]) -> tuple[Gap, ...]:
     )
 
 
-def _findings_words(case: Case) -> str:
+def _deductions_words(case: Case) -> tuple[str, ...]:
+    """``Consistent with false promise (same hash): 2 times in 1 session.``; nothing where no points were taken."""
+    times = Counter(each.mechanism for session in case.sessions for each in session.deductions)
+    if not times:
+        return ()
+    told = []
+    for name, count in times.most_common():
+        kinds = {each.kind for session in case.sessions for each in session.deductions if each.mechanism == name}
+        places = sum(any(each.mechanism == name for each in session.deductions) for session in case.sessions)
+        kind = ", ".join(sorted(kinds)).replace("_", " ")
+        told.append(f"{mechanism_name(name)} ({kind}) {number(count, 'time')} in {number(places, 'session')}")
+    return (f"Turns consistent with a known harm took points: {'; '.join(told)}.",)
+
+
+def findings_words(case: Case) -> str:
+    """What the patterns found."""
     if not case.findings:
         ran = sum(outcome.status == "ran" for outcome in case.outcomes)
         if not ran:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from undersong.report.markdown_parts import appendix, finding_lines, session_lines, table
-from undersong.report.text import code, number, period, plain
+from undersong.report.text import code, label, number, period, plain
 from undersong.report.view import View
 from undersong.wording import alignment_words
 
@@ -54,7 +54,8 @@ def _sessions(v: View) -> Iterator[str]:
         assessed = sum(mechanism.assessment == "assessed" for mechanism in each.mechanisms)
         rows.append(
             (
-                f"[{name}](#{anchor})" if anchor else name,
+                (f"{plain(label(each.title, 80))} " if each.title else "")
+                + (f"[{name}](#{anchor})" if anchor else name),
                 "none" if each.score is None else each.score,
                 f"{assessed} of {len(each.mechanisms)}",
                 findings,
@@ -72,7 +73,7 @@ def _sessions(v: View) -> Iterator[str]:
 def _findings(v: View) -> Iterator[str]:
     yield from ("## Findings", "")
     if not v.findings:
-        yield from (plain(v.headline[0]) + " That is not proof of absence: see what was read, and what is missing.", "")
+        yield from (plain(v.searched) + " That is not proof of absence: see what was read, and what is missing.", "")
     else:
         yield from (v.words.reading_guide, "")
     for each in v.findings:
@@ -149,13 +150,14 @@ def _words_only(v: View) -> Iterator[str]:
 def _reading(v: View) -> Iterator[str]:
     case = v.case
     yield from ("## What was read, and how", "")
+    yield f"{number(v.tally.rows, 'message')} scanned. {v.upgraded}"
     yield (
-        f"{number(v.tally.rows, 'message')} scanned. {v.upgraded} {number(case.judge_calls, 'judge call')} in this "
-        f"run, cost {case.cost:.2f} USD. {number(v.tally.sampled, 'unflagged message')} in the audit sample."
+        f"{number(case.judge_calls, 'answer')} of the judge, kept ones included, cost {case.cost:.2f} USD. "
+        f"{number(v.tally.sampled, 'unflagged message')} in the audit sample."
     )
     yield ""
     rows = [(plain(tier.replace("_", " ")), before, after) for tier, before, after in v.tiers]
-    yield from table(("tier", "before thread signals", "after"), rows)
+    yield from table(("tier", "before routing", "after routing"), rows)
     for agent, count in v.upgrades[:20]:
         yield f"- raised by thread signals: {code(agent, 80)}, {number(count, 'message')}"
     yield ""

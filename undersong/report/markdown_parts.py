@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from undersong.manifest import text_hash
+from undersong.models import SessionVerdict
 from undersong.report.cited import Cite, Excerpt
-from undersong.report.text import code, fenced, first_upper, moment, number, period, plain, sparkline
+from undersong.report.text import code, fenced, first_upper, label, moment, number, period, plain, sparkline
 from undersong.report.view import DeductionView, Event, FindingView, SessionView, View
 from undersong.wording import context_words, gaps_words, mechanism_name, score_words
 
@@ -24,7 +25,7 @@ def session_lines(session: SessionView) -> Iterator[str]:
     """One session in detail."""
     verdict, trace = session.verdict, session.trace
     speakers = ", ".join(f"{code(name, 50)} ({count})" for name, count in trace.speakers.most_common(8))
-    yield from (f'<a id="{session.anchor}"></a>', "", f"### Session {code(verdict.conversation)}", "")
+    yield from (f'<a id="{session.anchor}"></a>', "", f"### Session {_session_name(verdict)}", "")
     yield f"- {period(trace.first, trace.last)}; who spoke: {speakers or 'not known'}"
     yield f"- **{first_upper(plain(score_words(verdict)))}**"
     yield f"- {first_upper(plain(session.coverage))}"
@@ -38,6 +39,11 @@ def session_lines(session: SessionView) -> Iterator[str]:
     yield from table(("turn", "what stands there", "score after it"), rows, empty="Nothing stands at any single turn.")
     for deduction in session.deductions:
         yield from _deduction_lines(deduction)
+
+
+def _session_name(verdict: SessionVerdict) -> str:
+    title = f"“{plain(label(verdict.title))}” " if verdict.title else ""
+    return f"{title}{code(verdict.conversation)}"
 
 
 def finding_lines(each: FindingView) -> Iterator[str]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from undersong.visible import one_line, visible
+from undersong.wording import number as number
 
 LABEL = 120  # characters of a name or id in a line
 _BACKTICKS = re.compile(r"`+")
@@ -61,11 +62,6 @@ def period(first: datetime | None, last: datetime | None) -> str:
     if first is None or last is None:
         return "no message times"
     return moment(first) if first == last else f"{moment(first)} – {moment(last)}"
-
-
-def number(count: int, noun: str, plural: str = "") -> str:
-    """``1 message``, ``2,460 messages``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
 
 
 def own_name(agent: str, conversation: str) -> str:

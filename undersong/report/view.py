@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from undersong.models import TIERS, AgentVerdict, Case, Deduction, Finding, Message, SessionVerdict
 from undersong.report.chart import Chart, chart
 from undersong.report.cited import Citations, Cite, Excerpt, Piece
-from undersong.report.headline import Gap, coverage, gaps, headline
+from undersong.report.headline import Gap, coverage, findings_words, gaps, headline
 from undersong.report.order import alignment_rank, order_findings, order_sessions
 from undersong.report.tally import Tally, Trace, WordsOnly
 from undersong.report.text import number
@@ -103,6 +103,16 @@ class View:
         return any(each.psychogenic_risk for each in self.case.sessions)
 
     @property
+    def searched(self) -> str:
+        """What the patterns found, in a sentence."""
+        return findings_words(self.case)
+
+    @property
+    def deductions(self) -> int:
+        """How often points were taken."""
+        return sum(len(each.deductions) for each in self.case.sessions)
+
+    @property
     def calibrated(self) -> bool:
         """Whether the judge was compared with human labels."""
         return self.case.parameters.get("calibrated") is True
@@ -118,7 +128,8 @@ class View:
         raised = sum(self.case.upgrades.values())
         if not raised:
             return "No thread signal raised a message."
-        return f"Thread signals raised {number(raised, 'message')} of {number(len(self.case.upgrades), 'agent')}."
+        signals = f"Thread signals raised {number(raised, 'message')} of {number(len(self.case.upgrades), 'agent')}"
+        return f"{signals}; the other changes of tier have causes of their own (flags, reading backwards)."
 
     @property
     def appendix(self) -> list[tuple[Message, str, tuple[Piece, ...], bool]]:
