@@ -192,6 +192,9 @@ def test_what_was_not_assessed_is_said_by_name(make_case: Make, tmp_path: Path) 
         assert "not applicable" in text
         assert "7 of 8 messages read by judge offline, uncalibrated. The rest: 1 refused." in text
         assert "chance, q, stability: not computed in this run" in text
+        assert "Smoking gun" in text
+        assert "Distress codes" in text
+        assert "Epistemic drift" in text
         assert "Adversarial Compliance" in text
         assert "Psychogenic Harm" in text
         assert "export.jsonl:9" in text
@@ -345,3 +348,9 @@ def test_a_session_is_shown_by_its_title_and_its_id(make_case: Make, tmp_path: P
     assert "“Rows \\| \\*and\\* \\<b\\>prices\\</b\\>” `work`" in markdown
     assert "Rows | *and* &lt;b&gt;prices&lt;/b&gt;" in svg
     assert "<b>prices" not in html + svg
+
+
+def test_what_is_left_out_of_a_quote_stands_on_a_line_of_its_own(make_case: Make, tmp_path: Path) -> None:
+    _, html, _, _ = written(*make_case(), tmp_path / "out")
+    assert '<span class="cut" aria-label="text left out before">[…]</span>```python\ndef total' in html
+    assert re.search(r"\.cut \{ display: block;", html)

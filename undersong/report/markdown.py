@@ -167,7 +167,9 @@ def _missing(v: View) -> Iterator[str]:
     yield from ("## What is missing", "", "### Messages without scores", "")
     rows = [(state, count, plain(reason)) for (state, reason), count in v.tally.reasons.most_common()]
     yield from table(("state", "messages", "reason"), rows, empty="None: every message was scored.")
-    yield from ("### Problems with the input", "")
+    yield from ("### Not looked for at all", "")
+    yield from (f"- **{each.title}.** {plain(each.text)}" for each in v.words.missing)
+    yield from ("", "### Problems with the input", "")
     for each in v.case.problems[:200]:
         remedy = f"; {code(each.remedy, 200)}" if each.remedy else ""
         yield f"- {each.kind}: {code(each.where, 200)}: {code(each.what, 300)}{remedy}"
