@@ -464,7 +464,10 @@ class RuleOutcome(Noun, frozen=True, kw_only=True):
 
 
 class Deduction(Noun, frozen=True, kw_only=True):
-    """Points taken from the sovereignty score at one turn, with the evidence."""
+    """Points taken from the sovereignty score at one turn, with the evidence.
+
+    ``episode`` is the same for repeats of one thing, such as one unchanged code; "" where nothing is repeated.
+    """
 
     mechanism: str
     kind: str
@@ -473,6 +476,7 @@ class Deduction(Noun, frozen=True, kw_only=True):
     position: int
     explanation: str
     quotes: tuple[Quote, ...] = ()
+    episode: str = ""
 
 
 class Mechanism(Noun, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from undersong import rulebook
+from undersong.flags import REPEAT_FLAGS, THREAD_SIGNAL
 from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
 from undersong.tiers import tier_of
 
@@ -25,7 +26,7 @@ WIDTHS: dict[Tier, Width] = {
     "deep_with_context": "thread_and_history",
 }
 
-THREAD_REASONS = ("thread signal: ", "repeat flags: ")
+THREAD_REASONS = (THREAD_SIGNAL, REPEAT_FLAGS)
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undersong.models import Case, Quote, Row, SessionVerdict
+from tests.report.conftest import CODE, messages, quote, row
+from undersong.models import Case, Deduction, Deference, Loop, Quote, Row, SessionVerdict
 from undersong.report import write
 from undersong.report.text import code, fenced, plain, sparkline
 from undersong.visible import visible
@@ -354,3 +355,60 @@ def test_what_is_left_out_of_a_quote_stands_on_a_line_of_its_own(make_case: Make
     _, html, _, _ = written(*make_case(), tmp_path / "out")
     assert '<span class="cut" aria-label="text left out before">[…]</span>```python\ndef total' in html
     assert re.search(r"\.cut \{ display: block;", html)
+
+
+def test_repeats_of_one_episode_and_of_one_flag_are_folded_into_a_line(tmp_path: Path) -> None:
+    case, rows = stuck(59)
+    page, _, markdown, _ = written(case, rows, tmp_path / "out")
+    html = " ".join(" ".join(page.text).split())
+    again = "The same again 58 times, 58 turns from 3 to 117, points taken each time. Read: "
+    spiral = "Death Spiral: dev repeats “the very same words again”, counted up to 59 times, 59 turns from 1 to 117"
+    for text in (html, markdown):
+        assert again in text
+        assert spiral in text
+        assert "High Deference: dev, 1 apology to 0 corrections" in text
+        assert "Thread signal escalation on deception: dev, turns 1, 3" in text
+    assert len(markdown.split("\n")) < 600
+    assert set(re.findall(r"\]\(#([^)]+)\)", markdown)) <= set(re.findall(r'<a id="([^"]+)"></a>', markdown))
+
+
+def stuck(times: int) -> tuple[Case, list[Row]]:
+    """One unchanged code, called fixed in every second turn."""
+    texts = tuple(text for _ in range(times) for text in ("Still wrong.", f"Fixed!\n{CODE}"))
+    said = messages("stuck", texts, ("user", "dev"), "user")
+    taken = tuple(
+        Deduction(
+            mechanism="false_promise",
+            kind="same_hash",
+            points=20,
+            message_id=message.id,
+            position=message.position,
+            explanation="This is consistent with a false promise.",
+            quotes=(quote(message, "Fixed"), quote(message, CODE)),
+            episode="dev 0123",
+        )
+        for message in said[1::2]
+    )
+    loop = Loop(ngram="the very same words again", count=times, scope="turns")
+    polite = Deference(apologies=1, corrections=0, ratio=1.0, high=True)
+    marked = {"loops": (loop,), "deference": polite}
+    rows = [
+        msgspec.structs.replace(
+            row(message),
+            reasons=("thread signal: escalation on deception",)
+            if message.position < 4 and message.position % 2
+            else (),
+            **(marked if message.position % 2 else {}),
+        )
+        for message in said
+    ]
+    verdict = SessionVerdict(
+        conversation="stuck",
+        score=0,
+        psychogenic_risk=True,
+        mechanisms=(),
+        deductions=taken,
+        turns=tuple((message.position, 0) for message in said),
+        flags=("Death Spiral", "High Deference"),
+    )
+    return Case(version="0.1.0", parameters={}, sessions=(verdict,), cited=said), rows

@@ -31,6 +31,7 @@ def session_lines(session: SessionView) -> Iterator[str]:
     yield f"- {first_upper(plain(session.coverage))}"
     yield f"- context: {plain(context_words(verdict))}"
     yield f"- flags: {plain(', '.join(verdict.flags)) or 'none'}"
+    yield from (f"  - {plain(line)}" for line in session.evidence)
     yield from (f"- {first_upper(plain(line))}" for line in gaps_words(verdict))
     yield ""
     if verdict.turns:
@@ -93,10 +94,12 @@ def _deduction_lines(each: DeductionView) -> Iterator[str]:
     for excerpt in each.excerpts:
         yield from (_speaker(excerpt.cite), "")
         yield from _excerpt_lines(excerpt)
+    if each.again:
+        yield from (f"{plain(each.again)} Read: {', '.join(_link(cite) for cite in each.linked)}.", "")
 
 
 def _event(event: Event) -> tuple[object, ...]:
-    turn = _link(event.cite, str(event.position)) if event.cite else event.position
+    turn = _link(event.cite, event.place) if event.cite else event.place
     return turn, plain("; ".join(event.what)), "no score" if event.score is None else event.score
 
 

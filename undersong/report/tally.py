@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from undersong.flags import turn_flags
-from undersong.models import NEGATIVE_TRAITS, Row, SourceRef, encode
+from undersong.flags import thread_signals, turn_flags
+from undersong.models import NEGATIVE_TRAITS, Deference, Row, SourceRef, encode
 from undersong.report.text import own_name
 from undersong.visible import one_line
 
@@ -19,6 +19,7 @@ DIGITS = 3  # decimals of a score in evaluations.jsonl
 REASONS = 200  # distinct reasons that are counted by name; what comes after is "another reason"
 
 
+EPISODES = 1000  # distinct loops or signals that are kept of one conversation
 WORDS_ONLY = 200  # messages with words of hard constraints that are listed; evaluations.jsonl holds all
 
 
@@ -48,11 +49,24 @@ class Turn:
 
 
 @dataclass
+class Episode:
+    """One thing that goes on over turns of one agent: what it is, and where."""
+
+    agent: str
+    what: str
+    times: int = 0
+    turns: list[int] = field(default_factory=list)
+
+
+@dataclass
 class Trace:
-    """One conversation over its turns."""
+    """One conversation over its turns; ``loops`` by agent and words, ``signals`` by agent and kind."""
 
     turns: list[Turn] = field(default_factory=list)
     speakers: Counter[str] = field(default_factory=Counter)
+    loops: dict[tuple[str, str], Episode] = field(default_factory=dict)
+    signals: dict[tuple[str, str], Episode] = field(default_factory=dict)
+    deference: dict[str, Deference] = field(default_factory=dict)
     first: datetime | None = None
     last: datetime | None = None
 
@@ -110,7 +124,25 @@ class Tally:
         name = own_name(row.agent, row.conversation)
         trace.turns.append(Turn(row.position, row.id, name, row.state, trait, score, turn_flags(row)))
         trace.speakers[name] += 1
+        _episodes(trace, row, name)
         trace.first, trace.last = _span(trace.first, trace.last, row.time)
+
+
+def _episodes(trace: Trace, row: Row, name: str) -> None:
+    for loop in row.loops:
+        _add(trace.loops, name, loop.ngram, row.position, loop.count)
+    for signal in thread_signals(row.reasons):
+        _add(trace.signals, name, signal, row.position)
+    if row.deference is not None and row.deference.high:
+        trace.deference[name] = row.deference
+
+
+def _add(episodes: dict[tuple[str, str], Episode], agent: str, what: str, position: int, times: int = 1) -> None:
+    if (agent, what) not in episodes and len(episodes) >= EPISODES:
+        return
+    each = episodes.setdefault((agent, what), Episode(agent, what))
+    each.times = max(each.times, times)
+    each.turns.append(position)
 
 
 def write_rows(rows: Iterable[Row], path: Path, wanted: Iterable[str]) -> Tally:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from undersong.models import TIERS, AgentVerdict, Case, Deduction, Finding, Message, SessionVerdict
 from undersong.report.chart import Chart, chart
 from undersong.report.cited import Citations, Cite, Excerpt, Piece
+from undersong.report.evidence import evidence, turns_words
 from undersong.report.headline import Gap, coverage, findings_words, gaps, headline
 from undersong.report.order import alignment_rank, order_findings, order_sessions
 from undersong.report.tally import Tally, Trace, WordsOnly
@@ -18,6 +19,7 @@ from undersong.wording import coverage_words, mechanism_name
 
 DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
+LINKED = 5  # repeats of an episode whose messages are linked and held; case.json names all
 
 
 @dataclass(frozen=True)
@@ -47,16 +49,36 @@ class DeductionView:
     deduction: Deduction
     cite: Cite
     excerpts: tuple[Excerpt, ...]
+    repeats: tuple[int, ...] = ()
+    linked: tuple[Cite, ...] = ()
+
+    @property
+    def again(self) -> str:
+        """``the same again 57 times, at turns 5, 7, 9, …``; empty where it happened once."""
+        if not self.repeats:
+            return ""
+        return (
+            f"The same again {number(len(self.repeats), 'time')}, {turns_words(self.repeats)}, points taken each time."
+        )
 
 
 @dataclass(frozen=True)
 class Event:
-    """A turn of a session where something stands: the table behind the chart."""
+    """A turn of a session where something stands, or a run of turns where the same stands: the table of the chart."""
 
     position: int
     cite: Cite | None
     what: tuple[str, ...]
     score: int | None
+    last: int | None = None  # of a run of turns, None where it is one turn
+    turns: int = 1
+
+    @property
+    def place(self) -> str:
+        """``4`` or ``4–60 (30 turns)``."""
+        return (
+            str(self.position) if self.last is None else f"{self.position}–{self.last} ({number(self.turns, 'turn')})"
+        )
 
 
 @dataclass(frozen=True)
@@ -71,6 +93,7 @@ class SessionView:
     deductions: tuple[DeductionView, ...]
     chart: Chart
     events: tuple[Event, ...]
+    evidence: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -206,7 +229,7 @@ def _session(
     name = verdict.conversation
     trace = tally.traces.get(name, Trace())
     findings = tuple(each for each in told.values() if name in each.finding.conversations)
-    deductions = tuple(_deduction(each, name, citations) for each in verdict.deductions)
+    deductions = _deductions(verdict, citations)
     marks = [
         (stage.cite.message.position, f"{each.finding.title}, {stage.name}".rstrip(", "))
         for each in findings
@@ -222,8 +245,41 @@ def _session(
         findings=findings,
         deductions=deductions,
         chart=chart(verdict, trace.turns, marks),
-        events=_events(verdict, trace, deductions, findings, marks),
+        events=_folded(_events(verdict, trace, deductions, findings, marks)),
+        evidence=evidence(trace),
     )
+
+
+def _deductions(verdict: SessionVerdict, citations: Citations) -> tuple[DeductionView, ...]:
+    """Each episode once, with the turns at which it came again."""
+    episodes: dict[tuple[str, ...], list[Deduction]] = {}
+    for each in verdict.deductions:
+        key = (
+            (each.mechanism, each.kind, each.episode)
+            if each.episode
+            else (each.mechanism, each.kind, "", each.message_id)
+        )
+        episodes.setdefault(key, []).append(each)
+    return tuple(_episode(first, repeats, verdict.conversation, citations) for first, *repeats in episodes.values())
+
+
+def _episode(first: Deduction, repeats: list[Deduction], conversation: str, citations: Citations) -> DeductionView:
+    """The first deduction told in full, the next ones linked, all of them named by their turns."""
+    linked = [_deduction(each, conversation, citations).cite for each in repeats[:LINKED]]
+    told = _deduction(first, conversation, citations)
+    return replace(told, repeats=tuple(each.position for each in repeats), linked=tuple(linked))
+
+
+def _folded(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Neighbours that say the same, link nowhere and leave the score where it is become one."""
+    folded: list[Event] = []
+    for event in events:
+        before = folded[-1] if folded else None
+        if before and not event.cite and not before.cite and (event.what, event.score) == (before.what, before.score):
+            folded[-1] = replace(before, last=event.position, turns=before.turns + 1)
+        else:
+            folded.append(event)
+    return tuple(folded)
 
 
 def _deduction(deduction: Deduction, conversation: str, citations: Citations) -> DeductionView:
@@ -247,10 +303,11 @@ def _events(
         what.setdefault(position, []).append(text)
     for each in findings:
         cites |= {s.cite.message.position: s.cite for s in each.stages if s.cite.message and _of(s.cite, verdict)}
-    for each_deduction in deductions:
-        taken = each_deduction.deduction
+    for taken in verdict.deductions:
         what.setdefault(taken.position, []).append(f"−{taken.points} {mechanism_name(taken.mechanism)}")
-        cites[taken.position] = each_deduction.cite
+    for shown in deductions:
+        cites[shown.deduction.position] = shown.cite
+        cites |= dict(zip(shown.repeats, shown.linked, strict=False))
     for turn in trace.turns:
         if turn.flags:
             what.setdefault(turn.position, []).extend(turn.flags)
