@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.report.conftest import CODE, messages, quote, row
 from undersong.models import Case, Deduction, Deference, Loop, Quote, Row, SessionVerdict
+from undersong.patterns import all_rules, named
 from undersong.report import write
 from undersong.report.text import code, fenced, plain, sparkline
 from undersong.visible import visible
@@ -412,3 +413,20 @@ def stuck(times: int) -> tuple[Case, list[Row]]:
         flags=("Death Spiral", "High Deference"),
     )
     return Case(version="0.1.0", parameters={}, sessions=(verdict,), cited=said), rows
+
+
+def test_a_finding_shows_the_scores_it_rests_on_and_what_else_looks_like_it(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    rule = named(all_rules(), "darvo")
+    ids = case.findings[0].message_ids
+    finding = msgspec.structs.replace(
+        case.findings[0], rule_hash=rule.hash, stages=tuple(zip(("DENY", "ATTACK", "REVERSE"), ids[1:], strict=True))
+    )
+    page, _, markdown, _ = written(msgspec.structs.replace(case, findings=(finding,)), rows, tmp_path / "out")
+    for text in (" ".join(" ".join(page.text).split()), " ".join(markdown.split())):
+        assert "scores: deception 0.10, exploitation 0.10" in text
+        assert "scores: manipulation 0.10, dismissal 0.10, exploitation 0.10" in text
+        assert "somebody wrongly accused who argues badly" in text
+        assert "first a denial that is deceptive but takes nothing" in text
+    _, _, changed, _ = written(*make_case(), tmp_path / "other")
+    assert "look-alike" not in changed, "a rule of another hash is told in these words"

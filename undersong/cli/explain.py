@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from undersong.models import Evaluation, Finding, Message, Route, Scan
+    from undersong.report.rule_words import RuleWords
     from undersong.stores import Store
 
 
@@ -91,11 +92,24 @@ def _evaluation_lines(evaluation: Evaluation) -> Iterator[str]:
         yield f"  {trait:<13} {score:.3f} {'█' * round(score * 20)}"
 
 
+def _stage_scores(store: Store, message: Message, rule: RuleWords, stage: str) -> Iterator[str]:
+    for evaluation in store.evaluations(message.conversation, message.id) or ():
+        for trait, score in rule.scores(stage, evaluation.traits).items():
+            yield f"  {trait:<13} {score:.3f} by {evaluation.judge}"
+
+
 def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
+    from undersong.patterns import all_rules
+    from undersong.report.rule_words import RuleWords, rule_words
+
     aim = f" towards {finding.target}" if finding.target else ""
     yield f"{finding.finding_id}"
     yield f"{finding.title} ({finding.level}): {finding.agent}{aim}, strength {finding.strength:.2f}"
     yield f"consistent with the rule {finding.pattern} ({finding.rule_hash[:16]}…); the reader makes the call"
+    rule = rule_words(all_rules()).get(finding.rule_hash, RuleWords())
+    if rule.description:
+        yield rule.description
+    yield from (f"innocent look-alike: {line}" for line in rule.innocent)
     stages = dict((message_id, variable) for variable, message_id in finding.stages)
     for name in finding.conversations:
         for message in store.conversation(name)[0].messages:
@@ -103,6 +117,7 @@ def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
                 yield ""
                 yield f"[{stages[message.id]}]"
                 yield from _header(message)
+                yield from _stage_scores(store, message, rule, stages[message.id])
     if finding.gap_ids or finding.unread_ids:
         yield ""
         yield f"passed over: {len(finding.gap_ids)} read, {len(finding.unread_ids)} unread messages"

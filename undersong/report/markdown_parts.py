@@ -58,9 +58,17 @@ def finding_lines(each: FindingView) -> Iterator[str]:
         f"Strength {finding.strength:.2f} of 1; {plain(each.certainty)}."
     )
     yield ""
+    if each.rule.description:
+        yield from (f"The rule: {plain(each.rule.description)}", "")
+    if each.rule.innocent:
+        yield from ("Innocent look-alikes to rule out first:", "")
+        yield from (*(f"- {plain(line)}" for line in each.rule.innocent), "")
     for stage in each.stages:
         name = f"**{plain(stage.name)}** · " if stage.name else ""
         yield from (f"{name}{_speaker(stage.cite)}", "")
+        if stage.scores:
+            told = ", ".join(f"{name.replace('_', ' ')} {score:.2f}" for name, score in stage.scores.items())
+            yield from (f"scores: {told}", "")
         yield from _excerpt_lines(stage.excerpt)
     if each.gaps:
         shown = ", ".join(_link(cite) for cite in each.gaps[:8]) + (", …" if len(each.gaps) > 8 else "")

@@ -73,9 +73,14 @@ class Trace:
 
 @dataclass
 class Tally:
-    """What the rows of a run add up to; ``traces`` only of the conversations that are shown in detail."""
+    """What the rows of a run add up to.
+
+    ``traces`` only of the conversations that are shown in detail, ``scores`` only of the messages in ``staged``.
+    """
 
     wanted: frozenset[str]
+    staged: frozenset[tuple[str, str]] = frozenset()
+    scores: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
     rows: int = 0
     sampled: int = 0
     first: datetime | None = None
@@ -103,6 +108,8 @@ class Tally:
             self._not_scored(row)
         if row.hard_constraints:
             self._words_only(row)
+        if row.traits and (row.conversation, row.id) in self.staged:
+            self.scores[row.conversation, row.id] = row.traits
         if row.conversation in self.wanted:
             self._trace(row)
 
@@ -145,9 +152,9 @@ def _add(episodes: dict[tuple[str, str], Episode], agent: str, what: str, positi
     each.turns.append(position)
 
 
-def write_rows(rows: Iterable[Row], path: Path, wanted: Iterable[str]) -> Tally:
+def write_rows(rows: Iterable[Row], path: Path, wanted: Iterable[str], staged: Iterable[tuple[str, str]] = ()) -> Tally:
     """Write each row, without its text and with scores to three decimals, as one JSON line; return the counts."""
-    tally = Tally(wanted=frozenset(wanted))
+    tally = Tally(wanted=frozenset(wanted), staged=frozenset(staged))
     with path.open("wb") as file:
         for row in rows:
             tally.add(row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from undersong.models import TIERS, AgentVerdict, Case, Deduction, Finding, Message, SessionVerdict
@@ -12,6 +12,7 @@ from undersong.report.cited import Citations, Cite, Excerpt, Piece
 from undersong.report.evidence import evidence, turns_words
 from undersong.report.headline import Gap, coverage, findings_words, gaps, headline
 from undersong.report.order import alignment_rank, order_findings, order_sessions
+from undersong.report.rule_words import RuleWords
 from undersong.report.tally import Tally, Trace, WordsOnly
 from undersong.report.text import number
 from undersong.report.words import Words, words
@@ -29,6 +30,7 @@ class Stage:
     name: str
     cite: Cite
     excerpt: Excerpt | None
+    scores: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class FindingView:
     stages: tuple[Stage, ...]
     gaps: tuple[Cite, ...]
     certainty: str
+    rule: RuleWords
 
 
 @dataclass(frozen=True)
@@ -160,11 +163,14 @@ class View:
         return self.citations.appendix()
 
 
-def view(case: Case, tally: Tally, detailed: Sequence[SessionVerdict]) -> View:
-    """Arrange a case; ``detailed`` are the sessions whose turns ``tally`` kept."""
+def view(case: Case, tally: Tally, detailed: Sequence[SessionVerdict], rules: Mapping[str, RuleWords]) -> View:
+    """Arrange a case; ``detailed`` are the sessions whose turns ``tally`` kept, ``rules`` are by their hash."""
     citations = Citations(case.cited)
     findings = order_findings(case.findings)
-    told = {finding.finding_id: _finding(finding, citations) for finding in findings[:DETAIL]}
+    told = {
+        finding.finding_id: _finding(finding, citations, tally, rules.get(finding.rule_hash, RuleWords()))
+        for finding in findings[:DETAIL]
+    }
     sessions = tuple(
         _session(each, f"s-{index}", case, told, tally, citations) for index, each in enumerate(detailed, 1)
     )
@@ -196,13 +202,15 @@ def _tiers(tally: Tally) -> list[str]:
     return [*TIERS, *sorted((tally.before | tally.after).keys() - set(TIERS))]
 
 
-def _finding(finding: Finding, citations: Citations) -> FindingView:
+def _finding(finding: Finding, citations: Citations, tally: Tally, rule: RuleWords) -> FindingView:
     stages = []
     for name, message_id in finding.stages or tuple(("", message_id) for message_id in finding.message_ids):
         cite = citations.cite(message_id, finding.conversations)
-        stages.append(Stage(name, cite, citations.excerpt(cite, finding.quotes)))
+        places = (cite.message.conversation,) if cite.message else finding.conversations
+        traits = next((tally.scores[at, message_id] for at in places if (at, message_id) in tally.scores), None)
+        stages.append(Stage(name, cite, citations.excerpt(cite, finding.quotes), rule.scores(name, traits)))
     gaps = tuple(citations.cite(message_id, finding.conversations) for message_id in finding.gap_ids)
-    return FindingView(finding, f"f-{finding.finding_id[:16]}", tuple(stages), gaps, _certainty(finding))
+    return FindingView(finding, f"f-{finding.finding_id[:16]}", tuple(stages), gaps, _certainty(finding), rule)
 
 
 def _certainty(finding: Finding) -> str:
