@@ -12,6 +12,7 @@ from undersong import rulebook
 from undersong.flags import REPEAT_FLAGS, THREAD_SIGNAL
 from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
 from undersong.tiers import tier_of
+from undersong.wording import number
 
 DEPTHS: dict[Tier, Depth] = {
     "standard": "skip",
@@ -121,7 +122,7 @@ def _own_flags(raised: Raised, index: int, scan: Scan) -> None:
     for constraint in scan.hard_constraints:
         raised.reasons[index].append(f"hard-constraint words ({constraint})")
     if scan.total:
-        raised.reasons[index].append(f"{scan.total} flags: {', '.join(scan.labels)}")
+        raised.reasons[index].append(f"{number(scan.total, 'flag')}: {', '.join(scan.labels)}")
 
 
 def _thread_signals(raised: Raised, messages: Sequence[Message], thread: ThreadScan) -> None:
@@ -141,7 +142,9 @@ def _repeat_flags(raised: Raised, messages: Sequence[Message], scans: Sequence[S
             continue
         earlier = flagged.get(message.agent, 0)
         if earlier >= policy.repeat_before:
-            raised.to("deep", index, f"{THREAD_REASONS[1]}{message.agent} was flagged in {earlier} earlier messages")
+            raised.to(
+                "deep", index, f"{THREAD_REASONS[1]}{message.agent} was flagged in {number(earlier, 'earlier message')}"
+            )
         flagged[message.agent] = earlier + 1
 
 

@@ -119,3 +119,31 @@ def test_help_needs_nothing_heavy_and_lists_the_verbs() -> None:
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for verb in ("audit", "scan", "evaluate", "detect", "verify", "formats", "rules", "explain"):
         assert verb in printed
+
+
+def test_explain_of_a_finding_shows_its_scores_and_its_look_alikes(undersong: Undersong) -> None:
+    from undersong.models import Finding
+    from undersong.patterns import all_rules, named
+    from undersong.stores.sqlite import SQLiteStore
+
+    undersong("audit", "samples")
+    rule = named(all_rules(), "darvo")
+    with SQLiteStore(Path("undersong.db")) as store:
+        (conversation,) = store.find_message("k13")
+        finding = Finding(
+            finding_id="e" * 64,
+            pattern=rule.id,
+            title=rule.file.title,
+            level="high",
+            rule_hash=rule.hash,
+            agent="kira_x",
+            target=None,
+            message_ids=("k13",),
+            stages=(("DENY", "k13"),),
+            conversations=(conversation,),
+        )
+        store.put_findings([finding])
+    ran = undersong("explain", "eeee")
+    assert ran.code == 0, ran.err
+    assert "innocent look-alike: somebody wrongly accused who argues badly" in ran.out
+    assert [line.split()[0] for line in ran.out.splitlines() if "by offline" in line] == ["deception", "exploitation"]

@@ -66,17 +66,22 @@ def _header(message: Message) -> Iterator[str]:
 
 
 def _scan_lines(scan: Scan, message: Message) -> Iterator[str]:
-    yield f"scan: {scan.total} flags, {len(scan.hits)} hits, {scan.words} words"
+    from undersong.wording import number
+
+    counts = (number(scan.total, "flag"), number(len(scan.hits), "hit"), number(scan.words, "word"))
+    yield f"scan: {', '.join(counts)}"
     for hit in scan.hits:
         quote = " ".join(message.text[hit.start : hit.end].split())
         yield f"  {hit.trait}/{hit.label} at {hit.start}-{hit.end}: “{quote}”"
     for loop in scan.loops:
-        yield f"  loop ({loop.scope}, {loop.count} times): “{loop.ngram}”"
+        yield f"  loop ({loop.scope}, {number(loop.count, 'time')}): “{loop.ngram}”"
     if scan.deference:
         high = ", High Deference" if scan.deference.high else ""
-        yield f"  {scan.deference.apologies} apologies to {scan.deference.corrections} corrections so far{high}"
+        apologies = number(scan.deference.apologies, "apology", "apologies")
+        yield f"  {apologies} to {number(scan.deference.corrections, 'correction')} so far{high}"
     for block in scan.code_blocks:
-        yield f"  code ({block.kind}{f' {block.path}' if block.path else ''}, {block.lines} lines) {block.sha256[:16]}…"
+        path = f" {block.path}" if block.path else ""
+        yield f"  code ({block.kind}{path}, {number(block.lines, 'line')}) {block.sha256[:16]}…"
 
 
 def _route_lines(route: Route) -> Iterator[str]:
