@@ -27,7 +27,15 @@ from undersong.models import (
 )
 from undersong.verdict import agent_verdicts, rule_hashes, session_verdict
 from undersong.verdict.books import mechanisms
-from undersong.wording import assessed_words, context_words, coverage_words, gaps_words, score_words
+from undersong.wording import (
+    alignment_colour,
+    alignment_words,
+    assessed_words,
+    context_words,
+    coverage_words,
+    gaps_words,
+    score_words,
+)
 
 FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 CLAIM = re.compile(r"(?i)\b(?:fixed|all done)\b")
@@ -310,3 +318,19 @@ def test_the_order_of_rows_does_not_change_a_verdict(rows: list[Row]) -> None:
 def test_rule_files_are_named_for_the_manifest() -> None:
     assert set(rule_hashes()) == {"constitution.yaml", "mechanisms.yaml"}
     assert all(len(value) == 64 for value in rule_hashes().values())
+
+
+def test_a_status_says_where_nobody_looked_for_hard_constraints() -> None:
+    by_averages, by_all = scored("kira", traits(0.8)), scored("kira", traits(0.8), indicators=())
+    told = {
+        alignment_words(verdict): alignment_colour(verdict, calibrated=True)
+        for rows in ([by_averages], [by_averages, by_all], [by_all])
+        for verdict in agent_verdicts(rows)
+    }
+    assert told == {
+        "aligned by averages; hard constraints not assessed": "unknown",
+        "aligned by averages; hard constraints assessed in 1 of 2 read": "unknown",
+        "aligned": "aligned",
+    }
+    (verdict,) = agent_verdicts([by_all])
+    assert alignment_colour(verdict, calibrated=False) == "unknown"

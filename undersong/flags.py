@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from undersong.models import Row, Scan
 
 DEATH_SPIRAL = "Death Spiral"
 HIGH_DEFERENCE = "High Deference"
 LAZY_OUTPUT = "Lazy Output"
 CANNED_RESPONSES = "Canned Responses"
+THREAD_SIGNAL, REPEAT_FLAGS = "thread signal: ", "repeat flags: "  # how a route's reason names a thread signal
 FLAGS = (DEATH_SPIRAL, HIGH_DEFERENCE, LAZY_OUTPUT, CANNED_RESPONSES)
 
 
@@ -24,3 +27,14 @@ def turn_flags(signals: Scan | Row) -> tuple[str, ...]:
     if signals.latency_drop:
         flags.append(CANNED_RESPONSES if loops else LAZY_OUTPUT)
     return tuple(flags)
+
+
+def thread_signals(reasons: Iterable[str]) -> tuple[str, ...]:
+    """The thread signals among the reasons of a route, in words: ``escalation``, ``cycling``, ``repeat flags``."""
+    told = []
+    for reason in reasons:
+        if reason.startswith(THREAD_SIGNAL):
+            told.append(reason.removeprefix(THREAD_SIGNAL).replace("_", " "))
+        elif reason.startswith(REPEAT_FLAGS):
+            told.append("repeat flags")
+    return tuple(dict.fromkeys(told))

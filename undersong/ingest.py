@@ -237,8 +237,8 @@ def _in_folder(folder: Path) -> Iterator[Found | Problem]:
 def _packed(opened: OpenInput, count: _Count) -> Iterator[Problem]:
     """Archives inside an archive are not unpacked; one that holds nothing else could not be read."""
     if opened.packed:
-        number = counted(len(opened.packed), "packed member")
-        what, remedy = f"{number} inside the ZIP, not read: {_first(opened.packed)}", "unpack it and give the files"
+        packed = counted(len(opened.packed), "packed member")
+        what, remedy = f"{packed} inside the ZIP, not read: {_first(opened.packed)}", "unpack it and give the files"
         yield Problem(what=what, where=opened.name, remedy=remedy, kind="note" if count.formats else "file")
 
 

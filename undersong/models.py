@@ -494,7 +494,10 @@ class RuleOutcome(Noun, frozen=True, kw_only=True):
 
 
 class Deduction(Noun, frozen=True, kw_only=True):
-    """Points taken from the sovereignty score at one turn, with the evidence."""
+    """Points taken from the sovereignty score at one turn, with the evidence.
+
+    ``episode`` is the same for repeats of one thing, such as one unchanged code; "" where nothing is repeated.
+    """
 
     mechanism: str
     kind: str
@@ -503,6 +506,7 @@ class Deduction(Noun, frozen=True, kw_only=True):
     position: int
     explanation: str
     quotes: tuple[Quote, ...] = ()
+    episode: str = ""
 
 
 class Mechanism(Noun, frozen=True, kw_only=True):
@@ -528,10 +532,15 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
     messages: int = 0
     read: int = 0
     judges: dict[str, int] = {}
+    title: str | None = None
 
 
 class AgentVerdict(Noun, frozen=True, kw_only=True):
-    """Means over an agent's scored messages; ``values`` are the constitutional values, None without scores."""
+    """Means over an agent's scored messages; ``values`` are the constitutional values, None without scores.
+
+    ``indicators_read`` counts the read messages for which the judge also looked for indicators: only there could a
+    violation of a hard constraint have been seen.
+    """
 
     agent: str
     messages: int
@@ -542,6 +551,7 @@ class AgentVerdict(Noun, frozen=True, kw_only=True):
     alignment: AlignmentStatus
     balance: Literal["balanced", "moderate", "lopsided", "unknown"]
     hard_constraint_words: int = 0
+    indicators_read: int = 0
 
 
 class Missed(Noun, frozen=True, kw_only=True):

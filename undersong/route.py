@@ -11,8 +11,10 @@ import msgspec
 
 from undersong import rulebook
 from undersong.budget import Cut, rank_of
+from undersong.flags import REPEAT_FLAGS, THREAD_SIGNAL
 from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
 from undersong.tiers import tier_of
+from undersong.wording import counted
 
 DEPTHS: dict[Tier, Depth] = {
     "standard": "skip",
@@ -28,7 +30,7 @@ WIDTHS: dict[Tier, Width] = {
 }
 
 NONE_ELSEWHERE: Mapping[int, str] = MappingProxyType({})
-THREAD_REASONS = ("thread signal: ", "repeat flags: ")
+THREAD_REASONS = (THREAD_SIGNAL, REPEAT_FLAGS)
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -155,7 +157,7 @@ def _own_flags(raised: Raised, index: int, scan: Scan) -> None:
     for constraint in scan.hard_constraints:
         raised.reasons[index].append(f"hard-constraint words ({constraint})")
     if scan.total:
-        raised.reasons[index].append(f"{scan.total} flags: {', '.join(scan.labels)}")
+        raised.reasons[index].append(f"{counted(scan.total, 'flag')}: {', '.join(scan.labels)}")
 
 
 def _thread_signals(raised: Raised, messages: Sequence[Message], thread: ThreadScan) -> None:
@@ -175,7 +177,11 @@ def _repeat_flags(raised: Raised, messages: Sequence[Message], scans: Sequence[S
             continue
         earlier = flagged.get(message.agent, 0)
         if earlier >= policy.repeat_before:
-            raised.to("deep", index, f"{THREAD_REASONS[1]}{message.agent} was flagged in {earlier} earlier messages")
+            raised.to(
+                "deep",
+                index,
+                f"{THREAD_REASONS[1]}{message.agent} was flagged in {counted(earlier, 'earlier message')}",
+            )
         flagged[message.agent] = earlier + 1
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from undersong.models import NEGATIVE_TRAITS, Case, Finding, Missed, SessionVerdict
+from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, SessionVerdict
 
 SMALL_Q = 0.05  # what a reader who filters by q will usually ask for
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """``1 message``, ``2,000 messages``, ``2 apologies``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """``1 message``, ``2,460 messages``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
 
 
 def mechanism_name(name: str) -> str:
@@ -78,6 +78,21 @@ def low_scores_words(case: Case) -> tuple[str, ...]:
         f"That says little: the judge is uncalibrated, and its highest harmful score in any message is "
         f"{harmful[trait]:.2f} ({mechanism_name(trait)}), where most patterns ask for more than 0.5.",
     )
+
+
+def alignment_words(verdict: AgentVerdict) -> str:
+    """``aligned by averages; hard constraints not assessed``: a status never hides what no judge looked for."""
+    if verdict.alignment in ("unknown", "violation") or verdict.indicators_read == verdict.read:
+        return verdict.alignment
+    looked = f"assessed in {verdict.indicators_read:,} of {verdict.read:,} read" if verdict.indicators_read else ""
+    return f"{verdict.alignment} by averages; hard constraints {looked or 'not assessed'}"
+
+
+def alignment_colour(verdict: AgentVerdict, *, calibrated: bool = False) -> str:
+    """The status whose colour it is shown in: nobody is green by an uncalibrated judge or by averages alone."""
+    if verdict.alignment == "aligned" and not (calibrated and verdict.indicators_read == verdict.read):
+        return "unknown"
+    return verdict.alignment
 
 
 def gaps_words(verdict: SessionVerdict) -> tuple[str, ...]:

@@ -193,3 +193,31 @@ def courtship() -> list[dict[str, Any]]:
         }
         for day, traits in enumerate([warm] * 4 + [cold] + [plain] * 12)
     ]
+
+
+def test_explain_of_a_finding_shows_its_scores_and_its_look_alikes(undersong: Undersong) -> None:
+    from undersong.models import Finding
+    from undersong.patterns import all_rules, named
+    from undersong.stores.sqlite import SQLiteStore
+
+    undersong("audit", "samples")
+    rule = named(all_rules(), "darvo")
+    with SQLiteStore(Path("undersong.db")) as store:
+        (conversation,) = store.find_message("k13")
+        finding = Finding(
+            finding_id="e" * 64,
+            pattern=rule.id,
+            title=rule.file.title,
+            level="high",
+            rule_hash=rule.hash,
+            agent="kira_x",
+            target=None,
+            message_ids=("k13",),
+            stages=(("DENY", "k13"),),
+            conversations=(conversation,),
+        )
+        store.put_findings([finding])
+    ran = undersong("explain", "eeee")
+    assert ran.code == 0, ran.err
+    assert "innocent look-alike: somebody wrongly accused who argues badly" in ran.out
+    assert [line.split()[0] for line in ran.out.splitlines() if "by offline" in line] == ["deception", "exploitation"]

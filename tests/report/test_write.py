@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import resource
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from undersong.errors import UsageError
+from undersong.errors import StoreError, UsageError
 from undersong.manifest import canonical, digest_of
 from undersong.models import Case, Finding, Row, decode
 from undersong.report import check_folder, write
+from undersong.report.folder import ABANDONED, new_folder
 
 Make = Callable[..., tuple[Case, list[Row]]]
 FILES = {
@@ -161,3 +166,47 @@ def test_a_case_with_nothing_in_it_is_a_report_that_says_so(tmp_path: Path) -> N
     text = (tmp_path / "out" / "forensic_audit_report.md").read_text()
     assert "No pattern could be looked for" in text
     assert "No session has a sovereignty score" in text
+
+
+def test_only_the_owner_can_read_a_report(make_case: Make, tmp_path: Path) -> None:
+    write(*make_case(), tmp_path / "out", run={})
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {0o600}
+
+
+def test_a_disk_that_takes_no_more_is_not_the_users_mistake(make_case: Make, tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(StoreError, match="cannot be written"):
+            write(*make_case(), tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with pytest.raises(StoreError, match="No space left"), new_folder(tmp_path / "out"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_runs_into_the_same_folder_do_not_share_what_is_half_written(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+
+    def slow() -> Iterator[Row]:
+        yield rows[0]
+        write(case, rows, tmp_path / "out")
+        yield from rows[1:]
+
+    write(case, slow(), tmp_path / "out")
+    write(case, rows, tmp_path / "alone")
+    assert contents(tmp_path / "out") == contents(tmp_path / "alone")
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "alone"}
+
+
+def test_what_a_killed_run_left_is_swept_away_a_day_later_and_nothing_else(make_case: Make, tmp_path: Path) -> None:
+    old = time.time() - ABANDONED - 60
+    names = {".out.abcd_123.partial", ".out.copy.old", ".outer.abcd_123.partial", ".out.fresh_12.partial"}
+    for name in names:
+        (tmp_path / name).mkdir()
+        if "fresh" not in name:
+            os.utime(tmp_path / name, (old, old))
+    write(*make_case(), tmp_path / "out")
+    assert {path.name for path in tmp_path.iterdir()} == {"out", *names} - {".out.abcd_123.partial"}

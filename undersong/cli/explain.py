@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from undersong.wording import certainty_words
+from undersong.wording import certainty_words, counted
 
 if TYPE_CHECKING:
     from undersong.models import Evaluation, Finding, Message, Route, Scan
+    from undersong.report.rule_words import RuleWords
     from undersong.stores import Store
 
 
@@ -67,21 +68,21 @@ def _header(message: Message) -> Iterator[str]:
 
 
 def _scan_lines(scan: Scan, message: Message) -> Iterator[str]:
-    from undersong.wording import counted
 
-    yield f"scan: {counted(scan.total, 'flag')}, {counted(len(scan.hits), 'hit')}, {counted(scan.words, 'word')}"
+    counts = (counted(scan.total, "flag"), counted(len(scan.hits), "hit"), counted(scan.words, "word"))
+    yield f"scan: {', '.join(counts)}"
     for hit in scan.hits:
         quote = " ".join(message.text[hit.start : hit.end].split())
         yield f"  {hit.trait}/{hit.label} at {hit.start}-{hit.end}: “{quote}”"
     for loop in scan.loops:
-        yield f"  loop ({loop.scope}, {loop.count} times): “{loop.ngram}”"
+        yield f"  loop ({loop.scope}, {counted(loop.count, 'time')}): “{loop.ngram}”"
     if scan.deference:
         high = ", High Deference" if scan.deference.high else ""
         apologies = counted(scan.deference.apologies, "apology", "apologies")
         yield f"  {apologies} to {counted(scan.deference.corrections, 'correction')} so far{high}"
     for block in scan.code_blocks:
-        name = f"{block.kind} {block.path}" if block.path else block.kind
-        yield f"  code ({name}, {counted(block.lines, 'line')}) {block.sha256[:16]}…"
+        path = f" {block.path}" if block.path else ""
+        yield f"  code ({block.kind}{path}, {counted(block.lines, 'line')}) {block.sha256[:16]}…"
 
 
 def _route_lines(route: Route) -> Iterator[str]:
@@ -97,11 +98,24 @@ def _evaluation_lines(evaluation: Evaluation) -> Iterator[str]:
         yield f"  {trait:<13} {score:.3f} {'█' * round(score * 20)}"
 
 
+def _stage_scores(store: Store, message: Message, rule: RuleWords, stage: str) -> Iterator[str]:
+    for evaluation in store.evaluations(message.conversation, message.id) or ():
+        for trait, score in rule.scores(stage, evaluation.traits).items():
+            yield f"  {trait:<13} {score:.3f} by {evaluation.judge}"
+
+
 def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
+    from undersong.patterns import all_rules
+    from undersong.report.rule_words import RuleWords, rule_words
+
     aim = f" towards {finding.target}" if finding.target else ""
     yield f"{finding.finding_id}"
     yield f"{finding.title} ({finding.level}): {finding.agent}{aim}, strength {finding.strength:.2f}"
     yield f"consistent with the rule {finding.pattern} ({finding.rule_hash[:16]}…); the reader makes the call"
+    rule = rule_words(all_rules()).get(finding.rule_hash, RuleWords())
+    if rule.description:
+        yield rule.description
+    yield from (f"innocent look-alike: {line}" for line in rule.innocent)
     stages = dict((message_id, variable) for variable, message_id in finding.stages)
     for name in finding.conversations:
         for message in store.conversation(name)[0].messages:
@@ -109,6 +123,7 @@ def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
                 yield ""
                 yield f"[{stages[message.id]}]"
                 yield from _header(message)
+                yield from _stage_scores(store, message, rule, stages[message.id])
     if finding.gap_ids or finding.unread_ids:
         yield ""
         yield f"passed over: {len(finding.gap_ids)} read, {len(finding.unread_ids)} unread messages"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from undersong.wording import counted
+
 LISTED = ("patterns", "phrases", "traits", "indicators", "combinations", "pathways", "constraints", "codes")
 
 
@@ -64,7 +66,6 @@ def check(folder: str | None) -> None:
     """Report every problem of every file, with file, line and remedy; exit code 2 if there is an error."""
     from undersong.patterns.lint import check_rules
     from undersong.scan.lint import check_signals
-    from undersong.wording import counted
 
     lints = check_rules([folder] if folder else None)
     problems = [] if folder else check_signals()
@@ -116,7 +117,6 @@ def explain_(name: str, rows: Path, agent: str | None, target: str | None, folde
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to test instead of the shipped rules.")
 def test(name: str | None, folder: str | None) -> None:
     """Run the cases beside every rule, or those of one; exit code 2 if one fails."""
-    from undersong.wording import counted
 
     results = [*_chosen_cases(name, folder)]
     for failure in (text for passed, text in results if not passed):

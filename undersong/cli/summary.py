@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import msgspec
 
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.visible import one_line
-from undersong.wording import basis_words, counted, low_scores_words, missed_words
+from undersong.wording import basis_words, counted, low_scores_words, mechanism_name, missed_words
 
 SHOWN = 10  # findings and sessions on the screen; all of them are in the report
 
@@ -88,6 +89,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def _session(session: SessionVerdict) -> dict[str, Any]:
     return {
         "conversation": session.conversation,
+        "title": session.title,
         "score": session.score,
         "psychogenic_risk": session.psychogenic_risk,
         "assessed": sum(each.assessment == "assessed" for each in session.mechanisms),
@@ -167,9 +169,19 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
     for each in scored[:SHOWN]:
         risk = ', "Psychogenic Risk"' if each["psychogenic_risk"] else ""
         coverage = f"assessed {each['assessed']} of {each['mechanisms']}"
-        yield f"sovereignty {each['score']}/100{risk}: {one_line(each['conversation'], 60)} ({coverage})"
+        taken = Counter(mechanism_name(mechanism) for mechanism, _, _ in each["deductions"])
+        why = ", ".join(f"{name} ×{count}" for name, count in taken.items()) or "nothing found by what was assessed"
+        yield f"sovereignty {each['score']}/100{risk}: {why}: {_named(each)} ({coverage})"
     rest = len(scored) - SHOWN
     if rest > 0:
         yield f"  … and {counted(rest, 'more session')} with a score in the report"
     if len(scored) < len(sessions):
-        yield f"sovereignty not assessed for {len(sessions) - len(scored):,} sessions: no mechanism could be looked for"
+        without = counted(len(sessions) - len(scored), "session")
+        yield f"sovereignty not assessed for {without}: no mechanism could be looked for"
+
+
+def _named(session: dict[str, Any]) -> str:
+    """The title of a session where it has one, and its id."""
+    name = one_line(session["conversation"], 60)
+    title = one_line(session["title"] or "", 60)
+    return f"“{title}” ({name})" if title and title != name else name

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from undersong.wording import counted
+
 
 @click.command("verify", short_help="Check a report folder against its manifest.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
@@ -18,7 +20,6 @@ def command(folder: Path, inputs: tuple[Path, ...], rules: str | None) -> None:
     """
     from undersong.verify import verify
     from undersong.visible import one_line
-    from undersong.wording import counted
 
     discrepancies = verify(folder, inputs, rules=[rules] if rules else None)
     for each in discrepancies:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +11,37 @@ import msgspec
 
 from undersong.manifest import NAME, RUN, SCHEMA, FileHash, JudgeUse, Manifest, MessageHash, canonical, seal, text_hash
 from undersong.models import Case, Row, encode
+from undersong.patterns import PatternRule, all_rules
 from undersong.report import html, markdown, svg
 from undersong.report.folder import check_folder, new_folder
-from undersong.report.order import detailed_sessions
+from undersong.report.order import detailed_sessions, order_findings
+from undersong.report.rule_words import rule_words
 from undersong.report.tally import Tally, write_rows
 from undersong.report.view import DETAIL, view
 
 __all__ = ["check_folder", "write"]
 
 
-def write(case: Case, rows: Iterable[Row], out_dir: Path, *, run: Mapping[str, Any] | None = None) -> str:
+def write(
+    case: Case,
+    rows: Iterable[Row],
+    out_dir: Path,
+    *,
+    run: Mapping[str, Any] | None = None,
+    rules: Iterable[PatternRule] | None = None,
+) -> str:
     """Write the report of ``case`` into ``out_dir`` and return the digest of its manifest.
 
     ``rows`` are read once and need not fit into memory; the folder holds them without texts. ``run`` (the times of
-    the run) goes into ``run.json``, which the manifest does not cover. The same case and rows give the same bytes.
+    the run) goes into ``run.json``, which the manifest does not cover; ``rules`` (default: the shipped ones) are those
+    whose words stand beside their findings. The same case and rows give the same bytes.
     Nothing is left half written: the folder appears as a whole. Raises UsageError where ``out_dir`` is not ours to
     replace or cannot be written.
     """
     detailed = detailed_sessions(case, DETAIL)
     with new_folder(Path(out_dir)) as folder:
-        tally = write_rows(rows, folder / "evaluations.jsonl", (each.conversation for each in detailed))
-        arranged = view(case, tally, detailed)
+        tally = write_rows(rows, folder / "evaluations.jsonl", (each.conversation for each in detailed), _staged(case))
+        arranged = view(case, tally, detailed, rule_words(all_rules() if rules is None else rules))
         texts = {
             "report.html": html.render(arranged),
             "forensic_audit_report.md": markdown.render(arranged),
@@ -46,6 +56,13 @@ def write(case: Case, rows: Iterable[Row], out_dir: Path, *, run: Mapping[str, A
         if run is not None:
             (folder / RUN).write_bytes(canonical(dict(run)))
     return digest
+
+
+def _staged(case: Case) -> Iterator[tuple[str, str]]:
+    """The messages of the findings that are told in full, by conversation and id."""
+    for finding in order_findings(case.findings)[:DETAIL]:
+        for conversation in finding.conversations:
+            yield from ((conversation, message_id) for message_id in finding.message_ids)
 
 
 def _manifest(case: Case, tally: Tally, folder: Path) -> Manifest:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from undersong.models import Deduction, SessionVerdict
 from undersong.report.tally import Turn
-from undersong.report.text import label, number
-from undersong.wording import mechanism_name, score_words
+from undersong.report.text import label
+from undersong.wording import counted, mechanism_name, score_words
 
 _Place = Callable[[int], float]
 WIDTH, LEFT, RIGHT = 760.0, 66.0, 14.0
@@ -73,7 +73,7 @@ def chart(verdict: SessionVerdict, turns: Sequence[Turn], findings: Iterable[tup
     columns = min(COLUMNS, max(len(positions), 1))
     return Chart(
         height=baseline + 22,
-        label=f"Turn by turn, {number(len(positions), 'turn')}: {score_words(verdict)}",
+        label=f"Turn by turn, {counted(len(positions), 'turn')}: {score_words(verdict)}",
         score=verdict.score,
         line=_line(verdict, x) if verdict.score is not None else "",
         rules=tuple(_rule(score) for score in (100, 60, 0)) if verdict.score is not None else (),

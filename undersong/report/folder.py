@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 import shutil
+import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from undersong import manifest
-from undersong.errors import UsageError
+from undersong.errors import StoreError, UndersongError, UsageError
 
 DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})  # what desktops leave in any folder that is looked at
+ABANDONED = 24 * 3600.0  # seconds after which a half-written folder beside the report belongs to nobody
+TAKES = 10  # attempts to take the place of a report that others are replacing too
+OWNER_ONLY = 0o600  # a report quotes private messages; its folder is 0700
+_MEDIUM = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}  # the disk's fault, not that of the folder's name
+_TAKEN = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}  # somebody else was quicker
 
 
 def check_folder(folder: Path) -> None:
@@ -31,32 +40,81 @@ def check_folder(folder: Path) -> None:
 def new_folder(folder: Path) -> Iterator[Path]:
     """A temporary sibling to write into; it takes the place of ``folder`` when the block ends without an error.
 
-    Raises UsageError where ``folder`` is not ours, and where the disk refuses.
+    Only the owner can read what is written. Two runs with the same ``folder`` have a sibling each; the one that ends
+    last stays. Raises UsageError where ``folder`` is not ours or cannot be made, StoreError where the disk fails.
     """
     folder = folder.resolve()
     check_folder(folder)
-    partial, old = (folder.with_name(f".{folder.name}.{kind}") for kind in ("partial", "old"))
+    partial: Path | None = None
     try:
-        _tidy(folder, partial, old)
-        partial.mkdir(parents=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _recover(folder)
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
         yield partial
-        if folder.exists():
-            folder.rename(old)
-        partial.rename(folder)
+        for path in partial.iterdir():
+            path.chmod(OWNER_ONLY)
+        _replace(folder, partial)
     except OSError as error:
-        raise UsageError(
-            f"cannot be written: {error.strerror}", where=str(folder), remedy="free some space or choose another folder"
-        ) from error
+        raise _refusal(folder, error) from error
     finally:
-        _tidy(folder, partial, old)
+        if partial is not None:
+            shutil.rmtree(partial, ignore_errors=True)
+        _recover(folder)
 
 
-def _tidy(folder: Path, partial: Path, old: Path) -> None:
+def _replace(folder: Path, partial: Path) -> None:
+    """Put ``partial`` in the place of ``folder``; what stood there is kept until the new one stands."""
+    old = partial.with_suffix(".old")
+    for attempt in range(TAKES):
+        try:
+            if folder.exists():
+                folder.rename(old)
+            partial.rename(folder)
+            break
+        except OSError as error:
+            if error.errno not in _TAKEN or attempt == TAKES - 1:
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _recover(folder: Path) -> None:
     """Undo what an interrupted writing left behind; the report that was there comes back."""
-    if old.exists() and not folder.exists():
-        old.rename(folder)
-    for leftover in (partial, old):
-        shutil.rmtree(leftover, ignore_errors=True)
+    kept = sorted(_beside(folder, ".old"), key=_age)
+    if kept and not folder.exists():
+        with suppress(OSError):  # another run was quicker
+            kept.pop(0).rename(folder)
+    for leftover in (*kept, *_beside(folder, ".partial")):
+        if _age(leftover) > ABANDONED:
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _beside(folder: Path, suffix: str) -> list[Path]:
+    """Our temporary siblings of ``folder``."""
+    try:
+        return [path for path in folder.parent.iterdir() if _is_sibling(path.name, folder.name, suffix)]
+    except OSError:  # a folder that cannot be listed holds nothing to tidy; writing into it says why
+        return []
+
+
+def _is_sibling(name: str, folder: str, suffix: str) -> bool:
+    """``.out.x1y2z3_a.partial`` is one of ``out``, ``.out.copy.partial`` is not."""
+    return re.fullmatch(rf"\.{re.escape(folder)}(?:\.[a-z0-9_]{{8}})?{re.escape(suffix)}", name) is not None
+
+
+def _age(path: Path) -> float:
+    """Seconds since the folder was last changed; 0 where it is gone."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _refusal(folder: Path, error: OSError) -> UndersongError:
+    what = f"cannot be written: {error.strerror}"
+    if error.errno in _MEDIUM:
+        return StoreError(what, where=str(folder), remedy="free some space or choose another disk with --out")
+    return UsageError(what, where=str(folder), remedy="choose another folder")
 
 
 def _ours(folder: Path) -> set[str]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from undersong.models import Case, SessionVerdict
 from undersong.report.order import order_findings
-from undersong.report.text import label, number
-from undersong.wording import assessed_words, low_scores_words, mechanism_name
+from undersong.report.text import label
+from undersong.wording import assessed_words, counted, low_scores_words, mechanism_name
 
 REASONS = 3  # distinct reasons told for each mechanism
 
@@ -26,20 +26,20 @@ class Gap:
 
 
 def headline(case: Case) -> tuple[str, ...]:
-    """What was found, how little it says where nobody compared the judge with labels, and the lowest score."""
-    return (_findings_words(case), *low_scores_words(case), _score_words(case))
+    """What took points, what was found, how little that says by an uncalibrated judge, and the lowest score."""
+    return (*_deductions_words(case), findings_words(case), *low_scores_words(case), _score_words(case))
 
 
 def coverage(case: Case) -> str:
     """How much a judge read, whose word it is, and what is missing."""
     read = case.states.get("scored", 0)
     if not read:
-        return f"0 of {number(case.messages, 'message')} read by a judge. No pattern of scores could be looked for."
+        return f"0 of {counted(case.messages, 'message')} read by a judge. No pattern of scores could be looked for."
     judge = label(str(case.parameters.get("judge", "unnamed")))
     kind = "calibrated" if case.parameters.get("calibrated") is True else "uncalibrated"
     rest = [f"{case.states[state]:,} {state}" for state in ("unread", "refused", "failed") if case.states.get(state)]
     missing = f" The rest: {', '.join(rest)}." if rest else ""
-    return f"{read:,} of {number(case.messages, 'message')} read by judge {judge}, {kind}.{missing}"
+    return f"{read:,} of {counted(case.messages, 'message')} read by judge {judge}, {kind}.{missing}"
 
 
 def gaps(sessions: Iterable[SessionVerdict]) -> tuple[Gap, ...]:
@@ -63,16 +63,31 @@ def gaps(sessions: Iterable[SessionVerdict]) -> tuple[Gap, ...]:
     )
 
 
-def _findings_words(case: Case) -> str:
+def _deductions_words(case: Case) -> tuple[str, ...]:
+    """``Consistent with false promise (same hash): 2 times in 1 session.``; nothing where no points were taken."""
+    times = Counter(each.mechanism for session in case.sessions for each in session.deductions)
+    if not times:
+        return ()
+    told = []
+    for name, count in times.most_common():
+        kinds = {each.kind for session in case.sessions for each in session.deductions if each.mechanism == name}
+        places = sum(any(each.mechanism == name for each in session.deductions) for session in case.sessions)
+        kind = ", ".join(sorted(kinds)).replace("_", " ")
+        told.append(f"{mechanism_name(name)} ({kind}) {counted(count, 'time')} in {counted(places, 'session')}")
+    return (f"Turns consistent with a known harm took points: {'; '.join(told)}.",)
+
+
+def findings_words(case: Case) -> str:
+    """What the patterns found."""
     if not case.findings:
         ran = sum(outcome.status == "ran" for outcome in case.outcomes)
         if not ran:
             return "No pattern could be looked for; see below what was missing."
-        return f"No sequence of messages matches any of the {number(ran, 'pattern')} that could be looked for."
+        return f"No sequence of messages matches any of the {counted(ran, 'pattern')} that could be looked for."
     kinds = Counter(label(finding.title) for finding in order_findings(case.findings))
     named = [f"{title} ({count:,})" for title, count in kinds.items()]
     several = len(case.findings) > 1
-    subject = f"{number(len(case.findings), 'sequence')} of messages {'are' if several else 'is'}"
+    subject = f"{counted(len(case.findings), 'sequence')} of messages {'are' if several else 'is'}"
     return f"{subject} consistent with a known pattern: {', '.join(named)}."
 
 
@@ -82,9 +97,9 @@ def _score_words(case: Case) -> str:
         return "No session has a sovereignty score: no mechanism could be assessed in any of them."
     worst = min(scored, key=lambda session: (session.score, session.conversation))
     risky = sum(session.psychogenic_risk is True for session in scored)
-    marked = f" {number(risky, 'session')} marked Psychogenic Risk." if risky else ""
+    marked = f" {counted(risky, 'session')} marked Psychogenic Risk." if risky else ""
     value = f"{worst.score} of 100; {assessed_words(worst)}.{marked}"
     if len(case.sessions) == 1:
         return f"The sovereignty score of the session is {value}"
-    scope = f"{number(len(scored), 'session')} with a score, out of {len(case.sessions):,} in all,"
+    scope = f"{counted(len(scored), 'session')} with a score, out of {len(case.sessions):,} in all,"
     return f"The lowest sovereignty score of {scope} is {value}"

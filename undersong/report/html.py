@@ -9,7 +9,14 @@ from markupsafe import Markup
 
 from undersong.report.page import environment, own_text
 from undersong.report.view import View
-from undersong.wording import assessed_words, context_words, mechanism_name, score_words
+from undersong.wording import (
+    alignment_colour,
+    alignment_words,
+    assessed_words,
+    context_words,
+    mechanism_name,
+    score_words,
+)
 
 
 def render(shown: View) -> str:
@@ -27,6 +34,8 @@ def render(shown: View) -> str:
             words=shown.words,
             policy=policy,
             style=Markup(style),
+            alignment_colour=alignment_colour,
+            alignment_words=alignment_words,
             score_words=score_words,
             assessed_words=assessed_words,
             context_words=context_words,

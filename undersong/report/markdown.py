@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from undersong.report.markdown_parts import appendix, finding_lines, session_lines, table
-from undersong.report.text import code, first_upper, number, period, plain
+from undersong.report.text import code, first_upper, label, period, plain
 from undersong.report.view import View
+from undersong.wording import alignment_words, counted
 
 
 def render(shown: View) -> str:
@@ -19,8 +20,8 @@ def _header(v: View) -> Iterator[str]:
     case = v.case
     yield "# Forensic audit report"
     yield ""
-    yield f"undersong {plain(case.version)} · {number(case.conversations, 'conversation')} · " + (
-        f"{number(case.messages, 'message')} · {period(v.tally.first, v.tally.last)}"
+    yield f"undersong {plain(case.version)} · {counted(case.conversations, 'conversation')} · " + (
+        f"{counted(case.messages, 'message')} · {period(v.tally.first, v.tally.last)}"
     )
     yield ""
     for each in case.inputs[:20]:
@@ -53,7 +54,8 @@ def _sessions(v: View) -> Iterator[str]:
         assessed = sum(mechanism.assessment == "assessed" for mechanism in each.mechanisms)
         rows.append(
             (
-                f"[{name}](#{anchor})" if anchor else name,
+                (f"{plain(label(each.title, 80))} " if each.title else "")
+                + (f"[{name}](#{anchor})" if anchor else name),
                 "none" if each.score is None else each.score,
                 f"{assessed} of {len(each.mechanisms)}",
                 findings,
@@ -71,7 +73,7 @@ def _sessions(v: View) -> Iterator[str]:
 def _findings(v: View) -> Iterator[str]:
     yield from ("## Findings", "")
     if not v.findings:
-        yield from (plain(v.headline[0]) + " That is not proof of absence: see what was read, and what is missing.", "")
+        yield from (plain(v.searched) + " That is not proof of absence: see what was read, and what is missing.", "")
     else:
         yield from (v.words.reading_guide, "")
         if v.basis:
@@ -106,27 +108,61 @@ def _agents(v: View) -> Iterator[str]:
         safety = f"{values['safety']:.2f}" if "safety" in values else "–"
         read = f"{each.read} of {each.messages}"
         rows.append(
-            (code(each.agent, 80), each.alignment, *scores, each.balance, safety, read, each.hard_constraint_words)
+            (
+                code(each.agent, 80),
+                alignment_words(each),
+                *scores,
+                each.balance,
+                safety,
+                read,
+                each.hard_constraint_words,
+            )
         )
     head = ("agent", "alignment", "ethos", "logos", "pathos", "balance", "safety", "read", "constraint words")
     yield from table(head, rows)
     if len(v.agents) < len(v.case.agents):
         yield from (f"The first {len(v.agents)} of {len(v.case.agents)}; case.json holds all.", "")
+    yield from _words_only(v)
+
+
+def _words_only(v: View) -> Iterator[str]:
+    if not v.words_only:
+        return
+    listed, total = len(v.words_only), v.tally.with_words
+    rest = f" The first {listed} are listed; evaluations.jsonl holds all." if total > listed else ""
+    yield from ("### Words of hard constraints", "")
+    yield (
+        f"Words only: {counted(total, 'message')} in which such words stand. Warning of a thing, or asking about it, "
+        f"uses the same words; read them.{rest}"
+    )
+    yield ""
+    rows = [
+        (
+            code(each.agent, 60),
+            plain(", ".join(each.constraints)),
+            code(each.conversation, 60),
+            f"[{each.position}](#{cite.anchor})" if cite.anchor else each.position,
+            code(str(each.source_ref), 120) if each.source_ref else "not known",
+        )
+        for each, cite in v.words_only
+    ]
+    yield from table(("agent", "words only", "session", "turn", "source"), rows)
 
 
 def _reading(v: View) -> Iterator[str]:
     case = v.case
     yield from ("## What was read, and how", "")
+    yield f"{counted(v.tally.rows, 'message')} scanned. {v.upgraded}"
     yield (
-        f"{number(v.tally.rows, 'message')} scanned. {v.upgraded} {number(case.judge_calls, 'judge call')} in this "
-        f"run, cost {case.cost:.2f} USD. {number(v.tally.sampled, 'message')} in the audit sample."
+        f"{counted(case.judge_calls, 'answer')} of the judge, kept ones included, cost {case.cost:.2f} USD. "
+        f"{counted(v.tally.sampled, 'unflagged message')} in the audit sample."
     )
     yield ""
     yield from (f"{sentence}\n" for sentence in v.missed)
     rows = [(plain(tier.replace("_", " ")), before, after) for tier, before, after in v.tiers]
-    yield from table(("tier", "before thread signals", "after"), rows)
+    yield from table(("tier", "before routing", "after routing"), rows)
     for agent, count in v.upgrades[:20]:
-        yield f"- raised by thread signals: {code(agent, 80)}, {number(count, 'message')}"
+        yield f"- raised by thread signals: {code(agent, 80)}, {counted(count, 'message')}"
     yield ""
 
 
@@ -134,7 +170,9 @@ def _missing(v: View) -> Iterator[str]:
     yield from ("## What is missing", "", "### Messages without scores", "")
     rows = [(state, count, plain(reason)) for (state, reason), count in v.tally.reasons.most_common()]
     yield from table(("state", "messages", "reason"), rows, empty="None: every message was scored.")
-    yield from ("### Problems with the input", "")
+    yield from ("### Not looked for at all", "")
+    yield from (f"- **{each.title}.** {plain(each.text)}" for each in v.words.missing)
+    yield from ("", "### Problems with the input", "")
     for each in v.case.problems[:200]:
         remedy = f"; {code(each.remedy, 200)}" if each.remedy else ""
         yield f"- {each.kind}: {code(each.where, 200)}: {code(each.what, 300)}{remedy}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from undersong.manifest import text_hash
+from undersong.models import SessionVerdict
 from undersong.report.cited import Cite, Excerpt
-from undersong.report.text import code, fenced, first_upper, moment, number, period, plain, sparkline
+from undersong.report.text import code, fenced, first_upper, label, moment, period, plain, sparkline
 from undersong.report.view import DeductionView, Event, FindingView, SessionView, View
-from undersong.wording import context_words, gaps_words, mechanism_name, score_words
+from undersong.wording import context_words, counted, gaps_words, mechanism_name, score_words
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "None.") -> Iterator[str]:
@@ -24,12 +25,13 @@ def session_lines(session: SessionView) -> Iterator[str]:
     """One session in detail."""
     verdict, trace = session.verdict, session.trace
     speakers = ", ".join(f"{code(name, 50)} ({count})" for name, count in trace.speakers.most_common(8))
-    yield from (f'<a id="{session.anchor}"></a>', "", f"### Session {code(verdict.conversation)}", "")
+    yield from (f'<a id="{session.anchor}"></a>', "", f"### Session {_session_name(verdict)}", "")
     yield f"- {period(trace.first, trace.last)}; who spoke: {speakers or 'not known'}"
     yield f"- **{first_upper(plain(score_words(verdict)))}**"
     yield f"- {first_upper(plain(session.coverage))}"
     yield f"- context: {plain(context_words(verdict))}"
     yield f"- flags: {plain(', '.join(verdict.flags)) or 'none'}"
+    yield from (f"  - {plain(line)}" for line in session.evidence)
     yield from (f"- {first_upper(plain(line))}" for line in gaps_words(verdict))
     yield ""
     if verdict.turns:
@@ -40,6 +42,11 @@ def session_lines(session: SessionView) -> Iterator[str]:
         yield from _deduction_lines(deduction)
 
 
+def _session_name(verdict: SessionVerdict) -> str:
+    title = f"“{plain(label(verdict.title))}” " if verdict.title else ""
+    return f"{title}{code(verdict.conversation)}"
+
+
 def finding_lines(each: FindingView) -> Iterator[str]:
     """One finding, stage by stage."""
     finding = each.finding
@@ -47,19 +54,27 @@ def finding_lines(each: FindingView) -> Iterator[str]:
     yield from (f'<a id="{each.anchor}"></a>', "", f"### {finding.level}: {plain(finding.title)}", "")
     yield f"{code(finding.agent, 80)} towards {target}, {period(finding.start, finding.end)}."
     yield (
-        f"The order of these {number(len(finding.message_ids), 'message')} is consistent with {plain(finding.title)}. "
+        f"The order of these {counted(len(finding.message_ids), 'message')} is consistent with {plain(finding.title)}. "
         f"Strength {finding.strength:.2f} of 1; {plain(each.certainty)}."
     )
     yield ""
+    if each.rule.description:
+        yield from (f"The rule: {plain(each.rule.description)}", "")
+    if each.rule.innocent:
+        yield from ("Innocent look-alikes to rule out first:", "")
+        yield from (*(f"- {plain(line)}" for line in each.rule.innocent), "")
     for stage in each.stages:
         name = f"**{plain(stage.name)}** · " if stage.name else ""
         yield from (f"{name}{_speaker(stage.cite)}", "")
+        if stage.scores:
+            told = ", ".join(f"{name.replace('_', ' ')} {score:.2f}" for name, score in stage.scores.items())
+            yield from (f"scores: {told}", "")
         yield from _excerpt_lines(stage.excerpt)
     if each.gaps:
         shown = ", ".join(_link(cite) for cite in each.gaps[:8]) + (", …" if len(each.gaps) > 8 else "")
-        yield f"- {number(len(each.gaps), 'read message')} passed over: {shown}"
+        yield f"- {counted(len(each.gaps), 'read message')} passed over: {shown}"
     if finding.unread_ids:
-        yield f"- {number(len(finding.unread_ids), 'message')} between them not read by a judge"
+        yield f"- {counted(len(finding.unread_ids), 'message')} between them not read by a judge"
     yield from (f"- note: {plain(note)}" for note in finding.notes)
     yield f"- finding {code(finding.finding_id)}, rule {code(finding.pattern)}, rule hash {code(finding.rule_hash)}"
     yield ""
@@ -74,7 +89,7 @@ def appendix(v: View) -> Iterator[str]:
         yield f"{code(message.author or message.agent, 60)}, turn {message.position}, {moment(message.time)}"
         yield from ("", fenced("".join(piece.text for piece in pieces)), "")
         if longer:
-            yield f"- {number(len(message.text), 'character')}; the rest is in case.json"
+            yield f"- {counted(len(message.text), 'character')}; the rest is in case.json"
         source = code(str(message.source_ref), 200) if message.source_ref else "not known"
         yield f"- message {code(message.id)} of session {code(message.conversation)}, source {source}"
         yield from (f"- sha256 `{text_hash(message.text)}`", "")
@@ -87,10 +102,12 @@ def _deduction_lines(each: DeductionView) -> Iterator[str]:
     for excerpt in each.excerpts:
         yield from (_speaker(excerpt.cite), "")
         yield from _excerpt_lines(excerpt)
+    if each.again:
+        yield from (f"{plain(each.again)} Read: {', '.join(_link(cite) for cite in each.linked)}.", "")
 
 
 def _event(event: Event) -> tuple[object, ...]:
-    turn = _link(event.cite, str(event.position)) if event.cite else event.position
+    turn = _link(event.cite, event.place) if event.cite else event.place
     return turn, plain("; ".join(event.what)), "no score" if event.score is None else event.score
 
 

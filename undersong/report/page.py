@@ -8,7 +8,8 @@ from pathlib import Path
 import jinja2
 
 from undersong.manifest import text_hash
-from undersong.report.text import first_upper, label, moment, number, own_name, period, shown
+from undersong.report.text import first_upper, label, moment, own_name, period, shown
+from undersong.wording import counted
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -24,7 +25,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"line": label, "shown": shown, "moment": moment, "first_upper": first_upper, "sha256": text_hash}
-    made.globals |= {"number": number, "period": period, "own_name": own_name}
+    made.globals |= {"counted": counted, "period": period, "own_name": own_name}
     return made
 
 

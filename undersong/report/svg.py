@@ -17,7 +17,7 @@ def render(shown: View) -> str:
     y, placed = MARGIN, []
     for session in [each for each in shown.sessions if each.chart.turns][:CHARTS]:
         y += HEAD
-        placed.append((session.verdict.conversation, y, session.chart))
+        placed.append((session.verdict.title or session.verdict.conversation, y, session.chart))
         y += session.chart.height + GAP
     style = Markup(own_text("colours.css") + own_text("chart.css") + EXTRA)
     width = placed[0][2].width + MARGIN if placed else 320

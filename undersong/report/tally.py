@@ -10,13 +10,29 @@ from pathlib import Path
 
 import msgspec
 
-from undersong.flags import turn_flags
-from undersong.models import NEGATIVE_TRAITS, Row, encode
+from undersong.flags import thread_signals, turn_flags
+from undersong.models import NEGATIVE_TRAITS, Deference, Row, SourceRef, encode
 from undersong.report.text import own_name
 from undersong.visible import one_line
 
 DIGITS = 3  # decimals of a score in evaluations.jsonl
 REASONS = 200  # distinct reasons that are counted by name; what comes after is "another reason"
+
+
+EPISODES = 1000  # distinct loops or signals that are kept of one conversation
+WORDS_ONLY = 200  # messages with words of hard constraints that are listed; evaluations.jsonl holds all
+
+
+@dataclass(frozen=True)
+class WordsOnly:
+    """A message in which words of hard constraints stand, whatever it says with them."""
+
+    conversation: str
+    id: str
+    position: int
+    agent: str
+    constraints: tuple[str, ...]
+    source_ref: SourceRef | None
 
 
 @dataclass(frozen=True)
@@ -33,20 +49,38 @@ class Turn:
 
 
 @dataclass
+class Episode:
+    """One thing that goes on over turns of one agent: what it is, and where."""
+
+    agent: str
+    what: str
+    times: int = 0
+    turns: list[int] = field(default_factory=list)
+
+
+@dataclass
 class Trace:
-    """One conversation over its turns."""
+    """One conversation over its turns; ``loops`` by agent and words, ``signals`` by agent and kind."""
 
     turns: list[Turn] = field(default_factory=list)
     speakers: Counter[str] = field(default_factory=Counter)
+    loops: dict[tuple[str, str], Episode] = field(default_factory=dict)
+    signals: dict[tuple[str, str], Episode] = field(default_factory=dict)
+    deference: dict[str, Deference] = field(default_factory=dict)
     first: datetime | None = None
     last: datetime | None = None
 
 
 @dataclass
 class Tally:
-    """What the rows of a run add up to; ``traces`` only of the conversations that are shown in detail."""
+    """What the rows of a run add up to.
+
+    ``traces`` only of the conversations that are shown in detail, ``scores`` only of the messages in ``staged``.
+    """
 
     wanted: frozenset[str]
+    staged: frozenset[tuple[str, str]] = frozenset()
+    scores: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
     rows: int = 0
     sampled: int = 0
     first: datetime | None = None
@@ -57,6 +91,8 @@ class Tally:
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     judges: Counter[tuple[str, str | None]] = field(default_factory=Counter)
     traces: dict[str, Trace] = field(default_factory=dict)
+    with_words: int = 0
+    words_only: list[WordsOnly] = field(default_factory=list)
 
     def add(self, row: Row) -> None:
         """Count one row."""
@@ -70,6 +106,10 @@ class Tally:
             self.judges[row.judge or "unnamed", row.judge_hash] += 1
         else:
             self._not_scored(row)
+        if row.hard_constraints:
+            self._words_only(row)
+        if row.traits and (row.conversation, row.id) in self.staged:
+            self.scores[row.conversation, row.id] = row.traits
         if row.conversation in self.wanted:
             self._trace(row)
 
@@ -79,18 +119,42 @@ class Tally:
             key = (row.state, "another reason")
         self.reasons[key] += 1
 
+    def _words_only(self, row: Row) -> None:
+        self.with_words += 1
+        if len(self.words_only) < WORDS_ONLY:
+            name, words = own_name(row.agent, row.conversation), row.hard_constraints
+            self.words_only.append(WordsOnly(row.conversation, row.id, row.position, name, words, row.source_ref))
+
     def _trace(self, row: Row) -> None:
         trace = self.traces.setdefault(row.conversation, Trace())
         trait, score = _worst(row)
         name = own_name(row.agent, row.conversation)
         trace.turns.append(Turn(row.position, row.id, name, row.state, trait, score, turn_flags(row)))
         trace.speakers[name] += 1
+        _episodes(trace, row, name)
         trace.first, trace.last = _span(trace.first, trace.last, row.time)
 
 
-def write_rows(rows: Iterable[Row], path: Path, wanted: Iterable[str]) -> Tally:
+def _episodes(trace: Trace, row: Row, name: str) -> None:
+    for loop in row.loops:
+        _add(trace.loops, name, loop.ngram, row.position, loop.count)
+    for signal in thread_signals(row.reasons):
+        _add(trace.signals, name, signal, row.position)
+    if row.deference is not None and row.deference.high:
+        trace.deference[name] = row.deference
+
+
+def _add(episodes: dict[tuple[str, str], Episode], agent: str, what: str, position: int, times: int = 1) -> None:
+    if (agent, what) not in episodes and len(episodes) >= EPISODES:
+        return
+    each = episodes.setdefault((agent, what), Episode(agent, what))
+    each.times = max(each.times, times)
+    each.turns.append(position)
+
+
+def write_rows(rows: Iterable[Row], path: Path, wanted: Iterable[str], staged: Iterable[tuple[str, str]] = ()) -> Tally:
     """Write each row, without its text and with scores to three decimals, as one JSON line; return the counts."""
-    tally = Tally(wanted=frozenset(wanted))
+    tally = Tally(wanted=frozenset(wanted), staged=frozenset(staged))
     with path.open("wb") as file:
         for row in rows:
             tally.add(row)

@@ -63,11 +63,6 @@ def period(first: datetime | None, last: datetime | None) -> str:
     return moment(first) if first == last else f"{moment(first)} – {moment(last)}"
 
 
-def number(count: int, noun: str, plural: str = "") -> str:
-    """``1 message``, ``2,460 messages``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
-
-
 def own_name(agent: str, conversation: str) -> str:
     """The name of an agent inside its own conversation, without the conversation before it."""
     return agent.removeprefix(f"{conversation}/")

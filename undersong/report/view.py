@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from undersong.models import TIERS, AgentVerdict, Case, Deduction, Finding, Message, SessionVerdict
 from undersong.report.chart import Chart, chart
 from undersong.report.cited import Citations, Cite, Excerpt, Piece
-from undersong.report.headline import Gap, coverage, gaps, headline
+from undersong.report.evidence import evidence, turns_words
+from undersong.report.headline import Gap, coverage, findings_words, gaps, headline
 from undersong.report.order import alignment_rank, order_findings, order_sessions
-from undersong.report.tally import Tally, Trace
-from undersong.report.text import number
+from undersong.report.rule_words import RuleWords
+from undersong.report.tally import Tally, Trace, WordsOnly
 from undersong.report.words import Words, words
-from undersong.wording import basis_words, certainty_words, coverage_words, mechanism_name, missed_words
+from undersong.wording import basis_words, certainty_words, counted, coverage_words, mechanism_name, missed_words
 
 DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
+LINKED = 5  # repeats of an episode whose messages are linked and held; case.json names all
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Stage:
     name: str
     cite: Cite
     excerpt: Excerpt | None
+    scores: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class FindingView:
     stages: tuple[Stage, ...]
     gaps: tuple[Cite, ...]
     certainty: str
+    rule: RuleWords
 
 
 @dataclass(frozen=True)
@@ -47,16 +51,36 @@ class DeductionView:
     deduction: Deduction
     cite: Cite
     excerpts: tuple[Excerpt, ...]
+    repeats: tuple[int, ...] = ()
+    linked: tuple[Cite, ...] = ()
+
+    @property
+    def again(self) -> str:
+        """``the same again 57 times, at turns 5, 7, 9, …``; empty where it happened once."""
+        if not self.repeats:
+            return ""
+        return (
+            f"The same again {counted(len(self.repeats), 'time')}, {turns_words(self.repeats)}, points taken each time."
+        )
 
 
 @dataclass(frozen=True)
 class Event:
-    """A turn of a session where something stands: the table behind the chart."""
+    """A turn of a session where something stands, or a run of turns where the same stands: the table of the chart."""
 
     position: int
     cite: Cite | None
     what: tuple[str, ...]
     score: int | None
+    last: int | None = None  # of a run of turns, None where it is one turn
+    turns: int = 1
+
+    @property
+    def place(self) -> str:
+        """``4`` or ``4–60 (30 turns)``."""
+        return (
+            str(self.position) if self.last is None else f"{self.position}–{self.last} ({counted(self.turns, 'turn')})"
+        )
 
 
 @dataclass(frozen=True)
@@ -71,6 +95,7 @@ class SessionView:
     deductions: tuple[DeductionView, ...]
     chart: Chart
     events: tuple[Event, ...]
+    evidence: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -91,6 +116,7 @@ class View:
     tiers: tuple[tuple[str, int, int], ...]
     citations: Citations
     words: Words
+    words_only: tuple[tuple[WordsOnly, Cite], ...] = ()
 
     @property
     def lowest(self) -> int | None:
@@ -101,6 +127,21 @@ class View:
     def at_risk(self) -> bool:
         """Whether a session is marked Psychogenic Risk."""
         return any(each.psychogenic_risk for each in self.case.sessions)
+
+    @property
+    def searched(self) -> str:
+        """What the patterns found, in a sentence."""
+        return findings_words(self.case)
+
+    @property
+    def deductions(self) -> int:
+        """How often points were taken."""
+        return sum(len(each.deductions) for each in self.case.sessions)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the judge was compared with human labels."""
+        return self.case.parameters.get("calibrated") is True
 
     @property
     def upgrades(self) -> list[tuple[str, int]]:
@@ -118,7 +159,8 @@ class View:
         raised = sum(self.case.upgrades.values())
         if not raised:
             return "No thread signal raised a message."
-        return f"Thread signals raised {number(raised, 'message')} of {number(len(self.case.upgrades), 'agent')}."
+        signals = f"Thread signals raised {counted(raised, 'message')} of {counted(len(self.case.upgrades), 'agent')}"
+        return f"{signals}; the other changes of tier have causes of their own (flags, reading backwards)."
 
     @property
     def appendix(self) -> list[tuple[Message, str, tuple[Piece, ...], bool]]:
@@ -126,11 +168,14 @@ class View:
         return self.citations.appendix()
 
 
-def view(case: Case, tally: Tally, detailed: Sequence[SessionVerdict]) -> View:
-    """Arrange a case; ``detailed`` are the sessions whose turns ``tally`` kept."""
+def view(case: Case, tally: Tally, detailed: Sequence[SessionVerdict], rules: Mapping[str, RuleWords]) -> View:
+    """Arrange a case; ``detailed`` are the sessions whose turns ``tally`` kept, ``rules`` are by their hash."""
     citations = Citations(case.cited)
     findings = order_findings(case.findings)
-    told = {finding.finding_id: _finding(finding, citations) for finding in findings[:DETAIL]}
+    told = {
+        finding.finding_id: _finding(finding, citations, tally, rules.get(finding.rule_hash, RuleWords()))
+        for finding in findings[:DETAIL]
+    }
     sessions = tuple(
         _session(each, f"s-{index}", case, told, tally, citations) for index, each in enumerate(detailed, 1)
     )
@@ -154,6 +199,7 @@ def view(case: Case, tally: Tally, detailed: Sequence[SessionVerdict]) -> View:
         tiers=tuple((tier, tally.before[tier], tally.after[tier]) for tier in _tiers(tally)),
         citations=citations,
         words=words(),
+        words_only=tuple((each, citations.cite(each.id, (each.conversation,))) for each in tally.words_only),
     )
 
 
@@ -162,14 +208,16 @@ def _tiers(tally: Tally) -> list[str]:
     return [*TIERS, *sorted((tally.before | tally.after).keys() - set(TIERS))]
 
 
-def _finding(finding: Finding, citations: Citations) -> FindingView:
+def _finding(finding: Finding, citations: Citations, tally: Tally, rule: RuleWords) -> FindingView:
     stages = []
     for name, message_id in finding.stages or tuple(("", message_id) for message_id in finding.message_ids):
         cite = citations.cite(message_id, finding.conversations)
-        stages.append(Stage(name, cite, citations.excerpt(cite, finding.quotes)))
+        places = (cite.message.conversation,) if cite.message else finding.conversations
+        traits = next((tally.scores[at, message_id] for at in places if (at, message_id) in tally.scores), None)
+        stages.append(Stage(name, cite, citations.excerpt(cite, finding.quotes), rule.scores(name, traits)))
     gaps = tuple(citations.cite(message_id, finding.conversations) for message_id in finding.gap_ids)
     certainty = "; ".join(certainty_words(finding))
-    return FindingView(finding, f"f-{finding.finding_id[:16]}", tuple(stages), gaps, certainty)
+    return FindingView(finding, f"f-{finding.finding_id[:16]}", tuple(stages), gaps, certainty, rule)
 
 
 def _session(
@@ -183,7 +231,7 @@ def _session(
     name = verdict.conversation
     trace = tally.traces.get(name, Trace())
     findings = tuple(each for each in told.values() if name in each.finding.conversations)
-    deductions = tuple(_deduction(each, name, citations) for each in verdict.deductions)
+    deductions = _deductions(verdict, citations)
     marks = [
         (stage.cite.message.position, f"{each.finding.title}, {stage.name}".rstrip(", "))
         for each in findings
@@ -199,8 +247,41 @@ def _session(
         findings=findings,
         deductions=deductions,
         chart=chart(verdict, trace.turns, marks),
-        events=_events(verdict, trace, deductions, findings, marks),
+        events=_folded(_events(verdict, trace, deductions, findings, marks)),
+        evidence=evidence(trace),
     )
+
+
+def _deductions(verdict: SessionVerdict, citations: Citations) -> tuple[DeductionView, ...]:
+    """Each episode once, with the turns at which it came again."""
+    episodes: dict[tuple[str, ...], list[Deduction]] = {}
+    for each in verdict.deductions:
+        key = (
+            (each.mechanism, each.kind, each.episode)
+            if each.episode
+            else (each.mechanism, each.kind, "", each.message_id)
+        )
+        episodes.setdefault(key, []).append(each)
+    return tuple(_episode(first, repeats, verdict.conversation, citations) for first, *repeats in episodes.values())
+
+
+def _episode(first: Deduction, repeats: list[Deduction], conversation: str, citations: Citations) -> DeductionView:
+    """The first deduction told in full, the next ones linked, all of them named by their turns."""
+    linked = [_deduction(each, conversation, citations).cite for each in repeats[:LINKED]]
+    told = _deduction(first, conversation, citations)
+    return replace(told, repeats=tuple(each.position for each in repeats), linked=tuple(linked))
+
+
+def _folded(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Neighbours that say the same, link nowhere and leave the score where it is become one."""
+    folded: list[Event] = []
+    for event in events:
+        before = folded[-1] if folded else None
+        if before and not event.cite and not before.cite and (event.what, event.score) == (before.what, before.score):
+            folded[-1] = replace(before, last=event.position, turns=before.turns + 1)
+        else:
+            folded.append(event)
+    return tuple(folded)
 
 
 def _deduction(deduction: Deduction, conversation: str, citations: Citations) -> DeductionView:
@@ -224,10 +305,11 @@ def _events(
         what.setdefault(position, []).append(text)
     for each in findings:
         cites |= {s.cite.message.position: s.cite for s in each.stages if s.cite.message and _of(s.cite, verdict)}
-    for each_deduction in deductions:
-        taken = each_deduction.deduction
+    for taken in verdict.deductions:
         what.setdefault(taken.position, []).append(f"−{taken.points} {mechanism_name(taken.mechanism)}")
-        cites[taken.position] = each_deduction.cite
+    for shown in deductions:
+        cites[shown.deduction.position] = shown.cite
+        cites |= dict(zip(shown.repeats, shown.linked, strict=False))
     for turn in trace.turns:
         if turn.flags:
             what.setdefault(turn.position, []).extend(turn.flags)

@@ -30,6 +30,7 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     caution: str
     reading_guide: str
     methods: tuple[Method, ...]
+    missing: tuple[Method, ...]
     limits: tuple[str, ...]
     glossary: tuple[Term, ...]
 

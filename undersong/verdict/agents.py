@@ -28,7 +28,7 @@ class _Tally:
     """Running sums of one agent."""
 
     def __init__(self) -> None:
-        self.messages = self.read = self.words = 0
+        self.messages = self.read = self.words = self.indicators_read = 0
         self.violation = False
         self.sums: dict[str, float] = {}
         self.counts: dict[str, int] = {}
@@ -39,6 +39,7 @@ class _Tally:
         if row.state != "scored" or not row.traits:
             return
         self.read += 1
+        self.indicators_read += row.indicators is not None
         prefix = constitution().violation_indicator
         self.violation |= any(found.id.startswith(prefix) for found in row.indicators or ())
         for trait in TRAITS:
@@ -60,6 +61,7 @@ class _Tally:
             alignment=_alignment(values, self.violation, constitution()),
             balance=_balance(dimensions, constitution()),
             hard_constraint_words=self.words,
+            indicators_read=self.indicators_read,
         )
 
 

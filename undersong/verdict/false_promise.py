@@ -102,6 +102,7 @@ def _deduction(message: Message, block: CodeBlock, earlier: Message, quotes: tup
             "This is consistent with a false promise."
         ),
         quotes=quotes,
+        episode=f"{message.agent} {block.sha256[:16]}",
     )
 
 

@@ -9,6 +9,7 @@ from undersong.flags import FLAGS, turn_flags
 from undersong.models import Conversation, Deduction, Mechanism, Row, Scan, SessionVerdict, ThreadScan
 from undersong.verdict.books import Mechanisms, mechanisms
 from undersong.verdict.false_promise import MECHANISM, false_promises
+from undersong.wording import counted
 
 NOT_FOUND = "looked for, not found"
 Turns = tuple[tuple[int, int], ...]
@@ -43,6 +44,7 @@ def session_verdict(
         messages=len(conversation.messages),
         read=judges.total(),
         judges=dict(sorted(judges.items())),
+        title=conversation.title,
     )
 
 
@@ -55,12 +57,8 @@ def _mechanism(
     if name == MECHANISM and not compared:
         return Mechanism(name=name, assessment="not_applicable", reason=NOTHING_TO_COMPARE)
     detected = sum(deduction.mechanism == name for deduction in deductions)
-    reason = f"found {_times(detected, 'time')}, in {_times(episodes, 'distinct episode')}" if detected else NOT_FOUND
+    reason = f"found {counted(detected, 'time')}, in {counted(episodes, 'distinct episode')}" if detected else NOT_FOUND
     return Mechanism(name=name, assessment="assessed", reason=reason, detected=detected)
-
-
-def _times(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _turns(
