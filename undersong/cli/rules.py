@@ -150,9 +150,9 @@ def _found(name: str) -> tuple[str, Path | None]:
     files = {path.stem: path for path in signal_files(None)}
     ids = {known: rule.id for rule in all_rules() for known in (rule.id, *rule.file.aliases)}
     if name not in files and name not in ids:
-        entries = {entry.lower(): entry for kind in KINDS for entry in names(kind)}
-        near = [entries[close] for close in get_close_matches(name.lower(), entries, n=1)]
-        remedy = f"did you mean '{near[0]}'?" if near else did_you_mean(name, [*ids, *files])
+        shown = {each.lower(): each for each in (*ids, *files, *(entry for kind in KINDS for entry in names(kind)))}
+        near = [f"did you mean '{shown[close]}'?" for close in get_close_matches(name.lower(), shown, n=1)]
+        remedy = near[0] if near else did_you_mean(name, [*ids, *files])
         raise UsageError(f"no pattern and no phrase list is named '{name}'", remedy=remedy)
     return ids.get(name, ""), files.get(name)
 
