@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
@@ -189,7 +190,7 @@ def test_a_targeted_finding_has_a_directed_row_and_an_all_public_one_has_no_targ
 
 def finding(*message_ids: str) -> Finding:
     (found,) = run(table(CYCLE)).findings
-    return msgspec.structs.replace(found, message_ids=message_ids)
+    return msgspec.structs.replace(found, message_ids=message_ids, message_conversations=("t",) * len(message_ids))
 
 
 def message(text: str) -> Message:
@@ -214,13 +215,13 @@ HIT = Hit(trait="manipulation", label="urgency", phrase="choose today", start=20
 def test_a_quote_is_verbatim_with_the_hash_of_the_whole_message(
     text: str, hits: tuple[Hit, ...], expected: str
 ) -> None:
-    (quoted,) = quote(finding("1"), {"1": message(text)}, {"1": hits}).quotes
+    (quoted,) = quote(finding("1"), {("t", "1"): message(text)}, {("t", "1"): hits}).quotes
     assert quoted.text == expected == text[quoted.start : quoted.end]
     assert quoted.sha256 == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_a_message_that_is_not_given_or_empty_has_no_quote() -> None:
-    assert quote(finding("1", "2"), {"1": message("  ")}).quotes == ()
+    assert quote(finding("1", "2"), {("t", "1"): message("  ")}).quotes == ()
 
 
 @given(text=st.text(max_size=600).filter(str.strip), start=st.integers(0, 600), size=st.integers(1, 20))
@@ -228,6 +229,26 @@ def test_any_quote_is_in_the_text_short_and_not_empty(text: str, start: int, siz
     start = min(start, len(text) - 1)
     hit = Hit(trait="manipulation", label="x", phrase="x", start=start, end=min(len(text), start + size))
     for hits in ((), (hit,)):
-        for quoted in quote(finding("1"), {"1": message(text)}, {"1": hits}).quotes:
+        for quoted in quote(finding("1"), {("t", "1"): message(text)}, {("t", "1"): hits}).quotes:
             assert quoted.text == text[quoted.start : quoted.end]
             assert len(quoted.text) <= 280
+
+
+def test_ids_that_repeat_between_conversations_are_told_apart() -> None:
+    """Two episodes with the same ids in two threads are two findings, each with its own messages."""
+    first = table(CYCLE)
+    later = [msgspec.structs.replace(row, conversation=row.conversation + "2", time=shifted(row.time)) for row in first]
+    found = detect([*first, *later], [named(all_rules(), "love_bombing")]).findings
+    assert len({finding.finding_id for finding in found}) == len(found) == 2
+    texts = {(row.conversation, row.id): f"{row.conversation} said {row.id}." for row in (*first, *later)}
+    messages = {
+        (name, id_): Message(id=id_, conversation=name, position=0, author="kira", role="agent", text=text)
+        for (name, id_), text in texts.items()
+    }
+    for finding in found:
+        wanted = [texts[place] for place in zip(finding.message_conversations, finding.message_ids, strict=True)]
+        assert [quoted.text for quoted in quote(finding, messages).quotes] == wanted
+
+
+def shifted(time: datetime | None) -> datetime | None:
+    return time and time + timedelta(days=90)

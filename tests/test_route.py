@@ -21,7 +21,7 @@ from undersong.models import (
     ThreadScan,
     ThreadSignal,
 )
-from undersong.route import Policy, load_policy, route, sample_rate, with_upgrades
+from undersong.route import Policy, drawn, load_policy, route, sample_rate, with_upgrades
 
 POLICY = load_policy()
 NO_LOOKING_BACK = msgspec.structs.replace(POLICY, look_back=0, segment=0)
@@ -121,6 +121,27 @@ def test_a_structural_flag_routes_its_turn_and_the_segment_around_it(scan: Scan,
     assert [each.tier for each in found] == ["standard", *["deep"] * 5, "standard"]
     assert found[3].reasons == (reason,)
     assert found[1].reasons == (f"within 2 of m3: {reason}",)
+
+
+def test_every_turn_of_a_loop_is_routed_and_its_segment_where_it_begins() -> None:
+    looping = Scan(message_id="", loops=(Loop(ngram="a b c d", count=3, scope="turns"),))
+    found = routes(*[("bot", QUIET)] * 3, *[("bot", looping)] * 4, *[("ann", QUIET)] * 3)
+    assert [each.tier for each in found] == ["standard", *["deep"] * 6, *["standard"] * 3]
+
+
+def test_a_claim_with_unchanged_code_is_a_candidate_of_false_promise() -> None:
+    claim = Hit(trait="structure", label="claim_fixed", phrase="x", start=0, end=1)
+    same, new = (Scan(message_id="", hits=(claim,), code_change_delta=delta) for delta in (0.0, 0.4))
+    policy = msgspec.structs.replace(POLICY, segment=0)
+    found = routes(("bot", same), ("bot", new), ("bot", Scan(message_id="", code_change_delta=0.0)), policy=policy)
+    assert [each.tier for each in found] == ["deep", "standard", "standard"]
+    assert found[0].reasons == ("candidate of false promise",)
+
+
+def test_equal_ids_in_many_threads_are_drawn_apart() -> None:
+    message = Message(id="1", conversation="", position=0, author="ann", role="agent", text="hello")
+    taken = sum(drawn(0, msgspec.structs.replace(message, conversation=f"c{n}"), 0.1) for n in range(2000))
+    assert 140 < taken < 260
 
 
 def test_a_deference_that_lasts_is_a_flag_where_it_begins_only() -> None:

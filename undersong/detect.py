@@ -26,6 +26,8 @@ _NEVER_MISSING = frozenset({"observed", "target", "directed", "agent", "conversa
 _FROM_SCAN = frozenset({"total", "density", "sampled"})  # every row has a value, scanned or not
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+")
 
+Place = tuple[str, str]  # a message by conversation and id: ids may repeat between conversations
+
 
 class Detection(Noun, frozen=True, kw_only=True):
     """What the rules found in the rows, and one outcome per rule."""
@@ -83,35 +85,35 @@ def _rules(given: Sequence[PatternRule | str] | str | None) -> tuple[PatternRule
 
 
 def quote(
-    finding: Finding, messages: Mapping[str, Message], hits: Mapping[str, Sequence[Hit]] | None = None
+    finding: Finding, messages: Mapping[Place, Message], hits: Mapping[Place, Sequence[Hit]] | None = None
 ) -> Finding:
-    """The finding with a verbatim quote of each of its messages that is given.
+    """The finding with a verbatim quote of each of its messages that is given, by conversation and message id.
 
-    A quote is the sentence of the message's first hit where ``hits`` (by message id) has one, else its beginning.
+    A quote is the sentence of the message's first hit where ``hits`` has one, else its beginning.
     """
     quotes = []
-    for message_id in finding.message_ids:
-        message = messages.get(message_id)
+    for place in zip(finding.message_conversations, finding.message_ids, strict=True):
+        message = messages.get(place)
         if message is not None and message.text.strip():
-            quotes.append(_quote(message, (hits or {}).get(message_id, ())))
+            quotes.append(_quote(message, (hits or {}).get(place, ())))
     return msgspec.structs.replace(finding, quotes=tuple(quotes))
 
 
 def _finding(rule: PatternRule, match: Match, balances: Mapping[tuple[str, str | None], dict[str, float]]) -> Finding:
     named = match.named
-    message_ids = tuple(entry.row.id for _, entry in named)
     timeline = match.partition.timeline
     measures = {name: float(value) for name, value in match.measures.items() if isinstance(value, int | float)}
     strength = min(1.0, max(0.0, measures.get("strength", 0.0)))
     return Finding(
-        finding_id=_finding_id(rule, match, message_ids),
+        finding_id=_finding_id(rule, match),
         pattern=rule.id,
         title=rule.file.title,
         level=rule.file.level,
         rule_hash=rule.hash,
         agent=timeline.agent,
         target=match.partition.target,
-        message_ids=message_ids,
+        message_ids=tuple(entry.row.id for _, entry in named),
+        message_conversations=tuple(entry.row.conversation for _, entry in named),
         gap_ids=tuple(entry.row.id for name, entry in match.stages if name == ANY),
         unread_ids=match.unread_ids,
         stages=tuple((name, entry.row.id) for name, entry in named),
@@ -126,9 +128,10 @@ def _finding(rule: PatternRule, match: Match, balances: Mapping[tuple[str, str |
     )
 
 
-def _finding_id(rule: PatternRule, match: Match, message_ids: Sequence[str]) -> str:
+def _finding_id(rule: PatternRule, match: Match) -> str:
     """A hash of rule, partition, first and last message: the same finding has the same id in every run."""
-    key = [rule.hash, match.partition.key(rule.file.partition_by), message_ids[0], message_ids[-1]]
+    ends = [(entry.row.conversation, entry.row.id) for _, entry in (match.named[0], match.named[-1])]
+    key = [rule.hash, match.partition.key(rule.file.partition_by), *ends]
     return hashlib.sha256(msgspec.json.encode(key, order="sorted")).hexdigest()[:ID_LENGTH]
 
 

@@ -434,6 +434,7 @@ def _judged(row: Row, evaluation: Evaluation) -> Row:
 class Finding(Noun, frozen=True, kw_only=True, eq=False):
     """A sequence that is consistent with a pattern.
 
+    ``message_conversations`` names the conversation of each of ``message_ids``, since ids may repeat between them.
     ``stages`` pairs each read message with its DEFINE variable; ``gap_ids`` are read rows passed over, ``unread_ids``
     holes. ``strength`` 0-1 is the rule's own measure, not a probability. ``chance``, ``q`` and ``stability`` are None
     where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) is what ``chance`` stands on,
@@ -449,6 +450,7 @@ class Finding(Noun, frozen=True, kw_only=True, eq=False):
     agent: str
     target: str | None
     message_ids: tuple[str, ...]
+    message_conversations: tuple[str, ...] = ()
     gap_ids: tuple[str, ...] = ()
     unread_ids: tuple[str, ...] = ()
     stages: tuple[tuple[str, str], ...] = ()

@@ -38,6 +38,7 @@ from undersong.models import (
 )
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns.replicas import noise_hashes
+from undersong.report.tally import WORDS_ONLY
 from undersong.route import Policy, draft, load_policy, route, sample_rate, with_upgrades
 from undersong.rows import read_rows
 from undersong.rowstream import Work, stream
@@ -158,7 +159,7 @@ def audit(
         agents=agent_verdicts(run.rows),
         findings=findings,
         outcomes=detection.outcomes,
-        cited=_cited(findings, run.sessions, store),
+        cited=_cited(findings, run, store),
         hashes=book.hashes
         | judge.hashes
         | rule_hashes()
@@ -423,28 +424,41 @@ def _without_text(row: Row) -> Row:
 
 def _quoted(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
     """Each finding with verbatim quotes of its messages."""
-    return tuple(quote(finding, _messages(finding.conversations, finding.message_ids, store)) for finding in findings)
+    messages = _messages((place for finding in findings for place in _bound(finding)), store)
+    return tuple(quote(finding, messages) for finding in findings)
 
 
-def _messages(conversations: Iterable[str], wanted: Iterable[str], store: Store) -> dict[str, Message]:
-    ids = set(wanted)
-    found = (message for name in conversations for message in store.conversation(name)[0].messages)
-    return {message.id: message for message in found if message.id in ids}
+def _bound(finding: Finding) -> Iterator[tuple[str, str]]:
+    return zip(finding.message_conversations, finding.message_ids, strict=True)
 
 
-def _cited(findings: Iterable[Finding], sessions: Iterable[SessionVerdict], store: Store) -> tuple[Message, ...]:
-    """The messages that the report quotes, in full, in the order of their conversation and position."""
-    cited: dict[tuple[str, str], Message] = {}
+def _messages(places: Iterable[tuple[str, str]], store: Store) -> dict[tuple[str, str], Message]:
+    """Messages by conversation and id; each conversation is read once."""
+    wanted: dict[str, set[str]] = {}
+    for conversation, message_id in places:
+        wanted.setdefault(conversation, set()).add(message_id)
+    return {
+        (name, message.id): message
+        for name, ids in wanted.items()
+        for message in store.conversation(name)[0].messages
+        if message.id in ids
+    }
+
+
+def _cited(findings: Iterable[Finding], run: Run, store: Store) -> tuple[Message, ...]:
+    """The messages that the report quotes or links, in full, in the order of their conversation and position."""
+    places: set[tuple[str, str]] = set()
     for finding in findings:
-        wanted = (*finding.message_ids, *finding.gap_ids, *finding.unread_ids)
-        for message in _messages(finding.conversations, wanted, store).values():
-            cited[message.conversation, message.id] = message
-    for session in sessions:
-        ids = [quote.message_id for deduction in session.deductions for quote in deduction.quotes]
-        if ids:
-            for message in _messages([session.conversation], ids, store).values():
-                cited[message.conversation, message.id] = message
-    return tuple(sorted(cited.values(), key=lambda message: (message.conversation, message.position, message.id)))
+        places.update(_bound(finding))
+        passed_over = (*finding.gap_ids, *finding.unread_ids)
+        places.update((name, message_id) for name in finding.conversations for message_id in passed_over)
+    for session in run.sessions:
+        quotes = (quote for deduction in session.deductions for quote in deduction.quotes)
+        places.update((session.conversation, quote.message_id) for quote in quotes)
+    constrained = [(row.conversation, row.id) for row in run.rows if row.hard_constraints]
+    places.update(constrained[:WORDS_ONLY])
+    found = _messages(places, store).values()
+    return tuple(sorted(found, key=lambda message: (message.conversation, message.position, message.id)))
 
 
 def _parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed) -> dict[str, Any]:

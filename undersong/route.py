@@ -29,6 +29,7 @@ WIDTHS: dict[Tier, Width] = {
     "deep_with_context": "thread_and_history",
 }
 
+CLAIM = "claim_fixed"  # label of the phrases with which an agent says that something is done; rules/structure.yaml
 NONE_ELSEWHERE: Mapping[int, str] = MappingProxyType({})
 THREAD_REASONS = (THREAD_SIGNAL, REPEAT_FLAGS)
 
@@ -147,9 +148,9 @@ def with_upgrades(thread: ThreadScan, conversation: Conversation, routes: Sequen
     return msgspec.structs.replace(thread, upgrades=upgrades)
 
 
-def drawn(seed: int, message_id: str, rate: float) -> bool:
-    """Whether a message is in the audit sample: hash(seed, id) < rate."""
-    digest = hashlib.sha256(f"{seed}\0{message_id}".encode("utf-8", "surrogatepass")).digest()
+def drawn(seed: int, message: Message, rate: float) -> bool:
+    """Whether a message is in the audit sample: hash(seed, conversation, id) < rate; ids may repeat between threads."""
+    digest = hashlib.sha256(f"{seed}\0{message.conversation}\0{message.id}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") < rate * 2**64
 
 
@@ -186,29 +187,35 @@ def _repeat_flags(raised: Raised, messages: Sequence[Message], scans: Sequence[S
 
 
 def _structural(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
-    for index, reason in _structural_flags(messages, scans):
+    for index, reason, begins in _structural_flags(messages, scans):
         raised.to("deep", index, reason)
+        if not begins:
+            continue  # its segment was routed where it began
         for near in range(max(0, index - policy.segment), min(len(messages), index + policy.segment + 1)):
             if near != index:
                 raised.to("deep", near, f"within {policy.segment} of {messages[index].id}: {reason}")
 
 
-def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Iterable[tuple[int, str]]:
-    """The turns at which a flag of the second seed begins: deference and loops over turns last, so only their start."""
+def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Iterable[tuple[int, str, bool]]:
+    """(message, reason, whether the flag begins there) of every turn with a flag of the second seed.
+
+    Deference is counted over all turns so far, so that only its start is a turn's own.
+    """
     deferring: set[str] = set()
     looping: set[tuple[str, str]] = set()
     for index, (message, scan) in enumerate(zip(messages, scans, strict=True)):
         if scan.latency_drop:
-            yield index, "latency drop"
+            yield index, "latency drop", True
         if scan.deference and scan.deference.high and message.agent not in deferring:
             deferring.add(message.agent)
-            yield index, "High Deference"
-        if not scan.loops:
-            continue
-        fresh = [loop for loop in scan.loops if loop.scope != "echo" and (message.agent, loop.ngram) not in looping]
-        looping.update((message.agent, loop.ngram) for loop in fresh)
-        if fresh:
-            yield index, f"loop ({fresh[0].count} times)"
+            yield index, "High Deference", True
+        if scan.code_change_delta == 0 and any(hit.label == CLAIM for hit in scan.hits):
+            yield index, "candidate of false promise", True
+        loops = [loop for loop in scan.loops if loop.scope != "echo"]
+        fresh = {(message.agent, loop.ngram) for loop in loops} - looping
+        looping |= fresh
+        if loops:
+            yield index, f"loop ({loops[0].count} times)", bool(fresh)
 
 
 def _backwards(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
@@ -232,7 +239,7 @@ def _decide(message: Message, scan: Scan, asked: Draft, index: int, cut: Cut | N
         why.append(f"triage {scan.triage:.3f} ≥ {cut.score:.3f} ({cut.why})")
     if not read and tier != "standard" and cut is not None:
         why.append(f"left out: {cut.why}")
-    sampled = not read and bool(message.text.strip()) and drawn(seed, message.id, rate)
+    sampled = not read and bool(message.text.strip()) and drawn(seed, message, rate)
     if sampled:
         why.append("audit sample")
     return Route(

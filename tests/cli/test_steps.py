@@ -220,4 +220,8 @@ def test_explain_of_a_finding_shows_its_scores_and_its_look_alikes(undersong: Un
     ran = undersong("explain", "eeee")
     assert ran.code == 0, ran.err
     assert "innocent look-alike: somebody wrongly accused who argues badly" in ran.out
-    assert [line.split()[0] for line in ran.out.splitlines() if "by offline" in line] == ["deception", "exploitation"]
+    assert [line.split()[0] for line in ran.out.splitlines() if "by offline" in line] == [
+        "manipulation",
+        "deception",
+        "exploitation",
+    ]

@@ -442,8 +442,9 @@ def test_a_finding_shows_the_scores_it_rests_on_and_what_else_looks_like_it(make
     )
     page, _, markdown, _ = written(msgspec.structs.replace(case, findings=(finding,)), rows, tmp_path / "out")
     for text in (" ".join(" ".join(page.text).split()), " ".join(markdown.split())):
-        assert "scores: deception 0.10, exploitation 0.10" in text
+        assert "scores: manipulation 0.10, deception 0.10, exploitation 0.10" in text
         assert "scores: manipulation 0.10, dismissal 0.10, exploitation 0.10" in text
+        assert "scores: dismissal 0.10, exploitation 0.10" in text
         assert "somebody wrongly accused who argues badly" in text
         assert "first a denial that is deceptive but takes nothing" in text
     _, _, changed, _ = written(*make_case(), tmp_path / "other")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -13,6 +15,7 @@ from undersong.errors import UndersongError
 
 VERBS = ("audit", "plan", "scan", "evaluate", "detect", "verify", "formats", "rules", "explain")
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
+CRASHED = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT
 
 
@@ -43,6 +46,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):  # a name in an export may hold what the terminal's encoding lacks
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
@@ -63,4 +69,8 @@ def main() -> None:
     except OSError as error:
         click.echo(f"undersong: error: {error.filename or 'output'}: {error.strerror}", err=True)
         code = 4
+    except Exception:  # noqa: BLE001 - the outermost edge: a crash must not look like exit code 1, "findings"
+        traceback.print_exc()
+        click.echo("undersong: this is a defect; what was stored is kept. Please report the lines above", err=True)
+        code = CRASHED
     sys.exit(code if isinstance(code, int) else 0)

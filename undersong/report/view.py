@@ -210,8 +210,10 @@ def _tiers(tally: Tally) -> list[str]:
 
 def _finding(finding: Finding, citations: Citations, tally: Tally, rule: RuleWords) -> FindingView:
     stages = []
-    for name, message_id in finding.stages or tuple(("", message_id) for message_id in finding.message_ids):
-        cite = citations.cite(message_id, finding.conversations)
+    named = finding.stages or tuple(("", message_id) for message_id in finding.message_ids)
+    homes = finding.message_conversations or (None,) * len(named)
+    for (name, message_id), home in zip(named, homes, strict=True):
+        cite = citations.cite(message_id, finding.conversations if home is None else (home,))
         places = (cite.message.conversation,) if cite.message else finding.conversations
         traits = next((tally.scores[at, message_id] for at in places if (at, message_id) in tally.scores), None)
         stages.append(Stage(name, cite, citations.excerpt(cite, finding.quotes), rule.scores(name, traits)))
