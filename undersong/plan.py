@@ -12,7 +12,7 @@ from undersong.budget import RANKS, TRIAGE, rank_of
 from undersong.evaluate import PRIOR_MESSAGES, Thread
 from undersong.judges import JUDGES, open_judge
 from undersong.models import TIERS, Noun, Problem, Route, Scan, Width
-from undersong.pipeline import Options, Progress, ingest_and_scan, reads_all, routed_threads, silent
+from undersong.passes import Options, Progress, ingest_and_scan, reads_all, routed_threads, silent
 from undersong.prices import Price, Tokens, load_prices
 from undersong.scan import load_book
 from undersong.stores.sqlite import temporary_store

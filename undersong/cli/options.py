@@ -13,7 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from undersong.models import Problem
-    from undersong.pipeline import Options, Progress
+    from undersong.passes import Options, Progress
     from undersong.weigh import Effort
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,7 +73,7 @@ def effort_of(with_chance: bool, draws: int, block: int, seed: int) -> Effort | 
 def options_of(source_format: str | None, only: tuple[str, ...], since: str | None, seed: int, **more: Any) -> Options:
     """The pipeline's options from the flags; raises UsageError for a date that is none, or for two budgets."""
     from undersong.errors import UsageError
-    from undersong.pipeline import Options
+    from undersong.passes import Options
 
     if more.get("budget_share") is not None and more.get("recall") is not None:
         raise UsageError("--budget-share and --recall together", remedy="give one of them: each decides what is read")
@@ -100,7 +100,7 @@ def exit_code(problems: list[Problem] | tuple[Problem, ...]) -> int:
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A progress line on stderr while it works, only on a terminal."""
-    from undersong.pipeline import silent
+    from undersong.passes import silent
 
     if not sys.stderr.isatty():
         yield silent

@@ -1,0 +1,109 @@
+"""What a run left, put together for a Case: quotes, cited messages, counts, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from undersong.budget import RANKS
+from undersong.detect import quote
+from undersong.judges import Judge
+from undersong.models import (
+    Finding,
+    Message,
+    Problem,
+    Row,
+)
+from undersong.passes import Corpus, Options, Run, reads_all
+from undersong.report.tally import WORDS_ONLY
+from undersong.route import load_policy
+from undersong.stores import Store
+from undersong.weigh import Effort, Weighed
+
+NO_EFFORT = Effort(draws=0, replicas=0)  # how the parameters of a run without chance are written
+T = TypeVar("T")
+
+
+def count(values: Iterable[T]) -> dict[T, int]:
+    """How often each value occurs, in sorted order."""
+    counts: dict[T, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: str(item[0])))
+
+
+def highest(rows: Iterable[Row]) -> dict[str, float]:
+    highest: dict[str, float] = {}
+    for row in rows:
+        for trait, score in (row.traits or {}).items():
+            highest[trait] = max(score, highest.get(trait, 0.0))
+    return highest
+
+
+def judge_problem(run: Run) -> tuple[Problem, ...]:
+    if run.failure is None:
+        return ()
+    return (Problem(what=run.failure.what, where="judge", remedy=run.failure.remedy, kind="judge"),)
+
+
+def quoted(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
+    """Each finding with verbatim quotes of its messages."""
+    messages = _messages((place for finding in findings for place in _bound(finding)), store)
+    return tuple(quote(finding, messages) for finding in findings)
+
+
+def _bound(finding: Finding) -> Iterator[tuple[str, str]]:
+    return zip(finding.message_conversations, finding.message_ids, strict=True)
+
+
+def _messages(places: Iterable[tuple[str, str]], store: Store) -> dict[tuple[str, str], Message]:
+    """Messages by conversation and id; each conversation is read once."""
+    wanted: dict[str, set[str]] = {}
+    for conversation, message_id in places:
+        wanted.setdefault(conversation, set()).add(message_id)
+    return {
+        (name, message.id): message
+        for name, ids in wanted.items()
+        for message in store.conversation(name)[0].messages
+        if message.id in ids
+    }
+
+
+def cited(findings: Iterable[Finding], run: Run, store: Store) -> tuple[Message, ...]:
+    """The messages that the report quotes or links, in full, in the order of their conversation and position."""
+    places: set[tuple[str, str]] = set()
+    for finding in findings:
+        places.update(_bound(finding))
+        passed_over = (*finding.gap_ids, *finding.unread_ids)
+        places.update((name, message_id) for name in finding.conversations for message_id in passed_over)
+    for session in run.sessions:
+        quotes = (quote for deduction in session.deductions for quote in deduction.quotes)
+        places.update((session.conversation, quote.message_id) for quote in quotes)
+    constrained = [(row.conversation, row.id) for row in run.rows if row.hard_constraints]
+    places.update(constrained[:WORDS_ONLY])
+    found = _messages(places, store).values()
+    return tuple(sorted(found, key=lambda message: (message.conversation, message.position, message.id)))
+
+
+def parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed) -> dict[str, Any]:
+    effort = {f"chance_{name}": value for name, value in msgspec.structs.asdict(options.effort or NO_EFFORT).items()}
+    policy = options.policy or load_policy()
+    return {
+        "judge": judge.name,
+        "judge_hash": judge.hash,
+        "calibrated": judge.calibrated,
+        "read_all": reads_all(judge, options),
+        "recall": options.recall,
+        "budget_share": options.budget_share,
+        "read_up_to": f"{RANKS[corpus.cut.rank]}, triage {corpus.cut.score:.3f} ({corpus.cut.why})",
+        "seed": options.seed,
+        "only": list(options.only),
+        "since": options.since.isoformat() if options.since else None,
+        "source_format": options.source_format,
+        "audit_sample_rate": corpus.rate,
+        "chance_family": weighed.family,
+        "chance_tested": weighed.tested,
+        **effort,
+    } | {f"router_{name}": value for name, value in msgspec.structs.asdict(policy).items()}

@@ -1,0 +1,227 @@
+"""The passes over a corpus: scan everything into the store, route it, and have a judge read what is routed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from fnmatch import fnmatch
+from pathlib import Path
+
+import msgspec
+
+from undersong.budget import NOTHING, TRIAGE, Cut, Demand, for_recall, within_share
+from undersong.earlier import SameTarget
+from undersong.errors import JudgeError, UsageError
+from undersong.evaluate import Answers, Thread, evaluate, unread
+from undersong.ingest import read
+from undersong.judges import Judge
+from undersong.missed import Census
+from undersong.models import (
+    SIGNALS,
+    Conversation,
+    InputFile,
+    Problem,
+    Row,
+    Scan,
+    SessionVerdict,
+)
+from undersong.patterns import PatternRule
+from undersong.route import Policy, draft, load_policy, route, sample_rate, with_upgrades
+from undersong.scan import SignalBook, scan_conversation
+from undersong.stores import Store
+from undersong.weigh import Effort
+from undersong.wording import counted
+
+Progress = Callable[[str, int, int], None]  # step, messages done, messages in all (0 = not known yet)
+BATCH = 1024  # messages that are asked and committed together
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user may choose; everything that changes a result stands in the manifest.
+
+    ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
+    neither = the policy's budget, which a judge that reads for free does not heed.
+    ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone; ``engine`` changes no result.
+    ``effort`` None: chance, q and stability are not computed. It has its own seed, for ``weigh``.
+    """
+
+    source_format: str | None = None
+    judge: str = "offline"
+    read_all: bool = False
+    budget_share: float | None = None
+    recall: float | None = None
+    seed: int = 0
+    only: tuple[str, ...] = ()
+    since: datetime | None = None
+    policy: Policy | None = None
+    rules: tuple[PatternRule, ...] | None = None
+    signals: tuple[str, ...] = SIGNALS
+    engine: str = "ahocorasick"
+    processes: int = 1
+    effort: Effort | None = Effort()
+
+
+class Corpus(msgspec.Struct, kw_only=True):
+    """What ingest and scan left in the store: the order of the conversations, what was read and what was not.
+
+    ``demand`` counts what asks to be read, ``cut`` is where the budget ends, ``rate`` the audit sample's; ``also`` maps
+    conversation numbers to what a flag in another conversation routes there.
+    """
+
+    conversations: list[str] = []
+    inputs: list[InputFile] = []
+    problems: list[Problem] = []
+    messages: int = 0
+    demand: Demand = msgspec.field(default_factory=Demand)
+    also: dict[int, dict[int, str]] = {}
+    cut: Cut = NOTHING
+    rate: float = 0.0
+
+
+class Run(msgspec.Struct, kw_only=True):
+    """What one pass over the evaluated threads gathers, without the texts."""
+
+    rows: list[Row] = []
+    sessions: list[SessionVerdict] = []
+    upgrades: dict[str, int] = {}
+    census: Census = msgspec.field(default_factory=Census)
+    failure: JudgeError | None = None
+
+
+def ingest_and_scan(
+    paths: str | Path | Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
+) -> Corpus:
+    """Read the files one conversation at a time, scan each, keep both in the store, and count what asks to be read.
+
+    Raises UsageError where ``only`` and ``since`` leave out every conversation.
+    """
+    policy = options.policy or load_policy()
+    corpus, earlier, passed_over = Corpus(), SameTarget(policy.look_back), 0
+    for item in read(paths, source_format=options.source_format):
+        if isinstance(item, Problem):
+            corpus.problems.append(item)
+        elif isinstance(item, InputFile):
+            corpus.inputs.append(item)
+        elif chosen(item, options):
+            scans, thread = scan_conversation(item, book)
+            store.put_conversation(item, scans, thread)
+            ranks = draft(item, scans, thread, policy).ranks
+            _count(len(corpus.conversations), item, scans, ranks, corpus.demand, earlier)
+            corpus.conversations.append(item.id)
+            corpus.messages += len(item.messages)
+            progress("scan", corpus.messages, 0)
+        else:
+            passed_over += 1
+    if passed_over and not corpus.conversations:
+        raise matched_none(options, passed_over)
+    for conversation, place, score, flagged in earlier.found():
+        corpus.also.setdefault(conversation, {})[place] = flagged
+        corpus.demand.promote(score)
+    corpus.cut = cut_of(corpus.demand, options, policy, book)
+    corpus.rate = sample_rate(policy, corpus.demand.unread(corpus.cut))
+    return corpus
+
+
+def cut_of(demand: Demand, options: Options, policy: Policy, book: SignalBook) -> Cut:
+    """Where reading ends: at the recall asked for, at the budget asked for, or at the policy's budget."""
+    if options.recall is not None and book.triage is not None:
+        reached = book.triage.threshold_for(options.recall)
+        return for_recall(reached.threshold, reached.recall, options.recall)
+    return within_share(demand, policy.budget_share if options.budget_share is None else options.budget_share)
+
+
+def routed_threads(corpus: Corpus, store: Store, options: Options) -> Iterator[Thread]:
+    """Each conversation of the corpus with its scans and routes, in the order of the input."""
+    policy = options.policy or load_policy()
+    for number, name in enumerate(corpus.conversations):
+        conversation, scans, thread = store.conversation(name)
+        also = corpus.also.get(number, {})
+        routes = route(
+            conversation, scans, thread, policy, rate=corpus.rate, seed=options.seed, cut=corpus.cut, also=also
+        )
+        thread = with_upgrades(thread, conversation, routes)
+        yield Thread(conversation=conversation, scans=scans, thread=thread, routes=routes)
+
+
+def read_threads(
+    corpus: Corpus, store: Store, judge: Judge, options: Options, progress: Progress, run: Run
+) -> Iterator[tuple[Thread, tuple[Row, ...]]]:
+    """Evaluate the routed messages batch by batch; yields each thread with its rows.
+
+    When the judge fails as a whole, the rest is unread with that reason and ``run.failure`` says so.
+    """
+    done = 0
+    for threads in batched(routed_threads(corpus, store, options), BATCH):
+        store.put_routes((thread.conversation.id, thread.routes) for thread in threads)
+        answers = _ask(threads, judge, store, options, run)
+        for thread, evaluations in zip(threads, answers.evaluations, strict=True):
+            done += len(evaluations)
+            parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
+            yield thread, tuple(Row.of(*part) for part in parts)
+        progress("evaluate", done, corpus.messages)
+
+
+def reads_all(judge: Judge, options: Options) -> bool:
+    """Whether every message is read: asked for, or free and no budget was asked for."""
+    unlimited = options.budget_share is None and options.recall is None
+    return options.read_all or (judge.reads_everything and unlimited)
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """The progress of a run that nobody watches."""
+
+
+def chosen(conversation: Conversation, options: Options) -> bool:
+    """Whether ``--only`` and ``--since`` keep a conversation; an untimed one is never left out by time."""
+    names = (conversation.id, conversation.title or "")
+    if options.only and not any(fnmatch(name, pattern) for name in names for pattern in options.only):
+        return False
+    times = [message.time for message in conversation.messages if message.time]
+    return options.since is None or not times or max(times) >= options.since
+
+
+def matched_none(options: Options, conversations: int) -> UsageError:
+    filters = [f"only {pattern}" for pattern in options.only]
+    filters += [f"since {options.since.isoformat()}"] if options.since else []
+    what = f"the filter ({', '.join(filters)}) matched none of {counted(conversations, 'conversation')}"
+    return UsageError(what, remedy="ids and titles are matched as a whole, * stands for any characters")
+
+
+def batched(threads: Iterable[Thread], size: int) -> Iterator[list[Thread]]:
+    """Threads in groups of at least ``size`` messages, the last one smaller."""
+    group: list[Thread] = []
+    for thread in threads:
+        group.append(thread)
+        if sum(len(each.routes) for each in group) >= size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _count(
+    number: int,
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    ranks: Sequence[int],
+    demand: Demand,
+    earlier: SameTarget,
+) -> None:
+    for place, (message, scan, rank) in enumerate(zip(conversation.messages, scans, ranks, strict=True)):
+        demand.add(rank, scan.triage)
+        unread = scan.triage if rank == TRIAGE else None
+        earlier.add(number, place, message, flagged=bool(scan.total), score=unread)
+
+
+def _ask(threads: list[Thread], judge: Judge, store: Store, options: Options, run: Run) -> Answers:
+    if run.failure is None:
+        try:
+            return evaluate(threads, judge, store, read_all=reads_all(judge, options))
+        except JudgeError as error:
+            run.failure = error
+    reason = f"the judge failed: {run.failure}"
+    missing = [
+        tuple(msgspec.structs.replace(unread(m, judge), reason=reason) for m in thread.conversation.messages)
+        for thread in threads
+    ]
+    return Answers(evaluations=tuple(missing))
