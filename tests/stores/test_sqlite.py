@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -134,16 +136,6 @@ def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
         SQLiteStore(path)
 
 
-def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "undersong.db"
-    other = sqlite3.connect(path)
-    other.execute("CREATE TABLE theirs (x)")
-    other.commit()
-    other.close()
-    with pytest.raises(StoreError, match="another program"):
-        SQLiteStore(path)
-
-
 def test_a_store_of_a_newer_version_is_refused(store: SQLiteStore) -> None:
     db = sqlite3.connect(store.path)
     db.execute("PRAGMA user_version = 99")
@@ -155,3 +147,58 @@ def test_a_store_of_a_newer_version_is_refused(store: SQLiteStore) -> None:
 def test_a_conversation_that_is_not_there_is_an_error(store: SQLiteStore) -> None:
     with pytest.raises(StoreError, match="nobody"):
         store.conversation("nobody")
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from undersong.models import Conversation, ThreadScan
+from undersong.stores.sqlite import SQLiteStore
+store = SQLiteStore(Path(sys.argv[1]))
+store.put_conversation(Conversation(id="theirs", source_format="jsonl"), (), ThreadScan(conversation="theirs"))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_run_is_refused_until_the_first_is_gone_even_killed(store: SQLiteStore) -> None:
+    mine = talk("hello")
+    command = [sys.executable, "-c", HOLDER, str(store.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(StoreError, match="another audit is using it"):
+            store.put_conversation(mine, *scans(mine))
+        assert store.conversation("theirs")[0].id == "theirs"  # reading is free
+        assert store.find_message("m0") == ()
+        other.kill()
+        other.wait()
+    store.put_conversation(mine, *scans(mine))
+    assert store.conversation("c1")[0] == mine
+
+
+def test_a_closed_store_lets_the_next_one_write(tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(tmp_path / "undersong.db")
+    mine = talk("hello")
+    with SQLiteStore(tmp_path / "undersong.db") as first, SQLiteStore(link) as second:
+        first.put_conversation(mine, *scans(mine))
+        with pytest.raises(StoreError, match="another audit"):
+            second.put_conversation(mine, *scans(mine))
+        first.close()
+        second.put_conversation(mine, *scans(mine))
+
+
+@pytest.mark.parametrize("version", [0, 1, 99])
+def test_a_database_of_another_program_keeps_every_byte(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "undersong.db"
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE theirs (x)")
+    other.execute(f"PRAGMA user_version = {version}")
+    other.commit()
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="another program"):
+        SQLiteStore(path)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["undersong.db"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -14,8 +13,8 @@ import msgspec
 
 from undersong.errors import StoreError
 from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Route, Scan, ThreadScan, decode, encode
-
-BUSY_SECONDS = 30.0
+from undersong.stores.lock import WriterLock
+from undersong.stores.schema import TABLES, open_database
 
 
 class _Scans(Noun, frozen=True, kw_only=True):
@@ -23,34 +22,15 @@ class _Scans(Noun, frozen=True, kw_only=True):
     thread: ThreadScan
 
 
-def _tables(db: sqlite3.Connection) -> None:
-    """Version 1. Times are integer microseconds UTC; ``body`` is the noun's JSON."""
-    for statement in (
-        "CREATE TABLE conversations (id TEXT PRIMARY KEY, body BLOB NOT NULL, scans BLOB NOT NULL, routes BLOB)",
-        "CREATE TABLE messages (conversation TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL,"
-        " agent TEXT NOT NULL, target TEXT, time INTEGER, body BLOB NOT NULL, PRIMARY KEY (conversation, id))",
-        "CREATE INDEX messages_id ON messages (id)",
-        "CREATE INDEX messages_agent ON messages (agent, time, position, id)",
-        "CREATE TABLE evaluations (conversation TEXT NOT NULL, message TEXT NOT NULL, judge_hash TEXT NOT NULL,"
-        " state TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (conversation, judge_hash, message))",
-        "CREATE TABLE findings (id TEXT PRIMARY KEY, pattern TEXT NOT NULL, agent TEXT NOT NULL, target TEXT,"
-        " body BLOB NOT NULL)",
-    ):
-        db.execute(statement)
-
-
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_tables,)
-
-
 class SQLiteStore:
-    """A Store in one file; several processes may have it open."""
+    """A Store in one file; several processes may read it, one at a time may put conversations until it closes it."""
 
     def __init__(self, path: Path) -> None:
         """Open or make the file; raises StoreError where it cannot be used."""
         self.path = path
         with self._translated():
-            self._db = _open(path)
-            _migrate(self._db, path)
+            self._db = open_database(path)
+            self._lock = WriterLock(path)
 
     def __enter__(self) -> SQLiteStore:
         return self
@@ -62,6 +42,8 @@ class SQLiteStore:
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
         """See Store."""
+        with self._translated():
+            self._lock.hold()
         head = encode(msgspec.structs.replace(conversation, messages=()))
         with self._transaction() as db:
             db.execute("DELETE FROM messages WHERE conversation = ?", (conversation.id,))
@@ -75,7 +57,7 @@ class SQLiteStore:
 
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """See Store."""
-        with self._translated():
+        with self._transaction("BEGIN"):  # both reads see the same version
             query = "SELECT body, scans FROM conversations WHERE id = ?"
             found = self._db.execute(query, (conversation_id,)).fetchone()
             query = "SELECT body FROM messages WHERE conversation = ? ORDER BY position, id"
@@ -143,19 +125,19 @@ class SQLiteStore:
 
     def counts(self) -> dict[str, int]:
         """See Store."""
-        tables = ("conversations", "messages", "evaluations", "findings")
         with self._translated():
-            return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+            return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}
 
     def close(self) -> None:
         """See Store."""
         with self._translated():
             self._db.close()
+            self._lock.release()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
         with self._translated():
-            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(begin)
             try:
                 yield self._db
             except BaseException:
@@ -183,29 +165,6 @@ def temporary_store() -> Iterator[SQLiteStore]:
     """A store in a temporary file that is removed afterwards: bounded memory for a run that keeps nothing."""
     with tempfile.TemporaryDirectory(prefix="undersong-") as folder, SQLiteStore(Path(folder) / "run.db") as store:
         yield store
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute(
-        "PRAGMA synchronous = NORMAL"
-    )  # a killed process loses nothing; only a power cut may lose the last commits
-    return db
-
-
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(MIGRATIONS):
-        raise StoreError(f"version {version} is newer than this program", where=str(path), remedy="upgrade undersong")
-    if version == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreError("is a database of another program", where=str(path), remedy="name another file with --store")
-    for number, migrate in enumerate(MIGRATIONS[version:], start=version + 1):
-        migrate(db)
-        db.execute(f"PRAGMA user_version = {number}")
-    db.execute("COMMIT")
 
 
 def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int | None, bytes]:
