@@ -202,3 +202,51 @@ def test_a_database_of_another_program_keeps_every_byte(tmp_path: Path, version:
         SQLiteStore(path)
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["undersong.db"]
+
+
+DAMAGES = (b"", b"{", b'{"id": 7}', b'{"id": "\xff"}', b'{"x":' + b"[" * 100_000, 7)
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: repr(damage)[:12])
+def test_a_damaged_record_is_an_error_and_a_damaged_answer_is_not_there(
+    store: SQLiteStore, damage: bytes | int
+) -> None:
+    mine = talk("hello", "you")
+    for table in ("messages", "conversations"):
+        store.put_conversation(mine, *scans(mine))
+        _damage(store.path, f"UPDATE {table} SET body = ?", damage)
+        with pytest.raises(StoreError, match=r"damaged.*audit the files again"):
+            store.conversation("c1")
+    store.put_answers([("c1", answer()), ("c1", answer("m1"))])
+    _damage(store.path, "UPDATE evaluations SET body = ? WHERE message = 'm0'", damage)
+    assert store.answers("c1", "j1") == {"m1": answer("m1")}
+    with pytest.raises(StoreError, match="damaged"):
+        store.evaluations("c1", "m0")
+    store.put_answers([("c1", answer())])
+    assert store.evaluations("c1", "m0") == (answer(),)
+    _damage(store.path, "INSERT INTO findings VALUES ('f', 'darvo', 'kira', NULL, ?)", damage)
+    with pytest.raises(StoreError, match="damaged"):
+        store.findings()
+
+
+def _damage(path: Path, statement: str, value: bytes | int) -> None:
+    db = sqlite3.connect(path)
+    db.execute(statement, (value,))
+    db.commit()
+    db.close()
+
+
+def test_a_lost_message_is_a_damaged_conversation(store: SQLiteStore) -> None:
+    mine = talk("hello", "you")
+    store.put_conversation(mine, *scans(mine))
+    _damage(store.path, "DELETE FROM messages WHERE position = ?", 1)
+    with pytest.raises(StoreError, match="1 messages and 2 scans"):
+        store.conversation("c1")
+
+
+def test_messages_come_back_by_id_in_the_order_of_their_conversation(store: SQLiteStore) -> None:
+    for mine in (talk("one", "two", "three"), talk("other", conversation="c2")):
+        store.put_conversation(mine, *scans(mine))
+    assert [message.text for message in store.messages("c1", ["m2", "m9", "m0", "m2"])] == ["one", "three"]
+    assert [message.text for message in store.messages("c2", ("m0", "m1"))] == ["other"]
+    assert store.messages("c3", ["m0"]) == ()

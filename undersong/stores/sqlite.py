@@ -5,16 +5,19 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import msgspec
 
 from undersong.errors import StoreError
-from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Route, Scan, ThreadScan, decode, encode
+from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Route, Scan, ThreadScan, encode
 from undersong.stores.lock import WriterLock
 from undersong.stores.schema import TABLES, open_database
+
+T = TypeVar("T")
 
 
 class _Scans(Noun, frozen=True, kw_only=True):
@@ -62,22 +65,34 @@ class SQLiteStore:
             found = self._db.execute(query, (conversation_id,)).fetchone()
             query = "SELECT body FROM messages WHERE conversation = ? ORDER BY position, id"
             bodies = self._db.execute(query, (conversation_id,)).fetchall()
-        if found is None:
-            raise StoreError(
-                f"no conversation '{conversation_id}'", where=str(self.path), remedy="audit its file first"
-            )
-        messages = tuple(decode(body, Message) for (body,) in bodies)
-        scanned = decode(found[1], _Scans)
-        head = decode(found[0], Conversation)
+            if found is None:
+                what = f"no conversation '{conversation_id}'"
+                raise StoreError(what, where=str(self.path), remedy="audit its file first")
+            messages = tuple(_decoded(body, Message) for (body,) in bodies)
+            scanned, head = _decoded(found[1], _Scans), _decoded(found[0], Conversation)
+            if len(scanned.scans) != len(messages):
+                raise msgspec.DecodeError(f"{len(messages)} messages and {len(scanned.scans)} scans")
         return msgspec.structs.replace(head, messages=messages), scanned.scans, scanned.thread
+
+    def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
+        """See Store."""
+        query = "SELECT body FROM messages WHERE conversation = ? AND id = ?"
+        with self._transaction("BEGIN") as db:
+            rows = (db.execute(query, (conversation_id, each)).fetchone() for each in set(ids))
+            found = [_decoded(row[0], Message) for row in rows if row is not None]
+        return tuple(sorted(found, key=lambda message: (message.position, message.id)))
 
     def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
         """See Store."""
         query = "SELECT body FROM evaluations WHERE conversation = ? AND judge_hash = ?"
         with self._translated():
             bodies = self._db.execute(query, (conversation_id, judge_hash)).fetchall()
-        evaluations = (decode(body, Evaluation) for (body,) in bodies)
-        return {evaluation.message_id: evaluation for evaluation in evaluations}
+        found: dict[str, Evaluation] = {}
+        for (body,) in bodies:
+            with suppress(msgspec.DecodeError):  # a damaged answer is asked for again
+                evaluation = _decoded(body, Evaluation)
+                found[evaluation.message_id] = evaluation
+        return found
 
     def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
         """See Store."""
@@ -96,14 +111,14 @@ class SQLiteStore:
         query = "SELECT routes FROM conversations WHERE id = ? AND routes IS NOT NULL"
         with self._translated():
             found = self._db.execute(query, (conversation_id,)).fetchone()
-            return msgspec.json.decode(found[0], type=tuple[Route, ...]) if found else ()
+            return _decoded(found[0], tuple[Route, ...]) if found else ()
 
     def evaluations(self, conversation_id: str, message_id: str) -> tuple[Evaluation, ...]:
         """See Store."""
         query = "SELECT body FROM evaluations WHERE conversation = ? AND message = ? ORDER BY judge_hash"
         with self._translated():
             bodies = self._db.execute(query, (conversation_id, message_id)).fetchall()
-            return tuple(decode(body, Evaluation) for (body,) in bodies)
+            return tuple(_decoded(body, Evaluation) for (body,) in bodies)
 
     def put_findings(self, findings: Iterable[Finding]) -> None:
         """See Store."""
@@ -115,7 +130,7 @@ class SQLiteStore:
         """See Store."""
         with self._translated():
             bodies = self._db.execute("SELECT body FROM findings ORDER BY id").fetchall()
-        return (decode(body, Finding) for (body,) in bodies)
+            return iter([_decoded(body, Finding) for (body,) in bodies])
 
     def find_message(self, message_id: str) -> tuple[str, ...]:
         """See Store."""
@@ -157,7 +172,8 @@ class SQLiteStore:
                 error.strerror or str(error), where=str(self.path), remedy="name another --store"
             ) from error
         except msgspec.DecodeError as error:
-            raise StoreError(f"a stored record is damaged: {error}", where=str(self.path)) from error
+            remedy = "audit the files again with another --store; a kept answer that is damaged is asked for again"
+            raise StoreError(f"a stored record is damaged: {error}", where=str(self.path), remedy=remedy) from error
 
 
 @contextmanager
@@ -165,6 +181,16 @@ def temporary_store() -> Iterator[SQLiteStore]:
     """A store in a temporary file that is removed afterwards: bounded memory for a run that keeps nothing."""
     with tempfile.TemporaryDirectory(prefix="undersong-") as folder, SQLiteStore(Path(folder) / "run.db") as store:
         yield store
+
+
+def _decoded(body: object, kind: type[T]) -> T:
+    """A value back from its stored JSON; whatever is wrong with it is a ``msgspec.DecodeError``."""
+    if not isinstance(body, bytes | str):
+        raise msgspec.DecodeError(f"{type(body).__name__} instead of JSON")
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int | None, bytes]:
