@@ -43,6 +43,20 @@ def answer(message_id: str = "m0", judge_hash: str = "j1", score: float = 0.5) -
     )
 
 
+def found(name: str, *conversations: str) -> Finding:
+    return Finding(
+        finding_id=name,
+        pattern="darvo",
+        title="DARVO",
+        level="high",
+        rule_hash="r",
+        agent="kira",
+        target=None,
+        message_ids=("m0",),
+        conversations=conversations,
+    )
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SQLiteStore]:
     with SQLiteStore(tmp_path / "undersong.db") as opened:
@@ -62,19 +76,10 @@ def test_a_newer_version_replaces_the_older_one(store: SQLiteStore) -> None:
 
 
 def test_putting_the_same_twice_adds_nothing(store: SQLiteStore) -> None:
-    finding = Finding(
-        finding_id="f",
-        pattern="darvo",
-        title="DARVO",
-        level="high",
-        rule_hash="r",
-        agent="kira",
-        target=None,
-        message_ids=("m0",),
-    )
+    finding = found("f", "c1")
     for _ in range(2):
         store.put_answers([("c1", answer())])
-        store.put_findings([finding])
+        store.put_findings(["c1"], [finding])
     assert store.answers("c1", "j1") == {"m0": answer()}
     assert list(store.findings()) == [finding]
     assert store.counts()["evaluations"] == 1
@@ -250,3 +255,14 @@ def test_messages_come_back_by_id_in_the_order_of_their_conversation(store: SQLi
     assert [message.text for message in store.messages("c1", ["m2", "m9", "m0", "m2"])] == ["one", "three"]
     assert [message.text for message in store.messages("c2", ("m0", "m1"))] == ["other"]
     assert store.messages("c3", ["m0"]) == ()
+
+
+def test_findings_that_an_audit_no_longer_makes_are_retracted(store: SQLiteStore) -> None:
+    old, both, elsewhere, new = found("a", "c1"), found("b", "c1", "c2"), found("c", "c2"), found("d", "c1")
+    store.put_findings(["c1", "c2"], [old, both, elsewhere])
+    _damage(store.path, "INSERT INTO findings VALUES ('f', 'darvo', 'kira', NULL, ?)", b"{")
+    store.put_findings(["c1"], [old, new])
+    assert list(store.findings()) == [old, elsewhere, new]
+    store.put_findings([], [])
+    store.put_findings(["c2"], [])
+    assert list(store.findings()) == [old, new]

@@ -43,8 +43,11 @@ class Store(Protocol):
         """What every judge said of a message."""
         ...
 
-    def put_findings(self, findings: Iterable[Finding]) -> None:
-        """Keep findings under their ids."""
+    def put_findings(self, conversations: Iterable[str], findings: Iterable[Finding]) -> None:
+        """Keep findings under their ids, in place of the kept ones that touch one of these conversations.
+
+        A kept finding that cannot be read goes too: nobody can say what it touches.
+        """
         ...
 
     def findings(self) -> Iterator[Finding]:

@@ -120,10 +120,14 @@ class SQLiteStore:
             bodies = self._db.execute(query, (conversation_id, message_id)).fetchall()
             return tuple(_decoded(body, Evaluation) for (body,) in bodies)
 
-    def put_findings(self, findings: Iterable[Finding]) -> None:
+    def put_findings(self, conversations: Iterable[str], findings: Iterable[Finding]) -> None:
         """See Store."""
         rows = [(f.finding_id, f.pattern, f.agent, f.target, encode(f)) for f in findings]
+        audited = frozenset(conversations)
         with self._transaction() as db:
+            kept = db.execute("SELECT id, body FROM findings").fetchall()
+            gone = [(name,) for name, body in kept if _touches(body, audited)]
+            db.executemany("DELETE FROM findings WHERE id = ?", gone)
             db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", rows)
 
     def findings(self) -> Iterator[Finding]:
@@ -191,6 +195,14 @@ def _decoded(body: object, kind: type[T]) -> T:
         return msgspec.json.decode(body, type=kind)
     except (UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(str(error)) from error
+
+
+def _touches(body: object, conversations: frozenset[str]) -> bool:
+    """Whether a kept finding stands on one of the conversations; True where it cannot be read."""
+    try:
+        return not conversations.isdisjoint(_decoded(body, Finding).conversations)
+    except msgspec.DecodeError:
+        return True
 
 
 def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int | None, bytes]:
