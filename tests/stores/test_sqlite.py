@@ -266,3 +266,25 @@ def test_findings_that_an_audit_no_longer_makes_are_retracted(store: SQLiteStore
     store.put_findings([], [])
     store.put_findings(["c2"], [])
     assert list(store.findings()) == [old, new]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_store_that_went_away_is_told_at_the_end(tmp_path: Path, replaced: bool) -> None:
+    opened = SQLiteStore(tmp_path / "undersong.db")
+    opened.put_answers([("c1", answer())])
+    opened.path.rename(tmp_path / "gone.db")  # it keeps its inode, so that a new file gets another
+    if replaced:
+        opened.path.touch()
+    with pytest.raises(StoreError, match="removed or replaced"):
+        opened.close()
+    opened.close()
+
+
+def test_an_error_of_the_run_is_not_hidden_by_a_store_that_went_away(tmp_path: Path) -> None:
+    def run() -> None:
+        with SQLiteStore(tmp_path / "undersong.db") as opened:
+            opened.path.unlink()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run()

@@ -63,5 +63,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Make everything durable and release the file."""
+        """Make everything durable and release the file; raises StoreError where the file is no longer there."""
         ...

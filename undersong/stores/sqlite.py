@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -34,6 +35,8 @@ class SQLiteStore:
         with self._translated():
             self._db = open_database(path)
             self._lock = WriterLock(path)
+            self._place = path.absolute()
+            self._file: os.stat_result | None = os.stat(self._place)
 
     def __enter__(self) -> SQLiteStore:
         return self
@@ -41,6 +44,8 @@ class SQLiteStore:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None:
+            self._file = None  # one error at a time
         self.close()
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
@@ -152,6 +157,10 @@ class SQLiteStore:
         with self._translated():
             self._db.close()
             self._lock.release()
+        opened, self._file = self._file, None
+        if opened is not None and not _is_at(self._place, opened):
+            what = "was removed or replaced while it was in use, so nothing of this run is kept"
+            raise StoreError(what, where=str(self.path), remedy="run the same command again")
 
     @contextmanager
     def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
@@ -185,6 +194,13 @@ def temporary_store() -> Iterator[SQLiteStore]:
     """A store in a temporary file that is removed afterwards: bounded memory for a run that keeps nothing."""
     with tempfile.TemporaryDirectory(prefix="undersong-") as folder, SQLiteStore(Path(folder) / "run.db") as store:
         yield store
+
+
+def _is_at(path: Path, opened: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(opened, os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _decoded(body: object, kind: type[T]) -> T:
