@@ -185,3 +185,15 @@ def test_a_store_that_another_audit_uses_is_exit_code_4_and_stays_as_it_is(under
         assert store.counts()["conversations"] == 1
     assert not REPORT.exists()
     assert undersong("audit", "samples").code == 0
+
+
+def test_a_rerun_over_the_folder_that_holds_the_store_notes_the_same(undersong: Undersong) -> None:
+    first = undersong("audit", ".")
+    again = undersong("audit", ".")
+    assert (first.code, again.code) == (0, 0)
+    notes = [
+        [line for line in ran.err.splitlines() if line.startswith("note") and "another ending" in line]
+        for ran in (first, again)
+    ]
+    assert notes[0] == notes[1]
+    assert len(notes[0]) == 1

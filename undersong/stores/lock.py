@@ -16,16 +16,19 @@ class WriterLock:
     """
 
     def __init__(self, store: Path) -> None:
-        """``store`` is the file to lock; links are followed, so that every name of it has the same lock."""
+        """``store`` is the file to lock; links are followed, so that every name of it has the same lock.
+
+        The lock's file is made here, before anything is read: a first run and its rerun see the same folder.
+        """
         real = store.resolve()
         self._store, self._path = store, real.with_name(f"{real.name}-lock")
         self._db: sqlite3.Connection | None = None
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
 
     def hold(self) -> None:
         """Take the lock, or keep it; raises StoreError where another run has it."""
         if self._db is not None:
             return
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         db = sqlite3.connect(self._path, timeout=0, isolation_level=None)
         try:
             db.execute("BEGIN EXCLUSIVE")
