@@ -80,7 +80,7 @@ def audit(
     detection = detect(run.rows, rules, gives=judge.gives)
     weighed = _weighed(detection, run.rows, rules, options.effort)
     findings = quoted(weighed.findings, store)
-    store.put_findings(findings)
+    store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,
         parameters=parameters(options, judge, corpus, weighed),

@@ -170,3 +170,30 @@ def test_a_rule_that_does_not_apply_says_why() -> None:
         "  not applicable: a, b (no message was read)",
         "  gave up: d (gave up at 50 steps)",
     ]
+
+
+def test_a_store_that_another_audit_uses_is_exit_code_4_and_stays_as_it_is(undersong: Undersong) -> None:
+    from undersong.models import Conversation, ThreadScan
+    from undersong.stores.sqlite import SQLiteStore
+
+    theirs = Conversation(id="theirs", source_format="jsonl")
+    with SQLiteStore(Path("undersong.db")) as store:
+        store.put_conversation(theirs, (), ThreadScan(conversation="theirs"))
+        ran = undersong("audit", "samples")
+        assert ran.code == 4
+        assert "another audit is using it" in ran.err
+        assert store.counts()["conversations"] == 1
+    assert not REPORT.exists()
+    assert undersong("audit", "samples").code == 0
+
+
+def test_a_rerun_over_the_folder_that_holds_the_store_notes_the_same(undersong: Undersong) -> None:
+    first = undersong("audit", ".")
+    again = undersong("audit", ".")
+    assert (first.code, again.code) == (0, 0)
+    notes = [
+        [line for line in ran.err.splitlines() if line.startswith("note") and "another ending" in line]
+        for ran in (first, again)
+    ]
+    assert notes[0] == notes[1]
+    assert len(notes[0]) == 1

@@ -216,7 +216,7 @@ def test_explain_of_a_finding_shows_its_scores_and_its_look_alikes(undersong: Un
             stages=(("DENY", "k13"),),
             conversations=(conversation,),
         )
-        store.put_findings([finding])
+        store.put_findings((), [finding])
     ran = undersong("explain", "eeee")
     assert ran.code == 0, ran.err
     assert "innocent look-alike: somebody wrongly accused who argues badly" in ran.out
@@ -225,3 +225,46 @@ def test_explain_of_a_finding_shows_its_scores_and_its_look_alikes(undersong: Un
         "deception",
         "exploitation",
     ]
+
+
+def test_an_edited_text_takes_its_finding_and_its_scores_with_it(undersong: Undersong) -> None:
+    def written(changed: str) -> None:
+        rows = [{"id": row["id"], "conversation": "t", "agent": "kira", "time": row["time"]} for row in courtship()]
+        texts = ["a plain word"] * len(rows)
+        texts[3] = changed
+        lines = (json.dumps({**row, "text": text}) + "\n" for row, text in zip(rows, texts, strict=True))
+        Path("talk.jsonl").write_text("".join(lines))
+
+    from undersong.manifest import text_hash
+    from undersong.models import Evaluation, Finding
+    from undersong.stores.sqlite import SQLiteStore
+
+    before, after = "Send me the password now or I will tell everybody.", "Good morning, the train is late."
+    said = Evaluation(
+        message_id="m03", state="scored", judge="other", judge_hash="o", message_hash=text_hash(before),
+        traits=dict.fromkeys(TRAITS, 0.9),
+    )  # fmt: skip
+    written(before)
+    assert undersong("audit", "talk.jsonl").code == 0
+    with SQLiteStore(Path("undersong.db")) as store:
+        store.put_answers([("t", said)])
+        kept = [
+            Finding(
+                finding_id=name, pattern="darvo", title="DARVO", level="high", rule_hash="r", agent="kira",
+                target=None, message_ids=("m03",), conversations=(conversation,),
+            )
+            for name, conversation in (("a" * 64, "t"), ("b" * 64, "elsewhere"))
+        ]  # fmt: skip
+        store.put_findings((), kept)
+    shown = undersong("explain", "m03").out
+    assert "scored by other (" in shown
+    assert "earlier version" not in shown
+    written(after)
+    assert undersong("audit", "talk.jsonl").code == 0
+    shown = undersong("explain", "m03").out
+    assert "an earlier version of the text was scored by other" in shown
+    assert "scored by other (" not in shown
+    assert "scored by offline (" in shown
+    assert undersong("explain", "a" * 64).code == 2
+    with SQLiteStore(Path("undersong.db")) as store:
+        assert "b" * 64 in [finding.finding_id for finding in store.findings()]

@@ -56,8 +56,18 @@ def _message_lines(store: Store, conversation_id: str, message_id: str) -> Itera
         if message_id in signal.message_ids:
             yield f"  thread signal: {signal.kind}{f' on {signal.trait}' if signal.trait else ''}"
     yield from _route_lines(routes[place]) if routes else ("not routed yet",)
-    for evaluation in store.evaluations(conversation_id, message_id) or ():
+    now, earlier = _evaluations(store, message)
+    for evaluation in now:
         yield from _evaluation_lines(evaluation)
+    yield from (f"an earlier version of the text was scored by {each.judge}" for each in earlier)
+
+
+def _evaluations(store: Store, message: Message) -> tuple[list[Evaluation], list[Evaluation]]:
+    """What the judges said of a message as it reads now, and of earlier versions of its text."""
+    from undersong.manifest import text_hash
+
+    every, now = store.evaluations(message.conversation, message.id), text_hash(message.text)
+    return [each for each in every if each.message_hash == now], [each for each in every if each.message_hash != now]
 
 
 def _header(message: Message) -> Iterator[str]:
@@ -99,9 +109,11 @@ def _evaluation_lines(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _stage_scores(store: Store, message: Message, rule: RuleWords, stage: str) -> Iterator[str]:
-    for evaluation in store.evaluations(message.conversation, message.id) or ():
+    now, earlier = _evaluations(store, message)
+    for evaluation in now:
         for trait, score in rule.scores(stage, evaluation.traits).items():
             yield f"  {trait:<13} {score:.3f} by {evaluation.judge}"
+    yield from (f"  an earlier version of the text was scored by {each.judge}" for each in earlier)
 
 
 def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from undersong.models import Conversation, Evaluation, Finding, Route, Scan, ThreadScan
+from undersong.models import Conversation, Evaluation, Finding, Message, Route, Scan, ThreadScan
 
 
 class Store(Protocol):
@@ -19,8 +19,12 @@ class Store(Protocol):
         """A conversation with its scans, as they were put; raises StoreError where it is not there."""
         ...
 
+    def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
+        """The messages of these ids in a conversation, in its order, each once; ids that it lacks are passed over."""
+        ...
+
     def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
-        """Message id → the evaluation that this judge gave of a message in a conversation."""
+        """Message id → the evaluation that this judge gave of a message; one that cannot be read is left out."""
         ...
 
     def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
@@ -39,8 +43,11 @@ class Store(Protocol):
         """What every judge said of a message."""
         ...
 
-    def put_findings(self, findings: Iterable[Finding]) -> None:
-        """Keep findings under their ids."""
+    def put_findings(self, conversations: Iterable[str], findings: Iterable[Finding]) -> None:
+        """Keep findings under their ids, in place of the kept ones that touch one of these conversations.
+
+        A kept finding that cannot be read goes too: nobody can say what it touches.
+        """
         ...
 
     def findings(self) -> Iterator[Finding]:
@@ -56,5 +63,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Make everything durable and release the file."""
+        """Make everything durable and release the file; raises StoreError where the file is no longer there."""
         ...

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import msgspec
 
 from undersong.errors import StoreError
-from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Route, Scan, ThreadScan, decode, encode
+from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Route, Scan, ThreadScan, encode
+from undersong.stores.lock import WriterLock
+from undersong.stores.schema import TABLES, open_database
 
-BUSY_SECONDS = 30.0
+T = TypeVar("T")
 
 
 class _Scans(Noun, frozen=True, kw_only=True):
@@ -23,34 +26,17 @@ class _Scans(Noun, frozen=True, kw_only=True):
     thread: ThreadScan
 
 
-def _tables(db: sqlite3.Connection) -> None:
-    """Version 1. Times are integer microseconds UTC; ``body`` is the noun's JSON."""
-    for statement in (
-        "CREATE TABLE conversations (id TEXT PRIMARY KEY, body BLOB NOT NULL, scans BLOB NOT NULL, routes BLOB)",
-        "CREATE TABLE messages (conversation TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL,"
-        " agent TEXT NOT NULL, target TEXT, time INTEGER, body BLOB NOT NULL, PRIMARY KEY (conversation, id))",
-        "CREATE INDEX messages_id ON messages (id)",
-        "CREATE INDEX messages_agent ON messages (agent, time, position, id)",
-        "CREATE TABLE evaluations (conversation TEXT NOT NULL, message TEXT NOT NULL, judge_hash TEXT NOT NULL,"
-        " state TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (conversation, judge_hash, message))",
-        "CREATE TABLE findings (id TEXT PRIMARY KEY, pattern TEXT NOT NULL, agent TEXT NOT NULL, target TEXT,"
-        " body BLOB NOT NULL)",
-    ):
-        db.execute(statement)
-
-
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_tables,)
-
-
 class SQLiteStore:
-    """A Store in one file; several processes may have it open."""
+    """A Store in one file; several processes may read it, one at a time may put conversations until it closes it."""
 
     def __init__(self, path: Path) -> None:
         """Open or make the file; raises StoreError where it cannot be used."""
         self.path = path
         with self._translated():
-            self._db = _open(path)
-            _migrate(self._db, path)
+            self._db = open_database(path)
+            self._lock = WriterLock(path)
+            self._place = path.absolute()
+            self._file: os.stat_result | None = os.stat(self._place)
 
     def __enter__(self) -> SQLiteStore:
         return self
@@ -58,10 +44,14 @@ class SQLiteStore:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None:
+            self._file = None  # one error at a time
         self.close()
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
         """See Store."""
+        with self._translated():
+            self._lock.hold()
         head = encode(msgspec.structs.replace(conversation, messages=()))
         with self._transaction() as db:
             db.execute("DELETE FROM messages WHERE conversation = ?", (conversation.id,))
@@ -75,27 +65,39 @@ class SQLiteStore:
 
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """See Store."""
-        with self._translated():
+        with self._transaction("BEGIN"):  # both reads see the same version
             query = "SELECT body, scans FROM conversations WHERE id = ?"
             found = self._db.execute(query, (conversation_id,)).fetchone()
             query = "SELECT body FROM messages WHERE conversation = ? ORDER BY position, id"
             bodies = self._db.execute(query, (conversation_id,)).fetchall()
-        if found is None:
-            raise StoreError(
-                f"no conversation '{conversation_id}'", where=str(self.path), remedy="audit its file first"
-            )
-        messages = tuple(decode(body, Message) for (body,) in bodies)
-        scanned = decode(found[1], _Scans)
-        head = decode(found[0], Conversation)
+            if found is None:
+                what = f"no conversation '{conversation_id}'"
+                raise StoreError(what, where=str(self.path), remedy="audit its file first")
+            messages = tuple(_decoded(body, Message) for (body,) in bodies)
+            scanned, head = _decoded(found[1], _Scans), _decoded(found[0], Conversation)
+            if len(scanned.scans) != len(messages):
+                raise msgspec.DecodeError(f"{len(messages)} messages and {len(scanned.scans)} scans")
         return msgspec.structs.replace(head, messages=messages), scanned.scans, scanned.thread
+
+    def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
+        """See Store."""
+        query = "SELECT body FROM messages WHERE conversation = ? AND id = ?"
+        with self._transaction("BEGIN") as db:
+            rows = (db.execute(query, (conversation_id, each)).fetchone() for each in set(ids))
+            found = [_decoded(row[0], Message) for row in rows if row is not None]
+        return tuple(sorted(found, key=lambda message: (message.position, message.id)))
 
     def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
         """See Store."""
         query = "SELECT body FROM evaluations WHERE conversation = ? AND judge_hash = ?"
         with self._translated():
             bodies = self._db.execute(query, (conversation_id, judge_hash)).fetchall()
-        evaluations = (decode(body, Evaluation) for (body,) in bodies)
-        return {evaluation.message_id: evaluation for evaluation in evaluations}
+        found: dict[str, Evaluation] = {}
+        for (body,) in bodies:
+            with suppress(msgspec.DecodeError):  # a damaged answer is asked for again
+                evaluation = _decoded(body, Evaluation)
+                found[evaluation.message_id] = evaluation
+        return found
 
     def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
         """See Store."""
@@ -114,26 +116,30 @@ class SQLiteStore:
         query = "SELECT routes FROM conversations WHERE id = ? AND routes IS NOT NULL"
         with self._translated():
             found = self._db.execute(query, (conversation_id,)).fetchone()
-            return msgspec.json.decode(found[0], type=tuple[Route, ...]) if found else ()
+            return _decoded(found[0], tuple[Route, ...]) if found else ()
 
     def evaluations(self, conversation_id: str, message_id: str) -> tuple[Evaluation, ...]:
         """See Store."""
         query = "SELECT body FROM evaluations WHERE conversation = ? AND message = ? ORDER BY judge_hash"
         with self._translated():
             bodies = self._db.execute(query, (conversation_id, message_id)).fetchall()
-            return tuple(decode(body, Evaluation) for (body,) in bodies)
+            return tuple(_decoded(body, Evaluation) for (body,) in bodies)
 
-    def put_findings(self, findings: Iterable[Finding]) -> None:
+    def put_findings(self, conversations: Iterable[str], findings: Iterable[Finding]) -> None:
         """See Store."""
         rows = [(f.finding_id, f.pattern, f.agent, f.target, encode(f)) for f in findings]
+        audited = frozenset(conversations)
         with self._transaction() as db:
+            kept = db.execute("SELECT id, body FROM findings").fetchall()
+            gone = [(name,) for name, body in kept if _touches(body, audited)]
+            db.executemany("DELETE FROM findings WHERE id = ?", gone)
             db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", rows)
 
     def findings(self) -> Iterator[Finding]:
         """See Store."""
         with self._translated():
             bodies = self._db.execute("SELECT body FROM findings ORDER BY id").fetchall()
-        return (decode(body, Finding) for (body,) in bodies)
+            return iter([_decoded(body, Finding) for (body,) in bodies])
 
     def find_message(self, message_id: str) -> tuple[str, ...]:
         """See Store."""
@@ -143,19 +149,23 @@ class SQLiteStore:
 
     def counts(self) -> dict[str, int]:
         """See Store."""
-        tables = ("conversations", "messages", "evaluations", "findings")
         with self._translated():
-            return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+            return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}
 
     def close(self) -> None:
         """See Store."""
         with self._translated():
             self._db.close()
+            self._lock.release()
+        opened, self._file = self._file, None
+        if opened is not None and not _is_at(self._place, opened):
+            what = "was removed or replaced while it was in use, so nothing of this run is kept"
+            raise StoreError(what, where=str(self.path), remedy="run the same command again")
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
         with self._translated():
-            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(begin)
             try:
                 yield self._db
             except BaseException:
@@ -175,7 +185,8 @@ class SQLiteStore:
                 error.strerror or str(error), where=str(self.path), remedy="name another --store"
             ) from error
         except msgspec.DecodeError as error:
-            raise StoreError(f"a stored record is damaged: {error}", where=str(self.path)) from error
+            remedy = "audit the files again with another --store; a kept answer that is damaged is asked for again"
+            raise StoreError(f"a stored record is damaged: {error}", where=str(self.path), remedy=remedy) from error
 
 
 @contextmanager
@@ -185,27 +196,29 @@ def temporary_store() -> Iterator[SQLiteStore]:
         yield store
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute(
-        "PRAGMA synchronous = NORMAL"
-    )  # a killed process loses nothing; only a power cut may lose the last commits
-    return db
+def _is_at(path: Path, opened: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(opened, os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(MIGRATIONS):
-        raise StoreError(f"version {version} is newer than this program", where=str(path), remedy="upgrade undersong")
-    if version == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreError("is a database of another program", where=str(path), remedy="name another file with --store")
-    for number, migrate in enumerate(MIGRATIONS[version:], start=version + 1):
-        migrate(db)
-        db.execute(f"PRAGMA user_version = {number}")
-    db.execute("COMMIT")
+def _decoded(body: object, kind: type[T]) -> T:
+    """A value back from its stored JSON; whatever is wrong with it is a ``msgspec.DecodeError``."""
+    if not isinstance(body, bytes | str):
+        raise msgspec.DecodeError(f"{type(body).__name__} instead of JSON")
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
+
+
+def _touches(body: object, conversations: frozenset[str]) -> bool:
+    """Whether a kept finding stands on one of the conversations; True where it cannot be read."""
+    try:
+        return not conversations.isdisjoint(_decoded(body, Finding).conversations)
+    except msgspec.DecodeError:
+        return True
 
 
 def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int | None, bytes]:

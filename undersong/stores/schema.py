@@ -1,0 +1,68 @@
+"""The tables of the SQLite store: opening a file, telling whose it is, and bringing it up to date."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from undersong.errors import StoreError
+
+BUSY_SECONDS = 30.0
+TABLES = ("conversations", "messages", "evaluations", "findings")
+
+
+def _tables(db: sqlite3.Connection) -> None:
+    """Version 1. Times are integer microseconds UTC; ``body`` is the noun's JSON."""
+    for statement in (
+        "CREATE TABLE conversations (id TEXT PRIMARY KEY, body BLOB NOT NULL, scans BLOB NOT NULL, routes BLOB)",
+        "CREATE TABLE messages (conversation TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL,"
+        " agent TEXT NOT NULL, target TEXT, time INTEGER, body BLOB NOT NULL, PRIMARY KEY (conversation, id))",
+        "CREATE INDEX messages_id ON messages (id)",
+        "CREATE INDEX messages_agent ON messages (agent, time, position, id)",
+        "CREATE TABLE evaluations (conversation TEXT NOT NULL, message TEXT NOT NULL, judge_hash TEXT NOT NULL,"
+        " state TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (conversation, judge_hash, message))",
+        "CREATE TABLE findings (id TEXT PRIMARY KEY, pattern TEXT NOT NULL, agent TEXT NOT NULL, target TEXT,"
+        " body BLOB NOT NULL)",
+    ):
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_tables,)
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """The file opened, made where it is missing, its tables up to date; a file of another program is not changed."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        _version(db, path)
+        db.execute("PRAGMA journal_mode = WAL")
+        # a killed process loses nothing; only a power cut may lose the last commits
+        db.execute("PRAGMA synchronous = NORMAL")
+        _migrate(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _version(db: sqlite3.Connection, path: Path) -> int:
+    """The version of the tables, 0 for an empty file; only reads. Raises StoreError where they are not for us."""
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    if not (names >= set(TABLES) if version else not names):
+        raise StoreError("is a database of another program", where=str(path), remedy="name another file with --store")
+    if version > len(MIGRATIONS):
+        raise StoreError(f"version {version} is newer than this program", where=str(path), remedy="upgrade undersong")
+    return version
+
+
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    version = _version(db, path)
+    for number, migrate in enumerate(MIGRATIONS[version:], start=version + 1):
+        migrate(db)
+        db.execute(f"PRAGMA user_version = {number}")
+    db.execute("COMMIT")
