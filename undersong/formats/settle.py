@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from undersong.formats.scope import looks_kept_apart, scoped
 from undersong.models import Conversation, Message, Problem
 
 _SILENT = ("system", "tool")  # roles that are no party and aim at nobody
@@ -22,6 +23,7 @@ def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, 
     messages = _ordered(_all_if_distinct(parts, files) or list(_distinct(parts, counts)), files)
     timezone = _first(part.timezone for part in parts) or _common_offset(messages)
     settled = tuple(_settled(messages, first.id))
+    counts["apart"] = sum(looks_kept_apart(message.agent) for message in settled)
     conversation = msgspec.structs.replace(
         first,
         messages=settled,
@@ -99,8 +101,9 @@ def _ordered(messages: list[Message], files: int) -> list[Message]:
 def _settled(messages: list[Message], conversation: str) -> Iterator[Message]:
     """Positions, ids where the source has none, times in UTC, the identity that patterns follow, and the target."""
     taken = {message.id for message in messages}
-    prefix = f"{conversation}/"
-    agents = [each.agent or (each.author if each.role == "agent" else prefix + each.author) for each in messages]
+    agents = [
+        each.agent or (each.author if each.role == "agent" else scoped(conversation, each.author)) for each in messages
+    ]
     names = [message.id or _free(f"{conversation}:{place}", taken) for place, message in enumerate(messages)]
     targets = _targets(messages, names, agents)
     for position, message in enumerate(messages):
@@ -155,6 +158,11 @@ def _notes(first: Conversation, counts: dict[str, int]) -> Iterable[Problem]:
         yield Problem(what=what, where=where, kind="note")
     if counts["renamed"]:
         what = f"conversation {shown!r}: {counts['renamed']} messages have the id of another one; kept as ID~2, ID~3, …"
+        yield Problem(what=what, where=where, kind="note")
+    if counts["apart"]:
+        what = (
+            f"conversation {shown!r}: agents of {counts['apart']} messages look like authors elsewhere; kept as ~AGENT"
+        )
         yield Problem(what=what, where=where, kind="note")
 
 

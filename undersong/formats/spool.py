@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import tempfile
@@ -15,11 +16,13 @@ import msgspec
 
 from undersong.errors import StoreError
 from undersong.formats.lines import RawRun, part
+from undersong.formats.scope import kept_apart, scoped
 from undersong.models import Conversation
 
 CACHE_KIB = 16 << 10  # of the index; below it nothing of it is written to disk
 BUFFER = 4096  # messages held before they are written
 RAW_BUFFER = 1 << 20  # bytes
+DIGEST = 16  # bytes that stand for the name of a conversation
 
 
 class _Raw(NamedTuple):
@@ -40,6 +43,7 @@ class Stored(NamedTuple):
 
     conversation: str
     parts: tuple[tuple[str | None, bytes], ...]
+    known: tuple[int, int]  # where the raw file lists all conversations of the run, and how many there are
 
     @property
     def size(self) -> int:
@@ -90,11 +94,12 @@ class Spool(AbstractContextManager["Spool"]):
     def stored(self) -> Iterator[Stored]:
         """Each conversation with its parts in the order of arrival, conversations in the order of their first part."""
         self._write()
+        known = self._list_known()
         self._flush()
         order = "SELECT conversation FROM part GROUP BY conversation ORDER BY min(number)"
         query = "SELECT source, data FROM part WHERE conversation = ? ORDER BY number"
         for (conversation,) in self._database.execute(order):
-            yield Stored(conversation, tuple(self._database.execute(query, (conversation,))))
+            yield Stored(conversation, tuple(self._database.execute(query, (conversation,))), known)
 
     def parts(self, stored: Stored) -> list[Conversation]:
         """The parts of a stored conversation, in the order of arrival; works in a forked process too."""
@@ -104,7 +109,7 @@ class Spool(AbstractContextManager["Spool"]):
                 found += msgspec.json.decode(data, type=list[Conversation])
             else:
                 found += self._from_raw(stored.conversation, source, data)
-        return found
+        return [kept_apart(each, lambda escaped: self._is_known(escaped, stored.known)) for each in found]
 
     def conversations(self) -> Iterator[list[Conversation]]:
         """The parts of each conversation."""
@@ -116,14 +121,35 @@ class Spool(AbstractContextManager["Spool"]):
             line, messages, offset, length = places[at : at + 4]
             yield part(RawRun(conversation, source, line, messages, os.pread(self._raw.fileno(), length, offset)))
 
+    def _list_known(self) -> tuple[int, int]:
+        """Write the sorted digests of all conversations, where a process that was copied earlier can look them up."""
+        found = self._database.execute("SELECT DISTINCT conversation FROM part")
+        digests = sorted(_digest(scoped(conversation, "")[:-1]) for (conversation,) in found)
+        start, data = self._offset, b"".join(digests)
+        self._append(data)
+        return start, len(digests)
+
+    def _is_known(self, escaped: str, known: tuple[int, int]) -> bool:
+        wanted, (start, high), low = _digest(escaped), known, 0
+        while low < high:
+            middle = (low + high) // 2
+            found = os.pread(self._raw.fileno(), DIGEST, start + middle * DIGEST)
+            if found == wanted:
+                return True
+            low, high = (middle + 1, high) if found < wanted else (low, middle)
+        return False
+
     def _keep(self, run: RawRun) -> _Raw:
+        kept = _Raw(run.source, run.line, run.messages, self._offset, len(run.data))
+        self._append(run.data)
+        return kept
+
+    def _append(self, data: bytes) -> None:
         try:
-            self._raw.write(run.data)
+            self._raw.write(data)
         except OSError as error:
             raise _full(error) from error
-        kept = _Raw(run.source, run.line, run.messages, self._offset, len(run.data))
-        self._offset += kept.length
-        return kept
+        self._offset += len(data)
 
     def _flush(self) -> None:
         try:
@@ -147,6 +173,10 @@ class Spool(AbstractContextManager["Spool"]):
 def _packed(parts: Sequence[Conversation | _Raw]) -> bytes:
     places = [number for each in parts if isinstance(each, _Raw) for number in each[1:]]
     return array("q", places).tobytes() if places else msgspec.json.encode(parts)
+
+
+def _digest(name: str) -> bytes:
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=DIGEST).digest()
 
 
 def _full(error: Exception) -> StoreError:
