@@ -113,6 +113,35 @@ def test_conversations_without_ids_are_named_after_their_file_and_never_merged(t
     assert [conversation.id for conversation in outcome(tmp_path).conversations] == ["chat", "chat~2"]
 
 
+def test_members_of_a_zip_with_one_name_in_two_folders_are_two_conversations(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "same.zip", "w") as archive:
+        for name in ("x/1.txt", "y/1.txt", "y/1.md"):
+            archive.writestr(name, f"User: hello from {name}\nAssistant: hello\n")
+    found = outcome(tmp_path / "same.zip").conversations
+    assert [each.id for each in found] == ["same/x/1", "same/y/1", "same/y/1~2"]
+
+
+def test_one_id_in_two_formats_is_two_conversations_with_a_note_that_names_both_files(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(GOOD % ("1", "7") + GOOD % ("1", "7~2"))
+    turns = [{"from": "human", "value": "hello"}, {"from": "gpt", "value": "good day"}]
+    (tmp_path / "b.json").write_text(json.dumps([{"id": "7", "conversations": turns}]))
+    found = outcome(tmp_path / "a.jsonl", tmp_path / "b.json")
+    assert [(each.id, each.source_format) for each in found.conversations] == [
+        ("7", "jsonl"), ("7~2", "jsonl"), ("7~3", "sharegpt")
+    ]  # fmt: skip
+    assert {message.conversation for message in found.conversations[2].messages} == {"7~3"}
+    (note,) = found.problems
+    assert (note.kind, note.where) == ("note", "b.json")
+    assert "a.jsonl" in note.what
+    assert "7~3" in note.remedy
+
+
+def test_each_of_many_files_counts_its_own_conversations(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"{number:02}.jsonl").write_text(GOOD % ("1", "shared") + GOOD % ("1", f"c{number}"))
+    assert [each.conversations for each in outcome(tmp_path).files] == [2] * 30
+
+
 def test_standard_input_is_read() -> None:
     code = "from undersong.ingest import read; print([type(x).__name__ for x in read(['-'])])"
     data = (SAMPLES / "chatgpt" / "conversations.json").read_bytes()

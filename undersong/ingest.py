@@ -14,7 +14,7 @@ from undersong.formats import Format, detect, named
 from undersong.formats.lines import RawRun
 from undersong.formats.sample import Sample
 from undersong.formats.settle import settle
-from undersong.formats.sources import SUFFIXES, OpenInput, Share, Source, in_turn, public_name
+from undersong.formats.sources import SUFFIXES, OpenInput, Share, Source, in_turn, public_name, unused
 from undersong.formats.spool import Spool
 from undersong.manifest import NAME, is_report
 from undersong.models import Conversation, InputFile, Problem
@@ -62,6 +62,7 @@ def gather(
         else:
             yield from reading.file(found)
     yield from reading.unread_folders()
+    yield from reading.clashes()
 
 
 class _Count(msgspec.Struct):
@@ -81,6 +82,7 @@ class _Reading:
     def __init__(self, spool: Spool, wanted: Format | None, share: Share) -> None:
         self.spool, self.wanted, self.share = spool, wanted, share
         self.number = 0
+        self.names = [""]  # of each number
         self.stems: set[str] = set()
         self.companions: dict[str, int] = {}
         self.folders: dict[str, bool] = {}
@@ -104,8 +106,16 @@ class _Reading:
                 what, remedy = "no file of a known format in this folder", "see: undersong formats"
                 yield Problem(what=what, where=folder, remedy=remedy, kind="file")
 
+    def clashes(self) -> Iterator[Problem]:
+        """Conversations of different formats that share an id and are no one conversation."""
+        for each in self.spool.clashes():
+            what = f"conversation {each.conversation[:80]!r} is of another format in {self.names[each.first]}"
+            remedy = f"kept apart as {each.name[:90]!r}"
+            yield Problem(what=what, where=self.names[each.file], remedy=remedy, kind="note")
+
     def _opened(self, opened: OpenInput, found: Found) -> Iterator[Problem | InputFile]:
         self.number += 1
+        self.names.append(opened.name)
         count = _Count(name=opened.name)
         try:
             for source in opened.sources(self._stem(found.path)):
@@ -170,12 +180,7 @@ class _Reading:
         stem = "stdin" if str(path) == "-" else path.name
         while stem.lower().endswith(SUFFIXES):
             stem = stem.rsplit(".", 1)[0]
-        stem = stem.encode("utf-8", "replace").decode() or "input"
-        name, number = stem, 2
-        while name in self.stems:
-            name, number = f"{stem}~{number}", number + 1
-        self.stems.add(name)
-        return name
+        return unused(stem.encode("utf-8", "replace").decode() or "input", self.stems)
 
 
 def _paths(paths: str | Path | Iterable[str | Path]) -> tuple[str | Path, ...]:

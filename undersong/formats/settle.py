@@ -85,17 +85,25 @@ def _without_copies(parts: Sequence[Conversation], counts: dict[str, int]) -> It
 
 
 def _ordered(messages: list[Message], files: int) -> list[Message]:
-    """By given position; by time where there is none, or where several files each have positions of their own."""
+    """By given position; where there is none, or several files each have their own, by time, or file after file."""
     timed = all(message.time for message in messages)
     placed = all(message.position >= 0 for message in messages)
     if placed and not (timed and files > 1):
-        return sorted(messages, key=lambda message: message.position)
+        in_file = _arrivals(messages) if files > 1 else {}
+        return sorted(messages, key=lambda message: (in_file.get(_file(message), 0), message.position))
     times, time = [], next((message.time for message in messages if message.time), _EPOCH)
     for message in messages:
         time = message.time or time
         times.append(time)
     order = sorted(range(len(messages)), key=times.__getitem__)
     return [messages[index] for index in order]
+
+
+def _arrivals(messages: list[Message]) -> dict[str, int]:
+    """The order of the files, where each has positions of its own; empty where all positions differ."""
+    if len({message.position for message in messages}) == len(messages):
+        return {}
+    return {file: number for number, file in enumerate(dict.fromkeys(map(_file, messages)))}
 
 
 def _settled(messages: list[Message], conversation: str) -> Iterator[Message]:
@@ -171,7 +179,7 @@ def _content(message: Message) -> tuple[Any, ...]:
     return (message.author, message.role, message.text, _utc(message.time), message.reply_to, calls)
 
 
-def _file(part: Conversation) -> str:
+def _file(part: Conversation | Message) -> str:
     return part.source_ref.file if part.source_ref else ""
 
 
