@@ -144,3 +144,13 @@ def test_the_documentation_names_keys_and_values_that_exist() -> None:
     known = {*Row.__struct_fields__, "thread", "ts", "timestamp", "scored", "unread", "refused", "failed"}
     assert keys - known == set()
     assert all(f"`{trait}`" in DOCUMENT for trait in TRAITS)
+
+
+def test_a_repeated_id_of_a_conversation_is_told_with_the_line_that_is_kept() -> None:
+    rows = [SCORED, SCORED | {"conversation": "c"}, SCORED | {"agent": "tom"}, SCORED | {"id": "2"}]
+    found = read(*(json.dumps(row) for row in rows))
+    assert [each.id for each in found if isinstance(each, Row)] == ["1", "1", "2"]
+    (problem,) = (each for each in found if isinstance(each, Problem))
+    assert problem.where == "rows.jsonl:3"
+    assert "line 1, which is kept" in problem.what
+    assert [each.agent for each in found if isinstance(each, Row)] == ["kira", "kira", "kira"]

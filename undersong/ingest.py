@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,8 @@ from undersong.formats import Format, detect, named
 from undersong.formats.lines import RawRun
 from undersong.formats.sample import Sample
 from undersong.formats.settle import settle
-from undersong.formats.sources import SUFFIXES, OpenInput, Share, Source, in_turn, public_name
+from undersong.formats.sources import SAMPLE, SUFFIXES, OpenInput, Share, Source, in_turn, public_name, unused
+from undersong.formats.splitter import split
 from undersong.formats.spool import Spool
 from undersong.manifest import NAME, is_report
 from undersong.models import Conversation, InputFile, Problem
@@ -62,10 +64,11 @@ def gather(
         else:
             yield from reading.file(found)
     yield from reading.unread_folders()
+    yield from reading.clashes()
 
 
 class _Count(msgspec.Struct):
-    """What became of one file; ``unknown`` are members of no known format."""
+    """What became of one file; ``unknown``: members of no known format; ``failed``: a part could not be read."""
 
     name: str
     messages: int = 0
@@ -73,6 +76,7 @@ class _Count(msgspec.Struct):
     notes: int = 0
     formats: list[str] = []
     unknown: list[str] = []
+    failed: bool = False
 
 
 class _Reading:
@@ -81,6 +85,7 @@ class _Reading:
     def __init__(self, spool: Spool, wanted: Format | None, share: Share) -> None:
         self.spool, self.wanted, self.share = spool, wanted, share
         self.number = 0
+        self.names = [""]  # of each number
         self.stems: set[str] = set()
         self.companions: dict[str, int] = {}
         self.folders: dict[str, bool] = {}
@@ -104,12 +109,24 @@ class _Reading:
                 what, remedy = "no file of a known format in this folder", "see: undersong formats"
                 yield Problem(what=what, where=folder, remedy=remedy, kind="file")
 
+    def clashes(self) -> Iterator[Problem]:
+        """Conversations of different formats that share an id and are no one conversation."""
+        for each in self.spool.clashes():
+            what = f"conversation {each.conversation[:80]!r} is of another format in {self.names[each.first]}"
+            remedy = f"kept apart as {each.name[:90]!r}"
+            yield Problem(what=what, where=self.names[each.file], remedy=remedy, kind="note")
+
     def _opened(self, opened: OpenInput, found: Found) -> Iterator[Problem | InputFile]:
         self.number += 1
+        self.names.append(opened.name)
         count = _Count(name=opened.name)
         try:
             for source in opened.sources(self._stem(found.path)):
-                yield from self._source(source, count)
+                try:
+                    yield from self._source(source, count)
+                except InputError as error:  # the other members of an archive are read all the same
+                    count.failed = True
+                    yield _file_problem(error)
             yield from _packed(opened, count)
             if count.formats or not opened.packed:
                 yield from self._nothing(opened.name, count, found)
@@ -131,6 +148,9 @@ class _Reading:
     def _source(self, source: Source, count: _Count) -> Iterator[Problem | InputFile]:
         form = self._format(source)
         if form is None:
+            if _is_cut(source):
+                what = f"its first record is longer than the {SAMPLE >> 10} KiB by which formats are known"
+                raise source.error(f"of no known format: {what}", "name the format with --from")
             count.unknown.append(source.name.removeprefix(f"{count.name}/"))
             return
         if form.name not in count.formats:
@@ -151,7 +171,9 @@ class _Reading:
         return self.wanted if source.path is not None or self.wanted.reader().sniff(Sample(source)) else None
 
     def _nothing(self, name: str, count: _Count, found: Found) -> Iterator[Problem]:
-        """What to say of a file, or of members of an archive, that gave no message."""
+        """What to say of a file, or of members of an archive, that gave no message and of which nothing was said."""
+        if count.failed and not count.unknown:
+            return
         if count.formats and not count.messages:
             what, remedy = f"no message could be read as {count.formats[0]}", "see the problems above"
             harmless = found.folder is not None and not count.skipped
@@ -170,12 +192,15 @@ class _Reading:
         stem = "stdin" if str(path) == "-" else path.name
         while stem.lower().endswith(SUFFIXES):
             stem = stem.rsplit(".", 1)[0]
-        stem = stem.encode("utf-8", "replace").decode() or "input"
-        name, number = stem, 2
-        while name in self.stems:
-            name, number = f"{stem}~{number}", number + 1
-        self.stems.add(name)
-        return name
+        return unused(stem.encode("utf-8", "replace").decode() or "input", self.stems)
+
+
+def _is_cut(source: Source) -> bool:
+    """Whether the first record of a JSON input goes on beyond what detection sees."""
+    head = source.head()
+    if len(head) < SAMPLE or head.lstrip()[:1] not in (b"{", b"["):
+        return False
+    return any(piece.fault for piece in islice(split([head], frozenset()), 1))
 
 
 def _paths(paths: str | Path | Iterable[str | Path]) -> tuple[str | Path, ...]:
@@ -216,11 +241,14 @@ def _in_folder(folder: Path) -> Iterator[Found | Problem]:
             yield Problem(what="a report of undersong, not read", where=public_name(Path(where), folder), kind="note")
             continue
         folders.sort()
+        yield from _links((Path(where) / name for name in folders), folder)
         for name in sorted(files):
             path = Path(where) / name
             if name.lower().endswith(SUFFIXES) and path.is_file():
                 empty = False
                 yield Found(path, shown_folder, public_name(path, folder))
+            elif name.lower().endswith(SUFFIXES):
+                yield _no_file(path, public_name(path, folder))
             else:
                 other += 1
     for error in closed:
@@ -232,6 +260,19 @@ def _in_folder(folder: Path) -> Iterator[Found | Problem]:
     if empty:
         what, remedy = "no file to read in this folder", f"known endings: {', '.join(SUFFIXES)}"
         yield Problem(what=what, where=shown_folder, remedy=remedy, kind="file")
+
+
+def _links(folders: Iterable[Path], argument: Path) -> Iterator[Problem]:
+    for path in folders:
+        if path.is_symlink():
+            yield Problem(what="a link to a folder, not followed", where=public_name(path, argument), kind="note")
+
+
+def _no_file(path: Path, name: str) -> Problem:
+    """What is said of an entry of a folder that has a known ending and is no file."""
+    if path.is_symlink() and not path.exists():
+        return Problem(what="a link that leads nowhere", where=name, remedy="mend or remove it", kind="file")
+    return Problem(what="no regular file, not read", where=name, kind="note")
 
 
 def _packed(opened: OpenInput, count: _Count) -> Iterator[Problem]:

@@ -19,14 +19,22 @@ _STATES = ("scored", "unread", "refused", "failed")
 def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Problem]:
     """The row of each line, or why it is none; ``name`` is the file's, for ``file:line``. Empty lines are passed over.
 
-    A row without ``position`` takes the next one of its conversation.
+    A row without ``position`` takes the next one of its conversation. Of several rows with the same id in one
+    conversation the first is kept, and each other one is a Problem.
     """
     seen: Counter[str] = Counter()
+    first: dict[tuple[str, str], int] = {}  # the line of each id
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             row = _row(line, seen)
+            kept = first.setdefault((row.conversation, row.id), number)
+            if kept != number:
+                raise RecordError(
+                    f"row {row.id[:80]!r} repeats the id of line {kept}, which is kept",
+                    remedy="give every message of a conversation an id of its own, or name its conversation",
+                )
         except RecordError as error:
             yield Problem(what=error.what, where=f"{name}:{number}", remedy=error.remedy)
         else:

@@ -91,6 +91,14 @@ def test_given_positions_win_over_time() -> None:
     assert [message.text for message in messages] == ["1", "2"]
 
 
+def test_files_with_positions_of_their_own_and_no_times_follow_each_other() -> None:
+    def half(file: str, *texts: str) -> Conversation:
+        ref = SourceRef(file=file, line=1)
+        return part(*(said("a", text, position=at, source_ref=ref) for at, text in enumerate(texts)), file=file)
+
+    assert [message.text for message in settled(half("1", "a", "b"), half("2", "c", "d"))] == ["a", "b", "c", "d"]
+
+
 def test_the_same_message_from_two_files_is_read_once() -> None:
     first = part(said("a", "x", id="1"), said("b", "y", id="2"), file="old.jsonl")
     second = part(said("a", "x", id="1"), said("b", "y", id="2"), said("a", "z", id="3"), file="new.jsonl")

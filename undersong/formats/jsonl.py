@@ -12,6 +12,7 @@ from undersong.formats.lines import OBSERVED, RawRun, Stretch, stretches
 from undersong.formats.notes import EMPTY, Notes, inside
 from undersong.formats.records import Record, decoded, is_lines, line_blocks, records, too_long
 from undersong.formats.sample import Sample
+from undersong.formats.scope import own_author
 from undersong.formats.sources import Source
 from undersong.models import Conversation, Message, Problem, Role, SourceRef
 
@@ -111,7 +112,7 @@ def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes:
         id=values.name(value.get("id")) or "",
         conversation=conversation,
         position=_position(value.get("position")),
-        author=author.removeprefix(f"{conversation}/") if agent == author else author,
+        author=own_author(conversation, author) if agent == author else author,
         role=role,
         text=_text(value),
         agent=agent or "",

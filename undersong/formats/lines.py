@@ -10,6 +10,7 @@ import numpy as np
 
 from undersong.errors import RecordError
 from undersong.formats import values
+from undersong.formats.scope import own_author, scoped
 from undersong.formats.splitter import DEPTH
 from undersong.models import Conversation, Message, Observed, Role, SourceRef
 
@@ -173,9 +174,9 @@ class _Plain:
 def _message(line: Line, conversation: str, ref: SourceRef) -> Message:
     author, role, agent = _author(line)
     if agent is None:
-        agent = author if role == "agent" else f"{conversation}/{author}"  # as settling would
+        agent = author if role == "agent" else scoped(conversation, author)  # as settling would
     elif agent == author:
-        author = author.removeprefix(f"{conversation}/")
+        author = own_author(conversation, author)
     position = line.position
     message = Message(
         id=_name(line.id) or "",

@@ -12,7 +12,7 @@ import numpy as np
 
 from undersong.errors import RecordError
 from undersong.formats.sources import Source
-from undersong.formats.splitter import LIMIT, split, too_deep
+from undersong.formats.splitter import CUT_OFF, LIMIT, split, too_deep
 from undersong.models import Problem, SourceRef
 
 FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
@@ -149,6 +149,9 @@ def _from_document(source: Source, lists: frozenset[str]) -> Iterator[Record | P
         ref = SourceRef(file=source.name, line=line, pointer=piece.pointer)
         if piece.fault:
             yield Problem(what=f"element at byte {piece.offset}: {piece.fault}", where=str(ref))
+            if piece.fault.startswith(CUT_OFF):
+                remedy = "get the file again from its origin"
+                yield Problem(what="is cut off before its end", where=source.name, remedy=remedy, kind="file")
         else:
             yield from decoded(piece.data, ref, "element", piece.offset)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from undersong.formats.scope import looks_kept_apart, scoped
 from undersong.models import Conversation, Message, Problem
 
 _SILENT = ("system", "tool")  # roles that are no party and aim at nobody
@@ -22,6 +23,7 @@ def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, 
     messages = _ordered(_all_if_distinct(parts, files) or list(_distinct(parts, counts)), files)
     timezone = _first(part.timezone for part in parts) or _common_offset(messages)
     settled = tuple(_settled(messages, first.id))
+    counts["apart"] = sum(looks_kept_apart(message.agent) for message in settled)
     conversation = msgspec.structs.replace(
         first,
         messages=settled,
@@ -83,11 +85,12 @@ def _without_copies(parts: Sequence[Conversation], counts: dict[str, int]) -> It
 
 
 def _ordered(messages: list[Message], files: int) -> list[Message]:
-    """By given position; by time where there is none, or where several files each have positions of their own."""
+    """By given position; where there is none, or several files each have their own, by time, or file after file."""
     timed = all(message.time for message in messages)
     placed = all(message.position >= 0 for message in messages)
     if placed and not (timed and files > 1):
-        return sorted(messages, key=lambda message: message.position)
+        in_file = _arrivals(messages) if files > 1 else {}
+        return sorted(messages, key=lambda message: (in_file.get(_file(message), 0), message.position))
     times, time = [], next((message.time for message in messages if message.time), _EPOCH)
     for message in messages:
         time = message.time or time
@@ -96,11 +99,19 @@ def _ordered(messages: list[Message], files: int) -> list[Message]:
     return [messages[index] for index in order]
 
 
+def _arrivals(messages: list[Message]) -> dict[str, int]:
+    """The order of the files, where each has positions of its own; empty where all positions differ."""
+    if len({message.position for message in messages}) == len(messages):
+        return {}
+    return {file: number for number, file in enumerate(dict.fromkeys(map(_file, messages)))}
+
+
 def _settled(messages: list[Message], conversation: str) -> Iterator[Message]:
     """Positions, ids where the source has none, times in UTC, the identity that patterns follow, and the target."""
     taken = {message.id for message in messages}
-    prefix = f"{conversation}/"
-    agents = [each.agent or (each.author if each.role == "agent" else prefix + each.author) for each in messages]
+    agents = [
+        each.agent or (each.author if each.role == "agent" else scoped(conversation, each.author)) for each in messages
+    ]
     names = [message.id or _free(f"{conversation}:{place}", taken) for place, message in enumerate(messages)]
     targets = _targets(messages, names, agents)
     for position, message in enumerate(messages):
@@ -156,6 +167,11 @@ def _notes(first: Conversation, counts: dict[str, int]) -> Iterable[Problem]:
     if counts["renamed"]:
         what = f"conversation {shown!r}: {counts['renamed']} messages have the id of another one; kept as ID~2, ID~3, …"
         yield Problem(what=what, where=where, kind="note")
+    if counts["apart"]:
+        what = (
+            f"conversation {shown!r}: agents of {counts['apart']} messages look like authors elsewhere; kept as ~AGENT"
+        )
+        yield Problem(what=what, where=where, kind="note")
 
 
 def _content(message: Message) -> tuple[Any, ...]:
@@ -163,7 +179,7 @@ def _content(message: Message) -> tuple[Any, ...]:
     return (message.author, message.role, message.text, _utc(message.time), message.reply_to, calls)
 
 
-def _file(part: Conversation) -> str:
+def _file(part: Conversation | Message) -> str:
     return part.source_ref.file if part.source_ref else ""
 
 

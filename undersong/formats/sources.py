@@ -170,6 +170,7 @@ class OpenInput(AbstractContextManager["OpenInput"]):
     def _members(self, stem: str) -> Iterator[Source]:
         members = self._listed()
         texts = [each for each in members if each.filename.lower().endswith(SUFFIXES) and not each.is_dir()]
+        stems: set[str] = set()
         for member in sorted(texts, key=lambda each: each.filename):
             if member.flag_bits & 1:
                 raise self._error("is encrypted", "unpack it with its password and give the files")
@@ -177,7 +178,7 @@ class OpenInput(AbstractContextManager["OpenInput"]):
                 self.packed.append(member.filename)
             if member.filename.lower().endswith((".zip", ".gz")) or member.file_size == 0:
                 continue
-            inner = stem if len(texts) == 1 else f"{stem}/{Path(member.filename).stem}"
+            inner = stem if len(texts) == 1 else unused(f"{stem}/{member.filename.rpartition('.')[0]}", stems)
             name = f"{self.name}/{member.filename}"
             yield Source(name, inner, self._opener(member), max(member.compress_size, 1))
 
@@ -201,6 +202,15 @@ class OpenInput(AbstractContextManager["OpenInput"]):
 
     def _error(self, what: str, remedy: str) -> InputError:
         return InputError(what, where=self.name, remedy=remedy)
+
+
+def unused(stem: str, taken: set[str]) -> str:
+    """A stem that is not taken yet, which it then is: STEM, STEM~2, STEM~3, …"""
+    name, number = stem, 2
+    while name in taken:
+        name, number = f"{stem}~{number}", number + 1
+    taken.add(name)
+    return name
 
 
 def public_name(path: Path, argument: Path) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 DEPTH = 200  # deeper data is no conversation, and decoders recurse
 LIMIT = 32 << 20  # bytes of one record
+CUT_OFF = "the file ends"  # how a fault begins that says so
 _OUTER = re.compile(rb'(?:[^"\[\]{},]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)  # up to a bracket, comma or open string
 _INNER = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
@@ -78,10 +79,10 @@ class _Cutter:
         """What is left when the input has ended; a cut-off element is a fault."""
         closed = self.depth == self.level
         if not closed and not self.fault:
-            self.fault = "the file ends inside this element"
+            self.fault = f"{CUT_OFF} inside this element"
         yield from self._piece()
         if closed and self.level:
-            yield Piece(self._pointer(), self.start, self.line, b"", "the file ends before its list is closed")
+            yield Piece(self._pointer(), self.start, self.line, b"", f"{CUT_OFF} before its list is closed")
 
     def _through_string(self, chunk: bytes, at: int) -> int:
         found = _STRING.match(chunk, at)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import tempfile
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 import msgspec
 
 from undersong.errors import StoreError
 from undersong.formats.lines import RawRun, part
+from undersong.formats.scope import kept_apart, scoped
+from undersong.formats.sources import unused
 from undersong.models import Conversation
 
 CACHE_KIB = 16 << 10  # of the index; below it nothing of it is written to disk
 BUFFER = 4096  # messages held before they are written
 RAW_BUFFER = 1 << 20  # bytes
+DIGEST = 16  # bytes that stand for the name of a conversation
 
 
 class _Raw(NamedTuple):
@@ -32,6 +36,16 @@ class _Raw(NamedTuple):
     length: int
 
 
+class Clash(NamedTuple):
+    """A conversation whose id one of another format has too; ``first`` and ``file`` are the numbers of their inputs."""
+
+    conversation: str
+    form: str
+    name: str
+    first: int
+    file: int
+
+
 class Stored(NamedTuple):
     """A conversation as it lies in the spool, small enough to be sent to another process.
 
@@ -40,6 +54,7 @@ class Stored(NamedTuple):
 
     conversation: str
     parts: tuple[tuple[str | None, bytes], ...]
+    known: tuple[int, int]  # where the raw file lists all conversations of the run, and how many there are
 
     @property
     def size(self) -> int:
@@ -56,13 +71,15 @@ class Spool(AbstractContextManager["Spool"]):
         self._database.execute("PRAGMA journal_mode = OFF")
         self._database.execute("BEGIN")
         self._database.execute(
-            "CREATE TABLE part (conversation TEXT, number INTEGER, file INTEGER, source TEXT, data BLOB)"
+            "CREATE TABLE part (number INTEGER PRIMARY KEY, conversation TEXT, format TEXT, file INTEGER, source TEXT,"
+            " data BLOB)"
         )
-        self._database.execute("CREATE INDEX by_conversation ON part (conversation, number)")
+        self._database.execute("CREATE INDEX by_conversation ON part (conversation, format, number)")
         self._raw = tempfile.TemporaryFile(buffering=RAW_BUFFER)  # noqa: SIM115  closed with the spool
         self._offset = 0
-        self._waiting: dict[tuple[str, int], list[Conversation | _Raw]] = {}
+        self._waiting: dict[tuple[str, str, int], list[Conversation | _Raw]] = {}
         self._messages = self._number = 0
+        self._file = self._file_start = 0  # the file of the last part, and the number that its first one may have
 
     def __exit__(self, *exc: object) -> None:
         self._database.close()
@@ -70,41 +87,60 @@ class Spool(AbstractContextManager["Spool"]):
 
     def add(self, part: Conversation | RawRun, file: int) -> int:
         """Keep a part that was read from the input of this number; returns its number of messages."""
+        if file != self._file:
+            self._file, self._file_start = file, self._number
         if isinstance(part, Conversation):
             key, messages = part.id, len(part.messages)
-            self._waiting.setdefault((key, file), []).append(part)
+            self._waiting.setdefault((key, part.source_format, file), []).append(part)
         else:
             key, messages = part.conversation, part.messages
-            self._waiting.setdefault((key, file), []).append(self._keep(part))
+            self._waiting.setdefault((key, "jsonl", file), []).append(self._keep(part))
         self._messages += messages
         if self._messages >= BUFFER:
             self._write()
         return messages
 
     def count(self, file: int) -> int:
-        """How many conversations an input has a part of."""
+        """How many conversations the input that is being read has a part of."""
         self._write()
-        query = "SELECT count(DISTINCT conversation) FROM part WHERE file = ?"
-        return int(self._database.execute(query, (file,)).fetchone()[0])
+        query = "SELECT count(DISTINCT conversation) FROM part WHERE file = ? AND number >= ?"
+        return int(self._database.execute(query, (file, self._file_start)).fetchone()[0])
+
+    def clashes(self) -> list[Clash]:
+        """Conversations that have the id of one of another format, which came first; they get a name of their own."""
+        self._write()
+        several = "SELECT conversation FROM part GROUP BY conversation HAVING min(format) < max(format)"
+        each = "SELECT format, min(number), file FROM part WHERE conversation = ? GROUP BY format ORDER BY min(number)"
+        found: list[Clash] = []
+        taken: set[str] = set()
+        for (conversation,) in self._database.execute(several).fetchall():
+            (_, _, first), *others = self._database.execute(each, (conversation,)).fetchall()
+            for form, _, file in others:
+                name = self._free(conversation, taken)
+                found.append(Clash(conversation, form, name, first, file))
+        return found
 
     def stored(self) -> Iterator[Stored]:
         """Each conversation with its parts in the order of arrival, conversations in the order of their first part."""
         self._write()
+        names = {(each.conversation, each.form): each.name for each in self.clashes()}
+        known = self._list_known(names.values())
         self._flush()
-        order = "SELECT conversation FROM part GROUP BY conversation ORDER BY min(number)"
-        query = "SELECT source, data FROM part WHERE conversation = ? ORDER BY number"
-        for (conversation,) in self._database.execute(order):
-            yield Stored(conversation, tuple(self._database.execute(query, (conversation,))))
+        order = "SELECT conversation, format FROM part GROUP BY conversation, format ORDER BY min(number)"
+        query = "SELECT source, data FROM part WHERE conversation = ? AND format = ? ORDER BY number"
+        for key in self._database.execute(order):
+            yield Stored(names.get(key, key[0]), tuple(self._database.execute(query, key)), known)
 
     def parts(self, stored: Stored) -> list[Conversation]:
         """The parts of a stored conversation, in the order of arrival; works in a forked process too."""
         found: list[Conversation] = []
         for source, data in stored.parts:
             if source is None:
-                found += msgspec.json.decode(data, type=list[Conversation])
+                parts = msgspec.json.decode(data, type=list[Conversation])
+                found += [msgspec.structs.replace(each, id=stored.conversation) for each in parts]
             else:
                 found += self._from_raw(stored.conversation, source, data)
-        return found
+        return [kept_apart(each, lambda escaped: self._is_known(escaped, stored.known)) for each in found]
 
     def conversations(self) -> Iterator[list[Conversation]]:
         """The parts of each conversation."""
@@ -116,14 +152,43 @@ class Spool(AbstractContextManager["Spool"]):
             line, messages, offset, length = places[at : at + 4]
             yield part(RawRun(conversation, source, line, messages, os.pread(self._raw.fileno(), length, offset)))
 
+    def _free(self, conversation: str, taken: set[str]) -> str:
+        """ID~2, ID~3, …: the first that no conversation of the run has."""
+        query = "SELECT 1 FROM part WHERE conversation = ? LIMIT 1"
+        while self._database.execute(query, (name := unused(conversation, taken),)).fetchone():
+            continue
+        return name
+
+    def _list_known(self, more: Iterable[str]) -> tuple[int, int]:
+        """Write the sorted digests of all conversations, where a process that was copied earlier can look them up."""
+        found = self._database.execute("SELECT DISTINCT conversation FROM part")
+        names = chain((conversation for (conversation,) in found), more)
+        digests = sorted(_digest(scoped(name, "")[:-1]) for name in names)
+        start, data = self._offset, b"".join(digests)
+        self._append(data)
+        return start, len(digests)
+
+    def _is_known(self, escaped: str, known: tuple[int, int]) -> bool:
+        wanted, (start, high), low = _digest(escaped), known, 0
+        while low < high:
+            middle = (low + high) // 2
+            found = os.pread(self._raw.fileno(), DIGEST, start + middle * DIGEST)
+            if found == wanted:
+                return True
+            low, high = (middle + 1, high) if found < wanted else (low, middle)
+        return False
+
     def _keep(self, run: RawRun) -> _Raw:
+        kept = _Raw(run.source, run.line, run.messages, self._offset, len(run.data))
+        self._append(run.data)
+        return kept
+
+    def _append(self, data: bytes) -> None:
         try:
-            self._raw.write(run.data)
+            self._raw.write(data)
         except OSError as error:
             raise _full(error) from error
-        kept = _Raw(run.source, run.line, run.messages, self._offset, len(run.data))
-        self._offset += kept.length
-        return kept
+        self._offset += len(data)
 
     def _flush(self) -> None:
         try:
@@ -133,12 +198,12 @@ class Spool(AbstractContextManager["Spool"]):
 
     def _write(self) -> None:
         rows = []
-        for (conversation, file), parts in self._waiting.items():
+        for (conversation, form, file), parts in self._waiting.items():
             for source, group in groupby(parts, key=lambda each: each.source if isinstance(each, _Raw) else None):
-                rows.append((conversation, self._number, file, source, _packed(list(group))))
+                rows.append((self._number, conversation, form, file, source, _packed(list(group))))
                 self._number += 1
         try:
-            self._database.executemany("INSERT INTO part VALUES (?, ?, ?, ?, ?)", rows)
+            self._database.executemany("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", rows)
         except sqlite3.Error as error:
             raise _full(error) from error
         self._waiting, self._messages = {}, 0
@@ -147,6 +212,10 @@ class Spool(AbstractContextManager["Spool"]):
 def _packed(parts: Sequence[Conversation | _Raw]) -> bytes:
     places = [number for each in parts if isinstance(each, _Raw) for number in each[1:]]
     return array("q", places).tobytes() if places else msgspec.json.encode(parts)
+
+
+def _digest(name: str) -> bytes:
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=DIGEST).digest()
 
 
 def _full(error: Exception) -> StoreError:
