@@ -5,8 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Undersong
-from undersong.models import TRAITS
+from undersong.errors import JudgeError
+from undersong.judges import JUDGES
+from undersong.judges import open_judge as offline
+from undersong.models import TRAITS, Conversation, Evaluation, Finding, ThreadScan
+from undersong.stores.sqlite import SQLiteStore
 
 REPORT = Path("undersong-report")
 FILES = {
@@ -44,7 +50,6 @@ def test_the_false_promises_of_the_sample_are_found_with_their_evidence(underson
 
 
 def test_a_rerun_writes_the_same_bytes_and_adds_nothing_twice(undersong: Undersong) -> None:
-    from undersong.stores.sqlite import SQLiteStore
 
     undersong("audit", "samples")
     first = contents()
@@ -173,8 +178,6 @@ def test_a_rule_that_does_not_apply_says_why() -> None:
 
 
 def test_a_store_that_another_audit_uses_is_exit_code_4_and_stays_as_it_is(undersong: Undersong) -> None:
-    from undersong.models import Conversation, ThreadScan
-    from undersong.stores.sqlite import SQLiteStore
 
     theirs = Conversation(id="theirs", source_format="jsonl")
     with SQLiteStore(Path("undersong.db")) as store:
@@ -197,3 +200,36 @@ def test_a_rerun_over_the_folder_that_holds_the_store_notes_the_same(undersong: 
     ]
     assert notes[0] == notes[1]
     assert len(notes[0]) == 1
+
+
+class FailingJudge:
+    """The offline judge up to the moment when it is asked."""
+
+    def __init__(self, argument: str) -> None:
+        self._offline = offline(f"offline:{argument}" if argument else "offline")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._offline, name)
+
+    def evaluate(self, questions: object) -> list[Evaluation]:
+        raise JudgeError(f"the lamp went out at {questions!r:.20}")
+
+
+def open_judge(argument: str) -> FailingJudge:
+    return FailingJudge(argument)
+
+
+def test_a_failed_judge_retracts_no_finding_and_a_working_one_does(
+    undersong: Undersong, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(JUDGES, "failing", __name__)  # a judge like any other: a name and the module that opens it
+    kept = Finding(
+        finding_id="a" * 64, pattern="darvo", title="DARVO", level="high", rule_hash="r", agent="kira_x",
+        target=None, message_ids=("turn-03",), conversations=("invoice-session",),
+    )  # fmt: skip
+    with SQLiteStore(Path("undersong.db")) as store:
+        store.put_findings((), [kept])
+    for judge, code, wanted in (("failing", 4, [kept.finding_id]), ("offline", 0, [])):
+        assert undersong("audit", "samples", "--judge", judge).code == code
+        with SQLiteStore(Path("undersong.db")) as store:
+            assert [finding.finding_id for finding in store.findings()] == wanted
