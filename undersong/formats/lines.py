@@ -230,7 +230,7 @@ def _author(line: Line) -> tuple[str, Role, str | None]:
         if author is None:
             raise RecordError("a message without an author")
         return author, values.role(author) or ("agent" if agent else "participant"), agent
-    role = values.role(line.role)
+    role = values.ROLES.get(line.role) or values.role(line.role)
     if role is None:
         raise RecordError("an unknown role")
     return author or role, role, agent

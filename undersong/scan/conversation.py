@@ -110,7 +110,12 @@ def _scans(
         agents: dict[str, AgentSoFar] = {}
         for message in conversation.messages:
             place = len(scans)
-            scan = _phrase_scan(message, hits.get(place), words[place] if words else None, loops.get(place, ()))
+            own = hits.get(place)
+            number = words[place] if words else None
+            if own is None:
+                scan = Scan(message_id=message.id, words=number or 0, loops=loops.get(place, ()))
+            else:
+                scan = _flagged_scan(message, own, number, loops.get(place, ()))
             if structure:
                 has_code = bool(message.tool_calls) or place in fenced
                 _add_structure(scan, message, has_code, book.structure, _agent_of(message, agents, book.structure))
@@ -118,10 +123,8 @@ def _scans(
     return scans
 
 
-def _phrase_scan(message: Message, hits: tuple[Hit, ...] | None, words: int | None, loops: tuple[Loop, ...]) -> Scan:
-    """``words`` None: not counted yet, and of no use in a message without hits."""
-    if hits is None:
-        return Scan(message_id=message.id, words=words or 0, loops=loops)
+def _flagged_scan(message: Message, hits: tuple[Hit, ...], words: int | None, loops: tuple[Loop, ...]) -> Scan:
+    """The Scan of a message with hits; ``words`` None: not counted yet."""
     words = len(message.text.split()) if words is None else words
     flags = count_flags(hits)
     total = sum(flags.values())

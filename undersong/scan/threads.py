@@ -29,17 +29,18 @@ def turns_of(messages: Sequence[Message], scans: Sequence[Scan]) -> list[Turn]:
 
 def thread_signals(turns: Sequence[Turn], rules: SignalRules) -> tuple[ThreadSignal, ...]:
     """The four signals of the first seed; ``message_ids`` are the flagged messages that carry each."""
-    if not any(turn.scan.total for turn in turns):
+    flagged = dict.fromkeys(turn.agent for turn in turns if turn.scan.total)
+    if not flagged:
         return ()
-    by_agent: dict[str, list[Turn]] = defaultdict(list)
+    by_agent: dict[str, list[Turn]] = {}
     for turn in turns:
-        by_agent[turn.agent].append(turn)
+        if turn.agent in flagged:
+            by_agent.setdefault(turn.agent, []).append(turn)
     signals: list[ThreadSignal] = []
     for agent, own in by_agent.items():
-        if any(turn.scan.total for turn in own):
-            signals += _escalations(agent, own, rules.escalation.messages)
-            signals += _repeats(agent, own, rules.repeat_flags.messages)
-            signals += _cycles(agent, own, rules.cycling.span)
+        signals += _escalations(agent, own, rules.escalation.messages)
+        signals += _repeats(agent, own, rules.repeat_flags.messages)
+        signals += _cycles(agent, own, rules.cycling.span)
     return (*signals, *_concentrations(turns, rules.trait_concentration.messages, rules.trait_concentration.agents))
 
 
