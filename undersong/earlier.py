@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from undersong.formats.scope import scoped
 from undersong.models import Message
 
 Numbers = npt.NDArray[np.int64]
@@ -27,8 +28,8 @@ class Directed(NamedTuple):
     @classmethod
     def of(cls, place: int, message: Message, *, flagged: bool, score: float | None) -> Directed | None:
         """None for a message that cannot belong to a sequence over conversations, or that is read anyway."""
-        scoped = message.agent.startswith(f"{message.conversation}/")
-        if message.target is None or message.time is None or scoped or not (flagged or score is not None):
+        own = message.agent == scoped(message.conversation, message.author)  # an identity of this conversation alone
+        if message.target is None or message.time is None or own or not (flagged or score is not None):
             return None
         flag = message.id if flagged else None
         return cls(place, message.agent, message.target, message.time.timestamp(), score, flag)
