@@ -13,8 +13,6 @@ Every message says what is wrong, where, and what to do about it.
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class UndersongError(Exception):
     """Base of all errors: ``where`` is a file and place, ``remedy`` says what to do."""
@@ -25,17 +23,9 @@ class UndersongError(Exception):
         self.what, self.where, self.remedy = what, where, remedy
         super().__init__(what, where, remedy)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), self.what, self.where, self.remedy)
-
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         return f"{place}{self.what}" + (f"; {self.remedy}" if self.remedy else "")
-
-
-def _again(kind: type[UndersongError], what: str, where: str, remedy: str) -> UndersongError:
-    """An error as it comes out of another process."""
-    return kind(what, where=where, remedy=remedy)
 
 
 class UsageError(UndersongError):
