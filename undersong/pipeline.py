@@ -42,6 +42,7 @@ from undersong.scan import load_book
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import agent_verdicts, rule_hashes, session_verdict
+from undersong.waiting import Waiting
 from undersong.weigh import Effort, Weighed, weigh
 
 Write = Callable[[bytes], object]
@@ -121,11 +122,14 @@ def scan_rows(
     problems: list[Problem] = []
     done = left_out = 0
 
-    def work(spool: Spool) -> Work:
+    def work(spool: Spool, waiting: Waiting) -> Work:
         keep = partial(chosen, options=options)
         policy, book = options.policy or load_policy(), load_book(options.engine)
         cut = partial(cut_of, options=options, policy=policy, book=book)
-        return Work(spool, book, policy, frozenset(options.signals), options.seed, text, keep, cut)
+        return Work(
+            spool, waiting, book, policy, frozenset(options.signals), options.seed, text, write_thread is not None,
+            keep, cut,
+        )  # fmt: skip
 
     for item in stream(paths, options.source_format, options.processes, work):
         if isinstance(item, Problem):

@@ -46,7 +46,8 @@ def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, s
     with output(out) as rows_file, output(threads or os.devnull) as threads_file:
         write = Counted(rows_file.write)
         with progress_bar() as progress:
-            problems = scan_rows(paths, options, write, write_thread=threads_file.write, progress=progress, text=text)
+            write_thread = threads_file.write if threads else None
+            problems = scan_rows(paths, options, write, write_thread=write_thread, progress=progress, text=text)
         refuse_nothing(write.rows, problems)
     show_problems(problems)
     raise SystemExit(exit_code(problems))
