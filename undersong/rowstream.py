@@ -27,7 +27,7 @@ from undersong.waiting import Place, Waiting
 from undersong.workers import workers
 
 BATCH_NUMBERS = 5  # that are kept of each batch
-BATCH = 131_072  # bytes of the input that are scanned together: the arrays stay in the processor's cache
+BATCH = 1 << 18  # bytes of the input that are scanned together: the arrays stay in the processor's cache
 KEPT = 24 << 20  # bytes that are not returned to the system between batches, at most; more than a batch needs
 
 
@@ -173,7 +173,7 @@ def _scan(batch: list[Stored]) -> Scanned:
     asks: list[Asked] = []
     rows: list[Row] = []
     threads: list[ThreadScan] = []
-    scanned = scan_conversations(conversations, work.book, work.signals)
+    scanned = scan_conversations(conversations, work.book, work.signals, summed=work.threads)
     for conversation, (scans, thread) in zip(conversations, scanned, strict=True):
         drafted = draft(conversation, scans, thread, work.policy)
         asks.append(asked(conversation, scans, drafted.ranks, work.seed))
