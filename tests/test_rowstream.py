@@ -16,10 +16,10 @@ from undersong.budget import TRIAGE, level_of, within_share
 from undersong.ingest import read
 from undersong.models import Conversation, Row, encode
 from undersong.passes import Options
-from undersong.pipeline import scan_rows
 from undersong.route import draft, load_policy, route, with_upgrades
 from undersong.sample import draws
 from undersong.scan import load_book, scan_conversation
+from undersong.scanrows import scan_rows
 
 WORDS = (
     "the plan for",

@@ -27,7 +27,7 @@ from undersong.waiting import Place, Waiting
 from undersong.workers import workers
 
 BATCH_NUMBERS = 5  # that are kept of each batch
-BATCH = 1 << 18  # bytes of the input that are scanned together: the arrays stay in the processor's cache
+BATCH = 1 << 17  # bytes of the input that are scanned together: the arrays stay in the processor's cache
 KEPT = 24 << 20  # bytes that are not returned to the system between batches, at most; more than a batch needs
 
 

@@ -39,7 +39,7 @@ from undersong.models import SIGNALS
 @click.option("--processes", default=1, show_default=True, metavar="N", help="Share the work out; same rows.")
 def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, signals: str, **chosen: Any) -> None:
     """Scan every message and route it; nothing is evaluated, nothing is stored."""
-    from undersong.pipeline import scan_rows
+    from undersong.scanrows import scan_rows
 
     check_targets(paths, out, threads)
     options = options_of(signals=_signals(signals), **chosen)
