@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from undersong.errors import RecordError
 from undersong.formats import values
@@ -144,14 +145,20 @@ def _is_utf8(block: bytes) -> bool:
     return True
 
 
-def _brackets(data: bytes) -> int:
-    """How many opening brackets there are."""
-    found = np.frombuffer(data, dtype=np.uint8)
-    return int(np.count_nonzero((found & BRACKETS) == BRACKET))
+def _brackets(data: bytes) -> npt.NDArray[np.bool_]:
+    """Which bytes are opening brackets."""
+    found: npt.NDArray[np.bool_] = (np.frombuffer(data, dtype=np.uint8) & BRACKETS) == BRACKET
+    return found
 
 
 def _is_shallow(line: bytes) -> bool:
-    return _brackets(line) <= DEPTH
+    return int(np.count_nonzero(_brackets(line))) <= DEPTH
+
+
+def _all_shallow(block: bytes, ends: list[int]) -> bool:
+    """Whether no line, given where each ends, has more brackets than levels are allowed."""
+    brackets = np.flatnonzero(_brackets(block))
+    return len(brackets) <= DEPTH or int(np.diff(np.searchsorted(brackets, ends), prepend=0).max()) <= DEPTH
 
 
 def _owners(block: bytes, stem: str) -> Iterable[tuple[str | None, int]]:
@@ -161,7 +168,7 @@ def _owners(block: bytes, stem: str) -> Iterable[tuple[str | None, int]]:
     ends = (np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED) + 1).tolist()
     if not block.endswith(b"\n"):
         ends.append(len(block) + 1)
-    if _brackets(block) - len(ends) < DEPTH:  # counted beyond one a line
+    if _all_shallow(block, ends):
         try:
             lines = _decode_lines(block)
         except _NOT_PLAIN:

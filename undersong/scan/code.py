@@ -178,4 +178,5 @@ def _pairs(code: str) -> Counter[tuple[str, str]]:
 
 
 def _likeness(one: Counter[tuple[str, str]], other: Counter[tuple[str, str]]) -> float:
-    return 2.0 * (one & other).total() / (one.total() + other.total())
+    shared = sum(min(one[pair], other[pair]) for pair in one.keys() & other.keys())
+    return 2.0 * shared / (one.total() + other.total())
