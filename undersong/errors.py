@@ -13,6 +13,8 @@ Every message says what is wrong, where, and what to do about it.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class UndersongError(Exception):
     """Base of all errors: ``where`` is a file and place, ``remedy`` says what to do."""
@@ -23,9 +25,16 @@ class UndersongError(Exception):
         self.what, self.where, self.remedy = what, where, remedy
         super().__init__(what, where, remedy)
 
+    def __reduce__(self) -> tuple[Any, ...]:  # out of another process as it was raised there
+        return _again, (type(self), self.what, self.where, self.remedy)
+
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         return f"{place}{self.what}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+def _again(kind: type[UndersongError], what: str, where: str, remedy: str) -> UndersongError:
+    return kind(what, where=where, remedy=remedy)
 
 
 class UsageError(UndersongError):

@@ -98,6 +98,7 @@ class _Reading:
             return
         try:
             with OpenInput(found.path, found.name) as opened:
+                opened.hash_meanwhile(self.share)
                 yield from self._opened(opened, found)
         except InputError as error:
             yield _file_problem(error)
@@ -155,7 +156,7 @@ class _Reading:
             return
         if form.name not in count.formats:
             count.formats.append(form.name)
-        source.share = self.share
+        source.share, source.waiting = self.share, self.spool.waiting
         for item in form.reader().read(source):
             if isinstance(item, Conversation | RawRun):
                 count.messages += self.spool.add(item, self.number)

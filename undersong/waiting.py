@@ -1,12 +1,12 @@
-"""Bytes that wait on disk until a whole run is known, written by several processes and read by one."""
+"""Bytes that wait on disk until their turn comes, written and read by any of a run's processes."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from undersong.errors import StoreError
 
@@ -20,41 +20,50 @@ class Place(NamedTuple):
 
 
 class Waiting(AbstractContextManager["Waiting"]):
-    """A temporary folder with a file for each process; it vanishes with the run. Raises StoreError for a full disk."""
+    """A temporary folder with a file for each process, which vanishes with the run.
 
-    def __init__(self) -> None:
-        self._stack = ExitStack()
-        self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="undersong-")))
-        self._own: tuple[int, IO[bytes]] | None = None
-        self._others: dict[int, IO[bytes]] = {}
+    A copy that is sent to another process knows the same folder. Raises StoreError where the disk is full.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        self._made = tempfile.TemporaryDirectory(prefix="undersong-") if folder is None else None
+        self._folder = self._made.name if self._made else str(folder)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Waiting, (self._folder,)
 
     def __exit__(self, *exc: object) -> None:
-        self._stack.close()
+        for key in [key for key in _files if key[1] == self._folder]:
+            _files.pop(key).close()
+        if self._made:
+            self._made.cleanup()
 
     def put(self, *parts: bytes) -> Place:
         """Keep the parts, one after the other, in the file of this process."""
+        process = os.getpid()
         try:
-            file = self._file()
+            file = self._file(process, "ab")
             offset = file.tell()
             for part in parts:
                 file.write(part)
             file.flush()
         except OSError as error:
-            raise StoreError(f"no room for the rows: {error}", remedy="free space in TMPDIR") from error
-        return Place(os.getpid(), offset, file.tell() - offset)
+            raise StoreError(f"no room for what waits: {error}", remedy="free space in TMPDIR") from error
+        return Place(process, offset, file.tell() - offset)
 
     def get(self, place: Place) -> bytes:
         """What lies there; of any process."""
-        file = self._others.get(place.process)
-        if file is None:
-            file = self._others[place.process] = self._stack.enter_context(self._path(place.process).open("rb"))
+        file = self._file(place.process, "rb")
         file.seek(place.offset)
-        return file.read(place.size)
+        found: bytes = file.read(place.size)
+        return found
 
-    def _file(self) -> IO[bytes]:
-        if self._own is None or self._own[0] != os.getpid():  # a copy of a process has a file of its own
-            self._own = os.getpid(), self._stack.enter_context(self._path(os.getpid()).open("ab"))
-        return self._own[1]
+    def _file(self, process: int, mode: str) -> IO[Any]:
+        """An open file; none is shared between processes, since reading moves its place."""
+        key = os.getpid(), self._folder, process, mode
+        if key not in _files:
+            _files[key] = (Path(self._folder) / f"{process}.bytes").open(mode)
+        return _files[key]
 
-    def _path(self, process: int) -> Path:
-        return self._folder / f"{process}.rows"
+
+_files: dict[tuple[int, str, int, str], IO[Any]] = {}

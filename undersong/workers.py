@@ -58,6 +58,10 @@ class _Sharing:
         for done, future in waiting:
             yield done, future.result()
 
+    def later(self, work: Callable[[A], B], piece: A) -> Callable[[], B]:
+        """See Share."""
+        return self._submit(work, piece).result
+
     def _submit(self, work: Callable[[A], B], piece: A) -> Future[B]:
         with warnings.catch_warnings():
             # copying a process that has threads: ours wait for work, and NumPy's are not used by the copies

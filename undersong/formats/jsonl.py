@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.lines import OBSERVED, RawRun, Stretch, stretches
 from undersong.formats.notes import EMPTY, Notes, inside
-from undersong.formats.records import Record, decoded, is_lines, line_blocks, records, too_long
+from undersong.formats.records import Record, decoded, is_lines, line_pieces, records, too_long
 from undersong.formats.sample import Sample
 from undersong.formats.scope import own_author
-from undersong.formats.sources import Source
+from undersong.formats.sources import Extent, Source
 from undersong.models import Conversation, Message, Problem, Role, SourceRef
+from undersong.waiting import Place, Waiting
 
 _AUTHOR = ("author", "agent_id", "agent", "sender", "name")
 _CONVERSATION = ("conversation", "conversation_id", "thread", "thread_id")
@@ -45,21 +46,43 @@ def read(source: Source) -> Iterator[Item]:
 
 def _lines(source: Source, notes: Notes) -> Iterator[Item]:
     """Runs of plain lines as they are, and every other line read leniently."""
-    cut = partial(_cut, source.stem)
-    for (number, block), found in source.share(cut, line_blocks(source)):
-        if block is None:
+    cut = partial(_cut, source.stem, source.waiting)
+    number = 1
+    for piece, found in source.share(cut, line_pieces(source)):
+        if piece is None:
             yield too_long(SourceRef(file=source.name, line=number))
-        for each in found:
-            data = (block or b"")[each.start : each.end]
+        for each, data in found.stretches:
             if each.conversation is not None:
                 yield RawRun(each.conversation, source.name, number + each.line, each.messages, data)
-                continue
-            for record in decoded(data, SourceRef(file=source.name, line=number + each.line), "line", 0):
-                yield from _record(record, source, notes)
+            elif isinstance(data, bytes):
+                for record in decoded(data, SourceRef(file=source.name, line=number + each.line), "line", 0):
+                    yield from _record(record, source, notes)
+        number += found.lines
 
 
-def _cut(stem: str, piece: tuple[int, bytes | None]) -> list[Stretch]:
-    return stretches(piece[1], stem) if piece[1] else []
+class _Cut(NamedTuple):
+    """A piece of an input cut into stretches, each with its bytes or where they wait, and how many lines it has."""
+
+    stretches: list[tuple[Stretch, bytes | Place]]
+    lines: int
+
+
+def _cut(stem: str, waiting: Waiting | None, piece: bytes | Extent | None) -> _Cut:
+    """The work of a process: plain lines wait on disk, where all processes can read them; the others are few."""
+    if piece is None:
+        return _Cut([], 1)
+    block = piece.read() if isinstance(piece, Extent) else piece
+    found = stretches(block, stem)
+    lines = block.count(b"\n")
+    if waiting is None:
+        return _Cut([(each, block[each.start : each.end]) for each in found], lines)
+    plain = [each for each in found if each.conversation is not None]
+    place = waiting.put(block) if plain else Place(0, 0, 0)
+    kept: list[tuple[Stretch, bytes | Place]] = []
+    for each in found:
+        own = Place(place.process, place.offset + each.start, each.end - each.start)
+        kept.append((each, block[each.start : each.end] if each.conversation is None else own))
+    return _Cut(kept, lines)
 
 
 def _record(record: Record | Problem, source: Source, notes: Notes) -> Iterator[Item]:

@@ -16,6 +16,7 @@ from undersong.formats import values
 from undersong.formats.scope import own_author, scoped
 from undersong.formats.splitter import DEPTH
 from undersong.models import Conversation, Message, Observed, Role, SourceRef
+from undersong.waiting import Place
 
 LINE_FEED = 0x0A
 BRACKET, BRACKETS = ord("["), ord("[") & ord("{")  # they differ in one bit
@@ -66,13 +67,16 @@ class Line(msgspec.Struct, gc=False):
 
 
 class RawRun(NamedTuple):
-    """Whole lines of one file, all plain and all of one conversation; ``line`` is the number of the first."""
+    """Whole lines of one file, all plain and all of one conversation; ``line`` is the number of the first.
+
+    ``data`` are the bytes themselves, or where they wait.
+    """
 
     conversation: str
     source: str
     line: int
     messages: int
-    data: bytes
+    data: bytes | Place
 
 
 class Stretch(NamedTuple):
@@ -116,22 +120,22 @@ def stretches(block: bytes, stem: str) -> list[Stretch]:
     return found
 
 
-def messages(run: RawRun) -> list[Message]:
-    """The messages of a run of plain lines."""
+def messages(run: RawRun, data: bytes) -> list[Message]:
+    """The messages of a run of plain lines, from its bytes."""
     file, name = run.source, run.conversation
-    return [_message(line, name, SourceRef(file=file, line=number)) for number, line in _numbered(run)]
+    return [_message(line, name, SourceRef(file=file, line=number)) for number, line in _numbered(run, data)]
 
 
-def _numbered(run: RawRun) -> Iterable[tuple[int, Line]]:
-    if run.data.count(b"\n") == run.messages - (not run.data.endswith(b"\n")):  # no empty lines between
-        return zip(count(run.line), _decode_lines(run.data), strict=False)
-    lines = enumerate(run.data.split(b"\n"), run.line)
+def _numbered(run: RawRun, data: bytes) -> Iterable[tuple[int, Line]]:
+    if data.count(b"\n") == run.messages - (not data.endswith(b"\n")):  # no empty lines between
+        return zip(count(run.line), _decode_lines(data), strict=False)
+    lines = enumerate(data.split(b"\n"), run.line)
     return ((number, _decode(line)) for number, line in lines if line and not line.isspace())
 
 
-def part(run: RawRun) -> Conversation:
-    """The run as a part of its conversation."""
-    found = messages(run)
+def part(run: RawRun, data: bytes) -> Conversation:
+    """The run as a part of its conversation, from its bytes."""
+    found = messages(run, data)
     return Conversation(
         id=run.conversation, source_format="jsonl", messages=tuple(found), source_ref=found[0].source_ref
     )

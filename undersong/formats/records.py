@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from undersong.errors import RecordError
-from undersong.formats.sources import Source
+from undersong.formats.sources import CHUNK, Extent, Source
 from undersong.formats.splitter import CUT_OFF, LIMIT, split, too_deep
 from undersong.models import Problem, SourceRef
 
 FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
-LINE_FEED = 0x0A
+WINDOW = 1 << 14  # bytes in which the end of a line is looked for
+BOM = b"\xef\xbb\xbf"
 LINES = (".jsonl", ".ndjson")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLACE = re.compile(r"\s*\((?:byte|char) (\d+)\)")
@@ -69,9 +69,13 @@ def lines(source: Source) -> Iterator[tuple[int, bytes | None]]:
         yield number, None if size > LIMIT else b"".join(parts)
 
 
-def line_blocks(source: Source) -> Iterator[tuple[int, bytes | None]]:
-    """Whole lines in blocks of some 256 KiB with the number of the first; None for a line longer than 32 MiB."""
-    number, parts, size = 1, list[bytes](), 0
+def line_pieces(source: Source) -> Iterator[bytes | Extent | None]:
+    """Whole lines in pieces of some 256 KiB, for a plain file only where they lie; None for a line beyond 32 MiB."""
+    return _blocks(source) if source.whole is None else _extents(source.whole)
+
+
+def _blocks(source: Source) -> Iterator[bytes | None]:
+    parts, size = list[bytes](), 0
     for chunk in source.chunks():
         first = chunk.find(b"\n") + 1
         if not first:
@@ -80,17 +84,53 @@ def line_blocks(source: Source) -> Iterator[tuple[int, bytes | None]]:
             continue
         last = chunk.rfind(b"\n") + 1
         if size + first - 1 > LIMIT:
-            yield number, None
-            block, number = chunk[first:last], number + 1
+            yield None
+            block = chunk[first:last]
         else:
             block = b"".join((*parts, chunk[:last]))
         if block:
-            yield number, block
-            number += int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED))
+            yield block
         size = len(chunk) - last
         parts = [chunk[last:]] if size else []
     if size:
-        yield number, None if size > LIMIT else b"".join(parts)
+        yield None if size > LIMIT else b"".join(parts)
+
+
+def _extents(whole: Extent) -> Iterator[Extent | None]:
+    """Pieces that end where a line does; read are only the bytes around the ends."""
+    start = len(BOM) if whole._replace(size=min(whole.size, len(BOM))).read() == BOM else 0
+    while start < whole.size:
+        end = _last_line_end(whole, start, min(start + CHUNK, whole.size))
+        if end == start:  # one long line
+            end = _next_line_end(whole, start + CHUNK)
+        size = end - start
+        yield None if size > LIMIT + 1 else whole._replace(offset=start, size=size)
+        start = end
+
+
+def _last_line_end(whole: Extent, start: int, end: int) -> int:
+    """The place after the last line that ends between two places, or ``start``; the file's end counts as one."""
+    if end == whole.size:
+        return end
+    at = end
+    while at > start:
+        first = max(start, at - WINDOW)
+        found = whole._replace(offset=first, size=at - first).read().rfind(b"\n")
+        if found >= 0:
+            return first + found + 1
+        at = first
+    return start
+
+
+def _next_line_end(whole: Extent, at: int) -> int:
+    """The place after the first line end from here on, or the file's end."""
+    while at < whole.size:
+        size = min(CHUNK, whole.size - at)
+        found = whole._replace(offset=at, size=size).read().find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        at += size
+    return whole.size
 
 
 def decode(data: bytes) -> tuple[Any, str]:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
 import stat
 import struct
 import sys
@@ -14,10 +15,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import IO, Protocol, TypeVar, cast
+from typing import IO, NamedTuple, Protocol, TypeVar, cast
 
 from undersong.errors import InputError
+from undersong.waiting import Waiting
 
 CHUNK = 1 << 18
 SAMPLE = 1 << 16  # what detection may read; facts on the formats, detection order
@@ -47,23 +50,57 @@ B = TypeVar("B")
 
 
 class Share(Protocol):
-    """How work on the pieces of an input is shared out: each piece with what the work gave of it, in order."""
+    """How work is shared out among processes; the work and what it is done on can be sent to another one."""
 
     def __call__(self, work: Callable[[A], B], pieces: Iterable[A]) -> Iterator[tuple[A, B]]:
-        """``work`` and the pieces can be sent to another process."""
+        """Each piece with what the work gave of it, in order."""
+        ...
+
+    def later(self, work: Callable[[A], B], piece: A) -> Callable[[], B]:
+        """Work on one piece whose result is not needed yet: what is given back waits for it."""
         ...
 
 
-def in_turn(work: Callable[[A], B], pieces: Iterable[A]) -> Iterator[tuple[A, B]]:
-    """All work in this process, one piece after the other."""
-    for piece in pieces:
-        yield piece, work(piece)
+class _InTurn:
+    def __call__(self, work: Callable[[A], B], pieces: Iterable[A]) -> Iterator[tuple[A, B]]:
+        for piece in pieces:
+            yield piece, work(piece)
+
+    def later(self, work: Callable[[A], B], piece: A) -> Callable[[], B]:
+        return partial(work, piece)
+
+
+in_turn = _InTurn()  # all work in this process, one piece after the other
+
+
+class Extent(NamedTuple):
+    """Bytes of a file for any process to read; ``file`` tells it from another one that took its path meanwhile."""
+
+    path: str
+    file: tuple[int, int]
+    offset: int
+    size: int
+
+    def read(self) -> bytes:
+        """The bytes; raises InputError where they are there no more."""
+        try:
+            with open(self.path, "rb") as handle:
+                found = os.fstat(handle.fileno())
+                handle.seek(self.offset)
+                data = handle.read(self.size)
+        except OSError as error:
+            raise InputError(f"cannot be read to its end: {error.strerror}", where=shown(Path(self.path))) from error
+        if (found.st_dev, found.st_ino) != self.file or len(data) != self.size:
+            remedy = "read a copy that nothing writes to"
+            raise InputError("changed while it was read", where=shown(Path(self.path)), remedy=remedy)
+        return data
 
 
 class Source:
     """Text to read: ``name`` stands in every SourceRef, ``stem`` names conversations that have no id of their own."""
 
-    share: Share = staticmethod(in_turn)
+    share: Share = in_turn
+    waiting: Waiting | None = None  # where pieces lie that are read again, if the caller keeps them
 
     def __init__(
         self,
@@ -72,8 +109,10 @@ class Source:
         open_bytes: Callable[[], IO[bytes]],
         packed: int | None = None,
         path: Path | None = None,
+        whole: Extent | None = None,
     ) -> None:
-        self.name, self.stem, self.path = name, stem, path
+        """``whole``: the input is a file as it lies there, which can be read in pieces by several processes."""
+        self.name, self.stem, self.path, self.whole = name, stem, path, whole
         self._open, self._packed = open_bytes, packed
 
     def chunks(self) -> Iterator[bytes]:
@@ -142,10 +181,22 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         self.packed: list[str] = []  # archives inside a ZIP, which are not unpacked; filled by sources()
         try:
             self._handle = _open_seekable(path)
-            self.sha256, self.size = _digest(self._handle)
+            self.size = self._handle.seek(0, os.SEEK_END)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"cannot be read: {reason}", where=shown(path), remedy="check the path") from error
+        self._sha256: Callable[[], str] = self._digest
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the bytes, in hex; raises InputError where they cannot be read."""
+        return self._sha256()
+
+    def hash_meanwhile(self, share: Share) -> None:
+        """Have the hash made while the file is read, by another process where there are any."""
+        whole = self._whole()
+        if whole is not None:
+            self._sha256 = share.later(_hashed, whole)
 
     def __exit__(self, *exc: object) -> None:
         self._handle.close()
@@ -158,7 +209,26 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         elif magic.startswith(b"\x1f\x8b"):
             yield Source(self.name, stem, self._gunzipped, self.size, self.path)
         else:
-            yield Source(self.name, stem, self._raw, path=self.path)
+            yield Source(self.name, stem, self._raw, path=self.path, whole=self._whole())
+
+    def _whole(self) -> Extent | None:
+        """The file itself; None for a copy of what cannot be read twice."""
+        try:
+            found, own = self.path.stat(), os.fstat(self._handle.fileno())
+        except OSError:
+            return None
+        same = (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+        return Extent(str(self.path), (own.st_dev, own.st_ino), 0, self.size) if same else None
+
+    def _digest(self) -> str:
+        digest = hashlib.sha256()
+        try:
+            with self._raw() as stream:
+                while chunk := stream.read(CHUNK):
+                    digest.update(chunk)
+        except OSError as error:
+            raise self._error(f"cannot be read: {error.strerror}", "check the disk") from error
+        return digest.hexdigest()
 
     def _raw(self) -> IO[bytes]:
         self._handle.seek(0)
@@ -262,12 +332,12 @@ def _kept(stream: IO[bytes]) -> IO[bytes]:
     return copy
 
 
-def _digest(handle: IO[bytes]) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-    while chunk := handle.read(CHUNK):
-        digest.update(chunk)
-        size += len(chunk)
-    return digest.hexdigest(), size
+def _hashed(whole: Extent) -> str:
+    """SHA-256 of a file; the work of another process."""
+    digest = hashlib.sha256()
+    for start in range(0, whole.size, CHUNK):
+        digest.update(whole._replace(offset=start, size=min(CHUNK, whole.size - start)).read())
+    return digest.hexdigest()
 
 
 def _is_bomb(unpacked: int, packed: int) -> bool:

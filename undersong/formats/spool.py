@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
-import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -19,21 +17,25 @@ from undersong.formats.lines import RawRun, part
 from undersong.formats.scope import kept_apart, scoped
 from undersong.formats.sources import unused
 from undersong.models import Conversation
+from undersong.waiting import Place, Waiting
 
 CACHE_KIB = 16 << 10  # of the index; below it nothing of it is written to disk
 BUFFER = 4096  # messages held before they are written
-RAW_BUFFER = 1 << 20  # bytes
 DIGEST = 16  # bytes that stand for the name of a conversation
 
 
 class _Raw(NamedTuple):
-    """A run of plain lines that lies in the raw file; one of several in a row of the index."""
+    """A run of plain lines that waits on disk; one of several in a row of the index."""
 
     source: str
     line: int
     messages: int
+    process: int
     offset: int
-    length: int
+    size: int
+
+
+RAW_NUMBERS = len(_Raw._fields) - 1
 
 
 class Clash(NamedTuple):
@@ -49,17 +51,20 @@ class Clash(NamedTuple):
 class Stored(NamedTuple):
     """A conversation as it lies in the spool, small enough to be sent to another process.
 
-    Each part is the encoded Conversations of a source, or (with the name of the source) places in the raw file.
+    Each part is the encoded Conversations of a source, or (with the name of the source) places of plain lines.
     """
 
     conversation: str
     parts: tuple[tuple[str | None, bytes], ...]
-    known: tuple[int, int]  # where the raw file lists all conversations of the run, and how many there are
+    known: Place  # where the digests of all conversations of the run are
 
     @property
     def size(self) -> int:
         """About how many bytes of input it stands for."""
-        return sum(len(data) if source is None else sum(array("q", data)[3::4]) for source, data in self.parts)
+        return sum(
+            len(data) if source is None else sum(array("q", data)[RAW_NUMBERS - 1 :: RAW_NUMBERS])
+            for source, data in self.parts
+        )
 
 
 class Spool(AbstractContextManager["Spool"]):
@@ -75,15 +80,14 @@ class Spool(AbstractContextManager["Spool"]):
             " data BLOB)"
         )
         self._database.execute("CREATE INDEX by_conversation ON part (conversation, format, number)")
-        self._raw = tempfile.TemporaryFile(buffering=RAW_BUFFER)  # noqa: SIM115  closed with the spool
-        self._offset = 0
+        self.waiting = Waiting()
         self._waiting: dict[tuple[str, str, int], list[Conversation | _Raw]] = {}
         self._messages = self._number = 0
         self._file = self._file_start = 0  # the file of the last part, and the number that its first one may have
 
     def __exit__(self, *exc: object) -> None:
         self._database.close()
-        self._raw.close()
+        self.waiting.__exit__(*exc)
 
     def add(self, part: Conversation | RawRun, file: int) -> int:
         """Keep a part that was read from the input of this number; returns its number of messages."""
@@ -125,7 +129,6 @@ class Spool(AbstractContextManager["Spool"]):
         self._write()
         names = {(each.conversation, each.form): each.name for each in self.clashes()}
         known = self._list_known(names.values())
-        self._flush()
         order = "SELECT conversation, format FROM part GROUP BY conversation, format ORDER BY min(number)"
         query = "SELECT source, data FROM part WHERE conversation = ? AND format = ? ORDER BY number"
         for key in self._database.execute(order):
@@ -147,10 +150,11 @@ class Spool(AbstractContextManager["Spool"]):
         return map(self.parts, self.stored())
 
     def _from_raw(self, conversation: str, source: str, data: bytes) -> Iterator[Conversation]:
-        places = array("q", data)
-        for at in range(0, len(places), 4):
-            line, messages, offset, length = places[at : at + 4]
-            yield part(RawRun(conversation, source, line, messages, os.pread(self._raw.fileno(), length, offset)))
+        numbers = array("q", data)
+        for at in range(0, len(numbers), RAW_NUMBERS):
+            line, messages, *where = numbers[at : at + RAW_NUMBERS]
+            place = Place(*where)
+            yield part(RawRun(conversation, source, line, messages, place), self.waiting.get(place))
 
     def _free(self, conversation: str, taken: set[str]) -> str:
         """ID~2, ID~3, …: the first that no conversation of the run has."""
@@ -159,42 +163,25 @@ class Spool(AbstractContextManager["Spool"]):
             continue
         return name
 
-    def _list_known(self, more: Iterable[str]) -> tuple[int, int]:
+    def _list_known(self, more: Iterable[str]) -> Place:
         """Write the sorted digests of all conversations, where a process that was copied earlier can look them up."""
         found = self._database.execute("SELECT DISTINCT conversation FROM part")
         names = chain((conversation for (conversation,) in found), more)
-        digests = sorted(_digest(scoped(name, "")[:-1]) for name in names)
-        start, data = self._offset, b"".join(digests)
-        self._append(data)
-        return start, len(digests)
+        return self.waiting.put(b"".join(sorted(_digest(scoped(name, "")[:-1]) for name in names)))
 
-    def _is_known(self, escaped: str, known: tuple[int, int]) -> bool:
-        wanted, (start, high), low = _digest(escaped), known, 0
+    def _is_known(self, escaped: str, known: Place) -> bool:
+        wanted, low, high = _digest(escaped), 0, known.size // DIGEST
         while low < high:
             middle = (low + high) // 2
-            found = os.pread(self._raw.fileno(), DIGEST, start + middle * DIGEST)
+            found = self.waiting.get(Place(known.process, known.offset + middle * DIGEST, DIGEST))
             if found == wanted:
                 return True
             low, high = (middle + 1, high) if found < wanted else (low, middle)
         return False
 
     def _keep(self, run: RawRun) -> _Raw:
-        kept = _Raw(run.source, run.line, run.messages, self._offset, len(run.data))
-        self._append(run.data)
-        return kept
-
-    def _append(self, data: bytes) -> None:
-        try:
-            self._raw.write(data)
-        except OSError as error:
-            raise _full(error) from error
-        self._offset += len(data)
-
-    def _flush(self) -> None:
-        try:
-            self._raw.flush()
-        except OSError as error:
-            raise _full(error) from error
+        place = run.data if isinstance(run.data, Place) else self.waiting.put(run.data)
+        return _Raw(run.source, run.line, run.messages, *place)
 
     def _write(self) -> None:
         rows = []
