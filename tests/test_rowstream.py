@@ -13,6 +13,7 @@ import pytest
 
 from undersong import rowstream
 from undersong.budget import TRIAGE, level_of, within_share
+from undersong.formats import records
 from undersong.ingest import read
 from undersong.models import Conversation, Row, encode
 from undersong.passes import Options
@@ -130,8 +131,9 @@ def test_rows_are_those_of_one_message_at_a_time(
     slow = one_at_a_time(path, share)
     assert b"reading backwards" in slow[0]
     assert share in (0.0, 1.0) or b"to the same target" in slow[0]
-    for size in (1, 4_000, rowstream.BATCH):
-        monkeypatch.setattr(rowstream, "BATCH", size)
+    for piece, batch in ((1, 1), (9_000, 4_000), (rowstream.PIECE, rowstream.BATCH)):
+        monkeypatch.setattr(rowstream, "PIECE", piece)
+        monkeypatch.setattr(rowstream, "BATCH", batch)
         assert written(path, budget_share=share) == slow
 
 
@@ -140,7 +142,8 @@ def test_rows_are_those_of_one_message_at_a_time(
 def test_two_processes_write_the_rows_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signals: tuple[str, ...] | None, mixed: bool
 ) -> None:
-    monkeypatch.setattr(rowstream, "BATCH", 2_000)
+    monkeypatch.setattr(rowstream, "PIECE", 2_000)
+    monkeypatch.setattr(records, "PIECE", 3_000)
     path = corpus(tmp_path / "c.jsonl", mixed=mixed)
     chosen = {} if signals is None else {"signals": signals}
     assert written(path, processes=2, **chosen) == written(path, **chosen)

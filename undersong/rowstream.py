@@ -26,7 +26,8 @@ from undersong.splice import Routing, spliced
 from undersong.waiting import Place, Waiting
 from undersong.workers import workers
 
-BATCH_NUMBERS = 5  # that are kept of each batch
+NUMBERS = 5  # that are kept of each piece
+PIECE = 1 << 20  # bytes of the input that a process is given at once: what it costs to hand them out does not count
 BATCH = 1 << 17  # bytes of the input that are scanned together: the arrays stay in the processor's cache
 KEPT = 24 << 20  # bytes that are not returned to the system between batches, at most; more than a batch needs
 
@@ -89,7 +90,7 @@ def stream(
     processes: int,
     work: Callable[[Spool, Waiting], Work],
 ) -> Iterator[Problem | Written]:
-    """The problems of reading, then the batches in the order of the input; the same for any number of processes.
+    """The problems of reading, then the pieces in the order of the input; the same for any number of processes.
 
     Memory is bounded by the largest conversation: conversations lie in a spool until their turn comes.
     """
@@ -117,7 +118,7 @@ def _batches(work: Work, share: Share) -> Iterator[Written]:
     demand, earlier = Demand(work.policy.sample_minimum), SameTarget(work.policy.look_back)
     places = array("q")  # of each batch: process, offset, size, conversations, messages
     conversations = 0
-    for _, scanned in share(_scan, _in_batches(work.spool.stored())):
+    for _, scanned in share(_scan, _grouped(work.spool.stored(), PIECE)):
         levels = np.frombuffer(scanned.levels, dtype=np.int16)
         demand.add(levels, np.frombuffer(scanned.counted))
         for number, each in scanned.directed:
@@ -129,8 +130,8 @@ def _batches(work: Work, share: Share) -> Iterator[Written]:
     cut = work.cut_of(demand)
     routing = Routing(cut, demand.sample_rate(cut, work.policy.sample_rate))
     first = 0
-    for at in range(0, len(places), BATCH_NUMBERS):
-        *where, conversations, messages = places[at : at + BATCH_NUMBERS]
+    for at in range(0, len(places), NUMBERS):
+        *where, conversations, messages = places[at : at + NUMBERS]
         called = {number: also[first + number] for number in range(conversations) if first + number in also}
         yield Written(_routed(work.waiting.get(Place(*where)), conversations, messages, routing, called))
         first += conversations
@@ -147,29 +148,58 @@ def _routed(data: bytes, conversations: int, messages: int, routing: Routing, al
     return spliced(rows, levels, draws, routing, called)
 
 
-def _in_batches(conversations: Iterable[Stored]) -> Iterator[list[Stored]]:
-    batch: list[Stored] = []
+def _grouped(conversations: Iterable[Stored], least: int) -> Iterator[list[Stored]]:
+    """Conversations in groups of at least so many bytes of input, the last one smaller."""
+    group: list[Stored] = []
     size = 0
     for stored in conversations:
-        batch.append(stored)
+        group.append(stored)
         size += stored.size
-        if size >= BATCH:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+        if size >= least:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
-def _scan(batch: list[Stored]) -> Scanned:
-    """The work of a process: scan a batch, write its rows as if nothing were cut, and say what it asks for."""
+def _scan(piece: list[Stored]) -> Scanned:
+    """The work of a process: scan a piece, write its rows as if nothing were cut, and say what it asks for."""
     work = _work[-1]
+    asks: list[Asked] = []
     problems: list[Problem] = []
-    conversations: list[Conversation] = []
-    for stored in batch:
-        conversation, notes = settle(work.spool.parts(stored))
-        problems += notes
-        if work.keep(conversation):
-            conversations.append(conversation)
+    rows, threads = list[bytes](), list[bytes]()
+    for batch in _grouped(piece, BATCH):
+        settled = [settle(work.spool.parts(stored)) for stored in batch]
+        problems += (note for _, notes in settled for note in notes)
+        conversations = [conversation for conversation, _ in settled if work.keep(conversation)]
+        done = _scan_batch(conversations, work)
+        asks += done.asks
+        rows.append(done.rows)
+        threads.append(done.threads)
+    sizes = np.array([len(each.levels) for each in asks], dtype=np.int64)
+    levels = b"".join(each.levels.tobytes() for each in asks)
+    draws = b"".join(each.draws.tobytes() for each in asks)
+    return Scanned(
+        place=work.waiting.put(sizes.tobytes(), draws, levels, *rows),
+        conversations=len(asks),
+        levels=levels,
+        counted=b"".join(each.counted.tobytes() for each in asks),
+        directed=[(number, each) for number, own in enumerate(asks) for each in own.directed],
+        threads=b"".join(threads),
+        problems=tuple(problems),
+        left_out=len(piece) - len(asks),
+    )
+
+
+class _Done(NamedTuple):
+    """A batch scanned: what it asks for, its rows and its rows of conversations."""
+
+    asks: list[Asked]
+    rows: bytes
+    threads: bytes
+
+
+def _scan_batch(conversations: list[Conversation], work: Work) -> _Done:
     asks: list[Asked] = []
     rows: list[Row] = []
     threads: list[ThreadScan] = []
@@ -183,19 +213,7 @@ def _scan(batch: list[Stored]) -> Scanned:
             threads.append(with_upgrades(thread, conversation, routes))
     if not work.text:
         rows = [msgspec.structs.replace(row, text=None) for row in rows]
-    sizes = np.array([len(each.levels) for each in asks], dtype=np.int64)
-    levels = b"".join(each.levels.tobytes() for each in asks)
-    draws = b"".join(each.draws.tobytes() for each in asks)
-    return Scanned(
-        place=work.waiting.put(sizes.tobytes(), draws, levels, _encode_lines(rows)),
-        conversations=len(asks),
-        levels=levels,
-        counted=b"".join(each.counted.tobytes() for each in asks),
-        directed=[(number, each) for number, own in enumerate(asks) for each in own.directed],
-        threads=_encode_lines(threads),
-        problems=tuple(problems),
-        left_out=len(batch) - len(conversations),
-    )
+    return _Done(asks, _encode_lines(rows), _encode_lines(threads))
 
 
 _encode_lines = msgspec.json.Encoder().encode_lines

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from undersong.errors import RecordError
+from undersong.formats import records as pieces_of
 from undersong.formats.records import Record, decode, records
-from undersong.formats.sources import OpenInput
+from undersong.formats.sources import Extent, OpenInput
 from undersong.models import Problem
 
 
@@ -96,3 +99,35 @@ def test_what_other_programs_write_although_it_is_not_json_is_read_with_a_note(
 def test_what_cannot_be_decoded_is_a_record_error(data: bytes) -> None:
     with pytest.raises(RecordError):
         decode(data)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 64, 1 << 20])
+@given(texts=st.lists(st.text(alphabet="ab\n\r é", max_size=40), max_size=12), mark=st.booleans(), end=st.booleans())
+@settings(deadline=None, max_examples=30)
+def test_pieces_of_a_plain_file_are_its_whole_lines(
+    tmp_path_factory: pytest.TempPathFactory, piece: int, texts: list[str], mark: bool, end: bool
+) -> None:
+    path = tmp_path_factory.mktemp("pieces") / "input.jsonl"
+    content = "\n".join(texts).encode() + (b"\n" if end else b"")
+    path.write_bytes((b"\xef\xbb\xbf" if mark else b"") + content)
+    with pytest.MonkeyPatch.context() as patch, OpenInput(path) as opened:
+        patch.setattr(pieces_of, "PIECE", piece)
+        patch.setattr(pieces_of, "WINDOW", 3)
+        (source,) = opened.sources("input")
+        pieces = [each.read() for each in pieces_of.line_pieces(source) if isinstance(each, Extent)]
+    assert b"".join(pieces) == content
+    assert all(each.endswith(b"\n") for each in pieces[:-1])
+    assert all(len(each) <= max(piece, each.find(b"\n") + 1 or len(each)) for each in pieces)
+
+
+def test_a_line_beyond_the_limit_is_passed_over_and_the_rest_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces_of, "LIMIT", 50)
+    monkeypatch.setattr(pieces_of, "PIECE", 20)
+    path = tmp_path / "input.jsonl"
+    path.write_bytes(b"short\n" + b"x" * 51 + b"\n" + b"y" * 50 + b"\nend")
+    with OpenInput(path) as opened:
+        (source,) = opened.sources("input")
+        pieces = [each.read() if isinstance(each, Extent) else each for each in pieces_of.line_pieces(source)]
+    assert pieces == [b"short\n", None, b"y" * 50 + b"\n", b"end"]

@@ -15,6 +15,7 @@ from undersong.formats.splitter import CUT_OFF, LIMIT, split, too_deep
 from undersong.models import Problem, SourceRef
 
 FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
+PIECE = 1 << 20  # bytes of a file that are handed out together
 WINDOW = 1 << 14  # bytes in which the end of a line is looked for
 BOM = b"\xef\xbb\xbf"
 LINES = (".jsonl", ".ndjson")
@@ -70,7 +71,7 @@ def lines(source: Source) -> Iterator[tuple[int, bytes | None]]:
 
 
 def line_pieces(source: Source) -> Iterator[bytes | Extent | None]:
-    """Whole lines in pieces of some 256 KiB, for a plain file only where they lie; None for a line beyond 32 MiB."""
+    """Whole lines in pieces of up to 1 MiB, for a plain file only where they lie; None for a line beyond 32 MiB."""
     return _blocks(source) if source.whole is None else _extents(source.whole)
 
 
@@ -100,9 +101,9 @@ def _extents(whole: Extent) -> Iterator[Extent | None]:
     """Pieces that end where a line does; read are only the bytes around the ends."""
     start = len(BOM) if whole._replace(size=min(whole.size, len(BOM))).read() == BOM else 0
     while start < whole.size:
-        end = _last_line_end(whole, start, min(start + CHUNK, whole.size))
+        end = _last_line_end(whole, start, min(start + PIECE, whole.size))
         if end == start:  # one long line
-            end = _next_line_end(whole, start + CHUNK)
+            end = _next_line_end(whole, start + PIECE)
         size = end - start
         yield None if size > LIMIT + 1 else whole._replace(offset=start, size=size)
         start = end
