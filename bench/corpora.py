@@ -58,6 +58,24 @@ def generated(messages: int, seed: int, out: Path, *, length: int = 40, agents: 
             rows.write(json.dumps(row) + "\n")
 
 
+def natural(data: Path, messages: int, seed: int, out: Path, *, changed: float = 0.03) -> None:
+    """Write the labelled conversations of ``data`` again and again, a share of the words changed each time."""
+    dice = random.Random(seed)
+    once = out.with_suffix(".once")
+    development(data, once)
+    said = [json.loads(line) for line in once.read_text(encoding="utf-8").splitlines()]
+    once.unlink()
+    with out.open("w", encoding="utf-8") as rows:
+        for number in range(messages):
+            again, place = divmod(number, len(said))
+            message = said[place]
+            words = message["text"].split(" ")
+            for _ in range(int(len(words) * changed)):
+                words[dice.randrange(len(words))] = dice.choice(words)
+            ids = {name: f"{message[name]}-{again}" for name in ("conversation", "id")}
+            rows.write(json.dumps({**message, **ids, "text": " ".join(words)}, ensure_ascii=False) + "\n")
+
+
 def interleaved(messages: int, seed: int, out: Path, *, open_at_once: int = 500) -> None:
     """As ``generated``, with so many conversations that take turns, line by line."""
     ordered = out.with_suffix(".ordered")

@@ -1,9 +1,10 @@
-"""How fast ``undersong scan`` is: ``python bench/scan.py [--messages N] [--large N] [--seed N] [--input FILE]``.
+"""How fast ``undersong scan`` is: ``python bench/scan.py [--messages N] [--large N] [--data DIR] [--input FILE]``.
 
 Prints messages per CPU second and MB/s of the whole program (all signals; phrases and threads alone; hyperscan where
 it is installed; two processes), beside what else can be done with the same file in the same run: reading it (the
-floor), the same phrases through stdlib ``re`` and through ripgrep where it is installed. Then the share of each stage,
-and with ``--large`` the peak memory at both sizes, also with interleaved conversations. Figures are of this machine.
+floor), the same phrases through stdlib ``re`` and through ripgrep where it is installed. Then the share of each stage.
+With ``--data`` (labelled conversations) the same on natural text, repeated with changed words. With ``--large`` the
+peak memory at both sizes, also with interleaved conversations, and nothing else. Figures are of this machine.
 """
 
 from __future__ import annotations
@@ -24,34 +25,61 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from corpora import generated, interleaved
+from corpora import generated, interleaved, natural
 
 MIB = 1 << 20
 FEWER = 20  # stdlib re is so slow that it gets one message in twenty
 FASTEST = ("--signals", "phrases,threads")
 
 
+# runs the program and says, last on standard error, what this process took without the ones it started
+TOLD = """
+import resource, sys
+from undersong.cli import main
+try:
+    main()
+finally:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(used.ru_utime + used.ru_stime, file=sys.stderr)
+"""
+
+
 class Cost(NamedTuple):
-    """What a program took: CPU seconds of all its processes, seconds on the clock, peak memory of one in MiB."""
+    """What a program took: CPU seconds of all its processes, seconds on the clock, peak memory of one in MiB, and CPU
+    seconds of the first process alone."""
 
     cpu: float
     wall: float
     memory: float
+    first: float = 0.0
 
 
 def main() -> None:
     """Measure and print."""
     arguments = _arguments()
+    print(f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     with tempfile.TemporaryDirectory(prefix="undersong-bench-") as folder:
-        path = arguments.input or _corpus(Path(folder), arguments.messages, arguments.seed)
-        messages, size = _count(path), path.stat().st_size
-        print(f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-        print(f"{messages} messages, {size / MIB:.1f} MiB, {size / messages:.0f} bytes a line\n")
         if arguments.large:
             memory(Path(folder), arguments)
-        table(path, messages, size)
-        two_processes(path)
-        stages(path, messages)
+            return
+        for title, path in _inputs(Path(folder), arguments):
+            messages, size = _count(path), path.stat().st_size
+            print(f"\n{title}: {messages} messages, {size / MIB:.1f} MiB, {size / messages:.0f} bytes a line\n")
+            table(path, messages, size)
+            two_processes(path)
+            stages(path, messages)
+
+
+def _inputs(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    if arguments.input:
+        yield arguments.input.name, arguments.input
+        return
+    path = folder / "corpus.jsonl"
+    generated(arguments.messages, arguments.seed, path)
+    yield "generated", path
+    if arguments.data:
+        natural(arguments.data, arguments.messages, arguments.seed, path)
+        yield "natural text", path
 
 
 def table(path: Path, messages: int, size: int) -> None:
@@ -87,7 +115,8 @@ def two_processes(path: Path) -> None:
     for title, more in (("all signals", ()), ("phrases and threads", FASTEST)):
         one, two = scan(path, *more), scan(path, *more, "--processes", "2")
         print(
-            f"two processes, {title}: {one.wall / two.wall:.2f} times one ({two.cpu / one.cpu:.2f} times the CPU time)"
+            f"two processes, {title}: {one.wall / two.wall:.2f} times one ({two.cpu / one.cpu:.2f} times the CPU time, "
+            f"{two.first / two.cpu:.0%} of it in the process that hands out the work)"
         )
     print(f"cores in use by others meanwhile: {os.getloadavg()[0]:.1f} (load)\n")
 
@@ -113,7 +142,7 @@ def stages(path: Path, messages: int) -> None:
     from undersong.formats.spool import Spool
     from undersong.ingest import gather
     from undersong.models import Row
-    from undersong.route import load_policy, route
+    from undersong.route import asked, draft, load_policy, uncut
     from undersong.scan import conversation as steps
     from undersong.scan import load_book
     from undersong.scan.repetition import loops_of
@@ -122,7 +151,7 @@ def stages(path: Path, messages: int) -> None:
     with Spool() as spool:
         with clock("read, hash, check, spool"):
             list(gather([path], spool))
-        for batch in rowstream._in_batches(spool.stored()):
+        for batch in rowstream._grouped(spool.stored(), rowstream.BATCH):
             with clock("decode again, settle"):
                 talks = [settle(spool.parts(stored))[0] for stored in batch]
             said = [message for talk in talks for message in talk.messages]
@@ -130,16 +159,23 @@ def stages(path: Path, messages: int) -> None:
                 blocks = list(steps._blocks([message.text for message in said]))
             with clock("loops and replies"):
                 loops = loops_of(talks, said, blocks, book.loops)
-            with clock("phrases, structure, code"):
-                scans = iter(steps._scans(talks, blocks, loops, book, True))
-                own = [tuple(next(scans) for _ in talk.messages) for talk in talks]
-            with clock("threads, telemetry"):
-                found = [steps._thread(talk, each, book, steps.ALL) for talk, each in zip(talks, own, strict=True)]
-            with clock("route"):
-                routes = [route(*each, policy, rate=0.01) for each in zip(talks, own, found, strict=True)]
+            with clock("phrases"):
+                scans = steps._scans(said, blocks, loops, book, True)
+            with clock("structure, code"):
+                steps._add_structures(talks, scans, blocks, book.structure)
+            with clock("triage"):
+                each = iter(steps.with_triage(said, scans, book.triage))
+                own = [tuple(next(each) for _ in talk.messages) for talk in talks]
+            with clock("thread signals"):
+                pairs = zip(talks, own, strict=True)
+                found = [steps._thread(talk, scans, book, steps.ALL, False) for talk, scans in pairs]
+            with clock("route, draw the audit sample"):
+                drafts = [draft(*each, policy) for each in zip(talks, own, found, strict=True)]
+                for talk, scans, drafted in zip(talks, own, drafts, strict=True):
+                    asked(talk, scans, drafted.ranks, 0)
             with clock("write rows"):
-                parts = zip(talks, own, routes, strict=True)
-                rows = [Row.of(*each) for talk, a, b in parts for each in zip(talk.messages, a, b, strict=True)]
+                parts = zip(talks, own, map(uncut, drafts), strict=True)
+                rows = [row for talk, scans, routes in parts for row in map(Row.of, talk.messages, scans, routes)]
                 rowstream._encode_lines(rows)
     total = sum(clock.seconds.values())
     print(f"by stage: {total / messages * 1e6:.1f} µs of CPU time a message")
@@ -150,16 +186,19 @@ def stages(path: Path, messages: int) -> None:
 def scan(path: Path, *more: str, known: bool = True) -> Cost:
     """What ``undersong scan`` costs on a file."""
     form = ("--from", "jsonl") if known else ()
-    return of_program(sys.executable, "-m", "undersong", "scan", str(path), "--out", os.devnull, *form, *more)
+    return of_program(sys.executable, "-c", TOLD, "scan", str(path), "--out", os.devnull, *form, *more, tells=True)
 
 
-def of_program(*command: str) -> Cost:
-    """What a program and its processes cost."""
+def of_program(*command: str, tells: bool = False) -> Cost:
+    """What a program and its processes cost; one that ``tells`` ends with what it took itself."""
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, _, used = os.wait4(process.pid, 0)
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        _, _, used = os.wait4(process.pid, 0)
+        said.seek(0)
+        first = float(said.read().split()[-1]) if tells else 0.0
     scale = 1 if sys.platform == "darwin" else 1024
-    return Cost(used.ru_utime + used.ru_stime, time.perf_counter() - began, used.ru_maxrss * scale / MIB)
+    return Cost(used.ru_utime + used.ru_stime, time.perf_counter() - began, used.ru_maxrss * scale / MIB, first)
 
 
 def of_function(work: Callable[[], object]) -> float:
@@ -210,12 +249,6 @@ class _Clock:
         self.seconds[name] = self.seconds.get(name, 0.0) + time.process_time() - began
 
 
-def _corpus(folder: Path, messages: int, seed: int) -> Path:
-    path = folder / "corpus.jsonl"
-    generated(messages, seed, path)
-    return path
-
-
 def _count(path: Path) -> int:
     with path.open("rb") as lines:
         return sum(1 for _ in lines)
@@ -237,8 +270,10 @@ def _processor() -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=100_000, help="messages of the generated corpus")
-    parser.add_argument("--large", type=int, default=0, help="measure memory at this number of messages too")
+    parser.add_argument("--large", type=int, default=0, help="measure memory only, at this number of messages too")
     parser.add_argument("--seed", type=int, default=1)
+    default = os.environ.get("UNDERSONG_DATA")
+    parser.add_argument("--data", type=Path, default=default, help="labelled conversations: measure natural text too")
     parser.add_argument("--input", type=Path, help="our own JSON Lines to use instead of generated ones")
     return parser.parse_args()
 
