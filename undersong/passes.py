@@ -19,6 +19,7 @@ from undersong.missed import Census
 from undersong.models import (
     SIGNALS,
     Conversation,
+    Evaluation,
     InputFile,
     Problem,
     Row,
@@ -29,6 +30,7 @@ from undersong.patterns import PatternRule
 from undersong.route import Policy, draft, load_policy, route, sample_rate, with_upgrades
 from undersong.scan import SignalBook, scan_conversation
 from undersong.stores import Store
+from undersong.stores.moments import dated
 from undersong.weigh import Effort
 from undersong.wording import counted
 
@@ -154,11 +156,16 @@ def read_threads(
     for threads in batched(routed_threads(corpus, store, options), BATCH):
         store.put_routes((thread.conversation.id, thread.routes) for thread in threads)
         answers = _ask(threads, judge, store, options, run)
-        for thread, evaluations in zip(threads, answers.evaluations, strict=True):
-            done += len(evaluations)
-            parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
-            yield thread, tuple(Row.of(*part) for part in parts)
+        rows = [_rows(*each) for each in zip(threads, answers.evaluations, strict=True)]
+        store.append(row for each in rows for row in dated(each))
+        done += sum(map(len, rows))
+        yield from zip(threads, rows, strict=True)
         progress("evaluate", done, corpus.messages)
+
+
+def _rows(thread: Thread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
+    parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
+    return tuple(Row.of(*part) for part in parts)
 
 
 def reads_all(judge: Judge, options: Options) -> bool:
