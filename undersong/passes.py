@@ -30,6 +30,7 @@ from undersong.patterns import PatternRule
 from undersong.route import Policy, draft, load_policy, route, sample_rate, with_upgrades
 from undersong.scan import SignalBook, scan_conversation
 from undersong.stores import Store
+from undersong.stores.forget import Forgotten
 from undersong.stores.moments import dated
 from undersong.weigh import Effort
 from undersong.wording import counted
@@ -99,12 +100,16 @@ def ingest_and_scan(
     """
     policy = options.policy or load_policy()
     corpus, earlier, passed_over = Corpus(), SameTarget(policy.look_back), 0
+    forgotten = Forgotten(store.graves())
     for item in read(paths, source_format=options.source_format):
         if isinstance(item, Problem):
             corpus.problems.append(item)
         elif isinstance(item, InputFile):
             corpus.inputs.append(item)
+        elif forgotten.conversation(item.id):
+            corpus.problems.append(_left_out(item))
         elif chosen(item, options):
+            item = forgotten.without(item)
             scans, thread = scan_conversation(item, book)
             store.put_conversation(item, scans, thread)
             ranks = draft(item, scans, thread, policy).ranks
@@ -161,6 +166,11 @@ def read_threads(
         done += sum(map(len, rows))
         yield from zip(threads, rows, strict=True)
         progress("evaluate", done, corpus.messages)
+
+
+def _left_out(conversation: Conversation) -> Problem:
+    what = f"conversation {conversation.id} is left out: this store was told to forget it"
+    return Problem(what=what, where=str(conversation.source_ref or ""), remedy="use another --store", kind="note")
 
 
 def _rows(thread: Thread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:

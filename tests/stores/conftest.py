@@ -17,5 +17,6 @@ BACKENDS = ("sqlite", "neo4j") if SERVER else ("sqlite",)
 
 @pytest.fixture(params=BACKENDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    assert request.param == "sqlite"
     with SQLiteStore(tmp_path / "undersong.db") as opened:
         yield opened

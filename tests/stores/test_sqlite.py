@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from undersong.errors import StoreError
+from undersong.models import encode
+from undersong.stores.forget import forget
+from undersong.stores.schema import MIGRATIONS
 from undersong.stores.sqlite import SQLiteStore
 
-from .deeds import answer, found, scans, talk
+from .deeds import NOON, answer, found, row, scans, talk
 
 
 @pytest.fixture
@@ -176,3 +179,73 @@ def test_an_error_of_the_run_is_not_hidden_by_a_store_that_went_away(tmp_path: P
 
     with pytest.raises(ZeroDivisionError):
         run()
+
+
+def test_what_was_forgotten_is_in_no_byte_of_the_files(tmp_path: Path) -> None:
+    secret = "Wren lives at the mill"
+    mine = talk(secret, f"{secret}, I said")
+    with SQLiteStore(tmp_path / "undersong.db") as opened:
+        opened.put_conversation(mine, *scans(mine))
+        opened.put_answers([("c1", answer())])
+        forget(opened, "kira", NOON)
+        assert not any(secret.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_reader_of_the_older_version_is_told_of_and_the_next_try_ends_it(store: SQLiteStore) -> None:
+    store.put_conversation(talk("hello"), *scans(talk("hello")))
+    reader = sqlite3.connect(store.path)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM messages").fetchall()
+    store._db.execute("PRAGMA busy_timeout = 10")
+    with pytest.raises(StoreError, match="still in the log file"):
+        forget(store, "c1", NOON)
+    reader.close()
+    assert [grave.kind for grave in store.graves()] == ["conversation"]
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "undersong.db"
+    old = sqlite3.connect(path)
+    MIGRATIONS[0](old)
+    old.execute("PRAGMA user_version = 1")
+    old.execute("INSERT INTO evaluations VALUES ('c1', 'm0', 'j1', 'scored', ?)", (encode(answer()),))
+    old.commit()
+    old.close()
+    with pytest.raises(StoreError, match="store migrate"):
+        SQLiteStore(path, read_only=True)
+    with SQLiteStore(path) as opened:
+        assert opened.answers("c1", "j1") == {"m0": answer()}
+        opened.append([row("m0")])
+    with SQLiteStore(path, read_only=True) as again:
+        assert again.history("kira", "j1") == (row("m0"),)
+        with pytest.raises(StoreError, match="reading only"):
+            again.append([row("m1")])
+
+
+def test_a_store_that_is_only_read_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such store"):
+        SQLiteStore(tmp_path / "undersong.db", read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from undersong.models import Row
+from undersong.stores.sqlite import SQLiteStore
+path, who = Path(sys.argv[1]), sys.argv[2]
+with SQLiteStore(path) as store:
+    for n in range(200):
+        store.append(Row(id=f"{n}-{k}", agent=who, conversation=who, judge_hash="j1") for k in range(2))
+"""
+
+
+def test_two_processes_write_while_a_third_reads_whole_transactions(store: SQLiteStore) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(store.path), who]) for who in ("ann", "bo")]
+    with SQLiteStore(store.path, read_only=True) as reader:
+        while any(writer.poll() is None for writer in writers):
+            assert len(reader.history("ann", "j1")) % 2 == 0
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert [len(store.history(who, "j1")) for who in ("ann", "bo")] == [400, 400]
+    assert store.changes() == 400
+    assert list(store.damages()) == []

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NamedTuple, Protocol, Self
 
+from undersong.errors import UsageError
 from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Route, Row, Scan, ThreadScan
+
+Forgettable = Literal["agent", "conversation"]
+
+# scheme of --store → module with a function ``open_store(address, read_only) -> Store``; "" is a plain path
+STORES: dict[str, str] = {
+    "": "undersong.stores.sqlite",
+}
 
 
 class Cursor(NamedTuple):
@@ -54,6 +65,32 @@ class JudgeEntry(Noun, frozen=True, kw_only=True):
     rows: int
 
 
+class Grave(Noun, frozen=True, kw_only=True):
+    """What is left of a forgotten agent or conversation: ``digest`` is the SHA-256 of its name."""
+
+    kind: Forgettable
+    digest: str
+    forgotten: datetime
+    messages: int
+
+
+class Redaction(Noun, frozen=True, kw_only=True):
+    """What a store has to replace, put and delete so that an agent or a conversation is forgotten.
+
+    ``replaced`` are conversations without the private texts, with their scans and routes; ``dropped`` whole ones;
+    ``answers`` and ``left`` are the (conversation, message) places whose answers and rows go; ``rows`` replace kept
+    ones; ``gone`` are ids of findings.
+    """
+
+    grave: Grave
+    replaced: tuple[tuple[Conversation, tuple[Scan, ...], ThreadScan, tuple[Route, ...]], ...] = ()
+    dropped: tuple[str, ...] = ()
+    answers: tuple[tuple[str, str], ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+    rows: tuple[Row, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
 class ConversationStore(Protocol):
     """What was said, scanned, routed and answered."""
 
@@ -70,6 +107,10 @@ class ConversationStore(Protocol):
 
     def conversations(self) -> Iterator[str]:
         """The ids of all conversations, in order."""
+        ...
+
+    def length(self, conversation_id: str) -> int | None:
+        """How many messages a conversation has, None where it is not there."""
         ...
 
     def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
@@ -94,6 +135,10 @@ class ConversationStore(Protocol):
 
     def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
         """What every judge said of a message, or of every message of a conversation, by message id and judge."""
+        ...
+
+    def conversations_with(self, agent: str) -> tuple[str, ...]:
+        """Ids of the conversations in which an agent speaks or is spoken to, in order."""
         ...
 
     def find_message(self, message_id: str) -> tuple[str, ...]:
@@ -129,6 +174,10 @@ class HistoryStore(Protocol):
 
     def thread(self, conversation_id: str, judge_hash: str) -> tuple[Row, ...]:
         """The rows of a conversation in (position, id) order."""
+        ...
+
+    def aimed_at(self, agent: str) -> Iterator[Row]:
+        """The rows of every judge whose target is this agent."""
         ...
 
     def threads(self) -> Iterator[str]:
@@ -176,6 +225,31 @@ class HistoryStore(Protocol):
 class Store(ConversationStore, HistoryStore, Protocol):
     """Keeps what the steps produced; every write is atomic, and writing the same thing again changes nothing."""
 
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def redact(self, redaction: Redaction) -> None:
+        """Do all of a redaction in one transaction, and leave no byte of what is gone in the files.
+
+        Raises StoreError where a reader keeps the old bytes in the log for now.
+        """
+        ...
+
+    def graves(self) -> tuple[Grave, ...]:
+        """What was forgotten, by kind and digest."""
+        ...
+
+    def damages(self) -> Iterator[str]:
+        """What the database itself says is wrong with its files, in words."""
+        ...
+
+    def facts(self) -> dict[str, str]:
+        """Where the store is, its version, its size: name → value, for people."""
+        ...
+
     def counts(self) -> dict[str, int]:
         """How many conversations, messages, evaluations and findings are kept."""
         ...
@@ -183,3 +257,17 @@ class Store(ConversationStore, HistoryStore, Protocol):
     def close(self) -> None:
         """Make everything durable and release the store; raises StoreError where it is no longer there."""
         ...
+
+
+def open_store(address: str | Path, *, read_only: bool = False) -> Store:
+    """The store at a path, or at an address such as ``bolt://127.0.0.1:7687``; a missing file is made unless only read.
+
+    Raises UsageError for an unknown scheme and StoreError where it cannot be opened.
+    """
+    scheme, separator, _ = str(address).partition("://")
+    if separator and scheme not in STORES:
+        raise UsageError(
+            f"unknown kind of store '{scheme}'", remedy=f"name a file, or one of {', '.join(filter(None, STORES))}"
+        )
+    opener: Callable[[str, bool], Store] = import_module(STORES[scheme if separator else ""]).open_store
+    return opener(str(address), read_only)

@@ -22,17 +22,9 @@ class Conversations(Database):
         """See Store."""
         with self._translated():
             self._lock.hold()
-        head = encode(msgspec.structs.replace(conversation, messages=()))
         with self._writing() as db:
-            leave(db, conversation.id, _outdated(db, conversation))
-            db.execute("DELETE FROM messages WHERE conversation = ?", (conversation.id,))
-            db.execute(
-                "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, NULL)",
-                (conversation.id, head, msgspec.json.encode(Scans(scans=scans, thread=thread))),
-            )
-            db.executemany(
-                "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", map(_message_row, conversation.messages)
-            )
+            leave(db, ((conversation.id, name) for name in _outdated(db, conversation)))
+            put(db, conversation, scans, thread)
 
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """See Store."""
@@ -53,6 +45,13 @@ class Conversations(Database):
     def conversations(self) -> Iterator[str]:
         """See Store."""
         return self._names("conversations", "id")
+
+    def length(self, conversation_id: str) -> int | None:
+        """See Store."""
+        query = "SELECT (SELECT count(*) FROM messages WHERE conversation = c.id) FROM conversations c WHERE id = ?"
+        with self._translated():
+            found = self._db.execute(query, (conversation_id,)).fetchone()
+        return found[0] if found else None
 
     def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
         """See Store."""
@@ -101,6 +100,12 @@ class Conversations(Database):
             bodies = self._db.execute(ordered, (conversation_id, message_id, message_id)).fetchall()
             return tuple(decoded(body, Evaluation) for (body,) in bodies)
 
+    def conversations_with(self, agent: str) -> tuple[str, ...]:
+        """See Store."""
+        query = "SELECT DISTINCT conversation FROM messages WHERE agent = ? OR target = ? ORDER BY conversation"
+        with self._translated():
+            return tuple(name for (name,) in self._db.execute(query, (agent, agent)))
+
     def find_message(self, message_id: str) -> tuple[str, ...]:
         """See Store."""
         query = "SELECT conversation FROM messages WHERE id = ? ORDER BY conversation"
@@ -118,6 +123,17 @@ class Conversations(Database):
             if not names:
                 return
             last = names[-1]
+
+
+def put(db: sqlite3.Connection, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
+    """Replace a conversation, within a transaction."""
+    head = encode(msgspec.structs.replace(conversation, messages=()))
+    db.execute("DELETE FROM messages WHERE conversation = ?", (conversation.id,))
+    db.execute(
+        "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, NULL)",
+        (conversation.id, head, msgspec.json.encode(Scans(scans=scans, thread=thread))),
+    )
+    db.executemany("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", map(_message_row, conversation.messages))
 
 
 def _outdated(db: sqlite3.Connection, conversation: Conversation) -> list[str]:

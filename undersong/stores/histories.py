@@ -21,13 +21,7 @@ class Histories(Database):
     def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, gone: Iterable[str] = ()) -> None:
         """See Store."""
         with self._writing() as db:
-            numbers: dict[str | None, int] = {}
-            changed: set[tuple[int, str]] = set()
-            for row in rows:
-                if row.judge_hash not in numbers:
-                    numbers[row.judge_hash] = _judge(db, row)
-                changed.update((numbers[row.judge_hash], agent) for agent in _put(db, numbers[row.judge_hash], row))
-            _bump(db, changed)
+            keep(db, rows)
             db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in gone))
             db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
 
@@ -48,6 +42,13 @@ class Histories(Database):
         )
         with self._translated():
             return rows_of(body for (body,) in self._db.execute(query, (conversation_id, judge_hash)))
+
+    def aimed_at(self, agent: str) -> Iterator[Row]:
+        """See Store."""
+        with self._translated():
+            for name in [name for (name,) in self._db.execute("SELECT DISTINCT conversation FROM history")]:
+                bodies = self._db.execute("SELECT body FROM history WHERE conversation = ?", (name,)).fetchall()
+                yield from (row for row in rows_of(body for (body,) in bodies) if row.target == agent)
 
     def threads(self) -> Iterator[str]:
         """See Store."""
@@ -137,13 +138,25 @@ class Histories(Database):
             return iter([decoded(body, Finding) for (body,) in bodies])
 
 
-def leave(db: sqlite3.Connection, conversation: str, ids: Iterable[str]) -> None:
-    """Take messages of a conversation out of every history."""
+def keep(db: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    """Put rows into the histories, within a transaction."""
+    numbers: dict[str | None, int] = {}
     changed: set[tuple[int, str]] = set()
-    for name in ids:
-        query = "SELECT judge, agent FROM history WHERE conversation = ? AND id = ?"
-        changed.update(db.execute(query, (conversation, name)).fetchall())
-        db.execute("DELETE FROM history WHERE conversation = ? AND id = ?", (conversation, name))
+    for row in rows:
+        if row.judge_hash not in numbers:
+            numbers[row.judge_hash] = _judge(db, row)
+        changed.update((numbers[row.judge_hash], agent) for agent in _put(db, numbers[row.judge_hash], row))
+    _bump(db, changed)
+
+
+def leave(db: sqlite3.Connection, places: Iterable[tuple[str, str]]) -> None:
+    """Take messages, by conversation and id, out of every history, within a transaction."""
+    changed: set[tuple[int, str]] = set()
+    for place in places:
+        changed.update(
+            db.execute("SELECT judge, agent FROM history WHERE conversation = ? AND id = ?", place).fetchall()
+        )
+        db.execute("DELETE FROM history WHERE conversation = ? AND id = ?", place)
     _bump(db, changed)
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from undersong.stores.conversations import Conversations
-from undersong.stores.histories import Histories
+import msgspec
+
+from undersong.errors import StoreError
+from undersong.models import encode
+from undersong.stores import Grave, Redaction
+from undersong.stores.conversations import Conversations, put
+from undersong.stores.histories import Histories, keep, leave
+from undersong.stores.records import decoded
 from undersong.stores.schema import FIRST_TABLES
 
 
@@ -19,6 +26,58 @@ class SQLiteStore(Conversations, Histories):
         """See Store."""
         with self._translated():
             return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in FIRST_TABLES}
+
+    def redact(self, redaction: Redaction) -> None:
+        """See Store."""
+        with self._translated():
+            self._lock.hold()
+            self._db.execute("PRAGMA secure_delete = ON")
+        with self._writing() as db:
+            _redact(db, redaction)
+        with self._translated(), self._turns.turn():
+            self._db.execute("VACUUM")
+            if self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                what = "another process reads an older version, so what was forgotten is still in the log file"
+                raise StoreError(what, where=str(self.path), remedy="end that process and run the same command again")
+
+    def graves(self) -> tuple[Grave, ...]:
+        """See Store."""
+        with self._translated():
+            bodies = self._db.execute("SELECT body FROM graves ORDER BY kind, digest").fetchall()
+            return tuple(decoded(body, Grave) for (body,) in bodies)
+
+    def damages(self) -> Iterator[str]:
+        """See Store."""
+        with self._translated():
+            words = [word for (word,) in self._db.execute("PRAGMA integrity_check")]
+        return iter([] if words == ["ok"] else words)
+
+    def facts(self) -> dict[str, str]:
+        """See Store."""
+        with self._translated():
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            size = self._place.stat().st_size
+        return {"store": str(self.path), "version": str(version), "size": f"{size:,} bytes"}
+
+
+def _redact(db: sqlite3.Connection, redaction: Redaction) -> None:
+    for conversation, scans, thread, routes in redaction.replaced:
+        put(db, conversation, scans, thread)
+        db.execute("UPDATE conversations SET routes = ? WHERE id = ?", (msgspec.json.encode(routes), conversation.id))
+    for name in redaction.dropped:
+        for table, column in (("conversations", "id"), ("messages", "conversation"), ("evaluations", "conversation")):
+            db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
+    db.executemany("DELETE FROM evaluations WHERE conversation = ? AND message = ?", redaction.answers)
+    leave(db, redaction.left)
+    keep(db, redaction.rows)
+    db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in redaction.gone))
+    grave = redaction.grave
+    db.execute("INSERT OR IGNORE INTO graves VALUES (?, ?, ?)", (grave.kind, grave.digest, encode(grave)))
+
+
+def open_store(address: str, read_only: bool) -> SQLiteStore:
+    """The store at a path."""
+    return SQLiteStore(Path(address), read_only=read_only)
 
 
 @contextmanager
