@@ -17,6 +17,7 @@ Forgettable = Literal["agent", "conversation"]
 # scheme of --store → module with a function ``open_store(address, read_only) -> Store``; "" is a plain path
 STORES: dict[str, str] = {
     "": "undersong.stores.sqlite",
+    **dict.fromkeys(("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"), "undersong.stores.graph"),
 }
 
 
@@ -75,7 +76,7 @@ class Grave(Noun, frozen=True, kw_only=True):
 
 
 class Redaction(Noun, frozen=True, kw_only=True):
-    """What a store has to replace, put and delete so that an agent or a conversation is forgotten.
+    """What a store has to replace, put and delete so that the agent or conversation ``name`` is forgotten.
 
     ``replaced`` are conversations without the private texts, with their scans and routes; ``dropped`` whole ones;
     ``answers`` and ``left`` are the (conversation, message) places whose answers and rows go; ``rows`` replace kept
@@ -83,6 +84,7 @@ class Redaction(Noun, frozen=True, kw_only=True):
     """
 
     grave: Grave
+    name: str
     replaced: tuple[tuple[Conversation, tuple[Scan, ...], ThreadScan, tuple[Route, ...]], ...] = ()
     dropped: tuple[str, ...] = ()
     answers: tuple[tuple[str, str], ...] = ()
@@ -262,12 +264,18 @@ class Store(ConversationStore, HistoryStore, Protocol):
 def open_store(address: str | Path, *, read_only: bool = False) -> Store:
     """The store at a path, or at an address such as ``bolt://127.0.0.1:7687``; a missing file is made unless only read.
 
-    Raises UsageError for an unknown scheme and StoreError where it cannot be opened.
+    Raises UsageError for an unknown scheme or a missing package, and StoreError where it cannot be opened.
     """
     scheme, separator, _ = str(address).partition("://")
     if separator and scheme not in STORES:
         raise UsageError(
             f"unknown kind of store '{scheme}'", remedy=f"name a file, or one of {', '.join(filter(None, STORES))}"
         )
-    opener: Callable[[str, bool], Store] = import_module(STORES[scheme if separator else ""]).open_store
+    module = STORES[scheme if separator else ""]
+    try:
+        opener: Callable[[str, bool], Store] = import_module(module).open_store
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"{address} needs the package {error.name}", remedy=f"pip install 'undersong[{error.name}]'"
+        ) from error
     return opener(str(address), read_only)

@@ -12,7 +12,7 @@ from undersong.errors import StoreError
 from undersong.models import Conversation, Evaluation, Message, Route, Scan, ThreadScan, encode
 from undersong.stores.database import Database
 from undersong.stores.histories import leave
-from undersong.stores.records import Scans, decoded
+from undersong.stores.records import Scans, decoded, outdated
 
 
 class Conversations(Database):
@@ -23,7 +23,8 @@ class Conversations(Database):
         with self._translated():
             self._lock.hold()
         with self._writing() as db:
-            leave(db, ((conversation.id, name) for name in _outdated(db, conversation)))
+            kept = db.execute("SELECT id, body FROM messages WHERE conversation = ?", (conversation.id,)).fetchall()
+            leave(db, ((conversation.id, name) for name in outdated(conversation, kept)))
             put(db, conversation, scans, thread)
 
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
@@ -134,26 +135,6 @@ def put(db: sqlite3.Connection, conversation: Conversation, scans: tuple[Scan, .
         (conversation.id, head, msgspec.json.encode(Scans(scans=scans, thread=thread))),
     )
     db.executemany("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", map(_message_row, conversation.messages))
-
-
-def _outdated(db: sqlite3.Connection, conversation: Conversation) -> list[str]:
-    """Ids of kept messages that the conversation no longer has, or has with another text or author."""
-    now = {message.id: message for message in conversation.messages}
-    gone = []
-    query = "SELECT id, body FROM messages WHERE conversation = ?"
-    for name, body in db.execute(query, (conversation.id,)):
-        message = now.get(name)
-        if message is None or (body != encode(message) and _said(body) != (message.agent, message.text)):
-            gone.append(name)
-    return gone
-
-
-def _said(body: object) -> tuple[str, str] | None:
-    try:
-        kept = decoded(body, Message)
-    except msgspec.DecodeError:
-        return None
-    return kept.agent, kept.text
 
 
 def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int | None, bytes]:

@@ -92,6 +92,7 @@ def _of_conversation(store: Store, name: str, now: datetime) -> Redaction:
     if name in set(store.conversations()):
         places |= {(name, message.id) for message in store.conversation(name)[0].messages}
     return Redaction(
+        name=name,
         grave=Grave(kind="conversation", digest=digest(name), forgotten=now, messages=len(places)),
         dropped=(name,),
         left=tuple(sorted(places)),
@@ -104,6 +105,7 @@ def _of_agent(store: Store, agent: str, now: datetime) -> Redaction:
     said = {(c.id, m.id) for c, _, _ in threads for m in c.messages if m.agent == agent}
     read = {(row.conversation, row.id) for each in store.judges() for row in store.history(agent, each.judge_hash)}
     return Redaction(
+        name=agent,
         grave=Grave(kind="agent", digest=digest(agent), forgotten=now, messages=len(said | read)),
         replaced=tuple(
             (redacted(c, agent), _scans(c, scans, agent), _thread(thread, agent), store.routes(c.id))

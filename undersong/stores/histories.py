@@ -9,7 +9,7 @@ from undersong.models import Finding, Row, encode
 from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, Swept
 from undersong.stores.database import Database
 from undersong.stores.moments import microseconds, moment
-from undersong.stores.records import decoded, row_body, rows_of, touches
+from undersong.stores.records import decoded, row_body, rows_of, supersedes, touches
 
 _CHANGES = "changes"  # the cursor that counts the commits that changed a history
 _PAGE = 256  # agents that are listed at a time
@@ -176,7 +176,7 @@ def _put(db: sqlite3.Connection, judge: int, row: Row) -> tuple[str, ...]:
         return (row.agent,)
     query = "SELECT agent, state, body FROM history WHERE conversation = ? AND id = ? AND judge = ?"
     agent, state, kept = db.execute(query, new[:3]).fetchone()
-    if kept == body or (row.state == "unread" and state != "unread"):
+    if not supersedes(row.state, body, state, kept):
         return ()
     db.execute("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new)
     return agent, row.agent

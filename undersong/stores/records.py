@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import FieldInfo
 
-from undersong.models import Finding, Row, Scan, ThreadScan
+from undersong.models import Conversation, Finding, Message, Row, Scan, State, ThreadScan, encode
 
 T = TypeVar("T")
 _ROWS = msgspec.json.Decoder(tuple[Row, ...])
@@ -52,6 +52,33 @@ def touches(body: object, conversations: frozenset[str]) -> bool:
         return not conversations.isdisjoint(decoded(body, Finding).conversations)
     except msgspec.DecodeError:
         return True
+
+
+def supersedes(state: State, body: bytes, kept_state: str, kept_body: bytes) -> bool:
+    """Whether a row takes the place of the kept one: another one, but never an unread one that of a read one."""
+    return body != kept_body and (state != "unread" or kept_state == "unread")
+
+
+def outdated(conversation: Conversation, kept: Iterable[tuple[str, object]]) -> list[str]:
+    """Ids of kept messages that the conversation no longer has, or has with another text or author.
+
+    ``kept`` are the ids and bodies of what a store holds of it.
+    """
+    now = {message.id: message for message in conversation.messages}
+    gone = []
+    for name, body in kept:
+        message = now.get(name)
+        if message is None or (body != encode(message) and _said(body) != (message.agent, message.text)):
+            gone.append(name)
+    return gone
+
+
+def _said(body: object) -> tuple[str, str] | None:
+    try:
+        kept = decoded(body, Message)
+    except msgspec.DecodeError:
+        return None
+    return kept.agent, kept.text
 
 
 def _default(field: FieldInfo) -> object:

@@ -71,6 +71,8 @@ def _redact(db: sqlite3.Connection, redaction: Redaction) -> None:
     leave(db, redaction.left)
     keep(db, redaction.rows)
     db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in redaction.gone))
+    db.execute("DELETE FROM agents WHERE agent NOT IN (SELECT agent FROM history) AND agent = ?", (redaction.name,))
+    db.execute("UPDATE cursors SET agent = '' WHERE agent = ?", (redaction.name,))
     grave = redaction.grave
     db.execute("INSERT OR IGNORE INTO graves VALUES (?, ?, ?)", (grave.kind, grave.digest, encode(grave)))
 
