@@ -133,6 +133,29 @@ def merge(sources: tuple[str, ...], address: str) -> None:
                 _say(name, take(store, records(source), datetime.now(UTC)))
 
 
+@command.command("sync")
+@click.argument("url", metavar="URL")
+@STORE
+def sync(url: str, address: str) -> None:
+    """Bring a Neo4j database up to what this store holds: bolt://HOST:PORT. The same again changes nothing."""
+    from undersong.stores import open_store
+    from undersong.stores.transfer import records, take
+
+    with open_store(address, read_only=True) as store, open_store(url) as target:
+        _say(url, take(target, records(store), datetime.now(UTC)))
+
+
+@command.command("seed")
+@STORE
+def seed(address: str) -> None:
+    """Put the taxonomy (traits, indicators) and the patterns into a Neo4j database, under the first design's names."""
+    from undersong.stores import open_store
+
+    with open_store(address) as store:
+        store.seed()
+    click.echo(f"{address} holds the taxonomy and the patterns")
+
+
 @command.command("forget")
 @click.argument("name", metavar="AGENT|CONVERSATION")
 @click.option("--kind", type=click.Choice(["agent", "conversation"]), help="Which, where a name is both.")

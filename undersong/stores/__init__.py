@@ -240,6 +240,10 @@ class Store(ConversationStore, HistoryStore, Protocol):
         """
         ...
 
+    def seed(self) -> None:
+        """Put the taxonomy and the patterns into a graph; raises UsageError where the store is none."""
+        ...
+
     def graves(self) -> tuple[Grave, ...]:
         """What was forgotten, by kind and digest."""
         ...

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from undersong.errors import StoreError
+from undersong.errors import StoreError, UsageError
 from undersong.models import encode
 from undersong.stores import Grave, Redaction
 from undersong.stores.conversations import Conversations, put
@@ -39,6 +39,11 @@ class SQLiteStore(Conversations, Histories):
             if self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 what = "another process reads an older version, so what was forgotten is still in the log file"
                 raise StoreError(what, where=str(self.path), remedy="end that process and run the same command again")
+
+    def seed(self) -> None:
+        """See Store."""
+        remedy = "name a graph with --store bolt://HOST:PORT"
+        raise UsageError("only a graph holds the taxonomy", where=str(self.path), remedy=remedy)
 
     def graves(self) -> tuple[Grave, ...]:
         """See Store."""

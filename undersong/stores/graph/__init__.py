@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -11,7 +12,9 @@ from undersong.stores import Grave, Redaction
 from undersong.stores.graph.connection import Transaction
 from undersong.stores.graph.conversations import Conversations, put
 from undersong.stores.graph.histories import Histories
+from undersong.stores.graph.recipes import recipes
 from undersong.stores.graph.rows import keep, leave
+from undersong.stores.graph.taxonomy import seed
 from undersong.stores.records import decoded
 
 _COUNTED = {
@@ -63,6 +66,14 @@ class GraphStore(Conversations, Histories):
             transaction.run(bury, kind=grave.kind, digest=grave.digest, body=encode(grave))
 
         self._write(work)
+
+    def seed(self) -> None:
+        """Put the taxonomy and the patterns into the graph; the same again changes nothing."""
+        self._write(seed)
+
+    def run_recipe(self, name: str, judge_hash: str) -> list[dict[str, Any]]:
+        """The records of one of the ``recipes`` over the scores of a judge."""
+        return [record.data() for record in self._read(recipes()[name], judge=judge_hash)]
 
     def graves(self) -> tuple[Grave, ...]:
         """See Store."""
