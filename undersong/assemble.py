@@ -93,6 +93,7 @@ def parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed)
     return {
         "judge": judge.name,
         "judge_hash": judge.hash,
+        "judge_gives": sorted(judge.gives),
         "calibrated": judge.calibrated,
         "read_all": reads_all(judge, options),
         "recall": options.recall,
