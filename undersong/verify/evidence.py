@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from undersong.manifest import Manifest, text_hash
-from undersong.models import Message, Quote
+from undersong.models import Deduction, Message, Moment, Quote
 from undersong.verify.content import Content
 from undersong.verify.discrepancy import Discrepancy
 
@@ -33,5 +33,6 @@ def _quotes(content: Content) -> Iterable[Quote]:
     for finding in content.findings:
         yield from finding.quotes
     for session in content.case.sessions:
-        for deduction in session.deductions:
-            yield from deduction.quotes
+        claims: tuple[Deduction | Moment, ...] = (*session.deductions, *session.moments)
+        for claim in claims:
+            yield from claim.quotes
