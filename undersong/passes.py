@@ -27,6 +27,7 @@ from undersong.models import (
 )
 from undersong.patterns import PatternRule
 from undersong.route import Policy, asked, draft, load_policy, route, with_upgrades
+from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversations
 from undersong.stores import Store
 from undersong.stores.forget import Forgotten
@@ -192,7 +193,7 @@ def _left_out(conversation: Conversation) -> Problem:
 
 def _rows(thread: Thread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
     parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
-    return tuple(Row.of(*part) for part in parts)
+    return tuple(rounded(Row.of(*part)) for part in parts)
 
 
 def reads_all(judge: Judge, options: Options) -> bool:

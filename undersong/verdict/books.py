@@ -8,7 +8,7 @@ import msgspec
 
 from undersong import rulebook
 
-FILES = ("constitution.yaml", "mechanisms.yaml")
+FILES = ("constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml")
 
 
 class _Book(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -54,6 +54,29 @@ class Constitution(_Book, frozen=True, kw_only=True):
     drifting_below: dict[str, float]
     balanced_below: float
     moderate_below: float
+
+
+class SmokingGun(_Book, frozen=True, kw_only=True):
+    """One of the two kinds: looked for by ``label`` of a phrase, by ``signal`` of a row from ``least`` on, or both."""
+
+    title: str
+    explanation: str
+    label: str | None = None
+    signal: str | None = None
+    least: float = 0.5
+
+
+class SmokingGuns(_Book, frozen=True, kw_only=True):
+    """``rules/smoking_guns.yaml``."""
+
+    why: str
+    kinds: dict[str, SmokingGun]
+
+
+@cache
+def guns() -> SmokingGuns:
+    """The shipped kinds of smoking guns."""
+    return rulebook.read(rulebook.RULES / "smoking_guns.yaml", SmokingGuns)
 
 
 @cache

@@ -9,6 +9,7 @@ from undersong.flags import FLAGS, turn_flags
 from undersong.models import Conversation, Deduction, Mechanism, Row, Scan, SessionVerdict, ThreadScan
 from undersong.verdict.books import Mechanisms, mechanisms
 from undersong.verdict.false_promise import MECHANISM, false_promises
+from undersong.verdict.smoking_guns import smoking_guns
 from undersong.wording import counted
 
 NOT_FOUND = "looked for, not found"
@@ -24,7 +25,7 @@ def session_verdict(
     ``score`` is None until a mechanism is assessed; then it starts at 100 and each deduction takes its points, never
     below 0. Flags take no points. ``turns`` has a (position, score) for every message of the path that was read.
     """
-    book = mechanisms()
+    book, rows = mechanisms(), tuple(rows)
     deductions, episodes, compared = false_promises(conversation, scans)
     found = tuple(_mechanism(name, book, deductions, episodes, compared) for name in book.mechanisms)
     assessed = any(mechanism.assessment == "assessed" for mechanism in found)
@@ -45,6 +46,7 @@ def session_verdict(
         read=judges.total(),
         judges=dict(sorted(judges.items())),
         title=conversation.title,
+        moments=smoking_guns(conversation, scans, rows, {each.message_id for each in deductions}),
     )
 
 
