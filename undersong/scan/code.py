@@ -78,7 +78,7 @@ def code_of(message: Message, rule: CodeRule) -> list[Code]:
         if call.name in rule.tools:
             codes = _of_call(call, rule.tools[call.name], rule)
         elif call.name in rule.shells:
-            codes = _of_command(call, rule)
+            codes = _of_command(call)
         else:
             continue
         found += [_called(code, call.id) for code in codes]
@@ -158,7 +158,7 @@ def _of_call(call: ToolCall, tool: CodeTool, rule: CodeRule) -> list[Code]:
     return found
 
 
-def _of_command(call: ToolCall, rule: CodeRule) -> list[Code]:
+def _of_command(call: ToolCall) -> list[Code]:
     """The files and patches in a shell command."""
     codes = []
     for each in written(command_of(_decoded(call.input))):
@@ -184,7 +184,7 @@ def _weighed(code: Code, rule: CodeRule) -> Code:
 
 def _decoded(given: Any) -> Any:
     """A tool's input; arguments that the source left as JSON text are decoded, other text stays text."""
-    if not isinstance(given, str) or not given.lstrip().startswith("{"):
+    if not isinstance(given, str) or not given.lstrip().startswith(("{", '"')):
         return given
     try:
         return json.loads(given)
