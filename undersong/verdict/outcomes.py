@@ -152,7 +152,9 @@ def _family(call: ToolCall, result: ToolResult) -> tuple[Family, str]:
 
 def _is_of_check(text: str) -> bool:
     """Whether an output is that of a check, where nobody says which command was run."""
-    return any(each.search(text) for each in (rules().failed_check, rules().passed_check, rules().broke))
+    if rules().failed_check.search(text) or rules().passed_check.search(text):
+        return True
+    return rules().broke.search(text) is not None and bool(_exit_code(None, text))
 
 
 def _state(result: ToolResult, family: Family, command: bool) -> tuple[State, str]:
@@ -190,7 +192,7 @@ def _refused(inner: str, is_error: bool | None) -> re.Match[str] | None:
     strict = rules().refused.search(start)
     if strict or is_error is False:
         return strict
-    return rules().refusing.search(start) or rules().broke.search(inner)
+    return rules().refusing.search(start) or rules().broke.match(start)
 
 
 def _exit_code(given: Any, text: str) -> int | None:
