@@ -194,7 +194,11 @@ class Deference(Noun, frozen=True, kw_only=True):
 
 
 class CodeBlock(Noun, frozen=True, kw_only=True):
-    """Code in a message: ``sha256`` over the normalised code, ``start``/``end`` in the text where it is there."""
+    """Code in a message: ``sha256`` over the normalised code, ``start``/``end`` in the text where it is there.
+
+    ``substance`` is a hash of the same code without comments and idle white space, ``replaces`` that of the code which
+    an edit or a patch takes out. ``call`` is the id of the tool call that writes it.
+    """
 
     sha256: str
     lang: str | None = None
@@ -203,6 +207,9 @@ class CodeBlock(Noun, frozen=True, kw_only=True):
     lines: int = 0
     start: int | None = None
     end: int | None = None
+    substance: str | None = None
+    replaces: str | None = None
+    call: str | None = None
 
 
 class Scan(Noun, frozen=True, kw_only=True):
