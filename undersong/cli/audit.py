@@ -26,7 +26,7 @@ from undersong.cli.options import (
 from undersong.models import LEVELS, Conversation
 
 if TYPE_CHECKING:
-    from undersong.stores.sqlite import SQLiteStore
+    from undersong.stores import Store
 
 BELOW, AT_OR_ABOVE = 0, 1
 
@@ -89,7 +89,7 @@ def command(
     raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))
 
 
-def _conversation(store: SQLiteStore, name: str) -> Conversation:
+def _conversation(store: Store, name: str) -> Conversation:
     return store.conversation(name)[0]
 
 
