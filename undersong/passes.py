@@ -19,6 +19,7 @@ from undersong.missed import Census
 from undersong.models import (
     SIGNALS,
     Conversation,
+    Evaluation,
     InputFile,
     Problem,
     Row,
@@ -26,8 +27,11 @@ from undersong.models import (
 )
 from undersong.patterns import PatternRule
 from undersong.route import Policy, asked, draft, load_policy, route, with_upgrades
+from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversations
 from undersong.stores import Store
+from undersong.stores.forget import Forgotten
+from undersong.stores.moments import dated
 from undersong.weigh import Effort
 from undersong.wording import counted
 
@@ -99,7 +103,8 @@ def ingest_and_scan(
     """
     policy = options.policy or load_policy()
     corpus, earlier = Corpus(demand=Demand(policy.sample_minimum)), SameTarget(policy.look_back)
-    for batch in _in_batches(read(paths, source_format=options.source_format), corpus, options):
+    forgotten = Forgotten(store.graves())
+    for batch in _in_batches(read(paths, source_format=options.source_format), corpus, options, forgotten):
         for item, (scans, thread) in zip(batch, scan_conversations(batch, book), strict=True):
             store.put_conversation(item, scans, thread)
             found = asked(item, scans, draft(item, scans, thread, policy).ranks, options.seed)
@@ -118,7 +123,7 @@ def ingest_and_scan(
 
 
 def _in_batches(
-    items: Iterable[Conversation | Problem | InputFile], corpus: Corpus, options: Options
+    items: Iterable[Conversation | Problem | InputFile], corpus: Corpus, options: Options, forgotten: Forgotten
 ) -> Iterator[list[Conversation]]:
     """The chosen conversations in groups that are scanned together; what else was read goes to the corpus."""
     batch: list[Conversation] = []
@@ -128,8 +133,10 @@ def _in_batches(
             corpus.problems.append(item)
         elif isinstance(item, InputFile):
             corpus.inputs.append(item)
+        elif forgotten.conversation(item.id):
+            corpus.problems.append(_left_out(item))
         elif chosen(item, options):
-            batch.append(item)
+            batch.append(forgotten.without(item))
             size += sum(len(message.text) for message in item.messages)
         else:
             corpus.passed_over += 1
@@ -172,11 +179,21 @@ def read_threads(
     for threads in batched(routed_threads(corpus, store, options), BATCH):
         store.put_routes((thread.conversation.id, thread.routes) for thread in threads)
         answers = _ask(threads, judge, store, options, run)
-        for thread, evaluations in zip(threads, answers.evaluations, strict=True):
-            done += len(evaluations)
-            parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
-            yield thread, tuple(Row.of(*part) for part in parts)
+        rows = [_rows(*each) for each in zip(threads, answers.evaluations, strict=True)]
+        store.append(row for each in rows for row in dated(each))
+        done += sum(map(len, rows))
+        yield from zip(threads, rows, strict=True)
         progress("evaluate", done, corpus.messages)
+
+
+def _left_out(conversation: Conversation) -> Problem:
+    what = f"conversation {conversation.id} is left out: this store was told to forget it"
+    return Problem(what=what, where=str(conversation.source_ref or ""), remedy="use another --store", kind="note")
+
+
+def _rows(thread: Thread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
+    parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
+    return tuple(rounded(Row.of(*part)) for part in parts)
 
 
 def reads_all(judge: Judge, options: Options) -> bool:
