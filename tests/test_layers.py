@@ -34,7 +34,7 @@ LAYERS = (
         "wording",
     },
     {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers"},
-    {"rowstream", "passes"},
+    {"rowstream", "passes", "sweep", "profile"},
     {"assemble"},
     {"pipeline", "verify"},
     {"plan"},
