@@ -24,6 +24,7 @@ LAYERS = (
         "earlier",
         "missed",
         "prices",
+        "frames",
         "stores",
         "patterns",
         "tiers",
@@ -42,7 +43,7 @@ LAYERS = (
     {"__main__"},
 )
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
-HEAVY = ("numpy", "jinja2", "lark", "yaml", "ahocorasick_rs", "sqlite3")
+HEAVY = ("numpy", "jinja2", "lark", "yaml", "ahocorasick_rs", "sqlite3", "neo4j", "pyarrow")
 
 
 def layer(name: str) -> int:

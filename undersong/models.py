@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from importlib import import_module
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
@@ -606,6 +607,10 @@ class Case(Noun, frozen=True, kw_only=True):
     outcomes: tuple[RuleOutcome, ...] = ()
     cited: tuple[Message, ...] = ()
     hashes: dict[str, str] = {}
+
+    def to_frame(self, library: Literal["polars", "pandas", "pyarrow"] = "polars") -> Any:
+        """The findings as a data frame, one row each (docs/store.md); needs the extra ``parquet`` and the library."""
+        return import_module("undersong.frames").frame_of(self.findings, library)
 
 
 def encode(noun: Noun) -> bytes:
