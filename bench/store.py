@@ -129,9 +129,8 @@ def sweeps(folder: Path, number: int) -> None:
         first = cpu(lambda: sweep(store, rules, JUDGE))
         reading = cpu(lambda: [len(history.rows) for history in store.histories(JUDGE)])
         nothing = cpu(lambda: sweep(store, rules, JUDGE))
-    print(
-        f"sweep with {len(rules)} rules: {number / first:,.0f} rows per CPU second (reading alone {number / reading:,.0f})"
-    )
+    print(f"sweep with {len(rules)} rules: {number / first:,.0f} rows per CPU second")
+    print(f"reading all histories alone: {number / reading:,.0f} rows per CPU second")
     print(f"sweep with nothing changed: {nothing * 1e3:.0f} ms")
 
 

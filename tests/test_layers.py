@@ -34,7 +34,7 @@ LAYERS = (
         "taxonomy",
         "wording",
     },
-    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers"},
+    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "outcomes"},
     {"rowstream", "passes", "sweep", "profile"},
     {"assemble"},
     {"pipeline", "verify"},

@@ -16,6 +16,7 @@ from undersong.models import (
     Problem,
     Row,
 )
+from undersong.outcomes import with_outcome
 from undersong.passes import Corpus, Options, Run, reads_all
 from undersong.report.tally import WORDS_ONLY
 from undersong.route import load_policy
@@ -49,9 +50,15 @@ def judge_problem(run: Run) -> tuple[Problem, ...]:
 
 
 def quoted(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
-    """Each finding with verbatim quotes of its messages."""
+    """Each finding with verbatim quotes of its messages, and with what came of it where it has a target."""
     messages = _messages((place for finding in findings for place in _bound(finding)), store)
-    return tuple(quote(finding, messages) for finding in findings)
+    return tuple(_outcome(quote(finding, messages), store) for finding in findings)
+
+
+def _outcome(finding: Finding, store: Store) -> Finding:
+    if finding.target is None:
+        return finding
+    return with_outcome(finding, (m for name in finding.conversations for m in store.conversation(name)[0].messages))
 
 
 def _bound(finding: Finding) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,8 @@ import msgspec
 
 from undersong.detect import Detection, detect, quote
 from undersong.errors import UsageError
-from undersong.models import Finding, Message, Noun, RuleOutcome
+from undersong.models import Finding, Noun, RuleOutcome
+from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.patterns.discovery import false_discovery
 from undersong.stores import BEGINNING, Cursor, History, JudgeEntry, Store, Swept
@@ -160,7 +161,7 @@ def _detected(
 ) -> tuple[Detection, Weighed]:
     rows = [row for history in histories for row in history.rows]
     detection = detect(rows, rules)
-    findings = tuple(quote(finding, _said(store, finding)) for finding in detection.findings)
+    findings = tuple(_told(store, finding) for finding in detection.findings)
     if effort is None:
         return detection, Weighed(findings=findings, family=0)
     return detection, weigh(findings, detection.outcomes, rows, rules, effort)
@@ -179,11 +180,10 @@ def _sequence(finding: Finding, apart: Collection[str]) -> tuple[str, str, str |
     return finding.pattern, finding.agent, finding.target, finding.conversations[0] if alone else ""
 
 
-def _said(store: Store, finding: Finding) -> dict[tuple[str, str], Message]:
-    """The messages of a finding that the store holds; imported rows have none."""
-    said: dict[tuple[str, str], Message] = {}
-    for name in finding.conversations:
-        places = zip(finding.message_conversations, finding.message_ids, strict=True)
-        ids = [message for conversation, message in places if conversation == name]
-        said |= {(name, message.id): message for message in store.messages(name, ids)}
-    return said
+def _told(store: Store, finding: Finding) -> Finding:
+    """The finding with quotes and outcome, as far as the store holds its messages; imported rows have none."""
+    kept = [name for name in finding.conversations if store.length(name)]
+    if not kept:
+        return finding
+    messages = [message for name in kept for message in store.conversation(name)[0].messages]
+    return with_outcome(quote(finding, {(m.conversation, m.id): m for m in messages}), messages)

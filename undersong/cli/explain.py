@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from undersong.cli.options import check_existing
-from undersong.wording import certainty_words, counted
+from undersong.wording import certainty_words, counted, outcome_words
 
 if TYPE_CHECKING:
     from undersong.models import Evaluation, Finding, Message, Route, Scan
@@ -139,4 +139,5 @@ def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
         yield ""
         yield f"passed over: {len(finding.gap_ids)} read, {len(finding.unread_ids)} unread messages"
     yield from (f"sure: {words}" for words in certainty_words(finding))
+    yield from (f"outcome: {words}" for words in outcome_words(finding))
     yield from (f"note: {note}" for note in finding.notes)
