@@ -111,6 +111,17 @@ def test_a_finding_that_new_rows_undo_is_told_as_gone(store: SQLiteStore) -> Non
     assert list(store.findings()) == []
 
 
+def test_a_pattern_that_takes_months_is_left_to_the_slow_rule(store: SQLiteStore) -> None:
+    months = [
+        msgspec.structs.replace(row, time=START + 10 * (row.time - START)) for row in love_bombing("kira") if row.time
+    ]
+    store.append(months)
+    names = ["love_bombing", "love_bombing_slow"]
+    assert [f.pattern for f in sweep(store, load_rules(names=names), "j1").found] == ["love_bombing_slow"]
+    store.append(love_bombing("al"))
+    assert [f.pattern for f in sweep(store, load_rules(names=names), "j1").found] == ["love_bombing"]
+
+
 def test_chance_is_weighed_over_the_whole_sweep(store: SQLiteStore, rules: tuple[PatternRule, ...]) -> None:
     store.append([*love_bombing("kira"), *love_bombing("al")])
     done = sweep(store, rules, "j1", effort=Effort(draws=99, replicas=5))

@@ -454,8 +454,8 @@ class Finding(Noun, frozen=True, kw_only=True, eq=False):
     holes. ``strength`` 0-1 is the rule's own measure, not a probability. ``chance``, ``q`` and ``stability`` are None
     where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) is what ``chance`` stands
     on, ``replicas`` what ``stability`` does. ``q`` belongs to a run: it is outside equality, as it is outside the id.
-    ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without a
-    target or without texts.
+    ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without
+    a target or without texts.
     """
 
     finding_id: str

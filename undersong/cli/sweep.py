@@ -22,6 +22,7 @@ from undersong.wording import counted
 @click.option("--judge", metavar="NAME|HASH", help="Whose scores; needed where the store holds those of several.")
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
+@click.option("--slow/--no-slow", default=True, show_default=True, help="Also the variants that take months.")
 @click.option("--again", is_flag=True, help="Read every agent, changed or not.")
 @chance_options
 @click.option("--seed", default=0, show_default=True, help="Seed of the shuffles.")
@@ -33,6 +34,7 @@ def command(
     judge: str | None,
     folder: str | None,
     names: tuple[str, ...],
+    slow: bool,
     again: bool,
     with_chance: bool,
     draws: int,
@@ -48,12 +50,14 @@ def command(
     """
     from undersong.cli.summary import outcome_lines
     from undersong.models import encode
-    from undersong.patterns import load_rules
+    from undersong.patterns import all_rules, load_rules
     from undersong.stores import open_store
     from undersong.sweep import chosen_judge, sweep
     from undersong.visible import one_line
 
     rules = load_rules([folder] if folder else None, names)
+    if slow and not names and not folder:
+        rules += tuple(rule for rule in all_rules() if "slow" in rule.file.tags and rule not in rules)
     effort = effort_of(with_chance, draws, block, seed)
     check_existing(store)
     with open_store(store) as kept:
