@@ -108,9 +108,8 @@ def main() -> None:
         memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         facts = json.loads(audited)
         print(f"{facts['messages']:,} messages, {corpus.stat().st_size / 1e6:.0f} MB")
-        print(
-            f"audit    {cpu:.0f} s CPU, {wall:.0f} s wall, {memory:.0f} MB at most, {facts['messages'] / cpu:,.0f} a CPU second"
-        )
+        rate = f"{facts['messages'] / cpu:,.0f} messages a CPU second"
+        print(f"audit    {cpu:.0f} s CPU, {wall:.0f} s wall, {memory:.0f} MB at most, {rate}")
         print(f"tiers    {', '.join(f'{count:,} {tier}' for tier, count in facts['tiers'].items())}")
         print(f"findings {len(facts['findings'])}")
         swept, cpu, wall = run("sweep", "--store", store, "--min-evaluations", "20", "--no-chance")

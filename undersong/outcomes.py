@@ -10,7 +10,7 @@ from functools import cache
 import msgspec
 
 from undersong.models import Answer, Finding, Message, Outcome, Quote
-from undersong.rulebook import RULES, read
+from undersong.rulebook import RULES, file_hash, read
 
 FILE = RULES / "outcomes.yaml"
 BEFORE, AFTER = 80, 160  # characters of a quote around its phrase
@@ -37,6 +37,11 @@ class OutcomeBook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def outcome_book() -> OutcomeBook:
     """The shipped phrases, read once; raises RuleError with file and line."""
     return read(FILE, OutcomeBook)
+
+
+def outcome_hashes() -> dict[str, str]:
+    """File name → SHA-256 of the file of phrases, for the manifest."""
+    return {FILE.name: file_hash(FILE)}
 
 
 def found(kind: str, text: str) -> tuple[int, int] | None:

@@ -31,7 +31,11 @@ class Condition(NamedTuple):
 
 
 class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A rule ready to run. ``needs`` are the inputs without which it says nothing, such as ``manipulation``."""
+    """A rule ready to run.
+
+    ``needs`` are the inputs without which it says nothing, such as ``manipulation``. ``hash`` is over what the rule
+    means, ``source`` over the bytes of its file.
+    """
 
     file: rulefile.RuleFile
     hash: str
@@ -47,6 +51,7 @@ class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     measures: dict[str, Any]
     having: tuple[Any, ...]
     needs: frozenset[str]
+    source: str = ""
 
     @property
     def id(self) -> str:
@@ -146,6 +151,8 @@ class _Compiler:
         for name in names:
             if name in (sequences.ANY, MATCH) or not name.isupper() or not name.isidentifier():
                 self._problem(f"$.define.{name}", f"'{name}' cannot name a variable", "use an upper-case word")
+        for name in {name for group in self.file.overlaps for name in group} - set(names):
+            self._problem("$.overlaps", f"unknown variable '{name}'", did_you_mean(name, list(names)))
         if len(names) > _MOST_VARIABLES:
             self._problem("$.define", f"more than {_MOST_VARIABLES} variables")
         return self._try("$.pattern", lambda: _read_pattern(self.file.pattern, names))
