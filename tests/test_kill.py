@@ -14,3 +14,10 @@ def test_reports_after_kills_are_equal_byte_for_byte() -> None:
     ran = subprocess.run(command, capture_output=True, text=True, env={}, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "4 reports equal, 0 not" in ran.stdout
+
+
+def test_a_store_that_is_shared_survives_kills_of_its_writers_and_reader() -> None:
+    command = [sys.executable, str(BENCH / "kill_store.py"), "--kills", "10", "--seed", "3"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "none lost, none in part" in ran.stdout

@@ -24,6 +24,7 @@ LAYERS = (
         "earlier",
         "missed",
         "prices",
+        "frames",
         "sample",
         "stores",
         "patterns",
@@ -35,9 +36,9 @@ LAYERS = (
         "taxonomy",
         "wording",
     },
-    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers"},
+    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "outcomes"},
     {"splice"},
-    {"rowstream", "passes"},
+    {"rowstream", "passes", "sweep", "profile"},
     {"assemble", "scanrows"},
     {"pipeline", "verify"},
     {"plan"},
@@ -45,7 +46,7 @@ LAYERS = (
     {"__main__"},
 )
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
-HEAVY = ("numpy", "jinja2", "lark", "yaml", "ahocorasick_rs", "sqlite3")
+HEAVY = ("numpy", "jinja2", "lark", "yaml", "ahocorasick_rs", "sqlite3", "neo4j", "pyarrow")
 
 
 def layer(name: str) -> int:

@@ -18,6 +18,7 @@ from undersong.models import (
     Problem,
     Row,
 )
+from undersong.outcomes import with_outcome
 from undersong.passes import Corpus, Options, Run, reads_all
 from undersong.report.tally import WORDS_ONLY
 from undersong.route import load_policy
@@ -51,9 +52,15 @@ def judge_problem(run: Run) -> tuple[Problem, ...]:
 
 
 def quoted(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
-    """Each finding with verbatim quotes of its messages."""
+    """Each finding with verbatim quotes of its messages, and with what came of it where it has a target."""
     messages = _messages((place for finding in findings for place in _bound(finding)), store)
-    return tuple(quote(finding, messages) for finding in findings)
+    return tuple(_outcome(quote(finding, messages), store) for finding in findings)
+
+
+def _outcome(finding: Finding, store: Store) -> Finding:
+    if finding.target is None:
+        return finding
+    return with_outcome(finding, (m for name in finding.conversations for m in store.conversation(name)[0].messages))
 
 
 def _bound(finding: Finding) -> Iterator[tuple[str, str]]:
@@ -80,6 +87,7 @@ def cited(findings: Iterable[Finding], run: Run, store: Store) -> tuple[Message,
         places.update(_bound(finding))
         passed_over = (*finding.gap_ids, *finding.unread_ids)
         places.update((name, message_id) for name in finding.conversations for message_id in passed_over)
+        places.update(_outcome_places(finding))
     for session in run.sessions:
         claims: tuple[Deduction | Moment, ...] = (*session.deductions, *session.moments)
         places.update((session.conversation, quote.message_id) for claim in claims for quote in claim.quotes)
@@ -87,6 +95,12 @@ def cited(findings: Iterable[Finding], run: Run, store: Store) -> tuple[Message,
     places.update(constrained[:WORDS_ONLY])
     found = _messages(places, store).values()
     return tuple(sorted(found, key=lambda message: (message.conversation, message.position, message.id)))
+
+
+def _outcome_places(finding: Finding) -> Iterator[tuple[str, str]]:
+    told = finding.outcome
+    if told is not None and told.conversation is not None:
+        yield from ((told.conversation, each.message_id) for each in (told.request, told.reply) if each is not None)
 
 
 def parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from importlib import import_module
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
@@ -20,6 +21,7 @@ Trait = Literal[
     "recognition", "compassion", "dismissal", "exploitation",
 ]  # fmt: skip
 SignalKind = Literal["escalation", "repeat_flags", "trait_concentration", "cycling"]
+Answer = Literal["complied", "refused", "unclear", "not_answered", "no_request"]
 Assessment = Literal["assessed", "not_assessed", "not_applicable"]
 AlignmentStatus = Literal["aligned", "drifting", "misaligned", "violation", "unknown"]
 
@@ -416,15 +418,29 @@ def _judged(row: Row, evaluation: Evaluation) -> Row:
     )
 
 
+class Outcome(Noun, frozen=True, kw_only=True):
+    """What came of a sequence towards somebody: the agent's first request after it began, and what was answered.
+
+    ``not_answered`` and ``no_request`` are told of the conversations of the finding alone; ``unclear`` is an answer
+    with no phrase of either kind, or of both.
+    """
+
+    answer: Answer
+    conversation: str | None = None
+    request: Quote | None = None
+    reply: Quote | None = None
+
+
 class Finding(Noun, frozen=True, kw_only=True, eq=False):
     """A sequence that is consistent with a pattern.
 
     ``message_conversations`` names the conversation of each of ``message_ids``, since ids may repeat between them.
     ``stages`` pairs each read message with its DEFINE variable; ``gap_ids`` are read rows passed over, ``unread_ids``
     holes. ``strength`` 0-1 is the rule's own measure, not a probability. ``chance``, ``q`` and ``stability`` are None
-    where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) is what ``chance`` stands on,
-    ``replicas`` what ``stability`` does. ``q`` belongs to a run: it is outside equality, as it is outside the id.
-    ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times.
+    where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) is what ``chance`` stands
+    on, ``replicas`` what ``stability`` does. ``q`` belongs to a run: it is outside equality, as it is outside the id.
+    ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without
+    a target or without texts.
     """
 
     finding_id: str
@@ -453,6 +469,7 @@ class Finding(Noun, frozen=True, kw_only=True, eq=False):
     balance: dict[str, float] = {}
     judges: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    outcome: Outcome | None = None
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything but ``q``."""
@@ -616,6 +633,10 @@ class Case(Noun, frozen=True, kw_only=True):
     outcomes: tuple[RuleOutcome, ...] = ()
     cited: tuple[Message, ...] = ()
     hashes: dict[str, str] = {}
+
+    def to_frame(self, library: Literal["polars", "pandas", "pyarrow"] = "polars") -> Any:
+        """The findings as a data frame, one row each (docs/store.md); needs the extra ``parquet`` and the library."""
+        return import_module("undersong.frames").frame_of(self.findings, library)
 
 
 def encode(noun: Noun) -> bytes:

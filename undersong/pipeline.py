@@ -20,6 +20,7 @@ from undersong.models import (
     Row,
     encode,
 )
+from undersong.outcomes import outcome_hashes
 from undersong.passes import (
     Options,
     Progress,
@@ -93,7 +94,7 @@ def audit(
         findings=findings,
         outcomes=detection.outcomes,
         cited=cited(findings, run, store),
-        hashes=book.hashes | judge.hashes | rule_hashes() | noise_hashes() | pattern_hashes(rules),
+        hashes=book.hashes | judge.hashes | rule_hashes() | noise_hashes() | outcome_hashes() | pattern_hashes(rules),
     )
     return case, run.rows
 

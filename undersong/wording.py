@@ -178,3 +178,19 @@ def _small(value: float) -> str:
 
 def _names(verdict: SessionVerdict, assessment: str) -> list[str]:
     return [mechanism_name(each.name) for each in verdict.mechanisms if each.assessment == assessment]
+
+
+def outcome_words(finding: Finding) -> tuple[str, ...]:
+    """What came of a finding towards somebody, in a sentence; none where it is not known."""
+    if finding.outcome is None or finding.target is None:
+        return ()
+    if finding.outcome.request is None:
+        return (f"after it began no request to {finding.target} was found",)
+    place = finding.outcome.request.message_id
+    asked = f"after it began {finding.agent} asked {finding.target} for something (message {place})"
+    if finding.outcome.reply is None:
+        return (f"{asked}; no answer is in the conversation",)
+    words = {"complied": "which complied", "refused": "which refused"}.get(
+        finding.outcome.answer, "whose answer is unclear"
+    )
+    return (f"{asked}, {words} (message {finding.outcome.reply.message_id})",)

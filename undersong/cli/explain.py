@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from undersong.wording import certainty_words, counted
+from undersong.cli.options import check_existing
+from undersong.wording import certainty_words, counted, outcome_words
 
 if TYPE_CHECKING:
     from undersong.models import Evaluation, Finding, Message, Route, Scan
@@ -24,8 +24,7 @@ def command(name: str, store: str) -> None:
     from undersong.errors import UsageError
     from undersong.stores import open_store
 
-    if "://" not in store and not Path(store).is_file():
-        raise UsageError(f"no store at {store}", remedy="run `undersong audit` first, or name its store with --store")
+    check_existing(store)
     with open_store(store, read_only=True) as kept:
         findings = [finding for finding in kept.findings() if finding.finding_id.startswith(name)]
         conversations = kept.find_message(name)
@@ -140,4 +139,5 @@ def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
         yield ""
         yield f"passed over: {len(finding.gap_ids)} read, {len(finding.unread_ids)} unread messages"
     yield from (f"sure: {words}" for words in certainty_words(finding))
+    yield from (f"outcome: {words}" for words in outcome_words(finding))
     yield from (f"note: {note}" for note in finding.notes)

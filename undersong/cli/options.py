@@ -186,6 +186,14 @@ def check_store(store: str) -> None:
         raise UsageError(f"no folder {folder}", where=f"--store {store}", remedy="make it, or correct the path")
 
 
+def check_existing(store: str) -> None:
+    """Raise UsageError where there is no such store: what only makes sense for one that holds something."""
+    from undersong.errors import UsageError
+
+    if "://" not in store and not Path(store).is_file():
+        raise UsageError(f"no store at {store}", remedy="run `undersong audit` first, or name its store with --store")
+
+
 def _is_plain(path: Path) -> bool:
     """A file, or nothing yet; pipes and devices may be named twice."""
     return path.is_file() or not path.exists()

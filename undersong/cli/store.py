@@ -86,19 +86,42 @@ def migrate(address: str) -> None:
 
 
 @command.command("export")
-@click.argument("target", metavar="FILE|-")
+@click.argument("target", metavar="FILE|-|DIR")
+@click.option("--format", "kind", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True)
 @STORE
-def export(target: str, address: str) -> None:
-    """Write the whole content as JSON Lines, which `undersong store import` reads."""
+def export(target: str, kind: str, address: str) -> None:
+    """Write the whole content as JSON Lines, which `undersong store import` reads, or as Parquet files into a folder.
+
+    Parquet: findings.parquet, evaluations.parquet and messages.parquet, for DuckDB, Polars and the like.
+    """
     from undersong.cli.options import check_targets, output
     from undersong.models import encode
     from undersong.stores import open_store
     from undersong.stores.transfer import records
 
     check_targets([address], target)
+    if kind == "parquet":
+        _export_parquet(Path(target), address)
+        return
     with open_store(address, read_only=True) as store, output(target) as lines:
         for record in records(store):
             lines.write(encode(record) + b"\n")
+
+
+def _export_parquet(folder: Path, address: str) -> None:
+    from undersong.errors import UsageError
+    from undersong.stores import open_store
+
+    try:
+        from undersong.stores.parquet import export
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"Parquet needs the package {error.name}", remedy="pip install 'undersong[parquet]'"
+        ) from error
+    with open_store(address, read_only=True) as store:
+        written = export(store, folder)
+    for name, rows in written.items():
+        click.echo(f"{folder / name}.parquet: {counted(rows, 'row')}")
 
 
 @command.command("import")

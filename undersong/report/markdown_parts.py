@@ -11,7 +11,7 @@ from undersong.report.findings import FindingView
 from undersong.report.sessions import DeductionView, Event, MomentView, SessionView
 from undersong.report.text import code, fenced, first_upper, label, moment, period, plain, sparkline
 from undersong.report.view import View
-from undersong.wording import context_words, counted, gaps_words, mechanism_name, score_words
+from undersong.wording import context_words, counted, gaps_words, mechanism_name, outcome_words, score_words
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "None.") -> Iterator[str]:
@@ -100,6 +100,7 @@ def finding_lines(each: FindingView) -> Iterator[str]:
         yield f"- {counted(len(each.gaps), 'read message')} passed over: {shown}"
     if finding.unread_ids:
         yield f"- {counted(len(finding.unread_ids), 'message')} between them not read by a judge"
+    yield from (f"- outcome: {plain(words)}" for words in outcome_words(finding))
     yield from (f"- note: {plain(note)}" for note in finding.notes)
     yield f"- finding {code(finding.finding_id)}, rule {code(finding.pattern)}, rule hash {code(finding.rule_hash)}"
     yield ""

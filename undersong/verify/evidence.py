@@ -32,6 +32,8 @@ def evidence(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
 def _quotes(content: Content) -> Iterable[Quote]:
     for finding in content.findings:
         yield from finding.quotes
+        if finding.outcome is not None:
+            yield from filter(None, (finding.outcome.request, finding.outcome.reply))
     for session in content.case.sessions:
         claims: tuple[Deduction | Moment, ...] = (*session.deductions, *session.moments)
         for claim in claims:

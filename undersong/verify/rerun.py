@@ -13,6 +13,7 @@ from undersong.assemble import count, highest
 from undersong.detect import detect, quote
 from undersong.manifest import RUN, Manifest
 from undersong.models import Conversation, Evaluation, Finding, Message, Row, Scan
+from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.report import DATA, write
 from undersong.scan import load_book, scan_conversation
@@ -28,7 +29,7 @@ AGAIN = "does not come out again"
 
 
 def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
-    """Patterns, chance, q, stability and quotes from the rows of scores."""
+    """Patterns, chance, q, stability, quotes and outcomes from the rows of scores."""
     case, used = content.case, {outcome.pattern: outcome.rule_hash for outcome in content.case.outcomes}
     chosen = [rule for rule in rules if used.get(rule.id) == rule.hash]
     gives = case.parameters.get("judge_gives")
@@ -38,11 +39,20 @@ def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrep
     if effort is not None:
         found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort).findings
     messages = {(message.conversation, message.id): message for message in case.cited}
-    again = {each.finding_id: quote(each, messages) for each in found}
+    held = {conversation.id: conversation.messages for conversation in content.conversations}
+    kept = {each.finding_id: each for each in case.findings}
+    again = {each.finding_id: _told(quote(each, messages), held, kept.get(each.finding_id)) for each in found}
     yield from _findings(case.findings, again)
     outcomes = {outcome.pattern: outcome for outcome in detection.outcomes}
     for outcome in case.outcomes:
         yield from _unlike(f"pattern {outcome.pattern}", "its outcome", outcome, outcomes.get(outcome.pattern))
+
+
+def _told(finding: Finding, held: Mapping[str, Sequence[Message]], kept: Finding | None) -> Finding:
+    """The finding with its outcome from the transcripts; where the report lacks one of them, with the one it tells."""
+    if held.keys() >= set(finding.conversations):
+        return with_outcome(finding, (message for name in finding.conversations for message in held[name]))
+    return msgspec.structs.replace(finding, outcome=kept.outcome if kept else None)
 
 
 def _effort(parameters: Mapping[str, Any]) -> Effort | None:

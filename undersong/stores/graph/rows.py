@@ -87,7 +87,7 @@ def keep(transaction: Transaction, rows: Sequence[Row]) -> None:
             changed |= {(row.agent, judge), (kept[0] if kept else row.agent, judge)}
             known[name], new[name] = (row.agent, row.state, body), row
     transaction.each(_UNLINK, [name for name in new if name in there])
-    transaction.each(_PUT, [_item(name, row) for name, row in new.items()])
+    transaction.each(_PUT, [item(name, row) for name, row in new.items()])
     transaction.each(_DETECTED, [each for name, row in new.items() for each in _indicators(name, row)])
     mark(transaction, changed)
 
@@ -109,7 +109,8 @@ def mark(transaction: Transaction, changed: Iterable[tuple[str, str]]) -> None:
         transaction.each(_CHAIN, items)
 
 
-def _item(name: str, row: Row) -> dict[str, Any]:
+def item(name: str, row: Row) -> dict[str, Any]:
+    """A row as the parameters of an Evaluation node with id ``name``."""
     timed = row.time is not None
     return {
         "id": name,

@@ -1,0 +1,99 @@
+"""The Parquet export: three files with a versioned schema, and the recipes of docs/store.md run over them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conftest import Undersong
+from undersong.errors import UsageError
+from undersong.frames import VERSION, schemas
+from undersong.models import Case
+from undersong.stores import Store
+from undersong.stores.graph.recipes import recipes
+from undersong.stores.parquet import export
+
+from .deeds import NOON, found, row, scans, talk
+
+DOCUMENT = (Path(__file__).parent.parent.parent / "docs" / "store.md").read_text(encoding="utf-8")
+
+
+def recipe(language: str) -> str:
+    """The block of a language in docs/store.md."""
+    (block,) = re.findall(f"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)
+    return str(block)
+
+
+@pytest.fixture
+def folder(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    said = talk("hello\x00", "you \u202e")
+    store.put_conversation(said, *scans(said))
+    scores = {"compassion": 0.5, "manipulation": 0.25}
+    store.append(
+        [
+            row("m0", 0, target="bo", traits=scores),
+            row("m1", 60 * 24 * 40, target="bo", traits=scores | {"manipulation": 0.75}),
+            row("m2", None, agent="al", state="refused", reason="would not", conversation="c2"),
+        ],
+        [found("f", "c1")],
+    )
+    assert export(store, tmp_path / "out") == {"findings": 1, "evaluations": 3, "messages": 2}
+    monkeypatch.chdir(tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_the_files_hold_what_the_store_holds_under_a_version(folder: Path) -> None:
+    for name, schema in schemas():
+        kept = pq.read_schema(folder / f"{name}.parquet")
+        assert kept.equals(schema)
+        assert kept.metadata[b"undersong.version"] == VERSION.encode()
+    first, _, refused = pq.read_table(folder / "evaluations.parquet").to_pylist()
+    assert (first["time"], first["manipulation"], first["virtue"], first["state"]) == (NOON, 0.25, None, "scored")
+    assert (refused["time"], refused["manipulation"], refused["reason"]) == (None, None, "would not")
+    assert [each["text"] for each in pq.read_table(folder / "messages.parquet").to_pylist()] == [
+        "hello\x00",
+        "you \u202e",
+    ]
+    assert sorted(each.name for each in folder.iterdir()) == [
+        f"{name}.parquet" for name in ("evaluations", "findings", "messages")
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_duckdb_recipe_runs() -> None:
+    assert duckdb.sql(recipe("sql")).fetchall() == [("kira", "bo", 2, 0.5)]
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_polars_recipe_runs() -> None:
+    names: dict[str, polars.DataFrame] = {}
+    exec(recipe("python"), names)
+    columns = names["months"].select("agent", "messages", "manipulation").rows()
+    assert columns == [("kira", 1, 0.25), ("kira", 1, 0.75)]
+
+
+def test_a_case_gives_its_findings_as_a_frame() -> None:
+    case = Case(version="0", parameters={}, findings=(found("f", "c1"), found("g", "c1")))
+    assert isinstance(case.to_frame(), polars.DataFrame)
+    assert case.to_frame()["finding_id"].to_list() == ["f", "g"]
+    assert isinstance(case.to_frame("pandas"), pandas.DataFrame)
+    assert isinstance(case.to_frame("pyarrow"), pyarrow.Table)
+    with pytest.raises(UsageError, match="unknown library 'excel'"):
+        case.to_frame("excel")  # type: ignore[arg-type]
+
+
+def test_the_export_runs_from_the_command_line(undersong: Undersong) -> None:
+    undersong("audit", "samples", "--draws", "9")
+    ran = undersong("store", "export", "out", "--format", "parquet")
+    assert (ran.code, "evaluations.parquet: 25 rows" in ran.out) == (0, True)
+
+
+def test_the_document_names_every_recipe_of_the_graph() -> None:
+    assert all(f"`{name}`" in DOCUMENT for name in recipes())

@@ -1,0 +1,171 @@
+"""A sweep finds over whole histories what an audit of all of it finds, reads only what changed, and goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.conftest import Undersong
+from undersong.detect import detect
+from undersong.errors import UsageError
+from undersong.models import Row
+from undersong.patterns import PatternRule, load_rules
+from undersong.patterns.rules import compile_rule
+from undersong.rulebook import load
+from undersong.stores.sqlite import SQLiteStore
+from undersong.sweep import chosen_judge, sweep
+from undersong.weigh import Effort
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+WARM = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.05, "fabrication": 0.1}
+COLD = {"compassion": 0.1, "goodwill": 0.1, "manipulation": 0.9, "fabrication": 0.1}
+
+
+def said(agent: str, day: float, traits: dict[str, float], thread: str, judge: str = "j1") -> Row:
+    return Row(
+        id=f"{agent}{day}", conversation=thread, agent=agent, target="bo", time=START + timedelta(days=day),
+        state="scored", traits=traits, judge="offline", judge_hash=judge,
+    )  # fmt: skip
+
+
+def love_bombing(agent: str) -> list[Row]:
+    """Warmth in one thread, the turn in another: neither thread shows it alone."""
+    return [said(agent, day, WARM, "warm") for day in range(4)] + [said(agent, 5, COLD, "cold")]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SQLiteStore]:
+    with SQLiteStore(tmp_path / "undersong.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def rules() -> tuple[PatternRule, ...]:
+    return load_rules(names=["love_bombing"])
+
+
+def test_a_pattern_over_two_threads_is_found_though_neither_shows_it(
+    store: SQLiteStore, rules: tuple[PatternRule, ...]
+) -> None:
+    rows = love_bombing("kira")
+    store.append(rows)
+    done = sweep(store, rules, "j1")
+    assert [(f.agent, f.target, f.conversations) for f in done.found] == [("kira", "bo", ("warm", "cold"))]
+    assert tuple(store.findings()) == detect(rows, rules).findings
+    for thread in ("warm", "cold"):
+        assert detect((row for row in rows if row.conversation == thread), rules).findings == ()
+
+
+def test_a_second_sweep_reads_only_what_changed(store: SQLiteStore, rules: tuple[PatternRule, ...]) -> None:
+    store.append([*love_bombing("kira"), *love_bombing("al")])
+    assert sweep(store, rules, "j1").agents == 2
+    again = sweep(store, rules, "j1")
+    assert (again.agents, again.found, again.gone) == (0, (), ())
+    store.append([said("al", 6, COLD, "cold")])
+    assert sweep(store, rules, "j1").agents == 1
+    assert sweep(store, rules, "j1", again=True).agents == 2
+
+
+def test_agents_with_few_scores_wait_until_they_have_enough(store: SQLiteStore, rules: tuple[PatternRule, ...]) -> None:
+    *first, last = love_bombing("kira")
+    store.append(first)
+    assert sweep(store, rules, "j1", least=5).agents == 0
+    store.append([last])
+    assert len(sweep(store, rules, "j1", least=5).found) == 1
+    store.append([said("al", 0, WARM, "warm")])
+    assert sweep(store, rules, "j1", least=5).agents == 0
+    assert sweep(store, rules, "j1", least=1).agents == 2  # another bound has a cursor of its own
+
+
+def test_a_changed_rule_ignores_the_cursor_and_drops_what_it_no_longer_finds(
+    store: SQLiteStore, tmp_path: Path
+) -> None:
+    def rule(least: str) -> PatternRule:
+        path = tmp_path / "turn.yaml"
+        path.write_text(
+            f"id: turn\ntitle: t\nlevel: high\nstatus: stable\ndescription: d\nwhy: w\nfalsepositives: [x]\n"
+            f"partition_by: [agent]\ndefine:\n  TURN: manipulation > {least}\npattern: TURN\n"
+            f"measures:\n  strength: last(TURN.manipulation)\n",
+            encoding="utf-8",
+        )
+        return compile_rule(load(path))
+
+    store.append(love_bombing("kira"))
+    (found,) = sweep(store, [rule("0.5")], "j1").found
+    assert sweep(store, [rule("0.5")], "j1").agents == 0
+    done = sweep(store, [rule("0.95")], "j1")
+    assert (done.agents, done.found, done.gone) == (1, (), (found.finding_id,))
+
+
+def test_a_finding_that_new_rows_undo_is_told_as_gone(store: SQLiteStore) -> None:
+    rules = load_rules(names=["love_bombing_literal"])
+    rows = love_bombing("kira")
+    store.append(rows[1:])
+    (found,) = sweep(store, rules, "j1").found
+    store.append([msgspec.structs.replace(rows[-1], traits=WARM)])
+    assert sweep(store, rules, "j1").gone == (found.finding_id,)
+    assert list(store.findings()) == []
+
+
+def test_a_pattern_that_takes_months_is_left_to_the_slow_rule(store: SQLiteStore) -> None:
+    months = [
+        msgspec.structs.replace(row, time=START + 10 * (row.time - START)) for row in love_bombing("kira") if row.time
+    ]
+    store.append(months)
+    names = ["love_bombing", "love_bombing_slow"]
+    assert [f.pattern for f in sweep(store, load_rules(names=names), "j1").found] == ["love_bombing_slow"]
+    store.append(love_bombing("al"))
+    assert [f.pattern for f in sweep(store, load_rules(names=names), "j1").found] == ["love_bombing"]
+
+
+def test_chance_is_weighed_over_the_whole_sweep(store: SQLiteStore, rules: tuple[PatternRule, ...]) -> None:
+    store.append([*love_bombing("kira"), *love_bombing("al")])
+    done = sweep(store, rules, "j1", effort=Effort(draws=99, replicas=5))
+    assert all(
+        f.chance is not None and f.q is not None and f.q >= f.chance and f.stability is not None for f in done.found
+    )
+    assert sorted(f.q or 0 for f in store.findings()) == sorted(f.q or 0 for f in done.found)
+
+
+def test_a_rule_that_needs_what_no_row_has_is_not_applicable_and_said(store: SQLiteStore) -> None:
+    store.append(love_bombing("kira"))
+    (outcome,) = sweep(store, load_rules(names=["classic_con_sequence"]), "j1").outcomes
+    assert (outcome.status, "indicators" in outcome.reason) == ("not_applicable", True)
+
+
+def test_of_several_judges_one_has_to_be_chosen(store: SQLiteStore) -> None:
+    with pytest.raises(UsageError, match="holds no scores"):
+        chosen_judge(store, None)
+    store.append([said("kira", 0, WARM, "t")])
+    assert chosen_judge(store, None).judge_hash == "j1"
+    store.append([said("kira", 0, WARM, "t", judge="k2")])
+    with pytest.raises(UsageError, match="choose with --judge"):
+        chosen_judge(store, None)
+    assert chosen_judge(store, "k").judge_hash == "k2"
+    with pytest.raises(UsageError, match="no judge of the store fits 'x'"):
+        chosen_judge(store, "x")
+
+
+def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> None:
+    with SQLiteStore(Path("undersong.db")) as kept:
+        kept.append([*love_bombing("kira"), *(said("al", day, WARM, "warm") for day in range(12))])
+    ran = undersong("sweep", "--draws", "99", "--fail-on", "high")
+    assert (ran.code, "love_bombing: kira towards bo" in ran.out) == (1, True)
+    assert "swept 2 agents, 17 rows, 1 new finding" in ran.out
+    again = undersong("sweep", "--fail-on", "high")
+    assert (again.code, again.out) == (0, "swept 0 agents, 0 rows, 0 new findings\n")
+    first, kira, al = undersong("agents").out.splitlines()
+    assert first.split() == ["agent", "messages", "scored", "threads", "findings", "last"]
+    assert kira.split() == ["kira", "5", "5", "2", "1", "2026-01-06"]
+    assert al.split()[0] == "al"
+    told = undersong("agent", "kira").out
+    for words in ("aims at     1 agent", "bo: 5 messages", "findings    1", "love_bombing", "of 1 other agent"):
+        assert words in told
+    assert "steady, above" in undersong("agent", "al").out
+    lost = undersong("agent", "kiro")
+    assert (lost.code, "did you mean 'kira'" in lost.err) == (2, True)
+    assert undersong("sweep", "--store", "none.db").code == 2

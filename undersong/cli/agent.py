@@ -1,0 +1,113 @@
+"""``undersong agent``: one agent's history, findings, balance and targets, beside the others of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from undersong.cli.options import check_existing
+from undersong.wording import counted
+
+if TYPE_CHECKING:
+    from undersong.models import Finding
+    from undersong.profile import Profile
+
+_SHOWN = 8  # targets and findings on the screen
+_LOOKED_AT = ("manipulation", "deception", "exploitation", "compassion", "accuracy")
+
+
+@click.command("agent", short_help="One agent: history, findings, balance, targets, beside the others.")
+@click.argument("name", metavar="NAME")
+@click.option("--store", default="undersong.db", show_default=True, metavar="FILE|URL", help="Where its history is.")
+@click.option("--judge", metavar="NAME|HASH", help="Whose scores; needed where the store holds those of several.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
+    """Show what the store knows of an agent, and where it stands among all agents with scores."""
+    import msgspec
+
+    from undersong.errors import UsageError
+    from undersong.profile import profile
+    from undersong.rulebook import did_you_mean
+    from undersong.stores import open_store
+    from undersong.sweep import chosen_judge
+    from undersong.visible import visible
+
+    check_existing(store)
+    with open_store(store, read_only=True) as kept:
+        judged = chosen_judge(kept, judge).judge_hash
+        rows = kept.history(name, judged)
+        if not rows:
+            remedy = did_you_mean(name, [each.agent for each in kept.agents(judged)])
+            raise UsageError(f"no agent '{name}' in the store", remedy=remedy)
+        findings = tuple(kept.findings(name))
+        population = {
+            history.agent: profile(history.rows).verdict.traits for history in kept.histories(judged) if history.rows
+        }
+    known = profile(rows)
+    ranks = _ranks(known, [traits for agent, traits in population.items() if agent != name and traits])
+    if as_json:
+        facts = msgspec.to_builtins(known) | {"ranks": ranks, "findings": msgspec.to_builtins(findings)}
+        click.echo(msgspec.json.encode(facts).decode())
+        return
+    for line in _lines(known, ranks, findings, len(population)):
+        click.echo(visible(line))
+
+
+def _ranks(known: Profile, others: list[dict[str, float]]) -> dict[str, float]:
+    """Trait → the share of the other agents whose mean is below this agent's."""
+    from undersong.profile import rank
+
+    ranks = {}
+    for trait, value in (known.verdict.traits or {}).items():
+        share = rank(value, (traits[trait] for traits in others if trait in traits))
+        if share is not None:
+            ranks[trait] = share
+    return ranks
+
+
+def _lines(known: Profile, ranks: dict[str, float], findings: Iterable[Finding], agents: int) -> Iterator[str]:
+    verdict = known.verdict
+    read = f"{counted(verdict.messages, 'message')}, {verdict.read:,} scored"
+    yield f"{verdict.agent}: {read}, alignment {verdict.alignment}"
+    if verdict.dimensions:
+        means = ", ".join(f"{name} {value:.2f}" for name, value in verdict.dimensions.items())
+        yield f"dimensions  {means} ({verdict.balance})"
+    yield from _months(known.months)
+    for trait in _LOOKED_AT:
+        if verdict.traits and trait in verdict.traits:
+            place = f", above {ranks[trait]:.0%} of {counted(agents - 1, 'other agent')}" if trait in ranks else ""
+            yield f"{trait:<13}{verdict.traits[trait]:.2f} {known.trends.get(trait, 'too few for a trend')}{place}"
+    yield from _aims(known)
+    yield from _findings(list(findings))
+
+
+def _months(months: dict[str, dict[str, float]]) -> Iterator[str]:
+    from undersong.models import DIMENSIONS
+    from undersong.report.text import sparkline
+
+    if not months:
+        return
+    first, last = min(months), max(months)
+    yield f"by month    {first} to {last}" if first != last else f"by month    {first}"
+    for name in DIMENSIONS:
+        values = [round(100 * means[name]) for means in months.values() if name in means]
+        yield f"  {name:<10}{sparkline(values)}"
+
+
+def _aims(known: Profile) -> Iterator[str]:
+    def mean(value: float | None) -> str:
+        return "unknown" if value is None else f"{value:.2f}"
+
+    yield f"aims at     {counted(len(known.aims), 'agent')}"
+    for aim in known.aims[:_SHOWN]:
+        scores = f"compassion {mean(aim.compassion)}, manipulation {mean(aim.manipulation)}"
+        yield f"  {aim.target}: {counted(aim.messages, 'message')}, {scores}"
+
+
+def _findings(findings: list[Any]) -> Iterator[str]:
+    yield f"findings    {len(findings)}"
+    for finding in findings[:_SHOWN]:
+        aim = f" towards {finding.target}" if finding.target else ""
+        yield f"  {finding.finding_id[:12]} {finding.pattern}{aim}, strength {finding.strength:.2f}"

@@ -1,0 +1,51 @@
+"""``undersong agents``: who is in a store."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+from undersong.cli.options import check_existing
+
+_COLUMNS = ("agent", "messages", "scored", "threads", "findings", "last")
+
+
+@click.command("agents", short_help="The agents of a store: messages, scores, findings.")
+@click.option("--store", default="undersong.db", show_default=True, metavar="FILE|URL", help="Whose agents.")
+@click.option("--judge", metavar="NAME|HASH", help="Whose scores; needed where the store holds those of several.")
+@click.option("--min-evaluations", "least", default=0, type=click.IntRange(0), help="Only agents with so many scores.")
+@click.option("--json", "as_json", is_flag=True, help="Print each agent as one JSON line.")
+def command(store: str, judge: str | None, least: int, as_json: bool) -> None:
+    """List the agents, those with the most findings first; the names are what `undersong agent NAME` takes."""
+    import msgspec
+
+    from undersong.stores import open_store
+    from undersong.sweep import chosen_judge
+    from undersong.visible import one_line
+
+    check_existing(store)
+    with open_store(store, read_only=True) as kept:
+        entries = [each for each in kept.agents(chosen_judge(kept, judge).judge_hash) if each.read >= least]
+        findings = Counter(finding.agent for finding in kept.findings())
+    entries.sort(key=lambda each: (-findings[each.agent], -each.read, each.agent))
+    if as_json:
+        for each in entries:
+            facts = msgspec.to_builtins(each) | {"findings": findings[each.agent]}
+            click.echo(msgspec.json.encode(facts).decode())
+        return
+    table = [_COLUMNS] + [
+        (
+            one_line(each.agent, 40),
+            *(f"{number:,}" for number in (each.messages, each.read, each.threads, findings[each.agent])),
+            f"{each.last:%Y-%m-%d}" if each.last else "no time",
+        )
+        for each in entries
+    ]
+    widths = [max(len(row[i]) for row in table) for i in range(len(_COLUMNS))]
+    for row in table:
+        cells = (
+            f"{row[0]:<{widths[0]}}",
+            *(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)),
+        )
+        click.echo("  ".join(cells))
