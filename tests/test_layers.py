@@ -35,7 +35,7 @@ LAYERS = (
     },
     {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers"},
     {"rowstream", "passes"},
-    {"assemble"},
+    {"assemble", "redact"},
     {"pipeline", "verify"},
     {"plan"},
     {"cli"},

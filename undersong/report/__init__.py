@@ -19,7 +19,7 @@ from undersong.report.rule_words import rule_words
 from undersong.report.tally import Tally, write_rows
 from undersong.report.view import DETAIL, view
 
-__all__ = ["CASE", "CONVERSATIONS", "DATA", "EVALUATIONS", "FINDINGS", "check_folder", "write"]
+__all__ = ["CASE", "CONVERSATIONS", "DATA", "EVALUATIONS", "FINDINGS", "Look", "check_folder", "write"]
 CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
 CONVERSATIONS = "conversations.jsonl"  # the sessions that are told in full, with every message
 DATA = frozenset({CASE, FINDINGS, EVALUATIONS, CONVERSATIONS})  # what all other files of a report are made from
