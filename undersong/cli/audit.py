@@ -44,6 +44,9 @@ BELOW, AT_OR_ABOVE = 0, 1
 @click.option("--redact", is_flag=True, help="Mask e-mails, phones and keys in the report; the store keeps them.")
 @click.option("--redact-name", "names", multiple=True, metavar="NAME", help="Mask this name too; repeatable.")
 @click.option("--redact-names", "names_file", metavar="FILE", help="Mask the names in this file, one a line.")
+@click.option(
+    "--format", "formats", multiple=True, metavar="FORMAT", help="Write json, jsonl, sarif or parquet too; repeatable."
+)
 @click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
@@ -59,6 +62,7 @@ def command(
     redact: bool,
     names: tuple[str, ...],
     names_file: str | None,
+    formats: tuple[str, ...],
     fail_on: str | None,
     as_json: bool,
     **chosen: Any,
@@ -72,11 +76,12 @@ def command(
     from undersong.patterns import load_rules
     from undersong.pipeline import audit
     from undersong.redact import redacted
-    from undersong.report import Look, check_folder, write
+    from undersong.report import Look, check_folder, check_formats, write
     from undersong.stores.sqlite import SQLiteStore
 
     folder = Path(out)
     check_folder(folder)
+    check_formats(formats)
     check_targets(paths, store)
     if store:
         check_store(store)
@@ -97,7 +102,7 @@ def command(
         if redact or listed:
             case, rows, look = redacted(case, rows, talk, patterns or load_rules(), effort, listed)
         times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
-        digest = write(case, rows, folder, run=times, rules=patterns, conversations=look)
+        digest = write(case, rows, folder, run=times, rules=patterns, conversations=look, formats=formats)
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)
     raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))

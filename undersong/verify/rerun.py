@@ -11,10 +11,11 @@ import msgspec
 
 from undersong.assemble import count, highest
 from undersong.detect import detect, quote
-from undersong.manifest import RUN, Manifest
+from undersong.manifest import NAME, RUN, Manifest
 from undersong.models import Conversation, Evaluation, Finding, Message, Row, Scan
 from undersong.patterns import PatternRule
-from undersong.report import DATA, write
+from undersong.report import DATA, formats_of, write
+from undersong.report.exports import FORMATS
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import agent_verdicts, session_verdict
 from undersong.verify.content import Content
@@ -150,12 +151,14 @@ def _messages(conversations: Iterable[Conversation]) -> Iterator[Message]:
 def written(report_dir: Path, content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
     """Every page, picture and table from the data beside it, byte for byte."""
     present = {path.name for path in report_dir.iterdir()}
+    tables = {NAME, *FORMATS["parquet"]} & present if FORMATS["parquet"][0] in present else set[str]()
+    formats = [each for each in formats_of(present) if each != "parquet"]  # another pyarrow writes other bytes
     held = {conversation.id: conversation for conversation in content.conversations}
     with tempfile.TemporaryDirectory() as name:
         again = Path(name) / "report"
-        write(content.case, content.rows, again, rules=rules, conversations=held.get)
+        write(content.case, content.rows, again, rules=rules, conversations=held.get, formats=formats)
         made = {path.name for path in again.iterdir()}
-        for each in sorted((made | present) - {RUN, *DATA}):
+        for each in sorted((made | present) - {RUN, *DATA, *tables}):
             one, two = (folder / each for folder in (report_dir, again))
             if not (one.is_file() and two.is_file() and one.read_bytes() == two.read_bytes()):
                 yield Discrepancy(what=f"{AGAIN} from case.json, findings.jsonl and the rows", where=each)
