@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import Undersong
-from tests.report.test_hostile import PAYLOADS
+from tests.report.payloads import PAYLOADS
 from undersong.errors import UsageError
 from undersong.models import TRAITS, Case, Moment, Row
 from undersong.report import check_formats, write
