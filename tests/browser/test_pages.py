@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
-import msgspec
 import pytest
 from pypdf import PdfReader
 
 from tests.browser.conftest import Tab
-from tests.report.conftest import build
+from tests.report.conftest import build, talks, with_moments
 from tests.report.payloads import TWO_HUNDRED
 from undersong.models import Case, Conversation, Message, Moment, SessionVerdict
 from undersong.report import transcript, write
@@ -50,31 +49,6 @@ CONTRAST = """() => {
   }
   return [...poor];
 }"""
-
-
-def talks(case: Case) -> dict[str, Conversation]:
-    """The conversations of a case's cited messages."""
-    held: dict[str, list[Message]] = {}
-    for message in case.cited:
-        held.setdefault(message.conversation, []).append(message)
-    return {name: Conversation(id=name, source_format="jsonl", messages=tuple(each)) for name, each in held.items()}
-
-
-def with_moments(case: Case) -> Case:
-    """The case with a smoking gun, a distress code and a protective moment in its second session."""
-    taken = case.sessions[1].deductions[0]
-    moments = [
-        Moment(
-            kind=kind, code=code, title=title, message_id=taken.message_id, position=3, agent="helper",
-            explanation="Because of what stands there.", basis="words", quotes=taken.quotes[:1],
-        )
-        for kind, code, title in (
-            ("smoking_gun", "fault_admission", "Admission of fault"), ("distress", "A", "Sympathetic Arousal"),
-            ("protective", "pushback", "Pushback"),
-        )
-    ]  # fmt: skip
-    session = msgspec.structs.replace(case.sessions[1], moments=tuple(moments))
-    return msgspec.structs.replace(case, sessions=(case.sessions[0], session, *case.sessions[2:]))
 
 
 @pytest.fixture

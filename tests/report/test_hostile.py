@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from tests.report.conftest import with_moments
 from tests.report.pages import unfenced, written
 from tests.report.payloads import PAYLOADS
 from undersong.models import Case, Quote, Row
@@ -18,10 +19,11 @@ from undersong.visible import visible
 Make = Callable[..., tuple[Case, list[Row]]]
 
 
+@pytest.mark.parametrize("transcripts", [False, True], ids=["cited", "transcript"])
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_hostile_text_stays_text(make_case: Make, tmp_path: Path, payload: str) -> None:
-    innocent, _, plain_markdown, _ = written(*make_case("x"), tmp_path / "innocent")
-    page, html, markdown, svg = written(*make_case(payload), tmp_path / "hostile")
+def test_hostile_text_stays_text(make_case: Make, tmp_path: Path, payload: str, transcripts: bool) -> None:
+    innocent, _, plain_markdown, _ = written(*moving(make_case("x")), tmp_path / "innocent", transcripts=transcripts)
+    page, html, markdown, svg = written(*moving(make_case(payload)), tmp_path / "hostile", transcripts=transcripts)
     assert page.tags == innocent.tags, "the payload made or lost an element"
     assert page.attributes == innocent.attributes
     ElementTree.fromstring(svg)
@@ -32,6 +34,11 @@ def test_hostile_text_stays_text(make_case: Make, tmp_path: Path, payload: str) 
     assert not re.search(r"(?<!\\)<(?!a id=\"[a-z0-9-]+\"></a>|/a>)[a-z/!?]", outside)
     assert not re.search(r"(?i)https?://|www\.|(?<![`\\])@\w|(?<!\\)\]\((?!#|risk_graph)", outside)
     assert len(outside.split("\n")) == len(unfenced(plain_markdown).split("\n"))
+
+
+def moving(made: tuple[Case, list[Row]]) -> tuple[Case, list[Row]]:
+    """The case with its moments."""
+    return with_moments(made[0]), made[1]
 
 
 def test_a_quote_is_printed_verbatim(make_case: Make, tmp_path: Path) -> None:
