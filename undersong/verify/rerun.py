@@ -112,9 +112,14 @@ def _signals(row: Row | None, scan: Scan) -> Iterator[Discrepancy]:
     if row is None:
         yield Discrepancy(what="is in conversations.jsonl and not in evaluations.jsonl", where=scan.message_id)
         return
-    names = [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
+    names = unlike_scan(row, scan)
     if names:
         yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from conversations.jsonl", where=row.id)
+
+
+def unlike_scan(row: Row, scan: Scan) -> list[str]:
+    """The free signals in which a row differs from a scan."""
+    return [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
 
 
 def judged_offline(content: Content) -> Iterator[Discrepancy]:
@@ -128,7 +133,7 @@ def judged_offline(content: Content) -> Iterator[Discrepancy]:
         judge = open_judge(name)
         messages = [
             message
-            for message in _messages(content.conversations)
+            for message in messages_of(content.conversations)
             if (row := wanted.get((message.conversation, message.id))) and row.judge_hash == judge.hash
         ]
         route = Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="message")
@@ -143,7 +148,8 @@ def _far(row: Row, answer: Evaluation) -> bool:
     return kept.keys() != again.keys() or any(abs(kept[name] - again[name]) > TOLERANCE for name in kept)
 
 
-def _messages(conversations: Iterable[Conversation]) -> Iterator[Message]:
+def messages_of(conversations: Iterable[Conversation]) -> Iterator[Message]:
+    """All messages, conversation by conversation."""
     for conversation in conversations:
         yield from conversation.messages
 
