@@ -39,7 +39,7 @@ LAYERS = (
     {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "outcomes"},
     {"splice"},
     {"rowstream", "passes", "sweep", "profile"},
-    {"assemble", "scanrows"},
+    {"assemble", "redact", "scanrows"},
     {"pipeline", "verify"},
     {"plan"},
     {"cli"},

@@ -122,6 +122,17 @@ class View:
         return self.case.parameters.get("calibrated") is True
 
     @property
+    def redacted(self) -> str:
+        """What is masked in this report, "" where nothing was to be."""
+        facts = self.case.parameters.get("redacted")
+        if not isinstance(facts, dict):
+            return ""
+        kinds = ", ".join(f"{facts.get(kind, 0)} distinct {kind}" for kind in ("email", "phone", "key", "name"))
+        return f"This report is redacted: {kinds}, masked in {counted(int(facts.get('messages', 0)), 'message')}. " + (
+            self.words.redacted
+        )
+
+    @property
     def upgrades(self) -> list[tuple[str, int]]:
         """Agents whose messages a thread signal raised, the most first."""
         return sorted(self.case.upgrades.items(), key=lambda item: (-item[1], item[0]))

@@ -33,6 +33,7 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rank: str
     clinical: str
     transcript: str
+    redacted: str
     reproduce: tuple[str, ...]
     methods: tuple[Method, ...]
     missing: tuple[Method, ...]

@@ -41,7 +41,9 @@ def inputs(paths: Sequence[Path], manifest: Manifest, told: Collection[str] = ()
     used = {file.path for _, file in named}
     gone = {path.name for path in missing}
     for entry in (each for each in rest if Path(each.name).name not in gone):
-        yield from _renamed(entry, given, used)
+        for each in _renamed(entry, given, used):
+            if not (each.found and manifest.parameters.get("redacted")):  # else its name may be masked
+                yield each
     for file in given:
         if file.path not in used and file.name not in told:
             yield Discrepancy(what="is not an input of this report", where=str(file.path))

@@ -25,6 +25,7 @@ def installed_hashes(
     from undersong.outcomes import outcome_hashes
     from undersong.patterns import all_rules, rule_hashes
     from undersong.patterns.replicas import noise_hashes
+    from undersong.redact import hashes as redaction_hashes
     from undersong.scan import load_book
     from undersong.verdict import rule_hashes as verdict_hashes
 
@@ -36,6 +37,7 @@ def installed_hashes(
         noise_hashes,
         outcome_hashes,
         lambda: rule_hashes(all_rules(rules)),
+        redaction_hashes,
     )
     for read in readers:
         try:
