@@ -10,7 +10,7 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 _SHIFT = 1074  # every finite float64 is a whole multiple of 2**-1074
 
@@ -80,6 +80,50 @@ class Sums:
             return None
         numerator = 2 * self.weighted - (2 * self.first + n - 1) * self.total
         return 6 * numerator / (n * (n * n - 1) << _SHIFT)
+
+
+class Tally(NamedTuple):
+    """Exact sums that only grow, without their values: each step is a new value, so that one can be kept and compared.
+
+    ``summed``, ``squares`` and ``weighted`` (by place) are in units of 2**-1074, 2**-2148 and 2**-1074.
+    """
+
+    size: int
+    summed: int
+    squares: int
+    weighted: int
+
+    def plus(self, value: float, *, moments: bool = False) -> Tally:
+        """With one more value; ``moments`` are only kept where ``std`` or ``slope`` is asked for."""
+        exact = _exact(value)
+        if not moments:
+            return Tally(self.size + 1, self.summed + exact, 0, 0)
+        weighted = self.weighted + self.size * exact
+        return Tally(self.size + 1, self.summed + exact, self.squares + exact * exact, weighted)
+
+    def less(self, part: Tally) -> Tally:
+        """Without the values of another tally, all of which are in this one; the places are lost."""
+        return Tally(self.size - part.size, self.summed - part.summed, self.squares - part.squares, 0)
+
+    def total(self) -> float:
+        """The sum, rounded once."""
+        return self.summed / (1 << _SHIFT)
+
+    def result(self, function: str) -> float | None:
+        """What ``Sums`` of the same values gives."""
+        n = self.size
+        if function in ("sum", "count"):
+            return self.total()
+        if n < 2 and (n == 0 or function == "slope"):
+            return None
+        if function == "mean":
+            return self.summed / (n << _SHIFT)
+        if function == "std":
+            return math.sqrt((n * self.squares - self.summed * self.summed) / (n * n << 2 * _SHIFT))
+        return 6 * (2 * self.weighted - (n - 1) * self.summed) / (n * (n * n - 1) << _SHIFT)
+
+
+EMPTY = Tally(0, 0, 0, 0)
 
 
 class Extreme:
