@@ -1,0 +1,134 @@
+"""A lazily built automaton that knows, row by row, whether the preferred match of a start can still change.
+
+A state is the list of places in the program that a start has reached, in the order of preference, cut off where a way
+was accepted: what stands behind can no longer be preferred. Two starts with the same state have the same future, so a
+transition is worked out once for each (state, mask) and looked up from then on, for every sequence. Unlike a set of
+places, the list says when a match is decided: nothing stands before it any more.
+"""
+
+from __future__ import annotations
+
+from undersong.patterns.program import ACCEPT, AT_END, AT_START, JUMP, MARK, ROW, SPLIT, Program
+
+MOST_STEPS = 50_000  # transitions that are remembered per rule; beyond them the memory starts anew
+
+
+class State:
+    """``places`` that wait for a row (or for the end), most preferred first; ``accepted``: a way behind them was.
+
+    ``wanted`` has the bits that decide the next step. Without places the start is decided.
+    """
+
+    __slots__ = ("accepted", "following", "places", "takes_any", "wanted")
+
+    def __init__(self, places: tuple[int, ...], accepted: bool, wanted: int, takes_any: bool) -> None:
+        self.places, self.accepted, self.wanted, self.takes_any = places, accepted, wanted, takes_any
+        self.following: dict[int, State] = {}
+
+
+class Machine:
+    """The automaton of one program, shared by all sequences; ``work`` counts the instructions looked at so far."""
+
+    def __init__(self, program: Program) -> None:
+        self.instructions = program.instructions
+        self.has_end = any(operation == AT_END for operation, _, _ in self.instructions)
+        self.work = 0
+        self._states: dict[tuple[tuple[int, ...], bool], State] = {}
+        self._remembered = 0
+        self.first, self.later = self._start(at_start=True), self._start(at_start=False)
+
+    def begin(self, index: int) -> State:
+        """The state of a start before its first row; ``index`` is that row's place in the sequence."""
+        return self.later if index else self.first
+
+    def step(self, state: State, mask: int) -> State:
+        """The state after one more row."""
+        seen = mask & state.wanted
+        after = state.following.get(seen)
+        return self._step(state, seen) if after is None else after
+
+    def ended(self, state: State) -> bool:
+        """Whether a start has a match when no row follows."""
+        visited: set[tuple[int, int]] = set()
+        for place in state.places:
+            if self.instructions[place][0] == AT_END and self._follow(place + 1, visited, {}, at_end=True):
+                return True
+        return state.accepted
+
+    def _start(self, *, at_start: bool) -> State:
+        places: dict[int, None] = {}
+        accepted = self._follow(0, set(), places, at_start=at_start)
+        return self._state(tuple(places), accepted)
+
+    def _step(self, state: State, mask: int) -> State:
+        places: dict[int, None] = {}
+        visited: set[tuple[int, int]] = set()
+        accepted = False
+        for place in state.places:
+            operation, wanted, _ = self.instructions[place]
+            if operation == ROW and (not wanted or mask & wanted):
+                accepted = self._follow(place + 1, visited, places)
+                if accepted:
+                    break
+        after = self._state(tuple(places), accepted or state.accepted)
+        self._remember()
+        state.following[mask] = after
+        return after
+
+    def _state(self, places: tuple[int, ...], accepted: bool) -> State:
+        known = self._states.get((places, accepted))
+        if known is None:
+            wanted, takes_any = 0, False
+            for operation, mask, _ in (self.instructions[place] for place in places):
+                wanted |= mask if operation == ROW else 0
+                takes_any |= operation == ROW and not mask
+            known = self._states[places, accepted] = State(places, accepted, wanted, takes_any)
+        return known
+
+    def _remember(self) -> None:
+        self._remembered += 1
+        if self._remembered > MOST_STEPS:
+            for state in (*self._states.values(), self.first, self.later):
+                state.following.clear()
+            self._states.clear()
+            self._remembered = 0
+
+    def _follow(
+        self,
+        place: int,
+        visited: set[tuple[int, int]],
+        places: dict[int, None],
+        *,
+        at_start: bool = False,
+        at_end: bool = False,
+    ) -> bool:
+        """Add the places that wait for a row, in order of preference; True as soon as one way is accepted.
+
+        ``visited`` pairs each place with the repetitions that began at this row: all that a way's past can decide.
+        """
+        stack = [(place, 0)]
+        while stack:
+            place, marked = stack.pop()
+            while (place, marked) not in visited:
+                visited.add((place, marked))
+                self.work += 1
+                operation, first, second = self.instructions[place]
+                if operation == ACCEPT:
+                    return True
+                if operation == ROW or (operation == AT_END and not at_end):
+                    places.setdefault(place)
+                    break
+                if operation == SPLIT:
+                    stack.append((second, marked))
+                    place = first
+                elif operation == JUMP:
+                    place = first
+                elif operation == MARK:
+                    place, marked = place + 1, marked | 1 << first
+                elif operation == AT_START:
+                    if not at_start:
+                        break
+                    place += 1
+                else:  # STOP_IF_EMPTY, or the end where it is the end
+                    place = second if operation != AT_END and marked >> first & 1 else place + 1
+        return False

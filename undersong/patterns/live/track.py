@@ -1,0 +1,279 @@
+"""One sequence of rows, live: its rows since the oldest open start, and the rules that are at work on it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import NamedTuple
+
+from undersong.patterns.columns import HOUR, gathered
+from undersong.patterns.fields import Context
+from undersong.patterns.live.cells import OwnCells, Seen, SharedCells, Tallies
+from undersong.patterns.live.plan import GAP, Plan
+from undersong.patterns.live.run import SLACK, Run
+from undersong.patterns.live.windows import LiveWindow, live_window
+from undersong.patterns.logic import Value
+from undersong.patterns.matcher import GaveUp, Path
+from undersong.patterns.partitions import Entry, Partition, Timeline
+from undersong.patterns.search import Match, match_of
+
+_EVERY_ROW = 1 << 62  # where no row needs to be directed at a target
+_NO_VALUES: Mapping[str, Value] = {}
+
+
+class Reading:
+    """A read row as all rules of one view see it; what holds in every sequence is worked out once."""
+
+    def __init__(self, seen: Seen, masks: list[int], steps: int) -> None:
+        self.seen, self.masks, self.steps = seen, masks, steps
+        self.cells: dict[int, SharedCells] = {}
+        self._known: dict[int, tuple[int, int]] = {}
+
+    def shared(self, plan: Plan) -> SharedCells:
+        """The derived values that all sequences share."""
+        cells = self.cells.get(plan.index)
+        if cells is None:
+            cells = self.cells[plan.index] = SharedCells(plan, self.seen)
+        return cells
+
+    def exact(self, plan: Plan, bits: int) -> int:
+        """Those of ``bits`` that hold as far as all sequences share it; each condition is asked once."""
+        asked, true = self._known.get(plan.index, (0, 0))
+        open_bits = bits & plan.shared_bits & ~asked
+        if open_bits:
+            context = Context(self.seen.row, self.shared(plan))
+            for bit, holds in plan.shared_tests:
+                if bit & open_bits and holds(context) is True:
+                    true |= bit
+            self._known[plan.index] = asked | open_bits, true
+        return bits & (true | ~plan.shared_bits)
+
+
+class Aim(NamedTuple):
+    """What the agent directed at one target: a tally per slot of ``Slots.others``.
+
+    ``windows`` range over what it directed at anyone else, per slot of ``Slots.apart``.
+    """
+
+    tallies: Tallies
+    windows: list[LiveWindow]
+
+
+class Place(NamedTuple):
+    """Where a sequence belongs. ``target`` None: nobody's; ``stem``: that of everyone not yet addressed."""
+
+    agent: str
+    untimed: str | None
+    conversation: str | None
+    target: str | None
+    stem: bool = False
+
+
+class Emitted(NamedTuple):
+    """A match that stands; ``start`` is the place of its first row in its sequence."""
+
+    plan: Plan
+    start: int
+    match: Match
+
+
+class Track:
+    """A sequence: public rows and those to one target, or all rows of the agent or of one conversation.
+
+    ``rows`` begin at row ``base``; ``aimed`` keeps for each what had been directed at the target before it. A row in
+    which no rule has an interest leaves nothing but ``count`` and ``last``.
+    """
+
+    __slots__ = (
+        "aimed", "base", "count", "gap", "gave_up", "holes", "last", "last_directed", "place", "rows", "runs",
+        "windows",
+    )  # fmt: skip
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.count = self.base = 0
+        self.last: int | None = None
+        self.last_directed = -1 if place.stem or place.target is not None else _EVERY_ROW
+        self.rows: list[Seen] = []
+        self.aimed: list[Tallies] = []
+        self.holes: dict[int, tuple[str, ...]] = {}
+        self.gap: list[str] = []
+        self.runs: dict[int, Run] = {}
+        self.windows: dict[int, list[LiveWindow]] = {}
+        self.gave_up: frozenset[int] = frozenset()
+
+    def fork(self, target: str) -> Track:
+        """The sequence of a new target: what is public so far is its beginning."""
+        other = Track(self.place._replace(target=target, stem=False))
+        other.count, other.base, other.last = self.count, self.base, self.last
+        other.rows, other.aimed = self.rows.copy(), self.aimed.copy()
+        other.holes, other.gap = self.holes.copy(), self.gap.copy()
+        other.runs = {index: run.copy() for index, run in self.runs.items()}
+        other.windows, other.gave_up = deepcopy(self.windows), self.gave_up
+        return other
+
+    def hole(self, row_id: str) -> list[Emitted]:
+        """An unread row: transparent, but a rule may bound how many one gap holds."""
+        if not self.runs:
+            return []
+        self.gap.append(row_id)
+        emitted = []
+        for run in list(self.runs.values()):
+            if run.plan.rule.file.max_unread == len(self.gap) - 1 and not run.plan.machine.has_end:
+                run.close(self.count, self.count, self.last_directed)
+                emitted += self._settle(run)
+        self._tidy()
+        return emitted
+
+    def take(self, reading: Reading, opening: list[Plan], eager: list[Plan], aim: Aim) -> list[Emitted]:
+        """A read row. ``opening``: the rules of which it may begin a match; ``eager``: those that must see each."""
+        seen, index = reading.seen, self.count
+        self.count += 1
+        if seen.row.target is not None and self.last_directed < index:
+            self.last_directed = index
+        if not (self.runs or opening or eager):
+            self.last, self.base = seen.time, self.count
+            return []
+        self.rows.append(seen)
+        self.aimed.append(aim.tallies)
+        if self.gap:
+            self.holes[index] = tuple(self.gap)
+        values = {plan.index: self._eager(plan, seen, aim) for plan in eager}
+        emitted = []
+        for plan in self._busy(opening):
+            emitted += self._advance(plan, reading, index, values.get(plan.index, _NO_VALUES))
+        for plan in eager:
+            self._gather(plan, OwnCells(reading.shared(plan), aim.tallies, values[plan.index]))
+        self.last, self.gap = seen.time, []
+        self._tidy()
+        return emitted
+
+    def end(self) -> list[Emitted]:
+        """No row follows: decide every start."""
+        emitted = []
+        for run in list(self.runs.values()):
+            run.end(self.count, self.last_directed)
+            emitted += self._settle(run, ended=True)
+        return emitted
+
+    def _busy(self, opening: list[Plan]) -> list[Plan]:
+        if not self.runs:
+            plans = opening
+        else:
+            known = {plan.index for plan in opening}
+            plans = opening + [run.plan for index, run in self.runs.items() if index not in known]
+        return [plan for plan in plans if plan.index not in self.gave_up] if self.gave_up else plans
+
+    def _advance(self, plan: Plan, reading: Reading, index: int, eager: Mapping[str, Value]) -> list[Emitted]:
+        """One rule at one row: close what the row is out of reach of, ask what matters, and step."""
+        run, opening = self.runs.get(plan.index), plan.machine.begin(index)
+        cells = OwnCells(reading.shared(plan), self.aimed[-1], eager)
+        until = plan.rule.until
+        closed = until is not None and until(Context(reading.seen.row, cells)) is True
+        bits = 0 if closed else reading.masks[plan.index] & (opening.wanted | (run.wanted if run else 0))
+        mask = self._exact(plan, reading, bits, cells)
+        if run is None:
+            after = plan.machine.step(opening, mask)
+            if closed or not (after.places or (after.accepted and index <= self.last_directed)):
+                return []
+            run = self.runs[plan.index] = Run(plan, index, reading.steps)
+        else:
+            run.close(index if closed else self._reach(plan, run, index), index, self.last_directed)
+        run.take(index, mask, None if closed else opening, self.last_directed)
+        if plan.eager:
+            run.eager.append(eager)
+        return self._settle(run)
+
+    def _exact(self, plan: Plan, reading: Reading, bits: int, cells: OwnCells) -> int:
+        """Those of ``bits`` that hold; a condition that needs columns is asked only here."""
+        if bits & plan.shared_bits:
+            bits = reading.exact(plan, bits)
+        if bits & plan.own_bits:
+            context = Context(reading.seen.row, cells)
+            for bit, holds in plan.own_tests:
+                if bits & bit and holds(context) is not True:
+                    bits &= ~bit
+        return bits
+
+    def _reach(self, plan: Plan, run: Run, index: int) -> int:
+        """The first row from which a match may still take row ``index``: ``max_unread`` and ``within`` decide."""
+        most, within, time = plan.rule.file.max_unread, plan.rule.within, self.rows[-1].time
+        if most is not None and len(self.gap) > most:
+            return index
+        if within is None or time is None or run.front >= index:
+            return run.front
+        front = run.front - self.base
+        if (self.rows[front].time or 0) >= time - within:
+            return run.front
+        return self.base + bisect_left(self.rows, time - within, lo=front, key=lambda seen: seen.time or 0)
+
+    def _settle(self, run: Run, *, ended: bool = False) -> list[Emitted]:
+        """What stands after a row, a hole or the end; at the step limit the rule gives up in this sequence."""
+        run.look(self.count)
+        if not (run.ready or run.found):
+            return []
+        known: dict[int, Context] = {}
+        try:
+            standing = run.settle(lambda path: self._match(run, path, known), self.count, ended=ended)
+            over = run.steps <= 0
+        except GaveUp:
+            standing, over = run.give_up(), True
+        if over:
+            self.gave_up |= {run.plan.index}
+            del self.runs[run.plan.index]
+        return [Emitted(run.plan, path.start, match) for path, match in standing]
+
+    def _match(self, run: Run, path: Path, known: dict[int, Context]) -> Match | None:
+        places = range(path.start, path.end)
+        for place in places:
+            if place not in known:
+                known[place] = self._context(run, place)
+        entries = tuple(Entry(known[place].row, self.rows[place - self.base].time, place) for place in places)
+        holes = tuple(self.holes.get(place, ()) for place in places)
+        timeline = Timeline(self.place.agent, self.place.untimed, entries)
+        partition = Partition(timeline, self.place.target, self.place.conversation, entries, holes)
+        contexts = [known[place] for place in places]
+        return match_of(run.plan.rule, partition, Path(0, path.bindings), contexts)
+
+    def _context(self, run: Run, place: int) -> Context:
+        seen = self.rows[place - self.base]
+        eager = run.eager[place - run.first] if run.plan.eager else _NO_VALUES
+        return Context(seen.row, OwnCells(SharedCells(run.plan, seen), self.aimed[place - self.base], eager))
+
+    def _eager(self, plan: Plan, seen: Seen, aim: Aim) -> dict[str, Value]:
+        values: dict[str, Value] = {}
+        for column, window in zip(plan.windows, self._windows(plan), strict=True):
+            values[column.key] = window.at(seen.time)
+        for key, slot in plan.apart.items():
+            values[key] = aim.windows[slot].at(seen.time)
+        known = seen.time is not None and self.last is not None
+        values[GAP] = ((seen.time or 0) - (self.last or 0)) / HOUR if known else None
+        return values
+
+    def _windows(self, plan: Plan) -> list[LiveWindow]:
+        if plan.index not in self.windows:
+            self.windows[plan.index] = [live_window(column.window) for column in plan.windows]
+        return self.windows[plan.index]
+
+    def _gather(self, plan: Plan, cells: OwnCells) -> None:
+        """The row becomes a past row of the rule's windows over this sequence."""
+        context = Context(cells.seen.row, cells)
+        for column, window in zip(plan.windows, self._windows(plan), strict=True):
+            value = gathered(column, context)
+            if value is not None:
+                window.take(cells.seen.time, value)
+
+    def _tidy(self) -> None:
+        """Forget what no rule needs any more."""
+        for index in [index for index, run in self.runs.items() if run.idle]:
+            del self.runs[index]
+        oldest = min((run.first for run in self.runs.values()), default=self.count)
+        if oldest - self.base > SLACK or oldest == self.count:
+            for place in [place for place in self.holes if place < oldest]:
+                del self.holes[place]
+            del self.rows[: oldest - self.base]
+            del self.aimed[: oldest - self.base]
+            self.base = oldest
+        if not self.runs:
+            self.gap = []
