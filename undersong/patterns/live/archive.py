@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from sys import intern
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from undersong.models import Row
+from undersong.models import TRAITS, Row
 from undersong.patterns.partitions import microseconds
 
 Line: TypeAlias = tuple[str, str | None]  # a timeline: its agent, and its conversation where that has no times
 Key: TypeAlias = tuple[int, int, str, str]  # time (0: none), position, id, conversation: the order within a timeline
 
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(Row).decode
+_LEFT_OUT: dict[str, Any] = {
+    "time": None, "text": None, "reasons": (), "reason": None, "hits": (), "hard_constraints": (), "source_ref": None,
+    "judge_hash": None,
+}  # fmt: skip
+_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Row)} | {"flags": {}, "signals": {}}
+_IDENTITY = ("id", "conversation", "position", "agent")
+_SAID = tuple(name for name in _DEFAULTS if name not in (*_IDENTITY, *_LEFT_OUT, "traits"))
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[float | None] | None]).decode
 
 
 class Kept(msgspec.Struct, gc=False):
@@ -58,16 +66,19 @@ class Archive:
     def __init__(self) -> None:
         self.conversations: dict[str, Conversation] = {}
         self.lines: dict[Line, list[Key]] = {}
+        self._fresh: dict[tuple[str, str], Row] = {}  # given since the last ``settled``, so that they need no unpacking
 
     def put(self, row: Row) -> list[Change]:
-        """Keep a row (see ``slim``) and say what changed: nothing on an abandoned branch or where it was there."""
+        """Keep a row and say what changed: nothing on an abandoned branch or where it was there."""
         if row.branch is not None:
             return []
         known = self.conversations.setdefault(row.conversation, Conversation())
-        kept = Kept(row.agent, row.position, _own_time(row), None, _pack(row))
+        own, row = _own_time(row), slim(row)
+        kept = Kept(row.agent, row.position, own, None, _pack(row))
         before = known.rows.get(row.id)
-        if before is not None and before.packed == kept.packed:
+        if before is not None and _content(before) == _content(kept):
             return []
+        self._fresh[row.conversation, row.id] = row
         changes = [] if before is None else [self._remove(row.conversation, row.id, known, before)]
         return changes + self._insert(row, known, kept)
 
@@ -75,7 +86,7 @@ class Archive:
         """The row that is kept under an id."""
         known = self.conversations.get(conversation)
         kept = known.rows.get(row_id) if known else None
-        return None if kept is None else _unpack(kept.packed)
+        return None if kept is None else _row(conversation, row_id, kept)
 
     def rows(self, line: Line) -> Iterator[tuple[Row, int | None]]:
         """The rows of a timeline with their times, in order."""
@@ -84,7 +95,11 @@ class Archive:
     def row(self, key: Key) -> tuple[Row, int | None]:
         """One row with its time."""
         kept = self.conversations[key[3]].rows[key[2]]
-        return _unpack(kept.packed), kept.time
+        return self._fresh.get((key[3], key[2])) or _row(key[3], key[2], kept), kept.time
+
+    def settled(self) -> None:
+        """The rows given so far have been looked at."""
+        self._fresh.clear()
 
     def _insert(self, row: Row, known: Conversation, kept: Kept) -> list[Change]:
         place = (row.position, row.id)
@@ -147,19 +162,39 @@ class Archive:
 
 
 def slim(row: Row) -> Row:
-    """The row without what no rule can ask for; what was flagged is told by the flags alone."""
-    flags = row.flags | {name: 1 for hit in row.hits for name in (hit.label, hit.trait) if not row.flags.get(name)}
+    """The row without what no rule can ask for; flags alone tell what was flagged, the archive its time."""
+    flags = row.flags
+    if row.hits:
+        flags = flags | {name: 1 for hit in row.hits for name in (hit.label, hit.trait) if not flags.get(name)}
     return msgspec.structs.replace(
         row,
-        text=None,
-        reasons=(),
-        reason=None,
-        hits=(),
-        hard_constraints=(),
-        source_ref=None,
-        judge_hash=None,
+        agent=intern(row.agent),
+        target=row.target and intern(row.target),
+        conversation=intern(row.conversation),
         flags=flags,
+        **_LEFT_OUT,
     )
+
+
+def _pack(row: Row) -> bytes:
+    """What a slim row says beyond its identity, without what is at its default; scores without their names."""
+    given = {name: value for name in _SAID if (value := getattr(row, name)) != _DEFAULTS[name]}
+    return _encode((given, None if row.traits is None else [row.traits.get(trait) for trait in TRAITS]))
+
+
+def _unpack(packed: bytes, **identity: str | int) -> Row:
+    given, scores = _decode(packed)
+    if scores is not None:
+        given["traits"] = {trait: score for trait, score in zip(TRAITS, scores, strict=True) if score is not None}
+    return slim(msgspec.convert(given | identity, Row))
+
+
+def _row(conversation: str, name: str, kept: Kept) -> Row:
+    return _unpack(kept.packed, id=name, conversation=conversation, position=kept.position, agent=kept.agent)
+
+
+def _content(kept: Kept) -> tuple[str, int, int | None, bytes]:
+    return kept.agent, kept.position, kept.own, kept.packed
 
 
 def _own_time(row: Row) -> int | None:

@@ -23,13 +23,12 @@ Tallies: TypeAlias = tuple[Tally, ...]
 class Seen:
     """A read row at its time, with the agent's windows as they stood before it: shared by all sequences it is in.
 
-    ``agent`` holds a tally or a value per window over the agent's rows, ``others`` a tally per window over the rows
-    that it directed at anyone.
+    ``agent`` holds a value per window over the agent's rows, ``others`` a tally per window over the directed ones.
     """
 
     __slots__ = ("agent", "others", "row", "time")
 
-    def __init__(self, row: Row, time: int | None, agent: tuple[Tally | Value, ...], others: Tallies) -> None:
+    def __init__(self, row: Row, time: int | None, agent: tuple[Value, ...], others: Tallies) -> None:
         self.row, self.time, self.agent, self.others = row, time, agent, others
 
 
@@ -75,17 +74,9 @@ def of_column(value: Evaluate) -> Derive:
     return lambda cells: value(Context(cells.seen.row, cells))
 
 
-def of_agent(slot: int, window: Window, *, tallied: bool) -> Derive:
+def of_agent(slot: int) -> Derive:
     """A window over the agent's rows."""
-    if not tallied:
-        return lambda cells: cells.seen.agent[slot]
-    least, function = needed(window), window.function
-
-    def derive(cells: SharedCells) -> Value:
-        tally: Any = cells.seen.agent[slot]
-        return None if tally.size < least else tally.result(function)
-
-    return derive
+    return lambda cells: cells.seen.agent[slot]
 
 
 def of_others(slot: int, window: Window) -> Derive:

@@ -11,7 +11,7 @@ from undersong.models import Finding, Row, RuleOutcome
 from undersong.patterns.findings import order
 from undersong.patterns.inputs import NEVER_MISSING, given, gives, lacking
 from undersong.patterns.live.agent import Agent, Setup, Standing
-from undersong.patterns.live.archive import Archive, Change, Key, Line, slim
+from undersong.patterns.live.archive import Archive, Change, Key, Line
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.rules import PatternRule
 
@@ -67,13 +67,13 @@ class Live:
         """Take several rows at once, in any order; a timeline is replayed at most once."""
         changes: dict[Line, list[Change]] = {}
         lost: set[str] = set()
-        for row in map(slim, rows):
+        for row in rows:
             lost |= self._count(row)
             for change in self.archive.put(row):
                 changes.setdefault(change.line, []).append(change)
         if lost:
             self._recount(lost)
-        speaking = self._speak()
+        speaking = self._speaking if (self._has, self._read > 0) == self._heard else self._speak()
         found: list[Finding] = []
         retracted: list[str] = []
         lines: Iterable[Line] = changes if speaking == self._speaking else self.threads.keys() | changes.keys()
@@ -81,6 +81,7 @@ class Live:
         for line in lines:
             fresh = self._advance(line, changes.get(line, [])) if line in changes else None
             self._tell(line, fresh, found, retracted)
+        self.archive.settled()
         return _changes(found, retracted)
 
     def finish(self) -> Changes:
@@ -166,6 +167,7 @@ class Live:
 
     def _speak(self) -> frozenset[int]:
         """The rules that have their inputs."""
+        self._heard = self._has, self._read > 0
         return frozenset(index for index in range(len(self.rules)) if not self._lacking(index))
 
     def _lacking(self, index: int) -> str:

@@ -35,6 +35,7 @@ class Machine:
         self.work = 0
         self._states: dict[tuple[tuple[int, ...], bool], State] = {}
         self._remembered = 0
+        self._reached: dict[int, tuple[dict[int, None], bool]] = {}
         self.first, self.later = self._start(at_start=True), self._start(at_start=False)
 
     def begin(self, index: int) -> State:
@@ -62,18 +63,28 @@ class Machine:
 
     def _step(self, state: State, mask: int) -> State:
         places: dict[int, None] = {}
-        visited: set[tuple[int, int]] = set()
         accepted = False
         for place in state.places:
             operation, wanted, _ = self.instructions[place]
             if operation == ROW and (not wanted or mask & wanted):
-                accepted = self._follow(place + 1, visited, places)
+                reached, accepted = self._after(place)
+                places.update(reached)  # what is there already keeps its place: the first way is the preferred one
+                self.work += len(reached)
                 if accepted:
                     break
         after = self._state(tuple(places), accepted or state.accepted)
         self._remember()
         state.following[mask] = after
         return after
+
+    def _after(self, place: int) -> tuple[dict[int, None], bool]:
+        """What a way waits for once it has taken a row at ``place``, and whether it is accepted then."""
+        known = self._reached.get(place)
+        if known is None:
+            places: dict[int, None] = {}
+            accepted = self._follow(place + 1, set(), places)
+            known = self._reached[place] = places, accepted
+        return known
 
     def _state(self, places: tuple[int, ...], accepted: bool) -> State:
         known = self._states.get((places, accepted))

@@ -90,7 +90,7 @@ class Plan:
             self.windows.append(column)
             self.own[key] = of_eager(key)
         elif window.over == "agent":
-            self.shared[key] = of_agent(slots.place(column), window, tallied=is_tally(window))
+            self.shared[key] = of_agent(slots.place(column))
         elif is_tally(window):
             self.own[key] = of_others(slots.place(column), window)
         else:

@@ -168,29 +168,33 @@ class Track:
     def _advance(self, plan: Plan, reading: Reading, index: int, eager: Mapping[str, Value]) -> list[Emitted]:
         """One rule at one row: close what the row is out of reach of, ask what matters, and step."""
         run, opening = self.runs.get(plan.index), plan.machine.begin(index)
-        cells = OwnCells(reading.shared(plan), self.aimed[-1], eager)
         until = plan.rule.until
-        closed = until is not None and until(Context(reading.seen.row, cells)) is True
+        closed = until is not None and until(self._here(plan, reading, eager)) is True
         bits = 0 if closed else reading.masks[plan.index] & (opening.wanted | (run.wanted if run else 0))
-        mask = self._exact(plan, reading, bits, cells)
+        mask = self._exact(plan, reading, bits, eager)
         if run is None:
             after = plan.machine.step(opening, mask)
             if closed or not (after.places or (after.accepted and index <= self.last_directed)):
                 return []
             run = self.runs[plan.index] = Run(plan, index, reading.steps)
         else:
-            run.close(index if closed else self._reach(plan, run, index), index, self.last_directed)
+            reach = index if closed else self._reach(plan, run, index)
+            if reach > run.front:
+                run.close(reach, index, self.last_directed)
         run.take(index, mask, None if closed else opening, self.last_directed)
         if plan.eager:
             run.eager.append(eager)
         return self._settle(run)
 
-    def _exact(self, plan: Plan, reading: Reading, bits: int, cells: OwnCells) -> int:
+    def _here(self, plan: Plan, reading: Reading, eager: Mapping[str, Value]) -> Context:
+        return Context(reading.seen.row, OwnCells(reading.shared(plan), self.aimed[-1], eager))
+
+    def _exact(self, plan: Plan, reading: Reading, bits: int, eager: Mapping[str, Value]) -> int:
         """Those of ``bits`` that hold; a condition that needs columns is asked only here."""
         if bits & plan.shared_bits:
             bits = reading.exact(plan, bits)
         if bits & plan.own_bits:
-            context = Context(reading.seen.row, cells)
+            context = self._here(plan, reading, eager)
             for bit, holds in plan.own_tests:
                 if bits & bit and holds(context) is not True:
                     bits &= ~bit

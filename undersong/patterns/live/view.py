@@ -12,7 +12,7 @@ from undersong.patterns.fields import Context
 from undersong.patterns.live.cells import Seen
 from undersong.patterns.live.plan import Plan, Slots
 from undersong.patterns.live.track import Aim, Emitted, Place, Reading, Track
-from undersong.patterns.live.windows import LiveWindow, is_tally, live_window, moments
+from undersong.patterns.live.windows import LiveWindow, live_window, moments
 from undersong.patterns.logic import Evaluate, Value
 from undersong.patterns.windows import EMPTY, Tally
 
@@ -97,9 +97,7 @@ class View:
 
     def __init__(self, scope: Scope, agent: str, untimed: str | None) -> None:
         self.scope, self.agent, self.untimed = scope, agent, untimed
-        self.windows: list[Tally | LiveWindow] = [
-            EMPTY if is_tally(window) else live_window(window) for window in scope.slots.agent
-        ]
+        self.windows: list[LiveWindow] = [live_window(window) for window in scope.slots.agent]
         self.others = (EMPTY,) * len(scope.slots.others)
         self.aims: dict[str | None, Aim] = {None: Aim((), [live_window(window) for window in scope.slots.apart])}
         self.families: dict[tuple[int, str | None], Family] = {}
@@ -110,7 +108,7 @@ class View:
             self.aims[row.target] = Aim(self._no_tallies(), deepcopy(self.aims[None].windows))
         if row.state != "scored":
             return [each for _, track in self._tracks(row) for each in track.hole(row.id)]
-        agent = tuple(window if isinstance(window, Tally) else window.at(time) for window in self.windows)
+        agent = tuple(window.at(time) for window in self.windows)
         reading = Reading(Seen(row, time, agent, self.others), masks, steps)
         emitted: list[Emitted] = []
         opening: dict[int, list[Plan]] = {}
@@ -149,14 +147,10 @@ class View:
         """The row becomes a past row of the windows over the agent and over others."""
         context = Context(row, {})
         slots = self.scope.slots
-        for place, (window, column) in enumerate(slots.agent.items()):
+        for column, window in zip(slots.agent.values(), self.windows, strict=True):
             value = gathered(column, context)
             if value is not None:
-                known = self.windows[place]
-                if isinstance(known, Tally):
-                    self.windows[place] = _plus(known, value, keep=moments(window))
-                else:
-                    known.take(time, value)
+                window.take(time, value)
         if row.target is not None and (slots.others or slots.apart):
             self._aim(row.target, time, context)
 
@@ -174,10 +168,6 @@ class View:
 
 def _added(tallies: tuple[Tally, ...], values: Iterable[tuple[Value, bool]]) -> tuple[Tally, ...]:
     return tuple(
-        tally if value is None else _plus(tally, value, keep=keep)
+        tally if value is None else tally.plus(float(value), moments=keep)
         for tally, (value, keep) in zip(tallies, values, strict=True)
     )
-
-
-def _plus(tally: Tally, value: Value, *, keep: bool) -> Tally:
-    return tally.plus(float(value or 0), moments=keep)
