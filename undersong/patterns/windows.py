@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+_SUMMED = frozenset({"mean", "std", "sum", "count", "slope"})
 _SHIFT = 1074  # every finite float64 is a whole multiple of 2**-1074
 
 
@@ -248,10 +249,20 @@ def aggregate(function: str, span: int | None = None) -> Aggregate:
 
 def over(function: str, values: list[Any]) -> float | None:
     """A function over a list of known values."""
+    if function in _SUMMED:
+        return _tallied(values).result(function)
     window = aggregate(function)
     for value in values:
         window.push(value)
     return window.result()
+
+
+def _tallied(values: list[Any]) -> Tally:
+    ratios = [float(value).as_integer_ratio() for value in values]
+    scale = max((unit.bit_length() for _, unit in ratios), default=1) - 1
+    exact = [whole << (scale + 1 - unit.bit_length()) for whole, unit in ratios]
+    weighted = sum(place * value for place, value in enumerate(exact))
+    return Tally(len(exact), sum(exact), sum(value * value for value in exact), weighted, scale)
 
 
 def _exact(value: float) -> int:

@@ -8,9 +8,14 @@ places, the list says when a match is decided: nothing stands before it any more
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
 from undersong.patterns.program import ACCEPT, AT_END, AT_START, JUMP, MARK, ROW, SPLIT, Program
 
 MOST_STEPS = 50_000  # transitions that are remembered per rule; beyond them the memory starts anew
+
+Way: TypeAlias = tuple[Any, int]  # the way before its last row (None: that was its first), and that row's variable
 
 
 class State:
@@ -51,10 +56,38 @@ class Machine:
     def ended(self, state: State) -> bool:
         """Whether a start has a match when no row follows."""
         visited: set[tuple[int, int]] = set()
-        for place in state.places:
-            if self.instructions[place][0] == AT_END and self._follow(place + 1, visited, {}, at_end=True):
-                return True
-        return state.accepted
+        return any(self._holds_at_end(place, visited) for place in state.places) or state.accepted
+
+    def path(self, state: State, masks: Iterable[int], *, ended: bool) -> tuple[int, ...] | None:
+        """The variables of the preferred match of a start over these rows; ``ended`` where no row follows them.
+
+        As ``step``, with each way's last row and the way before it kept: it takes rows times places, whatever the rule.
+        """
+        ways: dict[int, Way | None] = dict.fromkeys(state.places)
+        best: Way | None = None
+        for mask in masks:
+            after: dict[int, Way | None] = {}
+            for place, way in ways.items():
+                operation, wanted, variable = self.instructions[place]
+                if operation == ROW and (not wanted or mask & wanted):
+                    taken = way, variable
+                    reached, accepted = self._after(place)
+                    for following in reached:
+                        after.setdefault(following, taken)
+                    if accepted:
+                        best = taken
+                        break
+            ways = after
+            if not ways:
+                break
+        if ended:
+            visited: set[tuple[int, int]] = set()
+            ends = (way for place, way in ways.items() if self._holds_at_end(place, visited))
+            best = next(ends, best)
+        return None if best is None else _bindings(best)
+
+    def _holds_at_end(self, place: int, visited: set[tuple[int, int]]) -> bool:
+        return self.instructions[place][0] == AT_END and self._follow(place + 1, visited, {}, at_end=True)
 
     def _start(self, *, at_start: bool) -> State:
         places: dict[int, None] = {}
@@ -143,3 +176,11 @@ class Machine:
                 else:  # STOP_IF_EMPTY, or the end where it is the end
                     place = second if operation != AT_END and marked >> first & 1 else place + 1
         return False
+
+
+def _bindings(way: Way | None) -> tuple[int, ...]:
+    found = []
+    while way is not None:
+        way, variable = way
+        found.append(variable)
+    return tuple(reversed(found))

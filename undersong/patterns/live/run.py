@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from undersong.patterns.live.machine import State
 from undersong.patterns.live.plan import Plan
 from undersong.patterns.logic import Value
-from undersong.patterns.matcher import Matcher, Path, resume
+from undersong.patterns.matcher import Path, resume
 from undersong.patterns.search import Match, strongest
 
 SLACK = 32  # rows that may be kept longer than needed, so that they are dropped together
@@ -65,27 +65,26 @@ class Run:
             if closed < len(starts):
                 kept[state] = starts[closed:]
         self.groups = kept
+        self.look(end)
 
     def take(self, index: int, mask: int, opening: State | None, last_directed: int) -> None:
         """One more row, at which a start may open from the state ``opening``."""
         self.masks.append(mask)
-        machine, groups = self.plan.machine, self.groups
-        after: dict[State, list[int]] = {}
-        for state, starts in groups.items():
-            self._enter(after, machine.step(state, mask), starts, index, last_directed)
+        step, groups = self.plan.machine.step, self.groups
         if opening is not None:
-            self._enter(after, machine.step(opening, mask), [index], index, last_directed)
-        self.steps -= len(groups) + 1
-        self.groups = after
-
-    def _enter(
-        self, groups: dict[State, list[int]], state: State, starts: list[int], index: int, last_directed: int
-    ) -> None:
-        if state.places:
-            known = groups.get(state)
-            groups[state] = starts if known is None else sorted(known + starts)
-        elif state.accepted:
-            self._decide(starts, index + 1, last_directed)
+            groups[opening] = [index]
+        self.steps -= len(groups)
+        self.groups, self.wanted, self.front = {}, 0, index + 1
+        for before, starts in groups.items():
+            state = before.following.get(mask & before.wanted) or step(before, mask)
+            if state.places:
+                known = self.groups.get(state)
+                self.groups[state] = starts if known is None else sorted(known + starts)
+                self.wanted |= state.wanted
+                if starts[0] < self.front:
+                    self.front = starts[0]
+            elif state.accepted:
+                self._decide(starts, index + 1, last_directed)
 
     def _decide(self, starts: Iterable[int], end: int, last_directed: int) -> None:
         """Keep decided starts; those without a row directed at the target behind them can give no finding."""
@@ -97,6 +96,7 @@ class Run:
             if self.plan.machine.ended(state):
                 self._decide(starts, rows, last_directed)
         self.groups = {}
+        self.look(rows)
 
     def look(self, following: int) -> None:
         """Take note of the oldest open start and of what the next row must be asked."""
@@ -106,7 +106,7 @@ class Run:
             self.front = min(self.front, starts[0])
 
     def settle(self, build: Build, following: int, *, ended: bool) -> list[tuple[Path, Match]]:
-        """The matches that stand now, ``following`` being the next row. Raises GaveUp at the step limit.
+        """The matches that stand now, ``following`` being the next row.
 
         A match stands once its start is decided and, where the search goes on behind a match, every start before it.
         Of overlapping matches the strongest stands once no open start can overlap them any more.
@@ -120,26 +120,21 @@ class Run:
                 if not self.plan.independent:
                     self._skip(max(path.start + 1, resume(path, self.plan.rule.skip)), following)
         oldest = min(self.front, self.ready[-1].start) if self.ready else self.front
-        self._trim(oldest)
+        self.trim(oldest)
         return self._standing(oldest)
 
     def give_up(self) -> list[tuple[Path, Match]]:
-        """The matches that were found before the step limit."""
+        """The matches that were found before the step limit, those that still waited for a stronger one too."""
         return self._standing(self.found[-1][0].end) if self.found else []
 
     def _path(self, decided: Decided, following: int, *, ended: bool) -> Path | None:
-        """The rows of a decided start's match, by the reference matcher on what is known of them."""
+        """The rows of a decided start's match."""
         start, end = decided
         masks = self.masks[start - self.first : end - self.first]
-        before = [0] if start else []  # so that ^ and $ hold only where they do in the whole sequence
-        after = [] if ended and end == following else [0]
-        limit = len(before) + len(masks)
-        matcher = Matcher(
-            self.plan.rule.program, [*before, *masks, *after], [limit] * (len(before) + 1), steps=self.steps
-        )
-        found = matcher.match(len(before))
-        self.steps = matcher.steps
-        return None if found is None else Path(start, found.bindings)
+        machine = self.plan.machine
+        bindings = machine.path(machine.begin(start), masks, ended=ended and end == following)
+        self.steps -= len(masks)
+        return None if bindings is None else Path(start, bindings)
 
     def _skip(self, to: int, following: int) -> None:
         """Leave out the starts before a row."""
@@ -165,7 +160,8 @@ class Run:
         self.found = [each for cluster in clusters[len(closed) :] for each in cluster]
         return [each for cluster in closed for each in _kept(cluster)]
 
-    def _trim(self, oldest: int) -> None:
+    def trim(self, oldest: int) -> None:
+        """Forget the rows before the oldest that is still needed."""
         if oldest - self.first > SLACK:
             del self.masks[: oldest - self.first]
             del self.eager[: oldest - self.first]

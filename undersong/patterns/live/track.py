@@ -14,7 +14,7 @@ from undersong.patterns.live.plan import GAP, Plan
 from undersong.patterns.live.run import SLACK, Run
 from undersong.patterns.live.windows import LiveWindow, live_window
 from undersong.patterns.logic import Value
-from undersong.patterns.matcher import GaveUp, Path
+from undersong.patterns.matcher import Path
 from undersong.patterns.partitions import Entry, Partition, Timeline
 from undersong.patterns.search import Match, match_of
 
@@ -214,16 +214,14 @@ class Track:
 
     def _settle(self, run: Run, *, ended: bool = False) -> list[Emitted]:
         """What stands after a row, a hole or the end; at the step limit the rule gives up in this sequence."""
-        run.look(self.count)
-        if not (run.ready or run.found):
-            return []
-        known: dict[int, Context] = {}
-        try:
+        standing: list[tuple[Path, Match]] = []
+        if run.ready or run.found:
+            known: dict[int, Context] = {}
             standing = run.settle(lambda path: self._match(run, path, known), self.count, ended=ended)
-            over = run.steps <= 0
-        except GaveUp:
-            standing, over = run.give_up(), True
-        if over:
+        else:
+            run.trim(run.front)
+        if run.steps <= 0:
+            standing += run.give_up()
             self.gave_up |= {run.plan.index}
             del self.runs[run.plan.index]
         return [Emitted(run.plan, path.start, match) for path, match in standing]
