@@ -126,12 +126,12 @@ def weigh(pairs: int, rules: Sequence[PatternRule], seed: int) -> None:
     shot = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, ARCHIVE)])
     archive = sum(each.size for each in shot.statistics("filename"))
     tracemalloc.stop()
-    machines = sum(len(plan.machine._states) for plan in live.setup.plans)
+    machines = sum(len(plan.machine.states) for plan in live.setup.plans)
     print(
-        f"memory: {size} pairs of {len(live.threads)} agents after {rows} rows: {(whole - archive) / size:.0f} bytes a pair"
+        f"memory: {size} pairs of {len(live.threads)} agents, {rows} rows: {(whole - archive) / size:.0f} bytes a pair"
     )
     print(
-        f"  of it automata, shared by all: {machines} states; rows kept for replay besides: {archive / rows:.0f} bytes a row"
+        f"  with {machines} states of automata that all share; rows kept for replay: {archive / rows:.0f} bytes a row"
     )
 
 
@@ -162,9 +162,7 @@ class Clock:
             ordered = sorted(times)
             p50, p99, p999 = (ordered[int(len(ordered) * share)] for share in (0.5, 0.99, 0.999))
             mean = sum(ordered) / len(ordered)
-            print(
-                f"  {name}: p50 {p50:.0f} µs, p99 {p99:.0f} µs, p99.9 {p999:.0f} µs, mean {mean:.0f} µs ({len(ordered)} rows)"
-            )
+            print(f"  {name}: p50 {p50:.0f}, p99 {p99:.0f}, p99.9 {p999:.0f}, mean {mean:.0f} µs ({len(ordered)} rows)")
 
 
 def generated(rows: int, agents: int, targets: int, seed: int) -> Iterator[Row]:
@@ -195,7 +193,7 @@ def _read(chance: Random, usual: list[float]) -> dict[str, object]:
     names = [name for name in INDICATORS if chance.random() < 0.03]
     return {
         "state": "scored",
-        "tier": chance.choice(("standard", "focused", "deep")),
+        "tier": chance.choices(("standard", "focused", "deep"), (14, 3, 3))[0],
         "traits": dict(zip(TRAITS, scores, strict=True)),
         "indicators": tuple(Indicator(id=name) for name in names),
     }

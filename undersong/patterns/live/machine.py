@@ -38,7 +38,7 @@ class Machine:
         self.instructions = program.instructions
         self.has_end = any(operation == AT_END for operation, _, _ in self.instructions)
         self.work = 0
-        self._states: dict[tuple[tuple[int, ...], bool], State] = {}
+        self.states: dict[tuple[tuple[int, ...], bool], State] = {}
         self._remembered = 0
         self._reached: dict[int, tuple[dict[int, None], bool]] = {}
         self.first, self.later = self._start(at_start=True), self._start(at_start=False)
@@ -120,21 +120,21 @@ class Machine:
         return known
 
     def _state(self, places: tuple[int, ...], accepted: bool) -> State:
-        known = self._states.get((places, accepted))
+        known = self.states.get((places, accepted))
         if known is None:
             wanted, takes_any = 0, False
             for operation, mask, _ in (self.instructions[place] for place in places):
                 wanted |= mask if operation == ROW else 0
                 takes_any |= operation == ROW and not mask
-            known = self._states[places, accepted] = State(places, accepted, wanted, takes_any)
+            known = self.states[places, accepted] = State(places, accepted, wanted, takes_any)
         return known
 
     def _remember(self) -> None:
         self._remembered += 1
         if self._remembered > MOST_STEPS:
-            for state in (*self._states.values(), self.first, self.later):
+            for state in (*self.states.values(), self.first, self.later):
                 state.following.clear()
-            self._states.clear()
+            self.states.clear()
             self._remembered = 0
 
     def _follow(

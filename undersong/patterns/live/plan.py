@@ -9,6 +9,7 @@ from undersong.patterns.columns import WindowColumn
 from undersong.patterns.expressions import Both, Field, Member, Node, Window, children, parse, walk
 from undersong.patterns.fields import FIELDS
 from undersong.patterns.live.cells import Derive, day, of_agent, of_column, of_eager, of_others
+from undersong.patterns.live.counts import Counts
 from undersong.patterns.live.machine import Machine
 from undersong.patterns.live.windows import is_tally
 from undersong.patterns.logic import Evaluate
@@ -60,6 +61,7 @@ class Plan:
         self.opening = first.wanted | later.wanted
         self.always_opens = first.takes_any or later.takes_any
         self.independent = rule.skip.to == "next"
+        self.within, self.max_unread, self.until = rule.within, rule.file.max_unread, rule.until
         self.strongest = rule.file.keep == "strongest"
         self.shared: dict[str, Derive] = {"day": day}
         self.own: dict[str, Derive] = {GAP: of_eager(GAP)}
@@ -68,12 +70,13 @@ class Plan:
         self._place_columns(slots)
         self.asks_gap = GAP in _names(_trees(rule.file))
         self.eager = bool(self.windows or self.apart or self.asks_gap)
+        self.counts = Counts(rule.file, rule.names)
         tests = list(self._tests())
         self.shared_tests = tuple(test for test, shared in tests if shared)
         self.own_tests = tuple(test for test, shared in tests if not shared)
-        self.shared_bits, self.own_bits = (
-            sum(test.bit for test in kind) for kind in (self.shared_tests, self.own_tests)
-        )
+        self.shared_bits = sum(test.bit for test in self.shared_tests)
+        self.own_bits = sum(test.bit for test in self.own_tests)
+        self.derived_bits = self.shared_bits | self.own_bits
 
     def _place_columns(self, slots: Slots) -> None:
         trees = {name: parse(written(text)) for name, text in self.rule.file.columns.items()}

@@ -12,7 +12,7 @@ from undersong.patterns.logic import Value
 from undersong.patterns.matcher import Path, resume
 from undersong.patterns.search import Match, strongest
 
-SLACK = 32  # rows that may be kept longer than needed, so that they are dropped together
+SLACK = 16  # rows after which those that nobody needs are dropped together
 
 Build: TypeAlias = Callable[[Path], Match | None]
 
@@ -119,9 +119,7 @@ class Run:
                 self.found.append((path, match))
                 if not self.plan.independent:
                     self._skip(max(path.start + 1, resume(path, self.plan.rule.skip)), following)
-        oldest = min(self.front, self.ready[-1].start) if self.ready else self.front
-        self.trim(oldest)
-        return self._standing(oldest)
+        return self._standing(self._oldest())
 
     def give_up(self) -> list[tuple[Path, Match]]:
         """The matches that were found before the step limit, those that still waited for a stronger one too."""
@@ -160,12 +158,16 @@ class Run:
         self.found = [each for cluster in clusters[len(closed) :] for each in cluster]
         return [each for cluster in closed for each in _kept(cluster)]
 
-    def trim(self, oldest: int) -> None:
+    def trim(self) -> None:
         """Forget the rows before the oldest that is still needed."""
-        if oldest - self.first > SLACK:
-            del self.masks[: oldest - self.first]
-            del self.eager[: oldest - self.first]
-            self.first = oldest
+        oldest = self._oldest()
+        del self.masks[: oldest - self.first]
+        del self.eager[: oldest - self.first]
+        self.first = oldest
+
+    def _oldest(self) -> int:
+        """The oldest start of which anything is still to be done."""
+        return min(self.front, *(decided.start for decided in self.ready)) if self.ready else self.front
 
 
 def _kept(cluster: list[tuple[Path, Match]]) -> list[tuple[Path, Match]]:

@@ -120,13 +120,13 @@ class Track:
         self.gap.append(row_id)
         emitted = []
         for run in list(self.runs.values()):
-            if run.plan.rule.file.max_unread == len(self.gap) - 1 and not run.plan.machine.has_end:
+            if run.plan.max_unread == len(self.gap) - 1 and not run.plan.machine.has_end:
                 run.close(self.count, self.count, self.last_directed)
                 emitted += self._settle(run)
         self._tidy()
         return emitted
 
-    def take(self, reading: Reading, opening: list[Plan], eager: list[Plan], aim: Aim) -> list[Emitted]:
+    def take(self, reading: Reading, opening: Mapping[int, Plan], eager: list[Plan], aim: Aim) -> list[Emitted]:
         """A read row. ``opening``: the rules of which it may begin a match; ``eager``: those that must see each."""
         seen, index = reading.seen, self.count
         self.count += 1
@@ -157,32 +157,38 @@ class Track:
             emitted += self._settle(run, ended=True)
         return emitted
 
-    def _busy(self, opening: list[Plan]) -> list[Plan]:
-        if not self.runs:
-            plans = opening
-        else:
-            known = {plan.index for plan in opening}
-            plans = opening + [run.plan for index, run in self.runs.items() if index not in known]
+    def _busy(self, opening: Mapping[int, Plan]) -> list[Plan]:
+        plans = [*opening.values(), *(run.plan for index, run in self.runs.items() if index not in opening)]
         return [plan for plan in plans if plan.index not in self.gave_up] if self.gave_up else plans
 
     def _advance(self, plan: Plan, reading: Reading, index: int, eager: Mapping[str, Value]) -> list[Emitted]:
         """One rule at one row: close what the row is out of reach of, ask what matters, and step."""
-        run, opening = self.runs.get(plan.index), plan.machine.begin(index)
-        until = plan.rule.until
-        closed = until is not None and until(self._here(plan, reading, eager)) is True
-        bits = 0 if closed else reading.masks[plan.index] & (opening.wanted | (run.wanted if run else 0))
-        mask = self._exact(plan, reading, bits, eager)
+        machine, run = plan.machine, self.runs.get(plan.index)
+        opening = machine.later if index else machine.first
+        if plan.until is not None and plan.until(self._here(plan, reading, eager)) is True:
+            return [] if run is None else self._cut(run, index, eager)
+        bits = reading.masks[plan.index] & (opening.wanted if run is None else opening.wanted | run.wanted)
+        if bits & plan.derived_bits:
+            bits = self._exact(plan, reading, bits, eager)
         if run is None:
-            after = plan.machine.step(opening, mask)
-            if closed or not (after.places or (after.accepted and index <= self.last_directed)):
+            after = machine.step(opening, bits)
+            if not (after.places or (after.accepted and index <= self.last_directed)):
                 return []
             run = self.runs[plan.index] = Run(plan, index, reading.steps)
         else:
-            reach = index if closed else self._reach(plan, run, index)
+            reach = self._reach(run, index)
             if reach > run.front:
                 run.close(reach, index, self.last_directed)
-        run.take(index, mask, None if closed else opening, self.last_directed)
+        run.take(index, bits, opening, self.last_directed)
         if plan.eager:
+            run.eager.append(eager)
+        return self._settle(run)
+
+    def _cut(self, run: Run, index: int, eager: Mapping[str, Value]) -> list[Emitted]:
+        """A row that no match takes or crosses (``until``)."""
+        run.close(index, index, self.last_directed)
+        run.take(index, 0, None, self.last_directed)
+        if run.plan.eager:
             run.eager.append(eager)
         return self._settle(run)
 
@@ -200,17 +206,18 @@ class Track:
                     bits &= ~bit
         return bits
 
-    def _reach(self, plan: Plan, run: Run, index: int) -> int:
+    def _reach(self, run: Run, index: int) -> int:
         """The first row from which a match may still take row ``index``: ``max_unread`` and ``within`` decide."""
-        most, within, time = plan.rule.file.max_unread, plan.rule.within, self.rows[-1].time
-        if most is not None and len(self.gap) > most:
+        plan = run.plan
+        if self.gap and plan.max_unread is not None and len(self.gap) > plan.max_unread:
             return index
-        if within is None or time is None or run.front >= index:
+        time = self.rows[-1].time
+        if plan.within is None or time is None or run.front >= index:
             return run.front
-        front = run.front - self.base
-        if (self.rows[front].time or 0) >= time - within:
+        front, least = run.front - self.base, time - plan.within
+        if (self.rows[front].time or 0) >= least:
             return run.front
-        return self.base + bisect_left(self.rows, time - within, lo=front, key=lambda seen: seen.time or 0)
+        return self.base + bisect_left(self.rows, least, lo=front, key=lambda seen: seen.time or 0)
 
     def _settle(self, run: Run, *, ended: bool = False) -> list[Emitted]:
         """What stands after a row, a hole or the end; at the step limit the rule gives up in this sequence."""
@@ -218,20 +225,26 @@ class Track:
         if run.ready or run.found:
             known: dict[int, Context] = {}
             standing = run.settle(lambda path: self._match(run, path, known), self.count, ended=ended)
-        else:
-            run.trim(run.front)
         if run.steps <= 0:
             standing += run.give_up()
             self.gave_up |= {run.plan.index}
+        if run.idle or run.steps <= 0:
             del self.runs[run.plan.index]
         return [Emitted(run.plan, path.start, match) for path, match in standing]
 
     def _match(self, run: Run, path: Path, known: dict[int, Context]) -> Match | None:
+        """The match of a path as in the search, unless it is plain without a look at its values that there is none."""
         places = range(path.start, path.end)
+        rows = self.rows[path.start - self.base : path.end - self.base]
+        directed = any(
+            seen.row.target is not None for seen, bound in zip(rows, path.bindings, strict=True) if bound >= 0
+        )
+        if (self.place.target is not None and not directed) or run.plan.counts.refuse(path.bindings):
+            return None
         for place in places:
             if place not in known:
                 known[place] = self._context(run, place)
-        entries = tuple(Entry(known[place].row, self.rows[place - self.base].time, place) for place in places)
+        entries = tuple(Entry(seen.row, seen.time, place) for seen, place in zip(rows, places, strict=True))
         holes = tuple(self.holes.get(place, ()) for place in places)
         timeline = Timeline(self.place.agent, self.place.untimed, entries)
         partition = Partition(timeline, self.place.target, self.place.conversation, entries, holes)
@@ -267,15 +280,19 @@ class Track:
                 window.take(cells.seen.time, value)
 
     def _tidy(self) -> None:
-        """Forget what no rule needs any more."""
-        for index in [index for index, run in self.runs.items() if run.idle]:
-            del self.runs[index]
-        oldest = min((run.first for run in self.runs.values()), default=self.count)
-        if oldest - self.base > SLACK or oldest == self.count:
-            for place in [place for place in self.holes if place < oldest]:
-                del self.holes[place]
-            del self.rows[: oldest - self.base]
-            del self.aimed[: oldest - self.base]
-            self.base = oldest
+        """Forget the rows that no rule needs any more."""
         if not self.runs:
             self.gap = []
+            if self.rows:
+                self._drop(self.count)
+        elif not self.count % SLACK:
+            for run in self.runs.values():
+                run.trim()
+            self._drop(min(run.first for run in self.runs.values()))
+
+    def _drop(self, oldest: int) -> None:
+        for place in [place for place in self.holes if place < oldest]:
+            del self.holes[place]
+        del self.rows[: oldest - self.base]
+        del self.aimed[: oldest - self.base]
+        self.base = oldest

@@ -111,11 +111,12 @@ class View:
         agent = tuple(window.at(time) for window in self.windows)
         reading = Reading(Seen(row, time, agent, self.others), masks, steps)
         emitted: list[Emitted] = []
-        opening: dict[int, list[Plan]] = {}
+        opening: dict[int, dict[int, Plan]] = {}
         for number, track in self._tracks(row):
             shape = self.scope.shapes[number]
             if number not in opening:
-                opening[number] = [p for p in shape.plans if p.always_opens or masks[p.index] & p.opening]
+                opens = (plan for plan in shape.plans if plan.always_opens or masks[plan.index] & plan.opening)
+                opening[number] = {plan.index: plan for plan in opens}
             emitted += track.take(reading, opening[number], shape.eager, self.aims[track.place.target])
         self._gather(row, time)
         return emitted
