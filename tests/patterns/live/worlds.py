@@ -24,7 +24,15 @@ DERIVED = (
     "{0} > 0.4", "manipulation > 0.3 and {0} < 0.6", "{0} is null", "compassion < 0.8 and manipulation - {0} > 0.1",
     "gap_hours > 20", "coalesce({0}, 0.5) < 0.5", "day < 20456",
 )  # fmt: skip
-EXTENTS = ("last 2", "last 3 rows", "last 2 days", "last 30 hours", "so far", "so far, at least 2", "last 4, at least 1")
+EXTENTS = (
+    "last 2",
+    "last 3 rows",
+    "last 2 days",
+    "last 30 hours",
+    "so far",
+    "so far, at least 2",
+    "last 4, at least 1",
+)
 FUNCTIONS = ("mean", "std", "min", "max", "sum", "slope", "delta", "rank", "count_distinct")
 CLAUSES = ("", ", lag 1", ", where compassion > 0.3", ", over agent", ", over others", ", over others, lag 1")
 STRENGTHS = (
@@ -48,7 +56,7 @@ def some_rule(chance: Random) -> PatternRule:
         define = {name: _condition(chance, list(columns)) for name in "ABC"}
         keys = {"columns": columns, **_clauses(chance, list(columns))}
         try:
-            return rule(_pattern(chance), keys, **define)
+            return rule(pattern(chance), keys, **define)
         except RuleError:  # a pattern that can match nothing, or a clause that makes no sense with the rest
             continue
 
@@ -76,7 +84,9 @@ def with_earlier_versions(chance: Random, rows: Sequence[Row], share: float = 0.
     arrivals = list(rows)
     for row in rows:
         if chance.random() < share:
-            draft = _row(chance, row.position + chance.choice((0, 0, 3)), row.conversation, row.time, (row.target, None))
+            draft = _row(
+                chance, row.position + chance.choice((0, 0, 3)), row.conversation, row.time, (row.target, None)
+            )
             place = chance.randint(0, arrivals.index(row))
             arrivals.insert(place, msgspec.structs.replace(draft, id=row.id))
     return arrivals
@@ -88,9 +98,7 @@ def chunks(chance: Random, rows: Sequence[Row]) -> list[Sequence[Row]]:
     return [rows[start:end] for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
 
 
-def _row(
-    chance: Random, position: int, conversation: str, time: datetime | None, targets: Sequence[str | None]
-) -> Row:
+def _row(chance: Random, position: int, conversation: str, time: datetime | None, targets: Sequence[str | None]) -> Row:
     read = chance.random() < 0.85
     traits = {"manipulation": chance.choice(SCORES), "compassion": chance.choice(SCORES)}
     if chance.random() < 0.08:
@@ -138,7 +146,8 @@ def _condition(chance: Random, columns: list[str]) -> str:
     return chance.choice(CONDITIONS)
 
 
-def _pattern(chance: Random, depth: int = 0) -> str:
+def pattern(chance: Random, depth: int = 0) -> str:
+    """A row pattern over A, B, C and ANY; it may match nothing at all."""
     parts = [_part(chance, depth) for _ in range(chance.choice((1, 2, 2, 3)))]
     if depth == 0:
         parts = ["^"] * (chance.random() < 0.08) + parts + ["$"] * (chance.random() < 0.12)
@@ -150,11 +159,11 @@ def _part(chance: Random, depth: int) -> str:
     if depth > 2 or kind < 0.5:
         part = chance.choice(("A", "B", "C", "A", "B", "ANY"))
     elif kind < 0.6:
-        return f"{{- {_pattern(chance, depth + 1)} -}}" + _quantifier(chance)
+        return f"{{- {pattern(chance, depth + 1)} -}}" + _quantifier(chance)
     elif kind < 0.8:
-        part = f"({_pattern(chance, depth + 1)} | {_pattern(chance, depth + 1)})"
+        part = f"({pattern(chance, depth + 1)} | {pattern(chance, depth + 1)})"
     else:
-        part = f"({_pattern(chance, depth + 1)})"
+        part = f"({pattern(chance, depth + 1)})"
     return part + _quantifier(chance)
 
 

@@ -80,7 +80,7 @@ class Archive:
             return []
         self._fresh[row.conversation, row.id] = row
         changes = [] if before is None else [self._remove(row.conversation, row.id, known, before)]
-        return changes + self._insert(row, known, kept)
+        return changes + self._insert(row, known, kept, replaces=before is not None)
 
     def get(self, conversation: str, row_id: str) -> Row | None:
         """The row that is kept under an id."""
@@ -101,7 +101,8 @@ class Archive:
         """The rows given so far have been looked at."""
         self._fresh.clear()
 
-    def _insert(self, row: Row, known: Conversation, kept: Kept) -> list[Change]:
+    def _insert(self, row: Row, known: Conversation, kept: Kept, *, replaces: bool) -> list[Change]:
+        """Add a row; where its time or that of others depends on more than the row before it, all are settled anew."""
         place = (row.position, row.id)
         furthest = place > known.last
         settled = known.last_time is not None or not known.rows
@@ -109,7 +110,7 @@ class Archive:
         known.timeless += kept.own is None
         if kept.own is not None and not known.timeless:
             kept.time = kept.own
-        elif furthest and (kept.own is None or settled):
+        elif furthest and not replaces and (kept.own is None or settled):
             kept.time = known.last_time if kept.own is None else kept.own
         else:
             return self._settle(row.conversation, known, new=row.id)
