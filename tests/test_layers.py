@@ -36,7 +36,7 @@ LAYERS = (
     {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers"},
     {"rowstream", "passes"},
     {"assemble"},
-    {"pipeline", "verify"},
+    {"pipeline", "verify", "watch"},
     {"plan"},
     {"cli"},
     {"__main__"},
