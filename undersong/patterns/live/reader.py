@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from undersong.models import Row
 from undersong.patterns.expressions import Call, Field, Node, Text, walk
 from undersong.patterns.fields import Context
+from undersong.patterns.live.cells import Seen, SharedCells
 from undersong.patterns.live.plan import Plan, local_part
 from undersong.patterns.logic import Evaluate
 
@@ -58,6 +59,34 @@ class Reader:
             known = [effect for holds, effects in self.judged if holds(context) is True for effect in effects]
             self._known[key] = known
         return known
+
+
+class Reading:
+    """A read row as all rules of one view see it; what holds in every sequence is worked out once."""
+
+    def __init__(self, seen: Seen, masks: list[int], steps: int) -> None:
+        self.seen, self.masks, self.steps = seen, masks, steps
+        self.cells: dict[int, SharedCells] = {}
+        self._known: dict[int, tuple[int, int]] = {}
+
+    def shared(self, plan: Plan) -> SharedCells:
+        """The derived values that all sequences share."""
+        cells = self.cells.get(plan.index)
+        if cells is None:
+            cells = self.cells[plan.index] = SharedCells(plan, self.seen)
+        return cells
+
+    def exact(self, plan: Plan, bits: int) -> int:
+        """Those of ``bits`` that hold as far as all sequences share it; each condition is asked once."""
+        asked, true = self._known.get(plan.index, (0, 0))
+        open_bits = bits & plan.shared_bits & ~asked
+        if open_bits:
+            context = Context(self.seen.row, self.shared(plan))
+            for bit, holds in plan.shared_tests:
+                if bit & open_bits and holds(context) is True:
+                    true |= bit
+            self._known[plan.index] = asked | open_bits, true
+        return bits & (true | ~plan.shared_bits)
 
 
 def _indicators(node: Node) -> frozenset[str]:

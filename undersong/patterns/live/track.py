@@ -11,6 +11,7 @@ from undersong.patterns.columns import HOUR, gathered
 from undersong.patterns.fields import Context
 from undersong.patterns.live.cells import OwnCells, Seen, SharedCells, Tallies
 from undersong.patterns.live.plan import GAP, Plan
+from undersong.patterns.live.reader import Reading
 from undersong.patterns.live.run import SLACK, Run
 from undersong.patterns.live.windows import LiveWindow, live_window
 from undersong.patterns.logic import Value
@@ -20,34 +21,6 @@ from undersong.patterns.search import Match, match_of
 
 _EVERY_ROW = 1 << 62  # where no row needs to be directed at a target
 _NO_VALUES: Mapping[str, Value] = {}
-
-
-class Reading:
-    """A read row as all rules of one view see it; what holds in every sequence is worked out once."""
-
-    def __init__(self, seen: Seen, masks: list[int], steps: int) -> None:
-        self.seen, self.masks, self.steps = seen, masks, steps
-        self.cells: dict[int, SharedCells] = {}
-        self._known: dict[int, tuple[int, int]] = {}
-
-    def shared(self, plan: Plan) -> SharedCells:
-        """The derived values that all sequences share."""
-        cells = self.cells.get(plan.index)
-        if cells is None:
-            cells = self.cells[plan.index] = SharedCells(plan, self.seen)
-        return cells
-
-    def exact(self, plan: Plan, bits: int) -> int:
-        """Those of ``bits`` that hold as far as all sequences share it; each condition is asked once."""
-        asked, true = self._known.get(plan.index, (0, 0))
-        open_bits = bits & plan.shared_bits & ~asked
-        if open_bits:
-            context = Context(self.seen.row, self.shared(plan))
-            for bit, holds in plan.shared_tests:
-                if bit & open_bits and holds(context) is True:
-                    true |= bit
-            self._known[plan.index] = asked | open_bits, true
-        return bits & (true | ~plan.shared_bits)
 
 
 class Aim(NamedTuple):

@@ -11,7 +11,8 @@ from undersong.patterns.columns import gathered
 from undersong.patterns.fields import Context
 from undersong.patterns.live.cells import Seen
 from undersong.patterns.live.plan import Plan, Slots
-from undersong.patterns.live.track import Aim, Emitted, Place, Reading, Track
+from undersong.patterns.live.reader import Reading
+from undersong.patterns.live.track import Aim, Emitted, Place, Track
 from undersong.patterns.live.windows import LiveWindow, live_window, moments
 from undersong.patterns.logic import Evaluate, Value
 from undersong.patterns.windows import EMPTY, Tally
