@@ -15,6 +15,8 @@ from undersong.models import Finding, Row
 from undersong.patterns import all_rules
 from undersong.patterns.cases import table
 from undersong.patterns.live import Changes, Live
+from undersong.patterns.live.agent import Agent
+from undersong.patterns.live.live import APART
 from undersong.patterns.rules import PatternRule
 
 LOW, HIGH = "manipulation < 0.3", "manipulation > 0.5"
@@ -44,7 +46,10 @@ def agree(chosen: Sequence[PatternRule], arrivals: Sequence[Row], parts: Sequenc
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rows_one_by_one_in_chunks_late_and_twice_give_what_batch_gives(seed: int) -> None:
+def test_rows_one_by_one_in_chunks_late_and_twice_give_what_batch_gives(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("undersong.patterns.live.live.APART", 256 if seed % 2 else 3)
     for case in range(10):
         chance = Random(f"{seed}:{case}")
         chosen = [worlds.some_rule(chance)]
@@ -265,3 +270,20 @@ def test_a_restart_is_a_replay_of_the_rows() -> None:
     for row in rows[-10:]:
         assert through.observe(row) == again.observe(row)
     assert through.finish() == again.finish()
+
+
+def test_a_row_that_is_a_little_late_replays_a_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table("who day manipulation\n" + "".join(f"kira {day} {'.1' if day % 3 else '.9'}\n" for day in range(900)))
+    live = Live([rule("LOW HIGH", LOW=LOW, HIGH=HIGH)])
+    live.extend(row for row in rows if row.position not in (5, 880))
+    taken = []
+    take = Agent.take
+    monkeypatch.setattr(Agent, "take", lambda self, row, time: taken.append(row.id) or take(self, row, time))
+    live.observe(rows[880])
+    assert "881" in taken
+    assert len(taken) <= 2 * APART
+    taken.clear()
+    live.observe(rows[5])
+    assert len(taken) == len(rows)
+    live.finish()
+    assert live.findings() == detect(rows, live.rules).findings

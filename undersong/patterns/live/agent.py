@@ -47,11 +47,19 @@ class Agent:
     """
 
     def __init__(self, setup: Setup, name: str, untimed: str | None) -> None:
-        self.setup = setup
+        self.setup, self.name, self.untimed = setup, name, untimed
         self.views = [View(scope, name, untimed) for scope in setup.scopes.values()]
         self.balance = Balance()
         self.findings: dict[str, Standing] = {}
         self.ended = False
+
+    def copy(self) -> Agent:
+        """The same state, to go on by itself."""
+        other = Agent(self.setup, self.name, self.untimed)
+        other.views = [view.copy() for view in self.views]
+        other.balance.tallies = self.balance.tallies.copy()
+        other.findings, other.ended = self.findings.copy(), self.ended
+        return other
 
     def take(self, row: Row, time: int | None) -> list[Standing]:
         """The next row of the timeline; what it made stand."""

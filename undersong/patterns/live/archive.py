@@ -6,7 +6,7 @@ conversation, before the first known time that one, and conversations without an
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from sys import intern
 from typing import Any, NamedTuple, TypeAlias
@@ -91,6 +91,11 @@ class Archive:
     def rows(self, line: Line) -> Iterator[tuple[Row, int | None]]:
         """The rows of a timeline with their times, in order."""
         return (self.row(key) for key in self.lines.get(line, ()))
+
+    def since(self, line: Line, last: Key | None) -> Iterator[tuple[Key, Row, int | None]]:
+        """The rows of a timeline after a key (None: all), in order."""
+        keys = self.lines[line]
+        return ((key, *self.row(key)) for key in keys[0 if last is None else bisect_right(keys, last) :])
 
     def row(self, key: Key) -> tuple[Row, int | None]:
         """One row with its time."""

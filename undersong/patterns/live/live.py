@@ -15,6 +15,8 @@ from undersong.patterns.live.archive import Archive, Change, Key, Line
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.rules import PatternRule
 
+APART = 256  # rows between two marks of a timeline: what a row that is a little late replays at most twice
+
 
 class Changes(NamedTuple):
     """What rows did: findings that are new or no longer what they were, and the ids of those that fell.
@@ -27,14 +29,35 @@ class Changes(NamedTuple):
 
 
 class Thread:
-    """A timeline: its live state, the last row that it has seen, and the findings that were told."""
+    """A timeline: its live state, the last row that it has seen, and the findings that were told.
 
-    __slots__ = ("agent", "last", "told")
+    ``marks`` are copies of the state after some rows, so that a row that is a little late need not replay them all.
+    """
+
+    __slots__ = ("agent", "last", "marks", "since", "told")
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.last: Key | None = None
+        self.marks: list[tuple[Key, Agent]] = []
+        self.since = 0
         self.told: dict[str, Finding] = {}
+
+    def feed(self, rows: Iterable[tuple[Key, Row, int | None]]) -> list[Standing]:
+        """Take rows in order; what they made stand."""
+        fresh: list[Standing] = []
+        for key, row, time in rows:
+            fresh += self.agent.take(row, time)
+            self.last, self.since = key, self.since + 1
+            if self.since == APART:
+                self.marks, self.since = [*self.marks[-1:], (key, self.agent.copy())], 0
+        return fresh
+
+    def rewind(self, before: Key, empty: Agent) -> None:
+        """Go back to the last mark before a row, or to the ``empty`` state."""
+        self.marks = [(key, agent) for key, agent in self.marks if key < before]
+        self.last, self.agent = (self.marks[-1][0], self.marks[-1][1].copy()) if self.marks else (None, empty)
+        self.since = 0
 
 
 class Live:
@@ -107,20 +130,13 @@ class Live:
         thread = self.threads.get(line)
         if thread is None:
             thread = self.threads[line] = Thread(Agent(self.setup, *line))
-        added = sorted({change.key for change in changes})
-        late = thread.last is not None and added[0] < thread.last
+        touched = sorted({change.key for change in changes})
+        late = thread.last is not None and touched[0] <= thread.last
         if late or thread.agent.ended or any(change.gone for change in changes):
-            thread.agent, thread.last = Agent(self.setup, *line), None
-            self._feed(thread, self.archive.lines[line])
+            thread.rewind(touched[0], Agent(self.setup, *line))
+            thread.feed(self.archive.since(line, thread.last))
             return None
-        return self._feed(thread, added)
-
-    def _feed(self, thread: Thread, keys: Sequence[Key]) -> list[Standing]:
-        fresh: list[Standing] = []
-        for key in keys:
-            fresh += thread.agent.take(*self.archive.row(key))
-            thread.last = key
-        return fresh
+        return thread.feed((key, *self.archive.row(key)) for key in touched)
 
     def _tell(
         self,

@@ -43,10 +43,11 @@ class Run:
         self.wanted, self.front = 0, first
 
     def copy(self) -> Run:
-        """The same open starts for another sequence that begins with the same rows."""
+        """The same state, to go on by itself."""
         other = Run(self.plan, self.first, self.steps)
         other.masks, other.eager = self.masks.copy(), self.eager.copy()
         other.groups = {state: starts.copy() for state, starts in self.groups.items()}
+        other.ready, other.found = self.ready.copy(), self.found.copy()
         other.wanted, other.front = self.wanted, self.front
         return other
 

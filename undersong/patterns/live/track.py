@@ -76,10 +76,11 @@ class Track:
         self.windows: dict[int, list[LiveWindow]] = {}
         self.gave_up: frozenset[int] = frozenset()
 
-    def fork(self, target: str) -> Track:
-        """The sequence of a new target: what is public so far is its beginning."""
-        other = Track(self.place._replace(target=target, stem=False))
+    def copy(self, place: Place | None = None) -> Track:
+        """The same state, to go on by itself; under another ``place`` what is public so far begins a new sequence."""
+        other = Track(place or self.place)
         other.count, other.base, other.last = self.count, self.base, self.last
+        other.last_directed = self.last_directed
         other.rows, other.aimed = self.rows.copy(), self.aimed.copy()
         other.holes, other.gap = self.holes.copy(), self.gap.copy()
         other.runs = {index: run.copy() for index, run in self.runs.items()}

@@ -76,7 +76,7 @@ class Family:
             track = self.targets.get(target)
             if track is None:
                 place = self.place._replace(target=target)
-                track = self.targets[target] = self.stem.fork(target) if self.stem else Track(place)
+                track = self.targets[target] = self.stem.copy(place) if self.stem else Track(place)
             yield track
             return
         self.alone = self.alone or Track(self.place)
@@ -85,6 +85,13 @@ class Family:
             self.stem = self.stem or Track(self.place._replace(stem=True))
             yield self.stem
             yield from self.targets.values()
+
+    def copy(self) -> Family:
+        """The same state, to go on by itself."""
+        other = Family(self.place)
+        other.alone, other.stem = self.alone and self.alone.copy(), self.stem and self.stem.copy()
+        other.targets = {target: track.copy() for target, track in self.targets.items()}
+        return other
 
     def sequences(self) -> Iterator[Track]:
         """Every sequence but the stem, which is nobody's."""
@@ -121,6 +128,14 @@ class View:
             emitted += track.take(reading, opening[number], shape.eager, self.aims[track.place.target])
         self._gather(row, time)
         return emitted
+
+    def copy(self) -> View:
+        """The same state, to go on by itself."""
+        other = View(self.scope, self.agent, self.untimed)
+        other.windows, other.others = deepcopy(self.windows), self.others
+        other.aims = {target: aim._replace(windows=deepcopy(aim.windows)) for target, aim in self.aims.items()}
+        other.families = {key: family.copy() for key, family in self.families.items()}
+        return other
 
     def end(self) -> list[Emitted]:
         """No row follows."""
