@@ -3,7 +3,7 @@
     --cases N       random rules, rows and arrivals against the batch search; any difference ends the run
     --data DIR      planted worlds (see bench/planted.py): live = batch on each, and the time of every row
     --stream N      rows of a generated stream (agents and targets with Zipf-like shares): the time of every row
-    --pairs N       (agent, target) pairs whose state is weighed with tracemalloc, rows kept for replay apart
+    --pairs N       (agent, target) pairs whose state is weighed, rows kept for replay apart (--trace: by tracemalloc)
 
 Times are CPU times of this process. "Per row and target": the time of a row shared by the sequences that it belongs to.
 A part is left out where its number is 0.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import resource
 import time
 import tracemalloc
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 from random import Random
+from sys import getsizeof
 
 from bench.planted import _lines as worlds_of
 from bench.planted import rows_of
@@ -29,6 +31,7 @@ from undersong.detect import detect
 from undersong.models import TRAITS, Indicator, Row
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns.live import Live
+from undersong.patterns.live.archive import Archive
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 INDICATORS = (
@@ -40,7 +43,6 @@ INDICATORS = (
     "MAN-SABOTAGE",
     "MAN-ESCALATION",
 )
-ARCHIVE = "*/live/archive.py"
 
 
 def main() -> None:
@@ -54,7 +56,7 @@ def main() -> None:
     if arguments.stream:
         stream(arguments.stream, rules, arguments.seed)
     if arguments.pairs:
-        weigh(arguments.pairs, rules, arguments.seed)
+        weigh(arguments.pairs, rules, arguments.seed, trace=arguments.trace)
 
 
 def exact(cases: int, seed: int) -> None:
@@ -104,12 +106,13 @@ def stream(rows: int, rules: Sequence[PatternRule], seed: int) -> None:
     clock.show()
 
 
-def weigh(pairs: int, rules: Sequence[PatternRule], seed: int) -> None:
-    """The bytes of state per (agent, target) once so many pairs are there."""
+def weigh(pairs: int, rules: Sequence[PatternRule], seed: int, *, trace: bool) -> None:
+    """The bytes of state per (agent, target) once so many pairs are there: by peak memory, or by tracemalloc (slow)."""
     gc.collect()
-    tracemalloc.start()
+    if trace:
+        tracemalloc.start()
     live = Live(rules)
-    base, _ = tracemalloc.get_traced_memory()
+    before = _memory(trace)
     seen: set[tuple[str, str]] = set()
     rows = 0
     for row in generated(10**9, pairs // 10, 12, seed):
@@ -119,20 +122,30 @@ def weigh(pairs: int, rules: Sequence[PatternRule], seed: int) -> None:
             seen.add((row.agent, row.target))
             if len(seen) == pairs:
                 break
-    size = len(seen)
-    del seen
     gc.collect()
-    whole = tracemalloc.get_traced_memory()[0] - base
-    shot = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, ARCHIVE)])
-    archive = sum(each.size for each in shot.statistics("filename"))
-    tracemalloc.stop()
+    whole, archive = _memory(trace) - before, _size(live.archive)
     machines = sum(len(plan.machine.states) for plan in live.setup.plans)
+    how = "tracemalloc" if trace else "peak memory"
+    print(f"memory ({how}): {pairs} pairs of {len(live.threads)} agents, {rows} rows: {whole / pairs:.0f} bytes a pair")
+    print(f"  of it rows kept for replay: {archive / pairs:.0f} bytes a pair ({archive / rows:.0f} a row)")
     print(
-        f"memory: {size} pairs of {len(live.threads)} agents, {rows} rows: {(whole - archive) / size:.0f} bytes a pair"
+        f"  state: {(whole - archive) / pairs:.0f} bytes a pair, {machines} states of automata that all share included"
     )
-    print(
-        f"  with {machines} states of automata that all share; rows kept for replay: {archive / rows:.0f} bytes a row"
-    )
+
+
+def _memory(trace: bool) -> int:
+    return tracemalloc.get_traced_memory()[0] if trace else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _size(archive: Archive) -> int:
+    """The bytes of the rows kept for replay, with their keys and tables."""
+    tables = [archive.conversations, archive.lines, *archive.lines.values()]
+    size = sum(map(getsizeof, tables))
+    for known in archive.conversations.values():
+        size += getsizeof(known) + getsizeof(known.rows)
+        size += sum(getsizeof(name) + getsizeof(kept) + getsizeof(kept.packed) for name, kept in known.rows.items())
+    integers = 3 * getsizeof(1 << 50)
+    return size + sum(getsizeof(key) + integers for keys in archive.lines.values() for key in keys)
 
 
 class Clock:
@@ -216,6 +229,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_PLANTED"), help="folder of planted sets")
     parser.add_argument("--stream", type=int, default=100_000)
     parser.add_argument("--pairs", type=int, default=100_000)
+    parser.add_argument("--trace", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
