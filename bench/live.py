@@ -52,7 +52,7 @@ def main() -> None:
     if arguments.cases:
         exact(arguments.cases, arguments.seed)
     if arguments.data:
-        planted(arguments.data, rules)
+        planted(arguments.data, rules, arguments.seed)
     if arguments.stream:
         stream(arguments.stream, rules, arguments.seed)
     if arguments.pairs:
@@ -80,22 +80,34 @@ def exact(cases: int, seed: int) -> None:
     print(f"exact: {done} cases, {found} findings, no difference ({gave_up} where batch gave up were not compared)")
 
 
-def planted(folder: Path, rules: Sequence[PatternRule]) -> None:
-    """Live = batch on planted worlds, and the time of each row in order."""
-    clock = Clock()
-    count = 0
+def planted(folder: Path, rules: Sequence[PatternRule], seed: int) -> None:
+    """Live = batch on planted worlds, in order and with 5 % of the rows up to 50 rows late; the time of each row."""
+    clock, late_clock, chance = Clock(), Clock(), Random(seed)
+    count = batch_rows = 0
+    batch_time = 0.0
     for data in sorted(path for path in folder.iterdir() if (path / "blind.jsonl.gz").exists()):
         for world in worlds_of(data / "blind.jsonl.gz"):
             rows = worlds.in_order(rows_of(world))
-            live = Live(rules)
-            clock.follow(live, rows)
-            live.finish()
+            began = time.process_time()
             batch = {finding.finding_id: finding for finding in detect(rows, rules).findings}
-            if {finding.finding_id: finding for finding in live.findings()} != batch:
-                raise SystemExit(f"{data.name}, {world['world_id']}: live is not batch")
+            batch_time, batch_rows = batch_time + time.process_time() - began, batch_rows + len(rows)
+            for arrivals, watch in ((rows, clock), (delayed(chance, rows), late_clock)):
+                live = Live(rules)
+                watch.follow(live, arrivals)
+                live.finish()
+                if {finding.finding_id: finding for finding in live.findings()} != batch:
+                    raise SystemExit(f"{data.name}, {world['world_id']}: live is not batch")
             count += len(batch)
-    print(f"planted: live = batch, {count} findings")
+    print(f"planted: live = batch, {count} findings; batch takes {batch_time / batch_rows * 1e6:.0f} µs a row")
     clock.show()
+    print("  with late rows:")
+    late_clock.show()
+
+
+def delayed(chance: Random, rows: Sequence[Row], share: float = 0.05, most: int = 50) -> list[Row]:
+    """The rows, a share of them up to ``most`` rows later."""
+    places = [i + (chance.uniform(0, most) if chance.random() < share else 0) for i in range(len(rows))]
+    return [rows[i] for i in sorted(range(len(rows)), key=places.__getitem__)]
 
 
 def stream(rows: int, rules: Sequence[PatternRule], seed: int) -> None:

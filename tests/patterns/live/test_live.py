@@ -91,6 +91,13 @@ def test_all_shipped_rules_together_on_the_cases_of_all_one_after_the_other() ->
     agree(all_rules(), rows, worlds.chunks(Random(1), rows))
 
 
+def test_a_start_that_is_where_a_new_one_begins_is_not_lost() -> None:
+    rows = table("id who manipulation\n1 kira .5\n2 kira .5\n3 kira .1\n4 kira .9\n")
+    live = Live([rule("ANY*? LOW HIGH", LOW=LOW, HIGH=HIGH)])
+    (found,) = (finding for row in rows for finding in live.observe(row).found)
+    assert (found.message_ids, found.gap_ids) == (("3", "4"), ("1", "2"))
+
+
 def test_a_match_is_told_with_the_row_that_decides_it() -> None:
     rows = """
         id who  day manipulation

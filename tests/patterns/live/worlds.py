@@ -150,7 +150,12 @@ def pattern(chance: Random, depth: int = 0) -> str:
     """A row pattern over A, B, C and ANY; it may match nothing at all."""
     parts = [_part(chance, depth) for _ in range(chance.choice((1, 2, 2, 3)))]
     if depth == 0:
-        parts = ["^"] * (chance.random() < 0.08) + parts + ["$"] * (chance.random() < 0.12)
+        parts = (
+            ["^"] * (chance.random() < 0.08)
+            + ["ANY*?"] * (chance.random() < 0.08)
+            + parts
+            + ["$"] * (chance.random() < 0.12)
+        )
     return " ".join(parts)
 
 

@@ -73,7 +73,7 @@ class Run:
         self.masks.append(mask)
         step, groups = self.plan.machine.step, self.groups
         if opening is not None:
-            groups[opening] = [index]
+            groups[opening] = [*groups.get(opening, ()), index]  # an older start may be where a new one begins
         self.steps -= len(groups)
         self.groups, self.wanted, self.front = {}, 0, index + 1
         for before, starts in groups.items():
