@@ -40,7 +40,7 @@ LAYERS = (
     {"splice"},
     {"rowstream", "passes", "sweep", "profile"},
     {"assemble", "redact", "scanrows"},
-    {"pipeline", "verify"},
+    {"pipeline", "verify", "watch"},
     {"plan"},
     {"cli"},
     {"__main__"},

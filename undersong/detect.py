@@ -5,25 +5,21 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from undersong.models import DIMENSIONS, Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
+from undersong.models import Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
 from undersong.patterns import all_rules, load_rules, named
-from undersong.patterns.fields import FIELDS, dimension
+from undersong.patterns.findings import Balance, finding_of, order
+from undersong.patterns.inputs import given, lacking
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.partitions import Timeline, timelines
 from undersong.patterns.rules import PatternRule
-from undersong.patterns.search import ROWS, Match, Search, search
-from undersong.patterns.sequences import ANY
+from undersong.patterns.search import ROWS, Search, search
 from undersong.rows import row_of
 
-ID_LENGTH = 32  # hex digits of SHA-256 that a finding id keeps: 128 bits
 EXCERPT = 280  # characters of a quote
-_NEVER_MISSING = frozenset({"observed", "target", "directed", "agent", "conversation", "role", "state", "position"})
-_FROM_SCAN = frozenset({"total", "density", "sampled"})  # every row has a value, scanned or not
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+")
 
 Place = tuple[str, str]  # a message by conversation and id: ids may repeat between conversations
@@ -47,19 +43,20 @@ def detect(
     """
     known = timelines(rows)
     read = [entry.row for timeline in known for entry in timeline.entries if entry.read]
-    has = _given(read)
-    balances = _balances(known)
+    has = given(read, frozenset().union(*(rule.needs for rule in rules)))
+    balances = {_key(timeline): Balance(entry.row for entry in timeline.entries if entry.read) for timeline in known}
+    means = {key: balance.means() for key, balance in balances.items()}
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     for rule in rules:
-        lacking = _lacking(rule, has, gives, bool(read))
-        if lacking:
-            outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=lacking))
+        reason = lacking(rule, has, gives, any_read=bool(read))
+        if reason:
+            outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason))
             continue
         found = search(rule, known, steps=steps)
-        findings += [_finding(rule, match, balances) for match in found.matches]
+        findings += [finding_of(rule, match, means[_key(match.partition.timeline)]) for match in found.matches]
         outcomes.append(_outcome(rule, found, steps))
-    return Detection(findings=tuple(sorted(findings, key=_order)), outcomes=tuple(outcomes))
+    return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes))
 
 
 def detect_patterns(
@@ -99,55 +96,8 @@ def quote(
     return msgspec.structs.replace(finding, quotes=tuple(quotes))
 
 
-def _finding(rule: PatternRule, match: Match, balances: Mapping[tuple[str, str | None], dict[str, float]]) -> Finding:
-    named = match.named
-    timeline = match.partition.timeline
-    measures = {name: float(value) for name, value in match.measures.items() if isinstance(value, int | float)}
-    strength = min(1.0, max(0.0, measures.get("strength", 0.0)))
-    return Finding(
-        finding_id=_finding_id(rule, match),
-        pattern=rule.id,
-        title=rule.file.title,
-        level=rule.file.level,
-        rule_hash=rule.hash,
-        agent=timeline.agent,
-        target=match.partition.target,
-        message_ids=tuple(entry.row.id for _, entry in named),
-        message_conversations=tuple(entry.row.conversation for _, entry in named),
-        gap_ids=tuple(entry.row.id for name, entry in match.stages if name == ANY),
-        unread_ids=match.unread_ids,
-        stages=tuple((name, entry.row.id) for name, entry in named),
-        start=_time(named[0][1].time),
-        end=_time(named[-1][1].time),
-        strength=strength,
-        measures=measures | {"strength": strength},
-        conversations=tuple(dict.fromkeys(entry.row.conversation for _, entry in named)),
-        balance=balances[timeline.agent, timeline.conversation],
-        judges=tuple(sorted({entry.row.judge for _, entry in named if entry.row.judge})),
-        notes=_notes(rule, match),
-    )
-
-
-def _finding_id(rule: PatternRule, match: Match) -> str:
-    """A hash of rule, partition, first and last message: the same finding has the same id in every run."""
-    ends = [(entry.row.conversation, entry.row.id) for _, entry in (match.named[0], match.named[-1])]
-    key = [rule.hash, match.partition.key(rule.file.partition_by), *ends]
-    return hashlib.sha256(msgspec.json.encode(key, order="sorted")).hexdigest()[:ID_LENGTH]
-
-
-def _notes(rule: PatternRule, match: Match) -> tuple[str, ...]:
-    notes = []
-    if rule.within is not None and not match.partition.timeline.timed:
-        notes.append(f"the messages have no times: whether they lie within {rule.file.within} could not be checked")
-    unknown = sum(entry.row.observed == "unknown" for _, entry in match.named)
-    if "tier" in rule.needs and unknown:
-        notes.append(
-            f"whether the agent knew that it was watched is unknown for {unknown} of {len(match.named)} messages; "
-            "the tier stands in for it, and a contrast of tiers may be nothing but routing"
-        )
-    if not isinstance(match.measures.get("strength"), int | float):
-        notes.append("the strength could not be computed: a score that it needs is missing")
-    return tuple(notes)
+def _key(timeline: Timeline) -> tuple[str, str | None]:
+    return timeline.agent, timeline.conversation
 
 
 def _outcome(rule: PatternRule, found: Search, steps: int) -> RuleOutcome:
@@ -164,62 +114,6 @@ def _outcome(rule: PatternRule, found: Search, steps: int) -> RuleOutcome:
         findings=len(found.matches),
         reason=reason,
     )
-
-
-def _given(read: Sequence[Row]) -> frozenset[str]:
-    """The inputs that at least one read row has."""
-    given = set(_NEVER_MISSING | _FROM_SCAN)
-    given |= {name for name in FIELDS if name not in given and any(FIELDS[name].read(row) is not None for row in read)}
-    if any(row.indicators is not None for row in read):
-        given.add("indicators")
-    if any(row.observed != "unknown" for row in read):
-        given.add("tier")  # rules that compare tiers ask for `observed` first
-    return frozenset(given | {f"signals:{name}" for row in read for name in row.signals})
-
-
-def _lacking(rule: PatternRule, has: frozenset[str], gives: Collection[str] | None, any_read: bool) -> str:
-    """Why a rule cannot say anything about these rows; "" where it can."""
-    if not any_read:
-        return "no message was read"
-    missing = set(rule.needs - has)
-    if gives is not None:
-        if "indicators" in rule.needs and "indicators" not in gives:
-            missing.add("indicators")
-        if "traits" not in gives:
-            missing |= {need for need in rule.needs if need in FIELDS and (need in DIMENSIONS or _is_trait(need))}
-    if not missing:
-        return ""
-    return f"needs {', '.join(sorted(name.removeprefix('signals:') for name in missing))}, which no read message has"
-
-
-def _is_trait(name: str) -> bool:
-    return any(name in traits for traits in DIMENSIONS.values())
-
-
-def _balances(known: Iterable[Timeline]) -> dict[tuple[str, str | None], dict[str, float]]:
-    """Per timeline, the agent's mean per dimension over its scored rows."""
-    balances = {}
-    for timeline in known:
-        balance = {}
-        for name in DIMENSIONS:
-            values = [value for e in timeline.entries if e.read and (value := dimension(e.row, name)) is not None]
-            if values:
-                balance[name] = sum(values) / len(values)
-        balances[timeline.agent, timeline.conversation] = balance
-    return balances
-
-
-def _time(microseconds: int | None) -> datetime | None:
-    if microseconds is None:
-        return None
-    seconds, rest = divmod(microseconds, 1_000_000)
-    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
-
-
-def _order(finding: Finding) -> tuple[str, str, str, str]:
-    """Within equal keys findings stay as they were found: by rule, conversation and place."""
-    start = finding.start.isoformat() if finding.start else ""
-    return finding.agent, finding.target or "", start, finding.pattern
 
 
 def _quote(message: Message, hits: Sequence[Hit]) -> Quote:

@@ -23,24 +23,41 @@ def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Prob
     A row without ``position`` takes the next one of its conversation. Of several rows with the same id in one
     conversation the first is kept, and each other one is a Problem.
     """
-    seen: Counter[str] = Counter()
-    first: dict[tuple[str, str], int] = {}  # the line of each id
-    for number, line in enumerate(lines, 1):
+    reader = RowReader(name)
+    for line in lines:
+        item = reader.read(line)
+        if item is not None:
+            yield item
+
+
+class RowReader:
+    """One line after the other, as ``read_rows`` does; with ``replace`` a later row of an id is its newer version."""
+
+    def __init__(self, name: str, *, replace: bool = False) -> None:
+        self.name, self.replace = name, replace
+        self.number = 0
+        self.seen: Counter[str] = Counter()
+        self.first: dict[tuple[str, str], tuple[int, int]] = {}  # the line and the position of each id
+
+    def read(self, line: str | bytes) -> Row | Problem | None:
+        """The row of the next line, why it is none, or None for an empty one."""
+        self.number += 1
         if not line.strip():
-            continue
+            return None
         try:
-            row = _row(line, seen)
-            kept = first.setdefault((row.conversation, row.id), number)
-            if kept != number:
+            row, positioned = _row(line, self.seen)
+            number, position = self.first.setdefault((row.conversation, row.id), (self.number, row.position))
+            if number != self.number and not self.replace:
                 raise RecordError(
-                    f"row {row.id[:80]!r} repeats the id of line {kept}, which is kept",
+                    f"row {row.id[:80]!r} repeats the id of line {number}, which is kept",
                     remedy="give every message of a conversation an id of its own, or name its conversation",
                 )
         except RecordError as error:
-            yield Problem(what=error.what, where=f"{name}:{number}", remedy=error.remedy)
-        else:
-            seen[row.conversation] += 1
-            yield row
+            return Problem(what=error.what, where=f"{self.name}:{self.number}", remedy=error.remedy)
+        if number != self.number:
+            return row if positioned else msgspec.structs.replace(row, position=position)
+        self.seen[row.conversation] += 1
+        return row
 
 
 def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
@@ -82,7 +99,8 @@ def rounded(row: Row) -> Row:
     return msgspec.structs.replace(row, traits=traits, signals=signals)
 
 
-def _row(line: str | bytes, seen: Counter[str]) -> Row:
+def _row(line: str | bytes, seen: Counter[str]) -> tuple[Row, bool]:
+    """The row of a line, and whether the line says its position."""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -90,7 +108,7 @@ def _row(line: str | bytes, seen: Counter[str]) -> Row:
     if not isinstance(value, dict):
         raise RecordError("not a JSON object", remedy="one JSON object a line")
     conversation = str(value.get("conversation", value.get("thread", "")) or "")
-    return row_of(value, seen[conversation])
+    return row_of(value, seen[conversation]), value.get("position") is not None
 
 
 def _traits(value: Any) -> dict[str, float] | None:

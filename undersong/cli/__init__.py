@@ -19,6 +19,7 @@ VERBS = (
     "scan",
     "evaluate",
     "detect",
+    "watch",
     "verify",
     "formats",
     "rules",

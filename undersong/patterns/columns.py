@@ -12,8 +12,8 @@ from undersong.patterns.logic import Evaluate, Value, compile_tree
 from undersong.patterns.partitions import Entry, Partition
 from undersong.patterns.windows import Aggregate, aggregate
 
-_HOUR = 3_600_000_000  # microseconds
-_DAY = 24 * _HOUR
+HOUR = 3_600_000_000  # microseconds
+DAY = 24 * HOUR
 Derived = list[dict[str, Value]]
 
 
@@ -80,11 +80,11 @@ def _window_column(key: str, window: Window) -> WindowColumn:
 
 def _place(partition: Partition, i: int) -> dict[str, Value]:
     time, before = partition.rows[i].time, partition.rows[i - 1].time if i else None
-    gap = None if time is None or before is None else (time - before) / _HOUR
-    return {"gap_hours": gap, "day": None if time is None else time / _DAY}
+    gap = None if time is None or before is None else (time - before) / HOUR
+    return {"gap_hours": gap, "day": None if time is None else time / DAY}
 
 
-class _Sliding:
+class Sliding:
     """The window at one row after the other: events come in, leave, and wait ``lag`` rows before they count."""
 
     def __init__(self, window: Window) -> None:
@@ -114,7 +114,7 @@ class _Sliding:
         if self.window.hours is not None:
             if time is None:
                 return None
-            while self.times and (self.times[0] or 0) < time - self.window.hours * _HOUR:
+            while self.times and (self.times[0] or 0) < time - self.window.hours * HOUR:
                 self._drop()
         if len(self.times) < self.needed and not (self.window.function == "count" and self.window.rows is None):
             return None
@@ -130,7 +130,7 @@ def _windowed(
 ) -> list[Value]:
     """The window's result at each read row of the partition, from rows before it only."""
     events = list(_events(partition, column, derived, cache))
-    sliding, results, following = _Sliding(column.window), [], 0
+    sliding, results, following = Sliding(column.window), [], 0
     for entry in partition.rows:
         while following < len(events) and events[following][0].place < entry.place:
             sliding.take(events[following][0].time, events[following][1])
@@ -146,13 +146,13 @@ def _events(
     over = column.window.over
     if over == "partition" and not column.of_row_only:
         for entry, cells in zip(partition.rows, derived, strict=True):
-            value = _gathered(column, Context(entry.row, cells))
+            value = gathered(column, Context(entry.row, cells))
             if value is not None:
                 yield entry, value
         return
     if column.key not in cache:
         cache[column.key] = [
-            _gathered(column, Context(e.row, {})) if e.read else None for e in partition.timeline.entries
+            gathered(column, Context(e.row, {})) if e.read else None for e in partition.timeline.entries
         ]
     values = cache[column.key]
     for entry in _ranged(partition, over):
@@ -169,7 +169,7 @@ def _ranged(partition: Partition, over: str) -> Sequence[Entry]:
     return [entry for entry in entries if entry.row.target not in (None, partition.target)]
 
 
-def _gathered(column: WindowColumn, context: Context) -> Value:
+def gathered(column: WindowColumn, context: Context) -> Value:
     if column.counts is not None and column.counts(context) is not True:
         return None
     value = column.value(context)

@@ -141,11 +141,11 @@ def find_all(matcher: Matcher, skip: Skip, keep: Callable[[Path], bool]) -> list
             row += 1
             continue
         found.append(path)
-        row = max(row + 1, _resume(path, skip))
+        row = max(row + 1, resume(path, skip))
     return found
 
 
-def _resume(path: Path, skip: Skip) -> int:
+def resume(path: Path, skip: Skip) -> int:
     """The next start; a skip to a variable that is not bound, or to the first row itself, is one to the next row."""
     if skip.to == "past":
         return path.end

@@ -125,7 +125,7 @@ class _Run:
         found: list[tuple[Path, Match]] = []
 
         def keep(path: Path) -> bool:
-            match = _match(rule, partition, path, contexts)
+            match = match_of(rule, partition, path, contexts)
             if match is not None:
                 found.append((path, match))
             return match is not None
@@ -190,7 +190,7 @@ def local_mask(rule: PatternRule, row: Row) -> int:
     return mask
 
 
-def _match(rule: PatternRule, partition: Partition, path: Path, contexts: Sequence[Context]) -> Match | None:
+def match_of(rule: PatternRule, partition: Partition, path: Path, contexts: Sequence[Context]) -> Match | None:
     """The match of a path, or None where it binds nothing directed at the target or fails ``having``."""
     names = [ANY if index < 0 else rule.names[index] for index in path.bindings]
     rows = partition.rows[path.start : path.end]

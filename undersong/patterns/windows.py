@@ -10,8 +10,9 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+_SUMMED = frozenset({"mean", "std", "sum", "count", "slope"})
 _SHIFT = 1074  # every finite float64 is a whole multiple of 2**-1074
 
 
@@ -80,6 +81,58 @@ class Sums:
             return None
         numerator = 2 * self.weighted - (2 * self.first + n - 1) * self.total
         return 6 * numerator / (n * (n * n - 1) << _SHIFT)
+
+
+class Tally(NamedTuple):
+    """Exact sums that only grow, without their values: each step is a new value, so that one can be kept and compared.
+
+    ``summed`` and ``weighted`` (by place) are in units of 2**-scale, ``squares`` in units of 2**(-2 * scale).
+    """
+
+    size: int
+    summed: int
+    squares: int
+    weighted: int
+    scale: int
+
+    def plus(self, value: float, *, moments: bool = False) -> Tally:
+        """With one more value; ``moments`` are only kept where ``std`` or ``slope`` is asked for."""
+        exact, unit = float(value).as_integer_ratio()
+        bits = unit.bit_length() - 1
+        if bits > self.scale:
+            return self.finer(bits).plus(value, moments=moments)
+        exact <<= self.scale - bits
+        if not moments:
+            return Tally(self.size + 1, self.summed + exact, 0, 0, self.scale)
+        weighted = self.weighted + self.size * exact
+        return Tally(self.size + 1, self.summed + exact, self.squares + exact * exact, weighted, self.scale)
+
+    def finer(self, scale: int) -> Tally:
+        """The same in smaller units."""
+        more = scale - self.scale
+        return Tally(self.size, self.summed << more, self.squares << 2 * more, self.weighted << more, scale)
+
+    def less(self, part: Tally) -> Tally:
+        """Without the values of another tally, all of which are in this one; the places are lost."""
+        scale = max(self.scale, part.scale)
+        whole, part = self.finer(scale), part.finer(scale)
+        return Tally(whole.size - part.size, whole.summed - part.summed, whole.squares - part.squares, 0, scale)
+
+    def result(self, function: str) -> float | None:
+        """What ``Sums`` of the same values gives: ``mean``, ``std``, ``sum``, ``count`` or ``slope``."""
+        n = self.size
+        if function in ("sum", "count"):
+            return self.summed / (1 << self.scale)
+        if n < 2 and (n == 0 or function == "slope"):
+            return None
+        if function == "mean":
+            return self.summed / (n << self.scale)
+        if function == "std":
+            return math.sqrt((n * self.squares - self.summed * self.summed) / (n * n << 2 * self.scale))
+        return 6 * (2 * self.weighted - (n - 1) * self.summed) / (n * (n * n - 1) << self.scale)
+
+
+EMPTY = Tally(0, 0, 0, 0, 64)  # scores need no smaller units: from 2**-11 on a float64 is a multiple of 2**-64
 
 
 class Extreme:
@@ -196,10 +249,20 @@ def aggregate(function: str, span: int | None = None) -> Aggregate:
 
 def over(function: str, values: list[Any]) -> float | None:
     """A function over a list of known values."""
+    if function in _SUMMED:
+        return _tallied(values).result(function)
     window = aggregate(function)
     for value in values:
         window.push(value)
     return window.result()
+
+
+def _tallied(values: list[Any]) -> Tally:
+    ratios = [float(value).as_integer_ratio() for value in values]
+    scale = max((unit.bit_length() for _, unit in ratios), default=1) - 1
+    exact = [whole << (scale + 1 - unit.bit_length()) for whole, unit in ratios]
+    weighted = sum(place * value for place, value in enumerate(exact))
+    return Tally(len(exact), sum(exact), sum(value * value for value in exact), weighted, scale)
 
 
 def _exact(value: float) -> int:

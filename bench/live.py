@@ -1,0 +1,250 @@
+"""The live core: exactness, time per row and target, and memory: ``python -m bench.live`` (from the project's folder).
+
+    --cases N       random rules, rows and arrivals against the batch search; any difference ends the run
+    --data DIR      planted worlds (see bench/planted.py): live = batch on each, and the time of every row
+    --stream N      rows of a generated stream (agents and targets with Zipf-like shares): the time of every row
+    --pairs N       (agent, target) pairs whose state is weighed, rows kept for replay apart (--trace: by tracemalloc)
+
+Times are CPU times of this process. "Per row and target": the time of a row shared by the sequences that it belongs to.
+A part is left out where its number is 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import resource
+import time
+import tracemalloc
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+from sys import getsizeof
+
+from bench.planted import _lines as worlds_of
+from bench.planted import rows_of
+from tests.patterns.live import worlds
+from undersong.detect import detect
+from undersong.models import TRAITS, Indicator, Row
+from undersong.patterns import PatternRule, load_rules
+from undersong.patterns.live import Live
+from undersong.patterns.live.archive import Archive
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+INDICATORS = (
+    "MAN-URGENCY",
+    "MAN-FLATTERY",
+    "EXP-FEAR",
+    "FAB-NARRATIVE",
+    "DEC-HIDDEN",
+    "MAN-SABOTAGE",
+    "MAN-ESCALATION",
+)
+
+
+def main() -> None:
+    """Every part that was asked for."""
+    arguments = _arguments()
+    rules = load_rules()
+    if arguments.cases:
+        exact(arguments.cases, arguments.seed)
+    if arguments.data:
+        planted(arguments.data, rules, arguments.seed)
+    if arguments.stream:
+        stream(arguments.stream, rules, arguments.seed)
+    if arguments.pairs:
+        weigh(arguments.pairs, rules, arguments.seed, trace=arguments.trace)
+
+
+def exact(cases: int, seed: int) -> None:
+    """Random rules, rows and arrivals: live after ``finish`` is batch, or the run ends."""
+    done = gave_up = found = 0
+    while done < cases:
+        chance = Random(f"{seed}:{done}")
+        chosen = [worlds.some_rule(chance)]
+        for kind in range(4):
+            arrivals, parts = _arrivals(chance, kind)
+            batch, live = detect(arrivals, chosen), Live(chosen)
+            for part in parts:
+                live.extend(part)
+            live.finish()
+            done += 1
+            if batch.outcomes[0].status == "gave_up":
+                gave_up += 1
+            elif {f.finding_id: f for f in live.findings()} != {f.finding_id: f for f in batch.findings}:
+                raise SystemExit(f"difference in case {seed}:{done}, arrival {kind}: {chosen[0].file}")
+            found += len(batch.findings)
+    print(f"exact: {done} cases, {found} findings, no difference ({gave_up} where batch gave up were not compared)")
+
+
+def planted(folder: Path, rules: Sequence[PatternRule], seed: int) -> None:
+    """Live = batch on planted worlds, in order and with 5 % of the rows up to 50 rows late; the time of each row."""
+    clock, late_clock, chance = Clock(), Clock(), Random(seed)
+    count = batch_rows = 0
+    batch_time = 0.0
+    for data in sorted(path for path in folder.iterdir() if (path / "blind.jsonl.gz").exists()):
+        for world in worlds_of(data / "blind.jsonl.gz"):
+            rows = worlds.in_order(rows_of(world))
+            began = time.process_time()
+            batch = {finding.finding_id: finding for finding in detect(rows, rules).findings}
+            batch_time, batch_rows = batch_time + time.process_time() - began, batch_rows + len(rows)
+            for arrivals, watch in ((rows, clock), (delayed(chance, rows), late_clock)):
+                live = Live(rules)
+                watch.follow(live, arrivals)
+                live.finish()
+                if {finding.finding_id: finding for finding in live.findings()} != batch:
+                    raise SystemExit(f"{data.name}, {world['world_id']}: live is not batch")
+            count += len(batch)
+    print(f"planted: live = batch, {count} findings; batch takes {batch_time / batch_rows * 1e6:.0f} µs a row")
+    clock.show()
+    print("  with late rows:")
+    late_clock.show()
+
+
+def delayed(chance: Random, rows: Sequence[Row], share: float = 0.05, most: int = 50) -> list[Row]:
+    """The rows, a share of them up to ``most`` rows later."""
+    places = [i + (chance.uniform(0, most) if chance.random() < share else 0) for i in range(len(rows))]
+    return [rows[i] for i in sorted(range(len(rows)), key=places.__getitem__)]
+
+
+def stream(rows: int, rules: Sequence[PatternRule], seed: int) -> None:
+    """The time of each row of one long stream."""
+    live, clock = Live(rules), Clock()
+    found = clock.follow(live, generated(rows, rows // 60, 12, seed))
+    print(f"stream: {rows} rows, {len(live.threads)} agents, {found} findings")
+    clock.show()
+
+
+def weigh(pairs: int, rules: Sequence[PatternRule], seed: int, *, trace: bool) -> None:
+    """The bytes of state per (agent, target) once so many pairs are there: by peak memory, or by tracemalloc (slow)."""
+    gc.collect()
+    if trace:
+        tracemalloc.start()
+    live = Live(rules)
+    before = _memory(trace)
+    seen: set[tuple[str, str]] = set()
+    rows = 0
+    for row in generated(10**9, pairs // 10, 12, seed):
+        live.observe(row)
+        rows += 1
+        if row.target is not None:
+            seen.add((row.agent, row.target))
+            if len(seen) == pairs:
+                break
+    gc.collect()
+    whole, archive = _memory(trace) - before, _size(live.archive)
+    machines = sum(len(plan.machine.states) for plan in live.setup.plans)
+    how = "tracemalloc" if trace else "peak memory"
+    print(f"memory ({how}): {pairs} pairs of {len(live.threads)} agents, {rows} rows: {whole / pairs:.0f} bytes a pair")
+    print(f"  of it rows kept for replay: {archive / pairs:.0f} bytes a pair ({archive / rows:.0f} a row)")
+    print(
+        f"  state: {(whole - archive) / pairs:.0f} bytes a pair, {machines} states of automata that all share included"
+    )
+
+
+def _memory(trace: bool) -> int:
+    return tracemalloc.get_traced_memory()[0] if trace else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _size(archive: Archive) -> int:
+    """The bytes of the rows kept for replay, with their keys and tables."""
+    tables = [archive.conversations, archive.lines, *archive.lines.values()]
+    size = sum(map(getsizeof, tables))
+    for known in archive.conversations.values():
+        size += getsizeof(known) + getsizeof(known.rows)
+        size += sum(getsizeof(name) + getsizeof(kept) + getsizeof(kept.packed) for name, kept in known.rows.items())
+    integers = 3 * getsizeof(1 << 50)
+    return size + sum(getsizeof(key) + integers for keys in archive.lines.values() for key in keys)
+
+
+class Clock:
+    """CPU time per row, and per row and sequence."""
+
+    def __init__(self) -> None:
+        self.rows: list[float] = []
+        self.shares: list[float] = []
+
+    def follow(self, live: Live, rows: Iterable[Row]) -> int:
+        """Feed rows one by one; how many findings they made."""
+        targets: dict[str, set[str]] = {}
+        found = 0
+        for row in rows:
+            known = targets.setdefault(row.agent, set())
+            known |= {row.target} if row.target is not None else set()
+            began = time.process_time_ns()
+            found += len(live.observe(row).found)
+            took = (time.process_time_ns() - began) / 1000
+            self.rows.append(took)
+            self.shares.append(took / (1 if row.target is not None else 1 + len(known)))
+        return found
+
+    def show(self) -> None:
+        """Percentiles in microseconds."""
+        for name, times in (("a row", self.rows), ("a row and target", self.shares)):
+            ordered = sorted(times)
+            p50, p99, p999 = (ordered[int(len(ordered) * share)] for share in (0.5, 0.99, 0.999))
+            mean = sum(ordered) / len(ordered)
+            print(f"  {name}: p50 {p50:.0f}, p99 {p99:.0f}, p99.9 {p999:.0f}, mean {mean:.0f} µs ({len(ordered)} rows)")
+
+
+def generated(rows: int, agents: int, targets: int, seed: int) -> Iterator[Row]:
+    """A stream in order of time: agents with Zipf-like shares, each with its usual scores and some targets."""
+    chance = Random(seed)
+    shares = list(accumulate(1 / (rank + 1) ** 0.8 for rank in range(agents)))
+    usual = [[chance.betavariate(2, 3) for _ in TRAITS] for _ in range(agents)]
+    minutes = 0.0
+    for number in range(rows):
+        minutes += chance.expovariate(agents / 600)
+        agent = chance.choices(range(agents), cum_weights=shares)[0]
+        public = chance.random() < 0.3
+        yield Row(
+            id=f"{number:08}",
+            conversation=f"t{agent // 5}",
+            position=number,
+            time=START + timedelta(minutes=minutes),
+            agent=f"a{agent}",
+            target=None if public else f"a{int(targets * 2 * chance.random() ** 2) + agent}",
+            **_read(chance, usual[agent]),
+        )
+
+
+def _read(chance: Random, usual: list[float]) -> dict[str, object]:
+    if chance.random() < 0.15:
+        return {"state": "unread", "tier": "standard"}
+    scores = [round(min(1.0, max(0.0, chance.gauss(mean, 0.18))), 3) for mean in usual]
+    names = [name for name in INDICATORS if chance.random() < 0.03]
+    return {
+        "state": "scored",
+        "tier": chance.choices(("standard", "focused", "deep"), (14, 3, 3))[0],
+        "traits": dict(zip(TRAITS, scores, strict=True)),
+        "indicators": tuple(Indicator(id=name) for name in names),
+    }
+
+
+def _arrivals(chance: Random, kind: int) -> tuple[list[Row], Sequence[Sequence[Row]]]:
+    rows = worlds.some_rows(chance)
+    if kind == 2:
+        chance.shuffle(rows)
+        return rows, worlds.chunks(chance, rows)
+    rows = worlds.in_order(rows)
+    if kind == 3:
+        rows = worlds.with_earlier_versions(chance, rows)
+    return rows, worlds.chunks(chance, rows) if kind == 1 else [[row] for row in rows]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=20_000)
+    parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_PLANTED"), help="folder of planted sets")
+    parser.add_argument("--stream", type=int, default=100_000)
+    parser.add_argument("--pairs", type=int, default=100_000)
+    parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""``undersong watch``: rows that are still being written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Undersong
+from undersong.errors import InputError
+from undersong.models import Problem
+from undersong.patterns import load_rules
+from undersong.patterns.live import Changes, Live
+from undersong.watch import watch
+
+WARM = {"compassion": 0.8, "goodwill": 0.8, "manipulation": 0.1, "fabrication": 0.1}
+COLD = {"compassion": 0.1, "goodwill": 0.2, "manipulation": 0.7, "fabrication": 0.1}
+
+
+def row(number: int, traits: dict[str, float] | None, **more: object) -> bytes:
+    day = f"2026-01-{number:02}T00:00:00Z"
+    value = {"id": str(number), "agent": "kira", "target": "bo", "time": day, "position": number, "traits": traits}
+    return json.dumps(value | more).encode() + b"\n"
+
+
+CYCLE = b"".join([*(row(n, WARM) for n in range(1, 7)), row(7, COLD)])
+LATER = row(30, WARM)
+
+
+def printed(out: str) -> list[object]:
+    lines = [json.loads(line) for line in out.splitlines()]
+    return [line.get("retracted") or line["message_ids"] for line in lines]
+
+
+class NothingLeftError(Exception):
+    """Nothing is left to write."""
+
+
+def enough() -> bytes:
+    raise NothingLeftError
+
+
+def said(path: Path, write: Callable[[], object]) -> list[object]:
+    """Per piece of the file the message ids that were found and how many findings fell, or the line of a problem."""
+    seen: list[object] = []
+    with suppress(NothingLeftError):
+        for item in watch(path, Live(load_rules(names=["love_bombing"])), write):
+            if isinstance(item, Problem):
+                seen.append(item.where.rpartition(":")[2])
+            else:
+                seen.append(([finding.message_ids for finding in item.found], len(item.retracted)))
+    return seen
+
+
+def test_what_is_open_at_the_end_is_closed_and_printed(undersong: Undersong) -> None:
+    Path("rows.jsonl").write_bytes(CYCLE)
+    ran = undersong("watch", "rows.jsonl", "--no-follow", "--rule", "love_bombing")
+    assert (ran.code, printed(ran.out)) == (0, [["1", "2", "3", "4", "5", "6", "7"]])
+    assert undersong("detect", "rows.jsonl", "--no-chance", "--rule", "love_bombing").out == ran.out
+
+
+def test_rules_that_cannot_speak_are_named(undersong: Undersong) -> None:
+    Path("rows.jsonl").write_bytes(CYCLE)
+    assert "dependency_loop" in undersong("watch", "rows.jsonl", "--no-follow").err
+
+
+def test_a_bad_line_is_named_and_the_rest_goes_on(undersong: Undersong) -> None:
+    Path("rows.jsonl").write_bytes(b"{]\n" + CYCLE.rstrip(b"\n"))
+    ran = undersong("watch", "rows.jsonl", "--no-follow", "--rule", "love_bombing")
+    assert "rows.jsonl:1" in ran.err
+    assert len(printed(ran.out)) == 1
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n\n"])
+def test_a_file_without_rows_is_no_run_without_findings(undersong: Undersong, content: bytes | None) -> None:
+    if content is not None:
+        Path("rows.jsonl").write_bytes(content)
+    assert undersong("watch", "rows.jsonl", "--no-follow").code == 3
+
+
+def test_standard_input_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CYCLE)))
+    items = list(watch("-", Live(load_rules(names=["love_bombing"])), pause=pytest.fail))
+    assert [len(item.found) for item in items if isinstance(item, Changes)] == [0, 1]
+
+
+def test_rows_are_told_as_they_are_written_half_lines_wait_and_newer_versions_replace(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(CYCLE[:-20])
+    parts = iter([CYCLE[-20:], LATER, row(3, COLD), b"{]\n"])
+
+    def write() -> None:
+        with path.open("ab") as file:
+            file.write(next(parts, None) or enough())
+
+    seen = said(path, write)
+    found = ("1", "2", "3", "4", "5", "6", "7")
+    assert seen[:3] == [([], 0), ([], 0), ([found], 0)]
+    assert seen[3][1] == 1  # type: ignore[index]
+    assert seen[4] == "10"
+
+
+def test_a_file_that_became_shorter_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(CYCLE)
+    with pytest.raises(InputError, match="became shorter"):
+        list(watch(path, Live(load_rules(names=["love_bombing"])), lambda: path.write_bytes(LATER)))
+
+
+def test_an_interrupt_ends_the_watch_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(CYCLE + LATER)
+    command = [sys.executable, "-m", "undersong", "watch", str(path), "--rule", "love_bombing", "--poll", "0.05"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["pattern"] == "love_bombing"
+        os.kill(process.pid, signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 0
+    assert "Traceback" not in errors

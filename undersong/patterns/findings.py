@@ -1,0 +1,105 @@
+"""A match → the finding that says so; the same for batch and live."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from undersong.models import DIMENSIONS, Finding, Row
+from undersong.patterns.fields import dimension
+from undersong.patterns.rules import PatternRule
+from undersong.patterns.search import Match
+from undersong.patterns.sequences import ANY
+from undersong.patterns.windows import EMPTY, Tally
+
+ID_LENGTH = 32  # hex digits of SHA-256 that a finding id keeps: 128 bits
+
+
+def finding_of(rule: PatternRule, match: Match, balance: Mapping[str, float]) -> Finding:
+    """The finding of a match; ``balance`` is the agent's mean per dimension."""
+    named = match.named
+    measures = {name: float(value) for name, value in match.measures.items() if isinstance(value, int | float)}
+    strength = min(1.0, max(0.0, measures.get("strength", 0.0)))
+    return Finding(
+        finding_id=finding_id(rule, match),
+        pattern=rule.id,
+        title=rule.file.title,
+        level=rule.file.level,
+        rule_hash=rule.hash,
+        agent=match.partition.timeline.agent,
+        target=match.partition.target,
+        message_ids=tuple(entry.row.id for _, entry in named),
+        message_conversations=tuple(entry.row.conversation for _, entry in named),
+        gap_ids=tuple(entry.row.id for name, entry in match.stages if name == ANY),
+        unread_ids=match.unread_ids,
+        stages=tuple((name, entry.row.id) for name, entry in named),
+        start=_time(named[0][1].time),
+        end=_time(named[-1][1].time),
+        strength=strength,
+        measures=measures | {"strength": strength},
+        conversations=tuple(dict.fromkeys(entry.row.conversation for _, entry in named)),
+        balance=dict(balance),
+        judges=tuple(sorted({entry.row.judge for _, entry in named if entry.row.judge})),
+        notes=_notes(rule, match),
+    )
+
+
+def finding_id(rule: PatternRule, match: Match) -> str:
+    """A hash of rule, partition, first and last message: the same finding has the same id in every run."""
+    ends = [(entry.row.conversation, entry.row.id) for _, entry in (match.named[0], match.named[-1])]
+    key = [rule.hash, match.partition.key(rule.file.partition_by), *ends]
+    return hashlib.sha256(msgspec.json.encode(key, order="sorted")).hexdigest()[:ID_LENGTH]
+
+
+def order(finding: Finding) -> tuple[str, str, str, str]:
+    """Within equal keys findings stay as they were found: by rule, conversation and place."""
+    start = finding.start.isoformat() if finding.start else ""
+    return finding.agent, finding.target or "", start, finding.pattern
+
+
+class Balance:
+    """The mean of each dimension over read rows, exact: the order in which they come does not matter."""
+
+    __slots__ = ("tallies",)
+
+    def __init__(self, read: Iterable[Row] = ()) -> None:
+        self.tallies: dict[str, Tally] = {}
+        for row in read:
+            self.add(row)
+
+    def add(self, row: Row) -> None:
+        """Take a read row; a dimension of which a trait is unknown is left out."""
+        for name in DIMENSIONS:
+            value = dimension(row, name)
+            if value is not None:
+                self.tallies[name] = self.tallies.get(name, EMPTY).plus(value)
+
+    def means(self) -> dict[str, float]:
+        """The mean per dimension of which anything is known."""
+        means = {name: self.tallies[name].result("mean") for name in DIMENSIONS if name in self.tallies}
+        return {name: mean for name, mean in means.items() if mean is not None}
+
+
+def _notes(rule: PatternRule, match: Match) -> tuple[str, ...]:
+    notes = []
+    if rule.within is not None and not match.partition.timeline.timed:
+        notes.append(f"the messages have no times: whether they lie within {rule.file.within} could not be checked")
+    unknown = sum(entry.row.observed == "unknown" for _, entry in match.named)
+    if "tier" in rule.needs and unknown:
+        notes.append(
+            f"whether the agent knew that it was watched is unknown for {unknown} of {len(match.named)} messages; "
+            "the tier stands in for it, and a contrast of tiers may be nothing but routing"
+        )
+    if not isinstance(match.measures.get("strength"), int | float):
+        notes.append("the strength could not be computed: a score that it needs is missing")
+    return tuple(notes)
+
+
+def _time(microseconds: int | None) -> datetime | None:
+    if microseconds is None:
+        return None
+    seconds, rest = divmod(microseconds, 1_000_000)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)

@@ -1,0 +1,59 @@
+"""What rows must have before a rule can say anything about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from undersong.models import DIMENSIONS, Row
+from undersong.patterns.fields import FIELDS
+from undersong.patterns.rules import PatternRule
+
+_ALWAYS_THERE = frozenset({"observed", "target", "directed", "agent", "conversation", "role", "state", "position"})
+_FROM_SCAN = frozenset({"total", "density", "sampled"})  # every row has a value, scanned or not
+NEVER_MISSING = _ALWAYS_THERE | _FROM_SCAN
+_SIGNAL = "signals:"
+
+
+def given(read: Iterable[Row], wanted: Collection[str]) -> frozenset[str]:
+    """Those of the ``wanted`` inputs that at least one read row has."""
+    found = {name for name in wanted if name in NEVER_MISSING}
+    for row in read:
+        found |= {name for name in wanted if name not in found and gives(row, name)}
+        if len(found) == len(wanted):
+            break
+    return frozenset(found)
+
+
+def gives(row: Row, name: str) -> bool:
+    """Whether a read row has an input: a field, ``indicators`` or ``signals:NAME``."""
+    if name in NEVER_MISSING:
+        return True
+    if name == "indicators":
+        return row.indicators is not None
+    if name.startswith(_SIGNAL):
+        return name.removeprefix(_SIGNAL) in row.signals
+    if name == "tier" and row.observed != "unknown":
+        return True  # rules that compare tiers ask for `observed` first
+    return name in FIELDS and FIELDS[name].read(row) is not None
+
+
+def lacking(rule: PatternRule, has: Collection[str], gives: Collection[str] | None, *, any_read: bool) -> str:
+    """Why a rule cannot say anything about these rows; "" where it can.
+
+    ``has`` are the inputs that some read row has; ``gives`` names what the judge fills, None where nobody says.
+    """
+    if not any_read:
+        return "no message was read"
+    missing = {need for need in rule.needs if need not in has}
+    if gives is not None:
+        if "indicators" in rule.needs and "indicators" not in gives:
+            missing.add("indicators")
+        if "traits" not in gives:
+            missing |= {need for need in rule.needs if need in FIELDS and (need in DIMENSIONS or _is_trait(need))}
+    if not missing:
+        return ""
+    return f"needs {', '.join(sorted(name.removeprefix(_SIGNAL) for name in missing))}, which no read message has"
+
+
+def _is_trait(name: str) -> bool:
+    return any(name in traits for traits in DIMENSIONS.values())

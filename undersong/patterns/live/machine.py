@@ -1,0 +1,186 @@
+"""A lazily built automaton that knows, row by row, whether the preferred match of a start can still change.
+
+A state is the list of places in the program that a start has reached, in the order of preference, cut off where a way
+was accepted: what stands behind can no longer be preferred. Two starts with the same state have the same future, so a
+transition is worked out once for each (state, mask) and looked up from then on, for every sequence. Unlike a set of
+places, the list says when a match is decided: nothing stands before it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from undersong.patterns.program import ACCEPT, AT_END, AT_START, JUMP, MARK, ROW, SPLIT, Program
+
+MOST_STEPS = 50_000  # transitions that are remembered per rule; beyond them the memory starts anew
+
+Way: TypeAlias = tuple[Any, int]  # the way before its last row (None: that was its first), and that row's variable
+
+
+class State:
+    """``places`` that wait for a row (or for the end), most preferred first; ``accepted``: a way behind them was.
+
+    ``wanted`` has the bits that decide the next step. Without places the start is decided.
+    """
+
+    __slots__ = ("accepted", "following", "places", "takes_any", "wanted")
+
+    def __init__(self, places: tuple[int, ...], accepted: bool, wanted: int, takes_any: bool) -> None:
+        self.places, self.accepted, self.wanted, self.takes_any = places, accepted, wanted, takes_any
+        self.following: dict[int, State] = {}
+
+
+class Machine:
+    """The automaton of one program, shared by all sequences; ``work`` counts the instructions looked at so far."""
+
+    def __init__(self, program: Program) -> None:
+        self.instructions = program.instructions
+        self.has_end = any(operation == AT_END for operation, _, _ in self.instructions)
+        self.work = 0
+        self.states: dict[tuple[tuple[int, ...], bool], State] = {}
+        self._remembered = 0
+        self._reached: dict[int, tuple[dict[int, None], bool]] = {}
+        self.first, self.later = self._start(at_start=True), self._start(at_start=False)
+
+    def begin(self, index: int) -> State:
+        """The state of a start before its first row; ``index`` is that row's place in the sequence."""
+        return self.later if index else self.first
+
+    def step(self, state: State, mask: int) -> State:
+        """The state after one more row."""
+        seen = mask & state.wanted
+        after = state.following.get(seen)
+        return self._step(state, seen) if after is None else after
+
+    def ended(self, state: State) -> bool:
+        """Whether a start has a match when no row follows."""
+        visited: set[tuple[int, int]] = set()
+        return any(self._holds_at_end(place, visited) for place in state.places) or state.accepted
+
+    def path(self, state: State, masks: Iterable[int], *, ended: bool) -> tuple[int, ...] | None:
+        """The variables of the preferred match of a start over these rows; ``ended`` where no row follows them.
+
+        As ``step``, with each way's last row and the way before it kept: it takes rows times places, whatever the rule.
+        """
+        ways: dict[int, Way | None] = dict.fromkeys(state.places)
+        best: Way | None = None
+        for mask in masks:
+            after: dict[int, Way | None] = {}
+            for place, way in ways.items():
+                operation, wanted, variable = self.instructions[place]
+                if operation == ROW and (not wanted or mask & wanted):
+                    taken = way, variable
+                    reached, accepted = self._after(place)
+                    for following in reached:
+                        after.setdefault(following, taken)
+                    if accepted:
+                        best = taken
+                        break
+            ways = after
+            if not ways:
+                break
+        if ended:
+            visited: set[tuple[int, int]] = set()
+            ends = (way for place, way in ways.items() if self._holds_at_end(place, visited))
+            best = next(ends, best)
+        return None if best is None else _bindings(best)
+
+    def _holds_at_end(self, place: int, visited: set[tuple[int, int]]) -> bool:
+        return self.instructions[place][0] == AT_END and self._follow(place + 1, visited, {}, at_end=True)
+
+    def _start(self, *, at_start: bool) -> State:
+        places: dict[int, None] = {}
+        accepted = self._follow(0, set(), places, at_start=at_start)
+        return self._state(tuple(places), accepted)
+
+    def _step(self, state: State, mask: int) -> State:
+        places: dict[int, None] = {}
+        accepted = False
+        for place in state.places:
+            operation, wanted, _ = self.instructions[place]
+            if operation == ROW and (not wanted or mask & wanted):
+                reached, accepted = self._after(place)
+                places.update(reached)  # what is there already keeps its place: the first way is the preferred one
+                self.work += len(reached)
+                if accepted:
+                    break
+        after = self._state(tuple(places), accepted or state.accepted)
+        self._remember()
+        state.following[mask] = after
+        return after
+
+    def _after(self, place: int) -> tuple[dict[int, None], bool]:
+        """What a way waits for once it has taken a row at ``place``, and whether it is accepted then."""
+        known = self._reached.get(place)
+        if known is None:
+            places: dict[int, None] = {}
+            accepted = self._follow(place + 1, set(), places)
+            known = self._reached[place] = places, accepted
+        return known
+
+    def _state(self, places: tuple[int, ...], accepted: bool) -> State:
+        known = self.states.get((places, accepted))
+        if known is None:
+            wanted, takes_any = 0, False
+            for operation, mask, _ in (self.instructions[place] for place in places):
+                wanted |= mask if operation == ROW else 0
+                takes_any |= operation == ROW and not mask
+            known = self.states[places, accepted] = State(places, accepted, wanted, takes_any)
+        return known
+
+    def _remember(self) -> None:
+        self._remembered += 1
+        if self._remembered > MOST_STEPS:
+            for state in (*self.states.values(), self.first, self.later):
+                state.following.clear()
+            self.states.clear()
+            self._remembered = 0
+
+    def _follow(
+        self,
+        place: int,
+        visited: set[tuple[int, int]],
+        places: dict[int, None],
+        *,
+        at_start: bool = False,
+        at_end: bool = False,
+    ) -> bool:
+        """Add the places that wait for a row, in order of preference; True as soon as one way is accepted.
+
+        ``visited`` pairs each place with the repetitions that began at this row: all that a way's past can decide.
+        """
+        stack = [(place, 0)]
+        while stack:
+            place, marked = stack.pop()
+            while (place, marked) not in visited:
+                visited.add((place, marked))
+                self.work += 1
+                operation, first, second = self.instructions[place]
+                if operation == ACCEPT:
+                    return True
+                if operation == ROW or (operation == AT_END and not at_end):
+                    places.setdefault(place)
+                    break
+                if operation == SPLIT:
+                    stack.append((second, marked))
+                    place = first
+                elif operation == JUMP:
+                    place = first
+                elif operation == MARK:
+                    place, marked = place + 1, marked | 1 << first
+                elif operation == AT_START:
+                    if not at_start:
+                        break
+                    place += 1
+                else:  # STOP_IF_EMPTY, or the end where it is the end
+                    place = second if operation != AT_END and marked >> first & 1 else place + 1
+        return False
+
+
+def _bindings(way: Way | None) -> tuple[int, ...]:
+    found = []
+    while way is not None:
+        way, variable = way
+        found.append(variable)
+    return tuple(reversed(found))

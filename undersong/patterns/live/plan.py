@@ -1,0 +1,140 @@
+"""A rule made ready for one row at a time: what a row decides for all sequences of its agent, and what for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from undersong.patterns.columns import WindowColumn
+from undersong.patterns.expressions import Both, Field, Member, Node, Window, children, parse, walk
+from undersong.patterns.fields import FIELDS
+from undersong.patterns.live.cells import Derive, day, of_agent, of_column, of_eager, of_others
+from undersong.patterns.live.counts import Counts
+from undersong.patterns.live.machine import Machine
+from undersong.patterns.live.windows import is_tally
+from undersong.patterns.logic import Evaluate
+from undersong.patterns.rulefile import RuleFile, written
+from undersong.patterns.rules import PatternRule
+
+GAP = "gap_hours"
+
+
+class Exact(NamedTuple):
+    """The part of a variable's condition that needs columns; it is asked only where the row alone allows it."""
+
+    bit: int
+    holds: Evaluate
+
+
+class Slots:
+    """The windows over an agent's rows, each kept once for all rules that ask for it.
+
+    ``agent`` are over all its rows, ``others`` the running sums over what it directs at anyone, ``apart`` the windows
+    over ``others`` that are no running sums: these are kept for each target.
+    """
+
+    def __init__(self) -> None:
+        self.agent: dict[Window, WindowColumn] = {}
+        self.others: dict[Window, WindowColumn] = {}
+        self.apart: dict[Window, WindowColumn] = {}
+
+    def place(self, column: WindowColumn) -> int:
+        """The slot of a window over ``agent`` or ``others``."""
+        over_others = self.others if is_tally(column.window) else self.apart
+        known = self.agent if column.window.over == "agent" else over_others
+        known.setdefault(column.window, column)
+        return list(known).index(column.window)
+
+
+class Plan:
+    """One rule: its automaton, its conditions by what they depend on, and where each derived value comes from.
+
+    ``shared`` and ``own`` give the derived values by name: the same in all sequences of the agent, or not. ``windows``
+    are those over the sequence itself, ``apart`` names the slots of those over others that are kept per target: both
+    must see every row.
+    """
+
+    def __init__(self, index: int, rule: PatternRule, slots: Slots) -> None:
+        self.index, self.rule = index, rule
+        self.machine = Machine(rule.program)
+        first, later = self.machine.first, self.machine.later
+        self.opening = first.wanted | later.wanted
+        self.always_opens = first.takes_any or later.takes_any
+        self.independent = rule.skip.to == "next"
+        self.within, self.max_unread, self.until = rule.within, rule.file.max_unread, rule.until
+        self.strongest = rule.file.keep == "strongest"
+        self.shared: dict[str, Derive] = {"day": day}
+        self.own: dict[str, Derive] = {GAP: of_eager(GAP)}
+        self.windows: list[WindowColumn] = []
+        self.apart: dict[str, int] = {}
+        self._place_columns(slots)
+        self.asks_gap = GAP in _names(_trees(rule.file))
+        self.eager = bool(self.windows or self.apart or self.asks_gap)
+        self.counts = Counts(rule.file, rule.names)
+        tests = list(self._tests())
+        self.shared_tests = tuple(test for test, shared in tests if shared)
+        self.own_tests = tuple(test for test, shared in tests if not shared)
+        self.shared_bits = sum(test.bit for test in self.shared_tests)
+        self.own_bits = sum(test.bit for test in self.own_tests)
+        self.derived_bits = self.shared_bits | self.own_bits
+
+    def _place_columns(self, slots: Slots) -> None:
+        trees = {name: parse(written(text)) for name, text in self.rule.file.columns.items()}
+        for column in self.rule.columns:
+            for window in column.windows:
+                self._place_window(window, slots)
+            of_agent_only = all(window.window.over == "agent" for window in column.windows)
+            known = self.shared if of_agent_only and self._is_shared(_names_of_row(trees[column.name])) else self.own
+            known[column.name] = of_column(column.value)
+
+    def _place_window(self, column: WindowColumn, slots: Slots) -> None:
+        window, key = column.window, column.key
+        if window.over == "partition":
+            self.windows.append(column)
+            self.own[key] = of_eager(key)
+        elif window.over == "agent":
+            self.shared[key] = of_agent(slots.place(column))
+        elif is_tally(window):
+            self.own[key] = of_others(slots.place(column), window)
+        else:
+            self.apart[key] = slots.place(column)
+            self.own[key] = of_eager(key)
+
+    def _is_shared(self, names: frozenset[str]) -> bool:
+        return all(name in FIELDS or name in self.shared for name in names)
+
+    def _tests(self) -> Iterator[tuple[Exact, bool]]:
+        for i, (condition, text) in enumerate(zip(self.rule.conditions, self.rule.file.define.values(), strict=True)):
+            if condition.derived is not None:
+                yield Exact(1 << i, condition.derived), self._is_shared(_names([parse(written(text))]))
+
+
+def local_part(text: str | float | bool) -> Node:
+    """The part of a condition that the row alone decides: the tree behind ``Condition.local``."""
+    tree = parse(written(text))
+    parts = tree.parts if isinstance(tree, Both) else (tree,)
+    return Both(tuple(part for part in parts if _names([part]) <= FIELDS.keys()))
+
+
+def _trees(file: RuleFile) -> Iterator[Node]:
+    """Every expression of a rule that may name a column."""
+    texts = [*file.columns.values(), *file.define.values(), *file.measures.values(), *file.having]
+    yield from (parse(written(text)) for text in texts)
+    if file.until is not None:
+        yield parse(written(file.until))
+
+
+def _names(trees: Iterable[Node]) -> frozenset[str]:
+    return frozenset(part.name for tree in trees for part in walk(tree) if isinstance(part, Field | Member))
+
+
+def _names_of_row(tree: Node) -> frozenset[str]:
+    """The names outside windows: what stands within one belongs to the rows that it ranges over."""
+    found, open_nodes = set(), [tree]
+    while open_nodes:
+        node = open_nodes.pop()
+        if isinstance(node, Field):
+            found.add(node.name)
+        elif not isinstance(node, Window):
+            open_nodes += children(node)
+    return frozenset(found)

@@ -1,0 +1,176 @@
+"""One rule on one sequence: which starts are still open, which are decided, and which matches stand."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from undersong.patterns.live.machine import State
+from undersong.patterns.live.plan import Plan
+from undersong.patterns.logic import Value
+from undersong.patterns.matcher import Path, resume
+from undersong.patterns.search import Match, strongest
+
+SLACK = 16  # rows after which those that nobody needs are dropped together
+
+Build: TypeAlias = Callable[[Path], Match | None]
+
+
+class Decided(NamedTuple):
+    """A start whose preferred match no later row can change; its match takes rows before ``end`` only."""
+
+    start: int
+    end: int
+
+
+class Run:
+    """The open and decided starts of a rule, and what it must still know of the rows since the oldest of them.
+
+    Rows are counted from the first read row of the sequence. ``masks`` and ``eager`` begin at row ``first``. ``groups``
+    holds the open starts in order, together where they share a state. ``steps`` are those left before it gives up.
+    """
+
+    __slots__ = ("eager", "first", "found", "front", "groups", "masks", "plan", "ready", "steps", "wanted")
+
+    def __init__(self, plan: Plan, first: int, steps: int) -> None:
+        self.plan, self.first, self.steps = plan, first, steps
+        self.masks: list[int] = []
+        self.eager: list[Mapping[str, Value]] = []
+        self.groups: dict[State, list[int]] = {}
+        self.ready: list[Decided] = []
+        self.found: list[tuple[Path, Match]] = []
+        self.wanted, self.front = 0, first
+
+    def copy(self) -> Run:
+        """The same state, to go on by itself."""
+        other = Run(self.plan, self.first, self.steps)
+        other.masks, other.eager = self.masks.copy(), self.eager.copy()
+        other.groups = {state: starts.copy() for state, starts in self.groups.items()}
+        other.ready, other.found = self.ready.copy(), self.found.copy()
+        other.wanted, other.front = self.wanted, self.front
+        return other
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is open any more."""
+        return not (self.groups or self.ready or self.found)
+
+    def close(self, before: int, end: int, last_directed: int) -> None:
+        """Decide the starts before a row: no match from them takes row ``end`` or a later one."""
+        kept: dict[State, list[int]] = {}
+        for state, starts in self.groups.items():
+            closed = bisect_left(starts, before)
+            if state.accepted:
+                self._decide(starts[:closed], end, last_directed)
+            if closed < len(starts):
+                kept[state] = starts[closed:]
+        self.groups = kept
+        self.look(end)
+
+    def take(self, index: int, mask: int, opening: State | None, last_directed: int) -> None:
+        """One more row, at which a start may open from the state ``opening``."""
+        self.masks.append(mask)
+        step, groups = self.plan.machine.step, self.groups
+        if opening is not None:
+            groups[opening] = [*groups.get(opening, ()), index]  # an older start may be where a new one begins
+        self.steps -= len(groups)
+        self.groups, self.wanted, self.front = {}, 0, index + 1
+        for before, starts in groups.items():
+            state = before.following.get(mask & before.wanted) or step(before, mask)
+            if state.places:
+                known = self.groups.get(state)
+                self.groups[state] = starts if known is None else sorted(known + starts)
+                self.wanted |= state.wanted
+                if starts[0] < self.front:
+                    self.front = starts[0]
+            elif state.accepted:
+                self._decide(starts, index + 1, last_directed)
+
+    def _decide(self, starts: Iterable[int], end: int, last_directed: int) -> None:
+        """Keep decided starts; those without a row directed at the target behind them can give no finding."""
+        self.ready += [Decided(start, end) for start in starts if start <= last_directed]
+
+    def end(self, rows: int, last_directed: int) -> None:
+        """Decide every start: no row follows."""
+        for state, starts in self.groups.items():
+            if self.plan.machine.ended(state):
+                self._decide(starts, rows, last_directed)
+        self.groups = {}
+        self.look(rows)
+
+    def look(self, following: int) -> None:
+        """Take note of the oldest open start and of what the next row must be asked."""
+        self.wanted, self.front = 0, following
+        for state, starts in self.groups.items():
+            self.wanted |= state.wanted
+            self.front = min(self.front, starts[0])
+
+    def settle(self, build: Build, following: int, *, ended: bool) -> list[tuple[Path, Match]]:
+        """The matches that stand now, ``following`` being the next row.
+
+        A match stands once its start is decided and, where the search goes on behind a match, every start before it.
+        Of overlapping matches the strongest stands once no open start can overlap them any more.
+        """
+        self.ready.sort(reverse=True)
+        while self.ready and (self.plan.independent or self.ready[-1].start < self.front):
+            path = self._path(self.ready.pop(), following, ended=ended)
+            match = None if path is None else build(path)
+            if path is not None and match is not None:
+                self.found.append((path, match))
+                if not self.plan.independent:
+                    self._skip(max(path.start + 1, resume(path, self.plan.rule.skip)), following)
+        return self._standing(self._oldest())
+
+    def give_up(self) -> list[tuple[Path, Match]]:
+        """The matches that were found before the step limit, those that still waited for a stronger one too."""
+        return self._standing(self.found[-1][0].end) if self.found else []
+
+    def _path(self, decided: Decided, following: int, *, ended: bool) -> Path | None:
+        """The rows of a decided start's match."""
+        start, end = decided
+        masks = self.masks[start - self.first : end - self.first]
+        machine = self.plan.machine
+        bindings = machine.path(machine.begin(start), masks, ended=ended and end == following)
+        self.steps -= len(masks)
+        return None if bindings is None else Path(start, bindings)
+
+    def _skip(self, to: int, following: int) -> None:
+        """Leave out the starts before a row."""
+        self.ready = [decided for decided in self.ready if decided.start >= to]
+        kept = {state: starts[bisect_left(starts, to) :] for state, starts in self.groups.items()}
+        self.groups = {state: starts for state, starts in kept.items() if starts}
+        self.look(following)
+
+    def _standing(self, oldest: int) -> list[tuple[Path, Match]]:
+        """The found matches that nothing can take away: all of them, or the strongest of what cannot grow any more."""
+        if not self.plan.strongest:
+            standing, self.found = self.found, []
+            return standing
+        self.found.sort(key=lambda each: each[0].start)
+        clusters: list[list[tuple[Path, Match]]] = []
+        reach = -1
+        for path, match in self.found:
+            if path.start >= reach:
+                clusters.append([])
+            clusters[-1].append((path, match))
+            reach = max(reach, path.end)
+        closed = [cluster for cluster in clusters if max(path.end for path, _ in cluster) <= oldest]
+        self.found = [each for cluster in clusters[len(closed) :] for each in cluster]
+        return [each for cluster in closed for each in _kept(cluster)]
+
+    def trim(self) -> None:
+        """Forget the rows before the oldest that is still needed."""
+        oldest = self._oldest()
+        del self.masks[: oldest - self.first]
+        del self.eager[: oldest - self.first]
+        self.first = oldest
+
+    def _oldest(self) -> int:
+        """The oldest start of which anything is still to be done."""
+        return min(self.front, *(decided.start for decided in self.ready)) if self.ready else self.front
+
+
+def _kept(cluster: list[tuple[Path, Match]]) -> list[tuple[Path, Match]]:
+    stand = {id(match) for match in strongest(cluster)}
+    return [each for each in cluster if id(each[1]) in stand]

@@ -1,0 +1,190 @@
+"""One agent's timeline as the rules with one ``where`` see it: its windows, and its sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from typing import NamedTuple
+
+from undersong.models import Row
+from undersong.patterns.columns import gathered
+from undersong.patterns.fields import Context
+from undersong.patterns.live.cells import Seen
+from undersong.patterns.live.plan import Plan, Slots
+from undersong.patterns.live.reader import Reading
+from undersong.patterns.live.track import Aim, Emitted, Place, Track
+from undersong.patterns.live.windows import LiveWindow, live_window, moments
+from undersong.patterns.logic import Evaluate, Value
+from undersong.patterns.windows import EMPTY, Tally
+
+
+class Shape(NamedTuple):
+    """The rules that part a timeline in the same way; ``eager`` those that must see every row."""
+
+    by_target: bool
+    by_conversation: bool
+    plans: list[Plan]
+    eager: list[Plan]
+
+
+class Scope:
+    """The rules with one ``where``, the same for every agent: their shapes, and the windows that they share."""
+
+    def __init__(self, where: Evaluate | None) -> None:
+        self.where = where
+        self.slots = Slots()
+        self.shapes: list[Shape] = []
+
+    def add(self, plan: Plan) -> None:
+        """One more rule."""
+        keys = plan.rule.file.partition_by
+        by_target, by_conversation = "target" in keys, "conversation" in keys
+        shape = next((each for each in self.shapes if each[:2] == (by_target, by_conversation)), None)
+        if shape is None:
+            shape = Shape(by_target, by_conversation, [], [])
+            self.shapes.append(shape)
+        shape.plans.append(plan)
+        if plan.eager:
+            shape.eager.append(plan)
+
+    def takes(self, row: Row) -> bool:
+        """Whether a row is in the sequences; an unread one is unless it surely fails ``where``."""
+        if self.where is None:
+            return True
+        holds = self.where(Context(row, {}))
+        return holds is True or (holds is None and row.state != "scored")
+
+
+class Family:
+    """The sequences that share public rows.
+
+    ``alone`` has nothing but these (or, where a rule does not part by target, all rows); ``stem`` has the same and
+    waits for a target that nobody has addressed yet, so that it finds nothing by itself.
+    """
+
+    __slots__ = ("alone", "place", "stem", "targets")
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.alone: Track | None = None
+        self.stem: Track | None = None
+        self.targets: dict[str, Track] = {}
+
+    def tracks(self, target: str | None, *, by_target: bool) -> Iterator[Track]:
+        """The sequences that a row belongs to; new ones begin where it is the first of them."""
+        if by_target and target is not None:
+            track = self.targets.get(target)
+            if track is None:
+                place = self.place._replace(target=target)
+                track = self.targets[target] = self.stem.copy(place) if self.stem else Track(place)
+            yield track
+            return
+        self.alone = self.alone or Track(self.place)
+        yield self.alone
+        if by_target:
+            self.stem = self.stem or Track(self.place._replace(stem=True))
+            yield self.stem
+            yield from self.targets.values()
+
+    def copy(self) -> Family:
+        """The same state, to go on by itself."""
+        other = Family(self.place)
+        other.alone, other.stem = self.alone and self.alone.copy(), self.stem and self.stem.copy()
+        other.targets = {target: track.copy() for target, track in self.targets.items()}
+        return other
+
+    def sequences(self) -> Iterator[Track]:
+        """Every sequence but the stem, which is nobody's."""
+        if self.alone:
+            yield self.alone
+        yield from self.targets.values()
+
+
+class View:
+    """The live state of one timeline under one ``where``."""
+
+    def __init__(self, scope: Scope, agent: str, untimed: str | None) -> None:
+        self.scope, self.agent, self.untimed = scope, agent, untimed
+        self.windows: list[LiveWindow] = [live_window(window) for window in scope.slots.agent]
+        self.others = (EMPTY,) * len(scope.slots.others)
+        self.aims: dict[str | None, Aim] = {None: Aim((), [live_window(window) for window in scope.slots.apart])}
+        self.families: dict[tuple[int, str | None], Family] = {}
+
+    def take(self, row: Row, time: int | None, masks: list[int], steps: int) -> list[Emitted]:
+        """The next row of the timeline that ``where`` lets through."""
+        if row.target is not None and row.target not in self.aims:
+            self.aims[row.target] = Aim(self._no_tallies(), deepcopy(self.aims[None].windows))
+        if row.state != "scored":
+            return [each for _, track in self._tracks(row) for each in track.hole(row.id)]
+        agent = tuple(window.at(time) for window in self.windows)
+        reading = Reading(Seen(row, time, agent, self.others), masks, steps)
+        emitted: list[Emitted] = []
+        opening: dict[int, dict[int, Plan]] = {}
+        for number, track in self._tracks(row):
+            shape = self.scope.shapes[number]
+            if number not in opening:
+                opens = (plan for plan in shape.plans if plan.always_opens or masks[plan.index] & plan.opening)
+                opening[number] = {plan.index: plan for plan in opens}
+            emitted += track.take(reading, opening[number], shape.eager, self.aims[track.place.target])
+        self._gather(row, time)
+        return emitted
+
+    def copy(self) -> View:
+        """The same state, to go on by itself."""
+        other = View(self.scope, self.agent, self.untimed)
+        other.windows, other.others = deepcopy(self.windows), self.others
+        other.aims = {target: aim._replace(windows=deepcopy(aim.windows)) for target, aim in self.aims.items()}
+        other.families = {key: family.copy() for key, family in self.families.items()}
+        return other
+
+    def end(self) -> list[Emitted]:
+        """No row follows."""
+        return [each for family in self.families.values() for track in family.sequences() for each in track.end()]
+
+    def sequences(self, plan: Plan) -> Iterator[Track]:
+        """The sequences of a rule that have a read row; none where the rule is not of this view."""
+        for (number, _), family in self.families.items():
+            if plan in self.scope.shapes[number].plans:
+                yield from (track for track in family.sequences() if track.count)
+
+    def _no_tallies(self) -> tuple[Tally, ...]:
+        return (EMPTY,) * len(self.scope.slots.others)
+
+    def _tracks(self, row: Row) -> Iterator[tuple[int, Track]]:
+        for number, shape in enumerate(self.scope.shapes):
+            conversation = row.conversation if shape.by_conversation and self.untimed is None else self.untimed
+            family = self.families.get((number, conversation))
+            if family is None:
+                family = Family(Place(self.agent, self.untimed, conversation, None))
+                self.families[number, conversation] = family
+            for track in family.tracks(row.target, by_target=shape.by_target):
+                yield number, track
+
+    def _gather(self, row: Row, time: int | None) -> None:
+        """The row becomes a past row of the windows over the agent and over others."""
+        context = Context(row, {})
+        slots = self.scope.slots
+        for column, window in zip(slots.agent.values(), self.windows, strict=True):
+            value = gathered(column, context)
+            if value is not None:
+                window.take(time, value)
+        if row.target is not None and (slots.others or slots.apart):
+            self._aim(row.target, time, context)
+
+    def _aim(self, target: str, time: int | None, context: Context) -> None:
+        aim, slots = self.aims[target], self.scope.slots
+        values = [(gathered(column, context), moments(window)) for window, column in slots.others.items()]
+        self.others = _added(self.others, values)
+        self.aims[target] = aim._replace(tallies=_added(aim.tallies, values))
+        for place, column in enumerate(slots.apart.values()):
+            value = gathered(column, context)
+            for other in (known for name, known in self.aims.items() if name != target):
+                if value is not None:
+                    other.windows[place].take(time, value)
+
+
+def _added(tallies: tuple[Tally, ...], values: Iterable[tuple[Value, bool]]) -> tuple[Tally, ...]:
+    return tuple(
+        tally if value is None else tally.plus(float(value), moments=keep)
+        for tally, (value, keep) in zip(tallies, values, strict=True)
+    )

@@ -1,0 +1,134 @@
+"""Windows that grow one row at a time, with the values of ``columns.derive`` and without keeping what they need not."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Protocol
+
+from undersong.patterns.columns import Sliding
+from undersong.patterns.expressions import Window
+from undersong.patterns.logic import Value
+from undersong.patterns.windows import EMPTY, aggregate
+
+TALLIED = frozenset({"mean", "sum", "count", "std"})  # of these the rows to others are all less one's own
+_GROWING = TALLIED | {"slope"}
+
+
+class LiveWindow(Protocol):
+    """A window at one row after the other."""
+
+    def take(self, time: int | None, value: Value) -> None:
+        """A past row with a known value."""
+        ...
+
+    def at(self, time: int | None) -> Value:
+        """The result for a row at ``time``; times never fall."""
+        ...
+
+
+def live_window(window: Window) -> LiveWindow:
+    """An empty window."""
+    bounded = window.hours is not None or (window.rows is not None and window.function != "ewma")
+    return Sliding(window) if bounded else _SoFar(window)
+
+
+def needed(window: Window) -> int:
+    """How many values a window must hold to have a result."""
+    if window.function == "count" and window.rows is None:
+        return 0
+    return window.at_least or window.rows or 1
+
+
+def is_tally(window: Window) -> bool:
+    """Whether all that a window needs is a running sum: so far, from the row before on."""
+    return window.function in TALLIED and window.rows is None and window.hours is None and not window.lag
+
+
+def moments(window: Window) -> bool:
+    """Whether a running sum must also keep squares and weighted values."""
+    return window.function in ("std", "slope")
+
+
+class _SoFar:
+    """All rows so far (``ewma``: with weights that fade), ``lag`` of them waiting."""
+
+    def __init__(self, window: Window) -> None:
+        self.lag, self.needed, self.size = window.lag, needed(window), 0
+        self.waiting: deque[Value] = deque()
+        self.grown = _grown(window)
+
+    def take(self, _time: int | None, value: Value) -> None:
+        """A past row with a known value."""
+        if self.lag:
+            self.waiting.append(value)
+            if len(self.waiting) <= self.lag:
+                return
+            value = self.waiting.popleft()
+        self.grown.push(value)
+        self.size += 1
+
+    def at(self, _time: int | None) -> Value:
+        """The result; unknown while too little is known."""
+        return None if self.size < self.needed else self.grown.result()
+
+
+class _Grown(Protocol):
+    def push(self, value: Any) -> None: ...
+
+    def result(self) -> float | None: ...
+
+
+class _Sum:
+    def __init__(self, window: Window) -> None:
+        self.function, self.moments, self.tally = window.function, moments(window), EMPTY
+
+    def push(self, value: Any) -> None:
+        self.tally = self.tally.plus(value, moments=self.moments)
+
+    def result(self) -> float | None:
+        return self.tally.result(self.function)
+
+
+class _Extreme:
+    def __init__(self, window: Window) -> None:
+        self.least = window.function == "min"
+        self.value: float | None = None
+
+    def push(self, value: Any) -> None:
+        if self.value is None or (value <= self.value if self.least else value >= self.value):
+            self.value = value
+
+    def result(self) -> float | None:
+        return self.value
+
+
+class _Delta:
+    def __init__(self, _window: Window) -> None:
+        self.ends: tuple[float, ...] = ()
+
+    def push(self, value: Any) -> None:
+        self.ends = (*self.ends[:1], value)
+
+    def result(self) -> float | None:
+        return self.ends[1] - self.ends[0] if len(self.ends) > 1 else None
+
+
+class _Distinct:
+    def __init__(self, _window: Window) -> None:
+        self.values: set[Any] = set()
+
+    def push(self, value: Any) -> None:
+        self.values.add(value)
+
+    def result(self) -> float | None:
+        return float(len(self.values))
+
+
+def _grown(window: Window) -> _Grown:
+    kinds: dict[str, type[_Extreme | _Delta | _Distinct]] = {
+        "min": _Extreme, "max": _Extreme, "delta": _Delta, "count_distinct": _Distinct,
+    }  # fmt: skip
+    if window.function in _GROWING:
+        return _Sum(window)
+    kind = kinds.get(window.function)
+    return kind(window) if kind else aggregate(window.function, window.rows)
