@@ -26,8 +26,9 @@ from undersong.splice import Routing, spliced
 from undersong.waiting import Place, Waiting
 from undersong.workers import workers
 
+LINE_FEED = 0x0A
 NUMBERS = 5  # that are kept of each piece
-PIECE = 1 << 20  # bytes of the input that a process is given at once: what it costs to hand them out does not count
+PIECE = 1 << 19  # bytes of the input that a process is given at once: what it costs to hand them out does not count
 BATCH = 1 << 17  # bytes of the input that are scanned together: the arrays stay in the processor's cache
 KEPT = 24 << 20  # bytes that are not returned to the system between batches, at most; more than a batch needs
 
@@ -64,8 +65,8 @@ class Written(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """A batch whose rows wait for their routes at ``place``, after the numbers of messages per conversation, their
-    levels and their draws.
+    """A batch whose rows wait for their routes at ``place``, after the numbers of messages per conversation, where
+    each row begins, and the draws and levels of all.
 
     ``levels`` and ``counted`` are what the batch asks for, ``directed`` what reading backwards over conversations
     needs: the number of the conversation in the batch, and the message.
@@ -133,19 +134,34 @@ def _batches(work: Work, share: Share) -> Iterator[Written]:
     for at in range(0, len(places), NUMBERS):
         *where, conversations, messages = places[at : at + NUMBERS]
         called = {number: also[first + number] for number in range(conversations) if first + number in also}
-        yield Written(_routed(work.waiting.get(Place(*where)), conversations, messages, routing, called))
+        yield Written(_routed(work.waiting, Place(*where), conversations, messages, routing, called))
         first += conversations
 
 
-def _routed(data: bytes, conversations: int, messages: int, routing: Routing, also: dict[int, dict[int, str]]) -> bytes:
-    """The rows of a batch, from what waits on disk; ``also`` is by the number of the conversation in the batch."""
+def _routed(
+    waiting: Waiting, place: Place, conversations: int, messages: int, routing: Routing, also: dict[int, dict[int, str]]
+) -> bytes:
+    """The rows of a piece, from what waits on disk; ``also`` is by the number of the conversation in the piece."""
+    head = 8 * conversations + (8 + 8 + 2) * messages
+    data = waiting.get(place._replace(size=head))
     sizes = np.frombuffer(data, dtype=np.int64, count=conversations)
-    draws = np.frombuffer(data, dtype=np.float64, count=messages, offset=sizes.nbytes)
-    levels = np.frombuffer(data, dtype=np.int16, count=messages, offset=sizes.nbytes + draws.nbytes)
-    rows = data[sizes.nbytes + draws.nbytes + levels.nbytes :]
-    starts = np.cumsum(sizes) - sizes
-    called = {int(starts[number]) + place: flag for number, own in also.items() for place, flag in own.items()}
-    return spliced(rows, levels, draws, routing, called)
+    starts = np.frombuffer(data, dtype=np.int64, count=messages, offset=8 * conversations)
+    draws = np.frombuffer(data, dtype=np.float64, count=messages, offset=8 * (conversations + messages))
+    levels = np.frombuffer(data, dtype=np.int16, count=messages, offset=8 * (conversations + 2 * messages))
+    rows = waiting.get(Place(place.process, place.offset + head, place.size - head))
+    first = np.cumsum(sizes) - sizes
+    called = {int(first[number]) + at: flag for number, own in also.items() for at, flag in own.items()}
+    return spliced(rows, starts, levels, draws, routing, called)
+
+
+def _starts(rows: list[bytes]) -> bytes:
+    """Where each row begins in the rows of several batches put together."""
+    found, before = [], 0
+    for lines in rows:
+        ends = np.flatnonzero(np.frombuffer(lines, dtype=np.uint8) == LINE_FEED)
+        found.append(np.append(0, ends[:-1] + 1)[: len(ends)] + before)
+        before += len(lines)
+    return b"".join(each.astype(np.int64).tobytes() for each in found)
 
 
 def _grouped(conversations: Iterable[Stored], least: int) -> Iterator[list[Stored]]:
@@ -180,7 +196,7 @@ def _scan(piece: list[Stored]) -> Scanned:
     levels = b"".join(each.levels.tobytes() for each in asks)
     draws = b"".join(each.draws.tobytes() for each in asks)
     return Scanned(
-        place=work.waiting.put(sizes.tobytes(), draws, levels, *rows),
+        place=work.waiting.put(sizes.tobytes(), _starts(rows), draws, levels, *rows),
         conversations=len(asks),
         levels=levels,
         counted=b"".join(each.counted.tobytes() for each in asks),

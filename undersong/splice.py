@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from undersong.budget import BACKWARDS, STEPS, TRIAGE, UNSCORED, WIDTH, Cut
 from undersong.models import Tier, Width
@@ -17,7 +18,9 @@ from undersong.sample import Draws, Levels
 # The routed keys of a row, between the message's own and the scan's. No string of JSON holds these bytes: its quotes
 # are escaped.
 _FIRST, _AFTER = b',"tier":', b',"triage":'
-LINE_FEED = 0x0A
+
+
+Starts = npt.NDArray[np.int64]
 
 
 class Routed(msgspec.Struct, frozen=True):
@@ -37,11 +40,13 @@ class Routing(NamedTuple):
     rate: float
 
 
-def spliced(rows: bytes, levels: Levels, draws: Draws, routing: Routing, also: Mapping[int, str]) -> bytes:
+def spliced(
+    rows: bytes, starts: Starts, levels: Levels, draws: Draws, routing: Routing, also: Mapping[int, str]
+) -> bytes:
     """The rows (JSON Lines) as the run's routing has them.
 
-    ``levels`` and ``draws`` are of each row. ``also`` names, for a row by its index, the flagged message of another
-    conversation for which it is read too.
+    ``starts``, ``levels`` and ``draws`` are of each row. ``also`` names, for a row by its index, the flagged message of
+    another conversation for which it is read too.
     """
     called = sorted(also)
     levels = levels.copy()
@@ -53,19 +58,20 @@ def spliced(rows: bytes, levels: Levels, draws: Draws, routing: Routing, also: M
     places = np.flatnonzero(changed)
     if not len(places):
         return rows
-    ends = np.flatnonzero(np.frombuffer(rows, dtype=np.uint8) == LINE_FEED)
-    starts = np.append(0, ends[:-1] + 1)[places]
-    pieces: list[bytes] = []
+    view = memoryview(rows)
+    pieces: list[bytes | memoryview] = []
     last = 0
-    decisions = zip(places.tolist(), starts.tolist(), read[places].tolist(), drawn[places].tolist(), strict=True)
+    decisions = zip(
+        places.tolist(), starts[places].tolist(), read[places].tolist(), drawn[places].tolist(), strict=True
+    )
     for place, start, is_read, is_drawn in decisions:
         first = rows.find(_FIRST, start)
         after = rows.find(_AFTER, first)
         triage = None if levels[place] == UNSCORED else (STEPS - int(levels[place]) % WIDTH) / STEPS
         mended = _mended(rows[first + 1 : after], also.get(place), is_read, is_drawn, triage, routing.cut)
-        pieces += (rows[last : first + 1], mended)
+        pieces += (view[last : first + 1], mended)
         last = after
-    return b"".join((*pieces, rows[last:]))
+    return b"".join((*pieces, view[last:]))
 
 
 @lru_cache(maxsize=4096)
