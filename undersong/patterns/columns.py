@@ -84,7 +84,7 @@ def _place(partition: Partition, i: int) -> dict[str, Value]:
     return {"gap_hours": gap, "day": None if time is None else time / _DAY}
 
 
-class _Sliding:
+class Sliding:
     """The window at one row after the other: events come in, leave, and wait ``lag`` rows before they count."""
 
     def __init__(self, window: Window) -> None:
@@ -130,7 +130,7 @@ def _windowed(
 ) -> list[Value]:
     """The window's result at each read row of the partition, from rows before it only."""
     events = list(_events(partition, column, derived, cache))
-    sliding, results, following = _Sliding(column.window), [], 0
+    sliding, results, following = Sliding(column.window), [], 0
     for entry in partition.rows:
         while following < len(events) and events[following][0].place < entry.place:
             sliding.take(events[following][0].time, events[following][1])

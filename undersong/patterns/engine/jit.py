@@ -1,0 +1,54 @@
+"""Loops that numba compiles where it is installed and there is enough to do; else they run as they are."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cached_property
+from importlib.util import find_spec
+from types import FunctionType
+from typing import Any, Generic, TypeVar, cast
+
+ENOUGH = 20_000  # elements of work below which compiling, or even loading, takes longer than the loop itself
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Kernel(Generic[F]):
+    """A loop over arrays, compiled on the first call that is worth it; both ways give the same."""
+
+    def __init__(self, function: F) -> None:
+        self.plain = function
+        self.__doc__ = function.__doc__
+
+    @cached_property
+    def compiled(self) -> F:
+        """The machine code, kept on disk between runs; the kernels that it calls are compiled with it."""
+        numba = importlib.import_module("numba")
+        plain = cast(FunctionType, self.plain)
+        known = {
+            name: value.compiled if isinstance(value, Kernel) else value for name, value in plain.__globals__.items()
+        }
+        function = FunctionType(plain.__code__, known, plain.__name__, plain.__defaults__)
+        function.__qualname__, function.__module__ = plain.__qualname__, plain.__module__
+        try:
+            return cast(F, numba.njit(cache=True)(function))
+        except RuntimeError:  # no folder can be written to keep it in
+            return cast(F, numba.njit(function))
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The loop as it is: for other kernels that run as they are."""
+        return self.plain(*arguments)
+
+    def at(self, size: int) -> F:
+        """The function to call for so much work."""
+        return self.compiled if size >= ENOUGH and installed() else self.plain
+
+
+def kernel(function: F) -> Kernel[F]:
+    """Mark a loop over arrays; of its module's names it may use constants and other kernels."""
+    return Kernel(function)
+
+
+def installed() -> bool:
+    """Whether numba is there."""
+    return find_spec("numba") is not None

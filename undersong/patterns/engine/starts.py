@@ -1,0 +1,133 @@
+"""Where a match can begin: questions to whole arrays that few rows survive, before any row is walked."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from undersong.patterns.engine.frames import Frame, fences
+from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.targets import Masks
+from undersong.patterns.engine.vectors import B
+from undersong.patterns.possible import ways
+from undersong.patterns.program import ACCEPT, ROW, Program
+from undersong.patterns.sequences import ANY, Bind, Or, Part, Passed, Repeat, Then
+
+_STEPS = 12  # rows of the outline that are looked for; more of them hardly rule out more
+Outline = tuple[int, ...]
+
+
+class Outlook(NamedTuple):
+    """What every match of a pattern needs: its first rows one after the other (``head``), then, with any rows between,
+    rows for ``rest``; each a mask of variables, 0 for any row. ``fixed`` says that the head is the whole pattern.
+    """
+
+    head: Outline
+    rest: Outline
+    fixed: bool
+
+
+def outlook(part: Part, program: Program, names: tuple[str, ...]) -> Outlook:
+    """The outlook of a row pattern and its program."""
+    head = []
+    for operation, wanted, _ in program.instructions:
+        if operation != ROW:
+            break
+        head.append(wanted)
+    fixed = len(head) == len(program.instructions) - 1 and program.instructions[-1][0] == ACCEPT
+    outline = _outline(part, {name: 1 << index for index, name in enumerate(names)})
+    if head:
+        return Outlook(tuple(head), outline[len(head) : _STEPS], fixed)
+    known = ways(program)
+    masks = [known.wanted[way] for way in known.first if way >= 0]
+    first = 0 if 0 in masks else int(np.bitwise_or.reduce(np.array(masks, dtype=np.uint64)))
+    return Outlook((first,), outline[1:_STEPS] if first and outline[:1] == (first,) else outline[:_STEPS], False)
+
+
+def longest(part: Part) -> int | None:
+    """The most rows that a match takes; None without bound."""
+    if isinstance(part, Bind):
+        return 1
+    if isinstance(part, Passed):
+        return longest(part.part)
+    if isinstance(part, Repeat):
+        inner = longest(part.part)
+        return 0 if inner == 0 else None if inner is None or part.most is None else inner * part.most
+    if isinstance(part, Then | Or):
+        sizes = [longest(each) for each in part.parts]
+        known = [size for size in sizes if size is not None]
+        return None if len(known) < len(sizes) else sum(known) if isinstance(part, Then) else max(known)
+    return 0
+
+
+def _outline(part: Part, bits: dict[str, int]) -> Outline:
+    """Masks that a match's rows fit in this order, each in a row of its own."""
+    if isinstance(part, Bind):
+        return (0 if part.variable == ANY else bits[part.variable],)
+    if isinstance(part, Passed):
+        return _outline(part.part, bits)
+    if isinstance(part, Repeat):
+        return (_outline(part.part, bits) * min(part.least, _STEPS))[:_STEPS] if part.least else ()
+    if isinstance(part, Then):
+        joined: Outline = ()
+        for each in part.parts:
+            joined = (joined + _outline(each, bits))[: _STEPS * 2]
+        return joined
+    if isinstance(part, Or):
+        firsts = [_outline(each, bits)[:1] for each in part.parts]
+        masks = {mask for first in firsts for mask in first}
+        if not all(firsts):
+            return ()
+        return (0 if 0 in masks else int(np.bitwise_or.reduce(np.array(sorted(masks), dtype=np.uint64))),)
+    return ()
+
+
+def candidates(
+    wanted: Outlook,
+    frame: Frame,
+    table: Table,
+    masks: Masks,
+    within: int | None,
+    max_unread: int | None,
+    closed: B | None,
+) -> I:
+    """The rows of a frame from which a match is not ruled out."""
+    starts = _headed(masks, wanted.head)
+    if not len(starts):
+        return starts
+    ends = fences(frame, max_unread, closed)
+    limit = ends[np.searchsorted(ends, starts, side="right")]
+    place = starts + len(wanted.head)
+    kept = place <= limit
+    found: dict[int, I] = {}
+    for mask in wanted.rest:
+        starts, limit, place = starts[kept], limit[kept], place[kept]
+        if mask and mask not in found:
+            found[mask] = np.append(_fitting(masks, mask), len(masks))
+        place = (found[mask][np.searchsorted(found[mask], place)] if mask else place) + 1
+        kept = place <= limit
+    starts, place = starts[kept], place[kept]
+    if closed is not None:
+        starts, place = starts[~closed[starts]], place[~closed[starts]]
+    if within is not None and len(starts):
+        times = table.times[frame.rows[np.stack([starts, place - 1])]]
+        starts = starts[times[1] - times[0] <= within]
+    return starts
+
+
+def _headed(masks: Masks, head: Outline) -> I:
+    """The rows at which the head fits, whatever the bounds of the sequences."""
+    size = len(masks) - len(head) + 1
+    if size <= 0:
+        return np.zeros(0, dtype=np.int64)
+    fits = np.ones(size, dtype=np.bool_)
+    for offset, mask in enumerate(head):
+        if mask:
+            fits &= masks[offset : offset + size] & masks.dtype.type(mask) != 0
+    return np.flatnonzero(fits)
+
+
+def _fitting(masks: Masks, mask: int) -> I:
+    return np.flatnonzero(masks & masks.dtype.type(mask))
