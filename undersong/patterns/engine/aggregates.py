@@ -108,7 +108,7 @@ class _Leaves:
     def _bound(self, k: int, variable: int, values: F) -> F:
         bindings = self.paths.bindings[self.paths.offsets[k] : self.paths.offsets[k + 1]]
         fits = bindings >= 0 if variable == statistics.MATCH else bindings == variable
-        return values[self.paths.starts[k] + np.flatnonzero(fits)]
+        return np.asarray(values[self.paths.starts[k] + np.flatnonzero(fits)])
 
 
 def measured(vectors: Bound, measures: Mapping[str, Node], size: int) -> Measured:
@@ -122,14 +122,6 @@ def measured(vectors: Bound, measures: Mapping[str, Node], size: int) -> Measure
         else:
             raise Unsuited(f"measure {name} is a text")
     return found
-
-
-def allowed(vectors: Bound, having: tuple[Node, ...], size: int) -> B:
-    """The matches for which every condition holds."""
-    kept = np.ones(size, dtype=np.bool_)
-    for tree in having:
-        kept &= vectors.holds(tree)
-    return kept
 
 
 def chosen(found: Measured, kept: I | B) -> Measured:

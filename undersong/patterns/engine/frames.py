@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from undersong.patterns.engine.jit import kernel
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
@@ -63,6 +64,17 @@ class Frame(NamedTuple):
         return np.where(timed, found, np.nan)
 
 
+class Bounds(NamedTuple):
+    """What ends a match: microseconds after its first row, unread rows in a gap, ``until`` rows (of a frame), and the
+    most rows that it takes. None: no bound.
+    """
+
+    within: int | None
+    max_unread: int | None
+    closed: B | None
+    longest: int | None
+
+
 class Order(NamedTuple):
     """The rows of a table group by group: each timeline's, or those of each of its conversations."""
 
@@ -113,29 +125,46 @@ def framed(
     )
 
 
-def reach(frame: Frame, table: Table, within: int | None, max_unread: int | None, closed: B | None, rows: I) -> I:
+def reach(frame: Frame, table: Table, bounds: Bounds, rows: I) -> I:
     """For some rows, one past the furthest that a match from there may take (as ``partitions.limits``)."""
-    ends = fences(frame, max_unread, closed)
+    ends = fences(frame, bounds)
     last = ends[np.searchsorted(ends, rows, side="right")]
-    if closed is not None:
-        last = np.where(closed[rows], rows, last)
-    if within is None or not len(rows):
+    if bounds.closed is not None:
+        last = np.where(bounds.closed[rows], rows, last)
+    if bounds.longest is not None:
+        last = np.minimum(last, rows + bounds.longest)
+    if bounds.within is None or not len(rows):
         return last
     times = table.times[frame.rows]
-    wanted = times[rows] + within
-    low, high = rows.copy(), last
-    while (low < high).any():
-        middle = (low + high) // 2
-        near = times[np.minimum(middle, len(times) - 1)] <= wanted
-        low, high = np.where(near & (low < high), middle + 1, low), np.where(near, high, np.minimum(middle, high))
-    return low
+    return bisected(times, times[rows] + bounds.within + 1, rows, last)
 
 
-def fences(frame: Frame, max_unread: int | None, closed: B | None) -> I:
+def bisected(times: I, wanted: I, low: I, high: I) -> I:
+    """For each range the first place whose time is not before the wanted one (its end where there is none)."""
+    find = _bisect.at(len(low))
+    return find(times, wanted, low, high)  # type: ignore[no-any-return]
+
+
+@kernel
+def _bisect(times, wanted, low, high):  # type: ignore[no-untyped-def]
+    found = np.empty(len(low), dtype=np.int64)
+    for k in range(len(low)):
+        first, last = low[k], high[k]
+        while first < last:
+            middle = (first + last) // 2
+            if times[middle] < wanted[k]:
+                first = middle + 1
+            else:
+                last = middle
+        found[k] = first
+    return found
+
+
+def fences(frame: Frame, bounds: Bounds) -> I:
     """The rows that a match from an earlier row may not take: first rows of runs, after too many holes, and closed."""
     parts = [frame.bounds]
-    if max_unread is not None:
-        parts.append(np.flatnonzero(frame.holes > max_unread))
-    if closed is not None:
-        parts.append(np.flatnonzero(closed))
+    if bounds.max_unread is not None:
+        parts.append(np.flatnonzero(frame.holes > bounds.max_unread))
+    if bounds.closed is not None:
+        parts.append(np.flatnonzero(bounds.closed))
     return np.unique(np.concatenate(parts)) if len(parts) > 1 else np.unique(frame.bounds)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from undersong.patterns.engine.rolling import SUMMED
 from undersong.patterns.engine.scopes import FRAME, ROW, Levels
-from undersong.patterns.engine.starts import Outlook, longest, outlook
+from undersong.patterns.engine.starts import Outlook, outlook
 from undersong.patterns.engine.walk import Code, code
 from undersong.patterns.expressions import Both, Field, Node, Window, walk
 from undersong.patterns.fields import FIELDS
@@ -31,7 +31,6 @@ class Plan(NamedTuple):
     levels: Levels
     conditions: tuple[Condition, ...]
     outlook: Outlook
-    longest: int | None
     code: Code | None
     anchored: bool
     whole: bool
@@ -54,8 +53,7 @@ def plan(rule: PatternRule) -> Plan:
         rule,
         levels,
         conditions,
-        outlook(trees.part, rule.program, rule.names),
-        longest(trees.part),
+        outlook(trees.part, rule.program, rule.names, trees.having),
         code(rule.program) if not rule.program.slots else None,
         anchored,
         anchored or any(map(_needs_all, [*trees.columns.values(), *trees.define, *_some(trees.until)])),

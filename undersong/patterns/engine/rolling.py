@@ -42,9 +42,9 @@ def over_sequences(window: Window, events: Events, bounds: I, times: I, timed: B
     known = None
     if window.hours is not None:
         known = np.repeat(timed, np.diff(bounds))
-        oldest = at_or_after(times, times - window.hours * _HOUR, starts)
+        oldest = at_or_after(times, np.asarray(times - window.hours * _HOUR, dtype=np.float64), starts)
         first = np.minimum(np.maximum(first, number[oldest]), last)
-    sums = running(events.values[events.counted], np.True_)
+    sums = running(events.values[events.counted])
     found = summed(window, sums.at(last) - sums.at(first), last - first)
     return found if known is None else np.where(known, found, np.nan)
 

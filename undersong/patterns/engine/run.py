@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.engine.aggregates import Measured, chosen, joined
-from undersong.patterns.engine.frames import Frame, Order, grouped, reach, undirected
-from undersong.patterns.engine.lots import Matches, Walker, lots, stand
+from undersong.patterns.engine.aggregates import Measured, chosen
+from undersong.patterns.engine.frames import Bounds, Frame, Order, grouped, undirected
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, TableVectors
 from undersong.patterns.engine.sequence_windows import Added
-from undersong.patterns.engine.starts import candidates
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table, ranges
-from undersong.patterns.engine.targets import Bounds, Masks, Targets, apart, sequences, towards
+from undersong.patterns.engine.targets import Masks, Targets, apart, sequences, towards
 from undersong.patterns.engine.vectors import B, Codes, Vectors
 from undersong.patterns.engine.walk import Bindings
+from undersong.patterns.engine.walkers import Ground, walker
+from undersong.patterns.engine.waves import Matches, Stage, stand
 from undersong.patterns.expressions import Node
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.rules import PatternRule
@@ -122,26 +122,14 @@ class _Search:
         added = Added(self.table, self.vectors, frame, self.layout.parts if plan.targeted else None, alone)
         masks = self._narrowed(masks, frame, added)
         closed = self._closed(frame, added)
-        bounds = rule.within, rule.file.max_unread, closed
-        starts = candidates(plan.outlook, frame, self.table, masks, *bounds)
-        limits = reach(frame, self.table, *bounds, starts)
-        parts, lost = self._matches(frame, masks, added, starts, limits)
+        bounds = Bounds(rule.within, rule.file.max_unread, closed, plan.outlook.longest)
+        ground = Ground(plan, self.table, frame, masks, bounds, self.steps)
+        walk = walker(ground)
+        matches = stand(Stage(ground, self.vectors, added, walk))
+        lost = np.flatnonzero(walk.lost)
         gave_up = np.concatenate([beyond, frame.timelines[_unique_sequences(frame, lost)]])
         count = sequences(self.table, self.layout.parts) if plan.targeted else frame.filled
-        return _found(self.table, frame, parts, count, gave_up)
-
-    def _matches(self, frame: Frame, masks: Masks, added: Added, starts: I, limits: I) -> tuple[list[Matches], I]:
-        if not len(starts):
-            return [], np.zeros(0, dtype=np.int64)
-        directed = self.table.targets[frame.rows] >= 0 if self.plan.targeted else np.zeros(len(frame.rows), np.bool_)
-        some, lost = lots(self.plan, frame, masks, directed, starts, limits, self.steps)
-        parts, lost_runs = [], [lost]
-        for lot in some:
-            walker = Walker(self.plan, lot, self.steps)
-            part = stand(self.plan, self.vectors, frame, added, lot, walker)
-            parts += [part] if part is not None else []
-            lost_runs.append(lot.runs[walker.lost])
-        return parts, np.unique(np.concatenate(lost_runs))
+        return _found(self.table, frame, matches, count, gave_up)
 
     def _alone(self) -> tuple[Frame, Masks, I]:
         frame = self.layout.frame
@@ -150,7 +138,7 @@ class _Search:
     def _towards(self) -> tuple[Frame, Masks, I]:
         masks, parts, plan = self._masks(), self.layout.parts, self.plan
         ordered = masks[parts.order.rows]
-        bounds = Bounds(plan.rule.within, plan.longest)
+        bounds = Bounds(plan.rule.within, None, None, plan.outlook.longest)
         frame, beyond = towards(self.table, parts, ordered, plan.rule.required, bounds, whole=plan.whole)
         return frame, masks[frame.rows], beyond
 
@@ -194,17 +182,15 @@ def _unique_sequences(frame: Frame, runs: I) -> I:
     return runs[np.unique(keys, axis=0, return_index=True)[1]]
 
 
-def _found(table: Table, frame: Frame, parts: list[Matches], count: int, gave_up: I) -> Found:
+def _found(table: Table, frame: Frame, matches: Matches | None, count: int, gave_up: I) -> Found:
     none = np.zeros(0, dtype=np.int64)
-    if not parts:
+    if matches is None:
         codes = none.astype(np.int32)
         return Found(
             table, none, codes, codes, none, np.zeros(1, np.int64), none.astype(np.int8), none, {}, count, gave_up
         )
-    runs = np.concatenate([part.runs for part in parts])
-    starts = np.concatenate([part.paths.starts for part in parts])
-    sizes = np.concatenate([part.paths.sizes for part in parts])
-    bindings = np.concatenate([part.paths.bindings for part in parts])
+    runs, (starts, _, bindings) = matches.runs, matches.paths
+    sizes = matches.paths.sizes
     order = np.lexsort((starts, frame.targets[runs], frame.conversations[runs], frame.timelines[runs]))
     begun = (np.cumsum(sizes) - sizes)[order]
     runs, starts, sizes = runs[order], starts[order], sizes[order]
@@ -221,7 +207,7 @@ def _found(table: Table, frame: Frame, parts: list[Matches], count: int, gave_up
         offsets,
         bindings[ranges(begun, begun + sizes)],
         holes,
-        chosen(joined([part.measures for part in parts]), order),
+        chosen(matches.measures, order),
         count,
         gave_up,
     )

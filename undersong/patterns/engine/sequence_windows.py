@@ -82,4 +82,4 @@ class Added:
 
 
 def _sums(events: Events) -> tuple[I, Total]:
-    return counts(events.counted), running(events.values, events.counted)
+    return counts(events.counted), running(np.where(events.counted, events.values, 0.0))

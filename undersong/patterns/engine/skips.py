@@ -15,7 +15,7 @@ def resumed(paths: Paths, skip: Skip) -> I:
     """For each match the row at which the search goes on after it."""
     following = paths.starts + 1
     if skip.to == "past":
-        return np.maximum(following, paths.starts + paths.sizes)
+        return np.asarray(np.maximum(following, paths.starts + paths.sizes))
     if skip.to == "next":
         return following
     flat = np.flatnonzero(paths.bindings == skip.variable)
@@ -27,17 +27,17 @@ def resumed(paths: Paths, skip: Skip) -> I:
     return np.maximum(following, found)
 
 
-def standing(starts: I, owners: I, resume: I, accepted: B, following: I) -> B:
-    """The accepted matches that the search comes to, region by region; ``following`` holds each region's next row."""
+def standing(starts: I, owners: I, resume: I, following: I) -> B:
+    """The matches that the search comes to, run by run; ``following`` holds each run's next row."""
     stands = np.zeros(len(starts), dtype=np.bool_)
-    _stand.at(len(starts))(starts, owners, resume, accepted, following, stands)
+    _stand.at(len(starts))(starts, owners, resume, following, stands)
     return stands
 
 
 @kernel
-def _stand(starts, owners, resume, accepted, following, stands):  # type: ignore[no-untyped-def]
+def _stand(starts, owners, resume, following, stands):  # type: ignore[no-untyped-def]
     for k in range(len(starts)):
-        if accepted[k] and starts[k] >= following[owners[k]]:
+        if starts[k] >= following[owners[k]]:
             stands[k] = True
             following[owners[k]] = resume[k]
 

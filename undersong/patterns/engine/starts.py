@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.engine.frames import Frame, fences
+from undersong.patterns.engine.frames import Bounds, Frame, fences, reach
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Masks
-from undersong.patterns.engine.vectors import B
+from undersong.patterns.expressions import Both, Call, Compare, Node, Number, Variable
 from undersong.patterns.possible import ways
 from undersong.patterns.program import ACCEPT, ROW, Program
 from undersong.patterns.sequences import ANY, Bind, Or, Part, Passed, Repeat, Then
@@ -21,16 +23,34 @@ Outline = tuple[int, ...]
 
 class Outlook(NamedTuple):
     """What every match of a pattern needs: its first rows one after the other (``head``), then, with any rows between,
-    rows for ``rest``; each a mask of variables, 0 for any row. ``fixed`` says that the head is the whole pattern.
+    rows for ``rest``; each a mask of variables, 0 for any row. ``fixed`` says that the head is the whole pattern,
+    ``longest`` how many rows a match takes at most (None: no bound). ``counts``: how many rows ``having`` asks for, per
+    mask.
     """
 
     head: Outline
     rest: Outline
     fixed: bool
+    longest: int | None
+    counts: tuple[tuple[int, int], ...] = ()
 
 
-def outlook(part: Part, program: Program, names: tuple[str, ...]) -> Outlook:
+def outlook(part: Part, program: Program, names: tuple[str, ...], having: tuple[Node, ...]) -> Outlook:
     """The outlook of a row pattern and its program."""
+    return _pattern_outlook(part, program, names)._replace(counts=tuple(_counts(having, names)))
+
+
+def _counts(having: tuple[Node, ...], names: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """What ``count(VARIABLE) >= n`` asks for, where every match must meet it."""
+    for node in [part for tree in having for part in (tree.parts if isinstance(tree, Both) else (tree,))]:
+        if not isinstance(node, Compare) or node.operator not in (">", ">=") or not isinstance(node.right, Number):
+            continue
+        counted = node.left.arguments[0] if isinstance(node.left, Call) and node.left.name == "count" else None
+        if isinstance(counted, Variable) and counted.name in names:
+            yield 1 << names.index(counted.name), math.ceil(node.right.value)
+
+
+def _pattern_outlook(part: Part, program: Program, names: tuple[str, ...]) -> Outlook:
     head = []
     for operation, wanted, _ in program.instructions:
         if operation != ROW:
@@ -39,11 +59,13 @@ def outlook(part: Part, program: Program, names: tuple[str, ...]) -> Outlook:
     fixed = len(head) == len(program.instructions) - 1 and program.instructions[-1][0] == ACCEPT
     outline = _outline(part, {name: 1 << index for index, name in enumerate(names)})
     if head:
-        return Outlook(tuple(head), outline[len(head) : _STEPS], fixed)
+        return Outlook(tuple(head), outline[len(head) : _STEPS], fixed, longest(part))
     known = ways(program)
     masks = [known.wanted[way] for way in known.first if way >= 0]
     first = 0 if 0 in masks else int(np.bitwise_or.reduce(np.array(masks, dtype=np.uint64)))
-    return Outlook((first,), outline[1:_STEPS] if first and outline[:1] == (first,) else outline[:_STEPS], False)
+    return Outlook(
+        (first,), outline[1:_STEPS] if first and outline[:1] == (first,) else outline[:_STEPS], False, longest(part)
+    )
 
 
 def longest(part: Part) -> int | None:
@@ -84,37 +106,44 @@ def _outline(part: Part, bits: dict[str, int]) -> Outline:
     return ()
 
 
-def candidates(
-    wanted: Outlook,
-    frame: Frame,
-    table: Table,
-    masks: Masks,
-    within: int | None,
-    max_unread: int | None,
-    closed: B | None,
-) -> I:
-    """The rows of a frame from which a match is not ruled out."""
+def candidates(wanted: Outlook, frame: Frame, table: Table, masks: Masks, bounds: Bounds) -> tuple[I, I]:
+    """The rows of a frame from which a match is not ruled out, and one past the furthest that each may take."""
+    starts = _followed(wanted, masks, *_headed_in(wanted, frame, masks, bounds))
+    if bounds.closed is not None:
+        starts = starts[~bounds.closed[starts]]
+    limits = reach(frame, table, bounds, starts)
+    return crowded(wanted, masks, starts, limits)
+
+
+def _headed_in(wanted: Outlook, frame: Frame, masks: Masks, bounds: Bounds) -> tuple[I, I]:
+    """The rows at which the head fits, and how far a match could go but for ``within``."""
     starts = _headed(masks, wanted.head)
-    if not len(starts):
-        return starts
-    ends = fences(frame, max_unread, closed)
-    limit = ends[np.searchsorted(ends, starts, side="right")]
+    ends = fences(frame, bounds)
+    limits = ends[np.searchsorted(ends, starts, side="right")]
+    return starts, limits if bounds.longest is None else np.minimum(limits, starts + bounds.longest)
+
+
+def _followed(wanted: Outlook, masks: Masks, starts: I, limits: I) -> I:
+    """The starts after which the rest of the outlook is found in time."""
     place = starts + len(wanted.head)
-    kept = place <= limit
+    kept = place <= limits
     found: dict[int, I] = {}
     for mask in wanted.rest:
-        starts, limit, place = starts[kept], limit[kept], place[kept]
+        starts, limits, place = starts[kept], limits[kept], place[kept]
         if mask and mask not in found:
             found[mask] = np.append(_fitting(masks, mask), len(masks))
         place = (found[mask][np.searchsorted(found[mask], place)] if mask else place) + 1
-        kept = place <= limit
-    starts, place = starts[kept], place[kept]
-    if closed is not None:
-        starts, place = starts[~closed[starts]], place[~closed[starts]]
-    if within is not None and len(starts):
-        times = table.times[frame.rows[np.stack([starts, place - 1])]]
-        starts = starts[times[1] - times[0] <= within]
-    return starts
+        kept = place <= limits
+    return starts[kept]
+
+
+def crowded(wanted: Outlook, masks: Masks, starts: I, limits: I) -> tuple[I, I]:
+    """The starts within whose reach as many rows fit each variable as ``having`` asks for."""
+    for mask, number in wanted.counts:
+        before = np.concatenate([[0], np.cumsum(masks & masks.dtype.type(mask) != 0)])
+        kept = before[limits] - before[starts] >= number
+        starts, limits = starts[kept], limits[kept]
+    return starts, limits
 
 
 def _headed(masks: Masks, head: Outline) -> I:

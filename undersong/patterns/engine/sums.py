@@ -57,9 +57,9 @@ def limbs(values: F) -> Total:
     return Total(*(part.astype(np.int64) for part in found))
 
 
-def running(values: F, counted: npt.NDArray[np.bool_]) -> Total:
-    """Running sums of the counted values: element i is the sum before row i, the last one that of all."""
-    parts = limbs(np.where(counted, values, 0.0))
+def running(values: F) -> Total:
+    """Running sums: element i is the sum before value i, the last one that of all."""
+    parts = limbs(values)
     return Total(*(_before(part) for part in parts))
 
 

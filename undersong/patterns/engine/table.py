@@ -49,7 +49,7 @@ class Table:
     def given(self, name: str) -> Codes:
         """The codes of a text field, row by row of this table."""
         codes = self.source.text(Field(name))
-        return codes if self.index is None else codes[self.index]
+        return codes if self.index is None else np.asarray(codes[self.index])
 
     @cached_property
     def targets(self) -> Codes:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.engine.frames import Frame, Order, Place, framed
+from undersong.patterns.engine.frames import Bounds, Frame, Order, Place, bisected, framed
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table, ranges
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
@@ -40,13 +40,6 @@ class Targets(NamedTuple):
     def span(self) -> int:
         """What a link is worth in a key."""
         return len(self.order.rows) + 1
-
-
-class Bounds(NamedTuple):
-    """How far around a row something may match: microseconds and rows (None: no bound)."""
-
-    within: int | None
-    longest: int | None
 
 
 class Around(NamedTuple):
@@ -172,17 +165,6 @@ def _within_rows(table: Table, parts: Targets, place: I, first: I, last: I, long
     if longest == 1:
         low, high = place, place + 1
     return np.maximum(first, low), np.minimum(last, np.maximum(high, place + 1))
-
-
-def bisected(times: I, wanted: I, low: I, high: I) -> I:
-    """For each range the first place whose time is not before the wanted one (its end where there is none)."""
-    low, high = low.copy(), high.copy()
-    while (low < high).any():
-        middle = np.minimum((low + high) // 2, len(times) - 1)
-        early = (times[middle] < wanted) & (low < high)
-        high = np.where((low < high) & ~early, middle, high)
-        low = np.where(early, middle + 1, low)
-    return low
 
 
 def _complete(parts: Targets, run: _Runs, masks: Masks, required: Sequence[int]) -> B:

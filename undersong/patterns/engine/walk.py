@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from undersong.patterns.engine.jit import kernel
 from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.table import ranges
 from undersong.patterns.engine.targets import Masks
 from undersong.patterns.program import ACCEPT, AT_START, JUMP, ROW, SPLIT, Program
 
@@ -55,6 +57,38 @@ class Paths(NamedTuple):
     def sizes(self) -> I:
         """The rows that each match takes."""
         return np.diff(self.offsets)
+
+
+def some(found: Paths, kept: I | npt.NDArray[np.bool_], *, empty: bool = False) -> Paths:
+    """Some of the matches; with ``empty`` the others stay as matches of no rows."""
+    sizes = np.where(kept, found.sizes, 0) if empty else found.sizes[kept]
+    first = found.offsets[:-1] if empty else found.offsets[:-1][kept]
+    starts = found.starts if empty else found.starts[kept]
+    return Paths(starts, _offsets(sizes), found.bindings[ranges(first, first + sizes)])
+
+
+def put(found: Paths, numbers: I, others: Paths) -> Paths:
+    """The matches with other ones at some numbers."""
+    sizes = found.sizes
+    kept = np.ones(len(sizes), dtype=np.bool_)
+    kept[numbers] = False
+    sizes[numbers] = others.sizes
+    result = Paths(found.starts, _offsets(sizes), np.empty(int(sizes.sum()), dtype=np.int8))
+    old, new = np.flatnonzero(kept), numbers
+    result.bindings[ranges(result.offsets[old], result.offsets[old + 1])] = some(found, kept).bindings
+    result.bindings[ranges(result.offsets[new], result.offsets[new + 1])] = others.bindings
+    return result
+
+
+def joined(parts: list[Paths]) -> Paths:
+    """Matches one after the other."""
+    sizes = np.concatenate([part.sizes for part in parts])
+    starts, bindings = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
+    return Paths(starts, _offsets(sizes), bindings)
+
+
+def _offsets(sizes: I) -> I:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def code(program: Program) -> Code:

@@ -1,0 +1,152 @@
+"""A row pattern as a deterministic automaton that reads rows backwards, made state by state as rows ask for it.
+
+A state says of each instruction whether a match can still be completed from there with the rows that follow. So one
+look per row tells where matches begin, and at a choice whether the preferred branch leads to one. How far a match may
+reach in time is not asked; a preferred match that stays within its limit is the preferred one under the limit, too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from undersong.patterns.engine.jit import ENOUGH, kernel
+from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.targets import Masks
+from undersong.patterns.engine.walk import Code, Paths
+from undersong.patterns.program import ACCEPT, JUMP, ROW, SPLIT
+
+MOST = 100_000  # states
+_ROW, _SPLIT, _JUMP, _ACCEPT = ROW, SPLIT, JUMP, ACCEPT
+States = npt.NDArray[np.int32]
+Alive = npt.NDArray[np.uint8]
+
+
+class Crowded(Exception):  # noqa: N818 - says that another way is better
+    """The pattern has too many states."""
+
+
+class Automaton:
+    """The states of a program without anchors and marks that have been met so far."""
+
+    def __init__(self, program: Code) -> None:
+        self.program = program
+        self.alive: Alive = np.zeros((64, len(program.operation)), dtype=np.uint8)
+        self._numbers: dict[bytes, int] = {}
+        self._classes: dict[int, int] = {}
+        self._following: States = np.full((64, 8), -1, dtype=np.int32)
+        _advance.at(ENOUGH)(*program, self.alive[0], 0, True, self.alive[0])
+        self._numbers[self.alive[0].tobytes()] = 0
+
+    def states(self, masks: Masks, fences: I) -> States:
+        """The state before each row; no match goes across a fence. Raises Crowded at too many states."""
+        found = np.zeros(len(masks) + 1, dtype=np.int32)
+        lookup = self._lookup(masks)
+        rows = lookup[masks] if len(lookup) else np.searchsorted(self._sorted(masks), masks).astype(np.int32)
+        first, last = fences[:-1], fences[1:]
+        segment, row, state = 0, int(last[0]) if len(last) else 0, 0
+        follow = _follow.at(len(masks))
+        while segment < len(first):
+            segment, row, state = follow(rows, first, last, self._following, found, segment, row, state)
+            if segment < len(first):
+                self._meet(state, int(masks[row - 1]), int(rows[row - 1]))
+        return found
+
+    def _lookup(self, masks: Masks) -> npt.NDArray[np.int32]:
+        """The class of each mask, as a table; empty where masks are too wide for one."""
+        if masks.dtype.itemsize > 2:
+            return np.zeros(0, dtype=np.int32)
+        for mask in np.flatnonzero(np.bincount(masks)).tolist():
+            self._class(mask)
+        lookup = np.zeros(1 << 8 * masks.dtype.itemsize, dtype=np.int32)
+        lookup[list(self._classes)] = list(self._classes.values())
+        return lookup
+
+    def _sorted(self, masks: Masks) -> Masks:
+        """The distinct masks, which are then the classes."""
+        distinct = np.unique(masks)
+        self._classes = {}
+        self._following[:] = -1
+        for mask in distinct.tolist():
+            self._class(mask)
+        return distinct
+
+    def _class(self, mask: int) -> None:
+        number = self._classes.setdefault(mask, len(self._classes))
+        if number == self._following.shape[1]:
+            more = np.full_like(self._following, -1)
+            self._following = np.concatenate([self._following, more], axis=1)
+
+    def _meet(self, state: int, mask: int, number: int) -> None:
+        """Make the state before a row of this mask."""
+        alive = np.zeros_like(self.alive[0])
+        _advance.at(ENOUGH)(*self.program, self.alive[state], mask, False, alive)
+        after = self._numbers.setdefault(alive.tobytes(), len(self._numbers))
+        if after >= MOST:
+            self._numbers.popitem()
+            raise Crowded
+        if after == len(self.alive):
+            self.alive = np.concatenate([self.alive, np.zeros_like(self.alive)])
+            self._following = np.concatenate([self._following, np.full_like(self._following, -1)])
+        self.alive[after] = alive
+        self._following[state, number] = after
+
+    def begins(self, states: States) -> I:
+        """The rows from which a match is there."""
+        return np.flatnonzero(self.alive[:, 0][states[:-1]])
+
+    def paths(self, states: States, starts: I, fences: I) -> Paths:
+        """The preferred match from each row where one begins; ``fences`` are the next ones after the starts."""
+        walk, program = _walk.at(len(starts) * 8), self.program
+        offsets, bindings = walk(program.operation, program.first, program.second, self.alive, states, starts, fences)
+        return Paths(starts, offsets, bindings)
+
+
+@kernel
+def _advance(operation, first, second, wanted, free, after, mask, at_end, alive):  # type: ignore[no-untyped-def]
+    """From what is alive after a row to what is alive before it."""
+    for i in range(len(operation)):
+        takes = not at_end and operation[i] == _ROW and (wanted[i] == 0 or np.uint64(mask) & wanted[i] != 0)
+        alive[i] = operation[i] == _ACCEPT or (takes and after[i + 1])
+    for i in free:
+        alive[i] = alive[first[i]] or (operation[i] == _SPLIT and alive[second[i]])
+
+
+@kernel
+def _follow(rows, first, last, following, found, segment, row, state):  # type: ignore[no-untyped-def]
+    """States backwards from a row on, up to a step that has not been made yet."""
+    while segment < len(first):
+        while row > first[segment]:
+            after = following[state, rows[row - 1]]
+            if after < 0:
+                return segment, row, state
+            row, state = row - 1, after
+            found[row] = state
+        segment += 1
+        if segment < len(first):
+            row, state = last[segment], 0
+    return segment, row, state
+
+
+@kernel
+def _walk(operation, first, second, alive, states, starts, fences):  # type: ignore[no-untyped-def]
+    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
+    bindings = np.empty(max(64, 8 * len(starts)), dtype=np.int8)
+    used = 0
+    for k in range(len(starts)):
+        row, place = starts[k], 0
+        while operation[place] != _ACCEPT:
+            if operation[place] == _ROW:
+                if used == len(bindings):
+                    larger = np.empty(2 * used, dtype=np.int8)
+                    larger[:used] = bindings
+                    bindings = larger
+                bindings[used] = second[place]
+                used, row, place = used + 1, row + 1, place + 1
+            elif operation[place] == _SPLIT:
+                state = states[row] if row < fences[k] else 0
+                place = first[place] if alive[state, first[place]] else second[place]
+            else:
+                place = first[place]
+        offsets[k + 1] = used
+    return offsets, bindings[:used].copy()
