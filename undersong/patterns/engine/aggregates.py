@@ -10,7 +10,7 @@ import numpy as np
 from undersong.patterns import kinds, windows
 from undersong.patterns.engine import statistics
 from undersong.patterns.engine.scopes import FrameVectors
-from undersong.patterns.engine.sums import F, I, Unsuited, limbs
+from undersong.patterns.engine.sums import F, I, Unsuited
 from undersong.patterns.engine.vectors import B, Codes, Vectors
 from undersong.patterns.engine.walk import Paths
 from undersong.patterns.expressions import Call, Field, Member, Node, Variable, replaced, walk
@@ -87,11 +87,6 @@ class _Leaves:
             raise Unsuited(f"{function}() of a text")
         else:
             values = self.rows.number(value)
-        if function in ("mean", "sum", "std", "slope"):
-            known = values[~np.isnan(values)] if np.ndim(values) else values
-            if np.abs(known).max(initial=0.0) > 16:
-                raise Unsuited("a value is beyond 16")
-            limbs(np.atleast_1d(known))
         return np.ascontiguousarray(np.broadcast_to(values, len(self.rows.rows)))
 
     def _counted(self, name: str) -> F:

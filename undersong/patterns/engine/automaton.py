@@ -1,7 +1,8 @@
 """A row pattern as a deterministic automaton that reads rows backwards, made state by state as rows ask for it.
 
-A state says of each instruction whether a match can still be completed from there with the rows that follow. So one
-look per row tells where matches begin, and at a choice whether the preferred branch leads to one. How far a match may
+A state says of each instruction which row instruction the preferred match goes on with from there, or that no match
+can be completed with the rows that follow. So one look per row tells where matches begin, and one more per row of a
+match what that row is bound to. How far a match may
 reach in time is not asked; a preferred match that stays within its limit is the preferred one under the limit, too.
 """
 
@@ -14,12 +15,13 @@ from undersong.patterns.engine.jit import ENOUGH, kernel
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.targets import Masks
 from undersong.patterns.engine.walk import Code, Paths
-from undersong.patterns.program import ACCEPT, JUMP, ROW, SPLIT
+from undersong.patterns.program import ACCEPT, ROW, SPLIT
 
 MOST = 100_000  # states
-_ROW, _SPLIT, _JUMP, _ACCEPT = ROW, SPLIT, JUMP, ACCEPT
+_ROW, _SPLIT, _ACCEPT = ROW, SPLIT, ACCEPT
 States = npt.NDArray[np.int32]
-Alive = npt.NDArray[np.uint8]
+Ahead = npt.NDArray[np.int16]
+NOWHERE = -1
 
 
 class Crowded(Exception):  # noqa: N818 - says that another way is better
@@ -31,12 +33,12 @@ class Automaton:
 
     def __init__(self, program: Code) -> None:
         self.program = program
-        self.alive: Alive = np.zeros((64, len(program.operation)), dtype=np.uint8)
+        self.ahead: Ahead = np.full((64, len(program.operation)), NOWHERE, dtype=np.int16)
         self._numbers: dict[bytes, int] = {}
         self._classes: dict[int, int] = {}
         self._following: States = np.full((64, 8), -1, dtype=np.int32)
-        _advance.at(ENOUGH)(*program, self.alive[0], 0, True, self.alive[0])
-        self._numbers[self.alive[0].tobytes()] = 0
+        _advance.at(ENOUGH)(*program, self.ahead[0], 0, True, self.ahead[0])
+        self._numbers[self.ahead[0].tobytes()] = 0
 
     def states(self, masks: Masks, fences: I) -> States:
         """The state before each row; no match goes across a fence. Raises Crowded at too many states."""
@@ -79,37 +81,39 @@ class Automaton:
 
     def _meet(self, state: int, mask: int, number: int) -> None:
         """Make the state before a row of this mask."""
-        alive = np.zeros_like(self.alive[0])
-        _advance.at(ENOUGH)(*self.program, self.alive[state], mask, False, alive)
-        after = self._numbers.setdefault(alive.tobytes(), len(self._numbers))
+        ahead = np.empty_like(self.ahead[0])
+        _advance.at(ENOUGH)(*self.program, self.ahead[state], mask, False, ahead)
+        after = self._numbers.setdefault(ahead.tobytes(), len(self._numbers))
         if after >= MOST:
             self._numbers.popitem()
             raise Crowded
-        if after == len(self.alive):
-            self.alive = np.concatenate([self.alive, np.zeros_like(self.alive)])
+        if after == len(self.ahead):
+            self.ahead = np.concatenate([self.ahead, np.full_like(self.ahead, NOWHERE)])
             self._following = np.concatenate([self._following, np.full_like(self._following, -1)])
-        self.alive[after] = alive
+        self.ahead[after] = ahead
         self._following[state, number] = after
 
     def begins(self, states: States) -> I:
         """The rows from which a match is there."""
-        return np.flatnonzero(self.alive[:, 0][states[:-1]])
+        return np.flatnonzero((self.ahead[:, 0] != NOWHERE)[states[:-1]])
 
     def paths(self, states: States, starts: I, fences: I) -> Paths:
         """The preferred match from each row where one begins; ``fences`` are the next ones after the starts."""
         walk, program = _walk.at(len(starts) * 8), self.program
-        offsets, bindings = walk(program.operation, program.first, program.second, self.alive, states, starts, fences)
+        offsets, bindings = walk(program.operation, program.second, self.ahead, states, starts, fences)
         return Paths(starts, offsets, bindings)
 
 
 @kernel
-def _advance(operation, first, second, wanted, free, after, mask, at_end, alive):  # type: ignore[no-untyped-def]
-    """From what is alive after a row to what is alive before it."""
+def _advance(operation, first, second, wanted, free, after, mask, at_end, ahead):  # type: ignore[no-untyped-def]
+    """From what lies ahead after a row to what lies ahead before it."""
     for i in range(len(operation)):
         takes = not at_end and operation[i] == _ROW and (wanted[i] == 0 or np.uint64(mask) & wanted[i] != 0)
-        alive[i] = operation[i] == _ACCEPT or (takes and after[i + 1])
+        ahead[i] = i if operation[i] == _ACCEPT or (takes and after[i + 1] != NOWHERE) else NOWHERE
     for i in free:
-        alive[i] = alive[first[i]] or (operation[i] == _SPLIT and alive[second[i]])
+        ahead[i] = ahead[first[i]]
+        if operation[i] == _SPLIT and ahead[i] == NOWHERE:
+            ahead[i] = ahead[second[i]]
 
 
 @kernel
@@ -129,24 +133,19 @@ def _follow(rows, first, last, following, found, segment, row, state):  # type: 
 
 
 @kernel
-def _walk(operation, first, second, alive, states, starts, fences):  # type: ignore[no-untyped-def]
+def _walk(operation, second, ahead, states, starts, fences):  # type: ignore[no-untyped-def]
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
     bindings = np.empty(max(64, 8 * len(starts)), dtype=np.int8)
     used = 0
     for k in range(len(starts)):
-        row, place = starts[k], 0
-        while operation[place] != _ACCEPT:
-            if operation[place] == _ROW:
-                if used == len(bindings):
-                    larger = np.empty(2 * used, dtype=np.int8)
-                    larger[:used] = bindings
-                    bindings = larger
-                bindings[used] = second[place]
-                used, row, place = used + 1, row + 1, place + 1
-            elif operation[place] == _SPLIT:
-                state = states[row] if row < fences[k] else 0
-                place = first[place] if alive[state, first[place]] else second[place]
-            else:
-                place = first[place]
+        row, place = starts[k], np.int64(ahead[states[starts[k]], 0])
+        while operation[place] == _ROW:
+            if used == len(bindings):
+                larger = np.empty(2 * used, dtype=np.int8)
+                larger[:used] = bindings
+                bindings = larger
+            bindings[used] = second[place]
+            used, row = used + 1, row + 1
+            place = np.int64(ahead[states[row] if row < fences[k] else 0, place + 1])
         offsets[k + 1] = used
     return offsets, bindings[:used].copy()

@@ -162,9 +162,10 @@ def _bisect(times, wanted, low, high):  # type: ignore[no-untyped-def]
 
 def fences(frame: Frame, bounds: Bounds) -> I:
     """The rows that a match from an earlier row may not take: first rows of runs, after too many holes, and closed."""
-    parts = [frame.bounds]
+    marked = np.zeros(len(frame.rows) + 1, dtype=np.bool_)
+    marked[frame.bounds] = True
     if bounds.max_unread is not None:
-        parts.append(np.flatnonzero(frame.holes > bounds.max_unread))
+        marked[:-1] |= frame.holes > bounds.max_unread
     if bounds.closed is not None:
-        parts.append(np.flatnonzero(bounds.closed))
-    return np.unique(np.concatenate(parts)) if len(parts) > 1 else np.unique(frame.bounds)
+        marked[:-1] |= bounds.closed
+    return np.flatnonzero(marked)

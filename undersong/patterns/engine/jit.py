@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from types import FunctionType
 from typing import Any, TypeAlias, cast
@@ -41,7 +41,7 @@ class Kernel:
 
     def at(self, size: int) -> Loop:
         """The function to call for so much work; what has been compiled is used for less, too."""
-        return self.compiled if "compiled" in vars(self) or (size >= ENOUGH and installed()) else self.plain
+        return self.compiled if "compiled" in vars(self) or machine(size) else self.plain
 
 
 def _machine(value: Any) -> Any:
@@ -53,6 +53,12 @@ def kernel(function: Loop) -> Kernel:
     return Kernel(function)
 
 
+def machine(size: int) -> bool:
+    """Whether so much work is left to machine code."""
+    return size >= ENOUGH and installed()
+
+
+@cache
 def installed() -> bool:
     """Whether numba is there."""
     return find_spec("numba") is not None

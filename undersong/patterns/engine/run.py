@@ -57,6 +57,7 @@ class _Layout:
         self.table, self.order = table, order
         self._frame: Frame | None = None
         self._parts: Targets | None = None
+        self._count: int | None = None
 
     @property
     def frame(self) -> Frame:
@@ -71,6 +72,13 @@ class _Layout:
         if self._parts is None:
             self._parts = apart(self.table, self.order)
         return self._parts
+
+    @property
+    def count(self) -> int:
+        """How many sequences towards targets, and of public rows alone, hold a read row."""
+        if self._count is None:
+            self._count = sequences(self.table, self.parts)
+        return self._count
 
 
 class Run:
@@ -128,7 +136,7 @@ class _Search:
         matches = stand(Stage(ground, self.vectors, added, walk))
         lost = np.flatnonzero(walk.lost)
         gave_up = np.concatenate([beyond, frame.timelines[_unique_sequences(frame, lost)]])
-        count = sequences(self.table, self.layout.parts) if plan.targeted else frame.filled
+        count = self.layout.count if plan.targeted else frame.filled
         return _found(self.table, frame, matches, count, gave_up)
 
     def _alone(self) -> tuple[Frame, Masks, I]:

@@ -1,6 +1,6 @@
 """Exact statistics over the rows of each match: sums of two float64, and quotients that are rounded once.
 
-The values are multiples of 2**-72 up to 16 (``sums.limbs`` checks that), so a sum of up to 4096 of them, and of them
+Values from 2**-20 to 16 are multiples of 2**-72, and so is 0; so a sum of up to 4096 of them, and of them
 times their index, is exact as a pair of float64 values. Squares are not; there the error is bounded, and where the
 bound leaves two results possible the match is marked as ``hard`` and left to whole numbers.
 """
@@ -20,6 +20,7 @@ FUNCTIONS = {
 }  # fmt: skip
 MATCH = -2  # all rows that are bound to a variable; -1 are those passed over
 MOST = 4096  # values of a match up to which its sums are exact pairs
+_LEAST, _LARGEST = 2.0**-20, 16.0  # between them a float64 is a multiple of 2**-72
 _SPLIT = 134_217_729.0  # 2**27 + 1: Veltkamp's constant
 _LOST = 2.0**-100  # of a sum of squares, by each value that is added: some times what rounding a pair loses
 
@@ -146,7 +147,8 @@ def statistic(function, variable, starts, offsets, bindings, values, found, hard
 def chosen(variable, values, start, bindings, unknown, rows):  # type: ignore[no-untyped-def]
     """How many rows of a match are bound to a variable; their places in it go to ``rows``, as many as it holds.
 
-    Rows with an unknown value count only where ``unknown`` says so.
+    Rows with an unknown value count only where ``unknown`` says so. A value whose sums may not be exact makes the
+    number too large to go on.
     """
     size = 0
     for i in range(len(bindings)):
@@ -156,6 +158,8 @@ def chosen(variable, values, start, bindings, unknown, rows):  # type: ignore[no
                 if size < len(rows):
                     rows[size] = i
                 size += 1
+                if value != 0.0 and not _LEAST <= abs(value) <= _LARGEST and not unknown:
+                    size += MOST
     return size
 
 

@@ -7,10 +7,13 @@ once, as ``windows.Sums`` has it.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from undersong.patterns.engine.jit import kernel, machine
 
 F = npt.NDArray[np.float64]
 I = npt.NDArray[np.int64]  # noqa: E741 - beside F and B
@@ -59,8 +62,12 @@ def limbs(values: F) -> Total:
 
 def running(values: F) -> Total:
     """Running sums: element i is the sum before value i, the last one that of all."""
-    parts = limbs(values)
-    return Total(*(_before(part) for part in parts))
+    if not machine(len(values)):
+        return Total(*(_before(part) for part in limbs(values)))
+    sums = Total(*(np.zeros(len(values) + 1, dtype=np.int64) for _ in range(3)))
+    if not _running.at(len(values))(np.ascontiguousarray(values), *sums):
+        raise Unsuited("a value has digits beyond 2**-72, or is too large")
+    return sums
 
 
 def counts(counted: npt.NDArray[np.bool_]) -> I:
@@ -70,6 +77,8 @@ def counts(counted: npt.NDArray[np.bool_]) -> I:
 
 def total(sums: Total) -> F:
     """The sums, rounded once."""
+    if machine(len(sums.a)):
+        return _quotients.at(len(sums.a))(*sums, np.ones(1, dtype=np.int64))  # type: ignore[no-any-return]
     return _pair(sums)[0]
 
 
@@ -79,6 +88,8 @@ def mean(sums: Total, number: I) -> F:
     The remainder of the first quotient is exact, and no such quotient lies so near the middle between two float64
     values, without being the middle, that the second one's rounding could matter: a sum is a multiple of 2**-72.
     """
+    if machine(len(number)):
+        return _quotients.at(len(number))(*sums, number)  # type: ignore[no-any-return]
     high, low = _pair(sums)
     n = np.where(number > 0, number, 1).astype(np.float64)
     first = high / n
@@ -98,6 +109,43 @@ def _pair(sums: Total) -> tuple[F, F]:
     near = high + low
     back = near - high
     return near, (high - (near - back)) + (low - back)
+
+
+@kernel
+def _running(values, a, b, c):  # type: ignore[no-untyped-def]
+    """The same as ``limbs`` and sums of them, in one go; False where a value does not fit."""
+    for i in range(len(values)):
+        first = math.floor(values[i] * _UNIT)
+        rest = (values[i] * _UNIT - first) * _UNIT
+        second = math.floor(rest)
+        rest = (rest - second) * _UNIT
+        third = math.floor(rest)
+        if rest != third or abs(first) * float(len(values)) >= _EXACT:
+            return False
+        a[i + 1], b[i + 1], c[i + 1] = a[i] + int(first), b[i] + int(second), c[i] + int(third)
+    return True
+
+
+@kernel
+def _quotients(a, b, c, number):  # type: ignore[no-untyped-def]
+    """The same as ``_pair`` and the quotients, in one go; one number stands for all."""
+    found = np.full(len(a), np.nan)
+    for i in range(len(a)):
+        n = float(number[i if len(number) > 1 else 0])
+        if n > 0:
+            upper, middle, lower = a[i] / _UNIT, b[i] / _UNIT**2, c[i] / _UNIT**3
+            high = upper + middle
+            back = high - upper
+            low = (upper - (high - back)) + (middle - back) + lower
+            near = high + low
+            back = near - high
+            low = (high - (near - back)) + (low - back)
+            first = near / n
+            upper = first * _SPLIT - (first * _SPLIT - first)
+            product = first * n
+            error = (upper * n - product) + (first - upper) * n
+            found[i] = first + (((near - product) - error) + low) / n
+    return found
 
 
 def _before(values: I) -> I:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.patterns.engine.frames import Bounds, Frame, Order, Place, bisected, framed
+from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table, ranges
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
@@ -169,13 +170,32 @@ def _within_rows(table: Table, parts: Targets, place: I, first: I, last: I, long
 
 def _complete(parts: Targets, run: _Runs, masks: Masks, required: Sequence[int]) -> B:
     """The runs in which each required bit occurs."""
+    wanted = sum(1 << index for index in required)
+    if machine(len(masks)):
+        public, chain = masks[parts.public], masks[parts.chain]
+        return _has_all.at(len(masks))(public, chain, *run[2:], np.uint64(wanted))  # type: ignore[no-any-return]
     kept = run.sizes > 0
     for index in required:
         bit = masks.dtype.type(1 << index)
-        public = np.concatenate([[0], np.cumsum(masks[parts.public] & bit != 0)])
-        chain = np.concatenate([[0], np.cumsum(masks[parts.chain] & bit != 0)])
-        found = public[run.public_last] - public[run.public_first] + chain[run.chain_last] - chain[run.chain_first]
-        kept &= found > 0
+        before = [np.concatenate([[0], np.cumsum(masks[part] & bit != 0)]) for part in (parts.public, parts.chain)]
+        public = before[0][run.public_last] - before[0][run.public_first]
+        kept &= public + before[1][run.chain_last] - before[1][run.chain_first] > 0
+    return kept
+
+
+@kernel
+def _has_all(public, chain, public_first, public_last, chain_first, chain_last, wanted):  # type: ignore[no-untyped-def]
+    kept = np.zeros(len(public_first), dtype=np.bool_)
+    for run in range(len(kept)):
+        seen = np.uint64(0)
+        for i in range(chain_first[run], chain_last[run]):
+            seen |= np.uint64(chain[i])
+        for i in range(public_first[run], public_last[run]):
+            if seen & wanted == wanted:
+                break
+            seen |= np.uint64(public[i])
+        full = public_last[run] > public_first[run] or chain_last[run] > chain_first[run]
+        kept[run] = full and seen & wanted == wanted
     return kept
 
 
@@ -196,24 +216,48 @@ def _merged(table: Table, parts: Targets, run: _Runs, whole: bool) -> Frame:
     """Each run's public and directed rows in order."""
     order, sizes = parts.order, run.sizes
     bounds = np.concatenate([[0], np.cumsum(sizes)])
-    public, chain = ranges(run.public_first, run.public_last), ranges(run.chain_first, run.chain_last)
-    of_public = np.repeat(np.arange(len(sizes)), run.public_last - run.public_first)
-    of_chain = np.repeat(np.arange(len(sizes)), run.chain_last - run.chain_first)
-    passed = np.searchsorted(parts.keys, run.link[of_public] * parts.span + parts.public[public])
-    passed = np.where(run.link[of_public] < 0, 0, passed)
-    met = parts.public_before[parts.chain[chain]]
-    where_public = bounds[of_public] + public - run.public_first[of_public] + passed - run.chain_first[of_public]
-    where_chain = bounds[of_chain] + chain - run.chain_first[of_chain] + met - run.public_first[of_chain]
     places, in_public, in_chain = (np.empty(int(bounds[-1]), dtype=np.int64) for _ in range(3))
-    places[where_public], places[where_chain] = parts.public[public], parts.chain[chain]
-    in_public[where_public], in_public[where_chain] = public, met
-    in_chain[where_public], in_chain[where_chain] = passed, chain
+    merge = _merge.at(len(places)) if machine(len(places)) else _merge_arrays
+    merge(parts.public, parts.chain, *run[2:], bounds, places, in_public, in_chain)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     public_first = parts.public_before[order.bounds[run.group]]
-    chain_first = (
-        np.where(run.link < 0, 0, parts.bounds[np.maximum(run.link, 0)]) if len(parts.bounds) > 1 else run.link * 0
-    )
+    link = np.maximum(run.link, 0)
+    chain_first = np.where(run.link < 0, 0, parts.bounds[link])
     at = Place(in_public, public_first[owner], in_chain, chain_first[owner])
-    codes = parts.codes[np.maximum(run.link, 0)] if len(parts.codes) else np.full(len(sizes), UNKNOWN, dtype=np.int32)
+    codes = parts.codes[link] if len(parts.codes) else np.full(len(sizes), UNKNOWN, dtype=np.int32)
     targets = np.where(run.link < 0, UNKNOWN, codes).astype(np.int32)
     return framed(table, order.rows[places], bounds, order, run.group, targets, whole, at)
+
+
+@kernel
+def _merge(  # type: ignore[no-untyped-def]
+    public, chain, public_first, public_last, chain_first, chain_last, bounds, places, in_public, in_chain
+):
+    for run in range(len(public_first)):
+        i, j = public_first[run], chain_first[run]
+        for k in range(bounds[run], bounds[run + 1]):
+            in_public[k], in_chain[k] = i, j
+            if j == chain_last[run] or (i < public_last[run] and public[i] < chain[j]):
+                places[k] = public[i]
+                i += 1
+            else:
+                places[k] = chain[j]
+                j += 1
+
+
+def _merge_arrays(
+    public: I, chain: I, public_first: I, public_last: I, chain_first: I, chain_last: I, bounds: I, *found: I
+) -> None:
+    """The same with a sort."""
+    places, in_public, in_chain = found
+    from_public, from_chain = ranges(public_first, public_last), ranges(chain_first, chain_last)
+    runs = np.arange(len(public_first))
+    owner = np.concatenate([np.repeat(runs, public_last - public_first), np.repeat(runs, chain_last - chain_first)])
+    values = np.concatenate([public[from_public], chain[from_chain]])
+    order = np.lexsort((values, owner))
+    is_public = order < len(from_public)
+    places[:], owner = values[order], owner[order]
+    before = np.cumsum(is_public) - is_public
+    within = before - before[bounds[:-1][owner]] if len(owner) else before
+    in_public[:] = public_first[owner] + within
+    in_chain[:] = chain_first[owner] + np.arange(len(order)) - bounds[:-1][owner] - within
