@@ -12,11 +12,12 @@ import msgspec
 
 from undersong.models import DIMENSIONS, Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
 from undersong.patterns import all_rules, load_rules, named
+from undersong.patterns.engine.results import Searches
 from undersong.patterns.fields import FIELDS, dimension
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.partitions import Timeline, timelines
 from undersong.patterns.rules import PatternRule
-from undersong.patterns.search import ROWS, Match, Search, search
+from undersong.patterns.search import ROWS, Match, Search
 from undersong.patterns.sequences import ANY
 from undersong.rows import row_of
 
@@ -49,6 +50,7 @@ def detect(
     read = [entry.row for timeline in known for entry in timeline.entries if entry.read]
     has = _given(read)
     balances = _balances(known)
+    searches = Searches(known, steps=steps)
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     for rule in rules:
@@ -56,7 +58,7 @@ def detect(
         if lacking:
             outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=lacking))
             continue
-        found = search(rule, known, steps=steps)
+        found = searches.search(rule)
         findings += [_finding(rule, match, balances) for match in found.matches]
         outcomes.append(_outcome(rule, found, steps))
     return Detection(findings=tuple(sorted(findings, key=_order)), outcomes=tuple(outcomes))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from undersong.patterns.engine.jit import ENOUGH, kernel
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.targets import Masks
+from undersong.patterns.engine.vectors import B
 from undersong.patterns.engine.walk import Code, Paths
 from undersong.patterns.program import ACCEPT, ROW, SPLIT
 
@@ -97,11 +98,18 @@ class Automaton:
         """The rows from which a match is there."""
         return np.flatnonzero((self.ahead[:, 0] != NOWHERE)[states[:-1]])
 
-    def paths(self, states: States, starts: I, fences: I) -> Paths:
-        """The preferred match from each row where one begins; ``fences`` are the next ones after the starts."""
+    def paths(self, states: States, starts: I, fences: I, times: I, within: int | None) -> tuple[Paths, B]:
+        """The preferred match from each row where one begins; ``fences`` are the next ones after the starts.
+
+        Where a match takes a row more than ``within`` microseconds after its first, it is left out and marked.
+        """
         walk, program = _walk.at(len(starts) * 8), self.program
-        offsets, bindings = walk(program.operation, program.second, self.ahead, states, starts, fences)
-        return Paths(starts, offsets, bindings)
+        last = np.full(len(starts), np.iinfo(np.int64).max) if within is None else times[starts] + within
+        late = np.zeros(len(starts), dtype=np.bool_)
+        offsets, bindings = walk(
+            program.operation, program.second, self.ahead, states, starts, fences, times, last, late
+        )
+        return Paths(starts, offsets, bindings), late
 
 
 @kernel
@@ -133,13 +141,16 @@ def _follow(rows, first, last, following, found, segment, row, state):  # type: 
 
 
 @kernel
-def _walk(operation, second, ahead, states, starts, fences):  # type: ignore[no-untyped-def]
+def _walk(operation, second, ahead, states, starts, fences, times, last, late):  # type: ignore[no-untyped-def]
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
     bindings = np.empty(max(64, 8 * len(starts)), dtype=np.int8)
     used = 0
     for k in range(len(starts)):
         row, place = starts[k], np.int64(ahead[states[starts[k]], 0])
         while operation[place] == _ROW:
+            if times[row] > last[k]:
+                late[k], used = True, offsets[k]
+                break
             if used == len(bindings):
                 larger = np.empty(2 * used, dtype=np.int8)
                 larger[:used] = bindings

@@ -23,12 +23,13 @@ Outline = tuple[int, ...]
 
 class Outlook(NamedTuple):
     """What every match of a pattern needs: its first rows one after the other (``head``), then, with any rows between,
-    rows for ``rest``; each a mask of variables, 0 for any row. ``fixed`` says that the head is the whole pattern,
+    rows for ``rest``, from the row after the first ``taken`` ones on; each a mask of variables, 0 for any row. ``fixed`` says that the head is the whole pattern,
     ``longest`` how many rows a match takes at most (None: no bound). ``counts``: how many rows ``having`` asks for, per
     mask.
     """
 
     head: Outline
+    taken: int
     rest: Outline
     fixed: bool
     longest: int | None
@@ -59,13 +60,12 @@ def _pattern_outlook(part: Part, program: Program, names: tuple[str, ...]) -> Ou
     fixed = len(head) == len(program.instructions) - 1 and program.instructions[-1][0] == ACCEPT
     outline = _outline(part, {name: 1 << index for index, name in enumerate(names)})
     if head:
-        return Outlook(tuple(head), outline[len(head) : _STEPS], fixed, longest(part))
+        return Outlook(tuple(head), len(head), outline[len(head) : _STEPS], fixed, longest(part))
     known = ways(program)
     masks = [known.wanted[way] for way in known.first if way >= 0]
     first = 0 if 0 in masks else int(np.bitwise_or.reduce(np.array(masks, dtype=np.uint64)))
-    return Outlook(
-        (first,), outline[1:_STEPS] if first and outline[:1] == (first,) else outline[:_STEPS], False, longest(part)
-    )
+    taken = int(outline[:1] == (first,))  # else the first row may already be one of the rest
+    return Outlook((first,), taken, outline[taken:_STEPS], False, longest(part))
 
 
 def longest(part: Part) -> int | None:
@@ -125,8 +125,8 @@ def _headed_in(wanted: Outlook, frame: Frame, masks: Masks, bounds: Bounds) -> t
 
 def _followed(wanted: Outlook, masks: Masks, starts: I, limits: I) -> I:
     """The starts after which the rest of the outlook is found in time."""
-    place = starts + len(wanted.head)
-    kept = place <= limits
+    place = starts + wanted.taken
+    kept = starts + len(wanted.head) <= limits
     found: dict[int, I] = {}
     for mask in wanted.rest:
         starts, limits, place = starts[kept], limits[kept], place[kept]

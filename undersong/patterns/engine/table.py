@@ -80,4 +80,5 @@ def ranges(first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> I:
     sizes = last - first
     ends = np.cumsum(sizes)
     whole = int(ends[-1]) if len(ends) else 0
-    return np.arange(whole) + np.repeat(first - (ends - sizes), sizes)
+    found: I = np.arange(whole, dtype=np.int64) + np.repeat(first - (ends - sizes), sizes)
+    return found

@@ -257,7 +257,7 @@ def _merge_arrays(
     order = np.lexsort((values, owner))
     is_public = order < len(from_public)
     places[:], owner = values[order], owner[order]
-    before = np.cumsum(is_public) - is_public
-    within = before - before[bounds[:-1][owner]] if len(owner) else before
+    before: I = np.cumsum(is_public) - is_public
+    within: I = before - before[bounds[:-1][owner]] if len(owner) else before
     in_public[:] = public_first[owner] + within
     in_chain[:] = chain_first[owner] + np.arange(len(order)) - bounds[:-1][owner] - within

@@ -79,6 +79,7 @@ class _Swift:
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
         self.fences = fences(ground.frame, ground.bounds)
+        self.times = ground.table.times[ground.frame.rows]
         self.automaton = _automaton(ground.plan.rule)
         self.states = self.automaton.states(ground.masks, self.fences)
         starts = self.automaton.begins(self.states)
@@ -97,13 +98,8 @@ class _Swift:
     def paths(self, numbers: I) -> Paths:
         starts = self.starts[numbers]
         ends = self.fences[np.searchsorted(self.fences, starts, side="right")]
-        found = self.automaton.paths(self.states, starts, ends)
-        within = self.ground.bounds.within
-        if within is None or not len(starts):
-            return found
-        rows = self.ground.frame.rows
-        times = self.ground.table.times
-        late = np.flatnonzero(times[rows[starts + found.sizes - 1]] - times[rows[starts]] > within)
+        found, far = self.automaton.paths(self.states, starts, ends, self.times, self.ground.bounds.within)
+        late = np.flatnonzero(far)
         if not len(late):
             return found
         limits = reach(self.ground.frame, self.ground.table, self.ground.bounds, starts[late])
