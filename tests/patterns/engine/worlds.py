@@ -28,16 +28,22 @@ CONDITIONS = (
 COLUMNS = (
     "mean(manipulation, so far, over agent)", "coalesce(sum(manipulation, so far, over agent, at least 2), 0.2)",
     "mean(compassion, last 3)", "mean(manipulation, last 2, lag 1)", "std(compassion, last 3 rows)",
-    "sum(manipulation, last 2 days)", "max(compassion, so far)", "slope(manipulation, last 3)", "ewma(compassion, last 3)",
+    "sum(manipulation, last 2 days)", "max(compassion, so far)", "slope(manipulation, last 3)",
+    "ewma(compassion, last 3)",
     "rank(manipulation, last 4)", "delta(compassion, so far, at least 2)", "min(manipulation, last 3, at least 1)",
-    "mean(manipulation, so far, at least 2)", "mean(compassion + gap_hours / 100, last 2)", "count_distinct(tier, last 4)",
+    "mean(manipulation, so far, at least 2)", "mean(compassion + gap_hours / 100, last 2)",
+    "count_distinct(tier, last 4)",
     "mean(manipulation, last 3, where directed)", "mean(compassion, so far, over agent, where manipulation < 0.5)",
 )  # fmt: skip
 OTHERS = (
     "mean(manipulation, so far, over others)", "coalesce(mean(manipulation, so far, over others, at least 2), 0.4)",
     "sum(compassion, so far, over others)", "max(manipulation, last 3, over others)",
 )  # fmt: skip
-SEEN = ("count(manipulation > 0.3, so far)", "count(manipulation > 0.3, last 3)", "count(compassion < 0.5, last 36 hours)")
+SEEN = (
+    "count(manipulation > 0.3, so far)",
+    "count(manipulation > 0.3, last 3)",
+    "count(compassion < 0.5, last 36 hours)",
+)
 MEASURES = (
     "mean(A.manipulation)", "clip(mean(MATCH.compassion) + count(ANY) / 10)", "last(MATCH.manipulation)",
     "std(MATCH.manipulation)", "abs(slope(MATCH.compassion))", "sum(ANY.manipulation) / 3", "first(A.compassion)",
@@ -65,7 +71,12 @@ def random_rule(dice: random.Random) -> PatternRule:
             ("skip past last row", "skip past last row", "skip to next row", "skip to first B", "skip to last A")
         )
         keys["having"] = dice.sample(HAVING, dice.choice((0, 0, 1, 2)))
-        for name, values in (("within", WITHIN), ("where", WHERE), ("until", CONDITIONS[:4]), ("max_unread", (0, 1, 2))):
+        for name, values in (
+            ("within", WITHIN),
+            ("where", WHERE),
+            ("until", CONDITIONS[:4]),
+            ("max_unread", (0, 1, 2)),
+        ):
             if dice.random() < (0.4 if name in ("within", "max_unread") else 0.15):
                 keys[name] = dice.choice(values)
         if dice.random() < 0.3:
@@ -141,7 +152,10 @@ def told(found: Search) -> list[Any]:
             match.partition.key(("agent", "target", "conversation")),
             [(name, entry.row.id, entry.place, entry.time) for name, entry in match.stages],
             match.unread_ids,
-            {name: value if isinstance(value, str) else repr(value and float(value)) for name, value in match.measures.items()},
+            {
+                name: value if isinstance(value, str) else repr(value and float(value))
+                for name, value in match.measures.items()
+            },
         )
         for match in found.matches
     ]

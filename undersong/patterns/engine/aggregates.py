@@ -34,7 +34,10 @@ class _Leaves:
         self, vectors: Vectors, names: tuple[str, ...], paths: Paths, rows: FrameVectors, measures: Mapping[str, Node]
     ) -> None:
         self.vectors, self.names, self.paths, self.rows, self.measures = vectors, names, paths, rows, measures
-        self.codes = rows.leaves.codes
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        return self.rows.leaves.codes
 
     def kind(self, node: Node) -> Kind:
         if isinstance(node, Field):

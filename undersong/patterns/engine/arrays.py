@@ -6,6 +6,7 @@ Texts come dictionary-encoded, as Arrow and data frames have them: a code per ro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
@@ -51,9 +52,13 @@ class ColumnSource:
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
-        names = sorted({name for text in columns.texts.values() for name in text.names})
-        self.codes = {name: code for code, name in enumerate(names)}
         self._texts: dict[str, Codes] = {}
+
+    @cached_property
+    def codes(self) -> dict[str, int]:
+        """Every text of every column, numbered in alphabetical order."""
+        names = sorted({name for text in self.columns.texts.values() for name in text.names})
+        return {name: code for code, name in enumerate(names)}
 
     @property
     def size(self) -> int:
@@ -112,11 +117,10 @@ class ColumnSource:
 
 
 def table_of_columns(columns: Columns) -> Table:
-    """The table of some columns: agent by agent, in the order of time."""
-    source = ColumnSource(columns)
-    agents = source.text(Field("agent"))
+    """The table of some columns: agent by agent (in the order of their codes), in the order of time."""
+    source, agents = ColumnSource(columns), columns.texts["agent"]
     in_time = _in_time(columns)
-    order, counts = _grouped(agents if in_time is None else agents[in_time], len(source.codes))
+    order, counts = _grouped(agents.codes if in_time is None else agents.codes[in_time], len(agents.names))
     order = order if in_time is None else in_time[order]
     bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
     timed = np.ones(len(bounds) - 1, dtype=np.bool_)

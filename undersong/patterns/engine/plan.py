@@ -31,6 +31,7 @@ class Plan(NamedTuple):
     levels: Levels
     conditions: tuple[Condition, ...]
     outlook: Outlook
+    having: tuple[Node, ...]
     code: Code | None
     anchored: bool
     whole: bool
@@ -54,6 +55,7 @@ def plan(rule: PatternRule) -> Plan:
         levels,
         conditions,
         outlook(trees.part, rule.program, rule.names, trees.having),
+        tuple(part for tree in trees.having for part in (tree.parts if isinstance(tree, Both) else (tree,))),
         code(rule.program) if not rule.program.slots else None,
         anchored,
         anchored or any(map(_needs_all, [*trees.columns.values(), *trees.define, *_some(trees.until)])),

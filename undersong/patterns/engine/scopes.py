@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,8 +99,11 @@ class _TableLeaves:
 
     def __init__(self, table: Table, source: Vectors) -> None:
         self.table, self.source = table, source
-        self.codes = table.source.codes
         self.vectors: Vectors = Vectors(self)
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        return self.table.source.codes
 
     def kind(self, node: Node) -> Kind:
         return leaf_kind(node)
@@ -173,7 +177,10 @@ class RuleVectors(Vectors):
 class _RuleLeaves:
     def __init__(self, vectors: Vectors, shared: TableVectors, levels: Levels) -> None:
         self.vectors, self.shared, self.levels = vectors, shared, levels
-        self.codes = shared.leaves.codes
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        return self.shared.leaves.codes
 
     def kind(self, node: Node) -> Kind:
         return leaf_kind(node)
@@ -212,7 +219,16 @@ class _FrameLeaves:
         self, vectors: Vectors, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node], F]
     ) -> None:
         self.vectors, self.table, self.rows, self.places, self.added = vectors, table, rows, places, added
-        self.codes = table.leaves.codes
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        return self.table.leaves.codes
+
+    @cached_property
+    def given(self) -> I:
+        """The rows' places in the source."""
+        index = self.table.shared.table.index
+        return self.rows if index is None else np.asarray(index[self.rows])
 
     def kind(self, node: Node) -> Kind:
         return leaf_kind(node)
@@ -224,7 +240,9 @@ class _FrameLeaves:
         if self.table.levels.of(node) == FRAME:
             values = self.added(node)
             return values if self.places is None else values[self.places]
-        return self.table.number(node)[self.rows]
+        if self.table.levels.of(node) == ROW:
+            return np.asarray(self.table.shared.source.number(node)[self.given])
+        return np.asarray(self.table.number(node)[self.rows])
 
     def text(self, node: Node) -> Codes:
         column = self._column(node)

@@ -22,10 +22,11 @@ Outline = tuple[int, ...]
 
 
 class Outlook(NamedTuple):
-    """What every match of a pattern needs: its first rows one after the other (``head``), then, with any rows between,
-    rows for ``rest``, from the row after the first ``taken`` ones on; each a mask of variables, 0 for any row. ``fixed`` says that the head is the whole pattern,
-    ``longest`` how many rows a match takes at most (None: no bound). ``counts``: how many rows ``having`` asks for, per
-    mask.
+    """What every match of a pattern needs: masks of variables, 0 for any row.
+
+    Its first rows fit ``head``, one after the other; the ``rest`` is found in this order, with any rows between, from
+    the row after the first ``taken`` ones on. ``fixed``: the head is the whole pattern. ``longest``: how many rows a
+    match takes at most (None: no bound). ``counts``: how many rows ``having`` asks for, per mask.
     """
 
     head: Outline

@@ -51,11 +51,17 @@ def add(high: float, low: float, more: float, rest: float) -> tuple[float, float
 
 
 @kernel
-def divide(high: float, low: float, by: float) -> tuple[float, float]:
-    """The pair over a whole number."""
+def divide(high: float, low: float, by: float) -> tuple[float, float, bool]:
+    """The pair over a whole number, as a pair; and whether it is exactly that."""
     first = high / by
     product, error = two_product(first, by)
-    return first, (((high - product) - error) + low) / by
+    rest = (high - product) - error
+    left = rest + low
+    back = left - rest
+    lost = (rest - (left - back)) + (low - back)
+    second = left / by
+    product, error = two_product(second, by)
+    return first, second, lost == 0.0 and product == left and error == 0.0
 
 
 @kernel
@@ -82,7 +88,7 @@ def spread(values, start: int, rows, size: int) -> tuple[float, bool]:  # type: 
     low += square_low * n
     product, error = two_product(sum_high, sum_high)
     high, low = add(high, low, -product, -(error + 2.0 * sum_high * sum_low))
-    high, low = divide(high, low, n * n)
+    high, low, _ = divide(high, low, n * n)
     return math.sqrt(max(high + low, 0.0)), settled(high, low, (size + 32) * _LOST * square_high / n)
 
 
@@ -99,8 +105,8 @@ def trend(values, start: int, rows, size: int) -> tuple[float, bool]:  # type: i
     if total_high == 0.0:
         return 0.0, True
     high, low = two_product(total_high, 6.0)
-    high, low = divide(high, low + total_low * 6.0, size * (size * size - 1.0))
-    return high + low, settled(high, low, abs(low) * 2.0**-48)
+    high, low, exact = divide(high, low + total_low * 6.0, size * (size * size - 1.0))
+    return high + low, exact or settled(high, low, abs(low) * 2.0**-48)
 
 
 @kernel
@@ -110,7 +116,7 @@ def average(values, start: int, rows, size: int, mean: bool) -> float:  # type: 
     for i in range(size):
         high, low = add(high, low, values[start + rows[i]], 0.0)
     if mean:
-        high, low = divide(high, low, float(size))
+        high, low, _ = divide(high, low, float(size))
     return high + low
 
 

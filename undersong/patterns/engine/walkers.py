@@ -9,7 +9,7 @@ import numpy as np
 
 from undersong.patterns.engine.automaton import Automaton, Crowded
 from undersong.patterns.engine.frames import Bounds, Frame, fences, reach
-from undersong.patterns.engine.jit import ENOUGH, installed
+from undersong.patterns.engine.jit import machine
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.starts import candidates, crowded
 from undersong.patterns.engine.sums import I
@@ -54,7 +54,7 @@ class Walker(Protocol):
 def walker(ground: Ground) -> Walker:
     """The way that suits the rule and the number of rows."""
     known = ground.plan
-    large = len(ground.masks) >= ENOUGH and installed()
+    large = machine(len(ground.masks))
     if large and known.code is not None and not known.anchored and not known.outlook.fixed:
         try:
             return _Swift(ground)

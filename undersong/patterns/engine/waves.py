@@ -59,7 +59,8 @@ def _waves(stage: Stage) -> Iterator[Matches]:
     walker = stage.walker
     following = np.zeros(len(stage.ground.frame.targets), dtype=np.int64)
     left, size = np.arange(len(walker.starts)), _FIRST_WAVE
-    independent = stage.ground.plan.rule.skip.to == "next"
+    plan = stage.ground.plan
+    independent = plan.rule.skip.to == "next" or plan.outlook.fixed  # then it costs little to try them all
     while len(left):
         runs = walker.runs[left]
         taken = (
@@ -92,7 +93,7 @@ def _wave(stage: Stage, tried: I, following: I) -> Matches:
 def _allowed(stage: Stage, found: Paths, runs: I) -> tuple[Paths, I, Bound]:
     """The matches for which ``having`` holds; what one condition refuses is not asked for the next."""
     bound = _bound(stage, found)
-    for tree in stage.ground.plan.rule.trees.having:
+    for tree in stage.ground.plan.having:
         kept = np.broadcast_to(bound.holds(tree), len(runs))
         if not kept.all():
             found, runs = some(found, kept), runs[kept]
