@@ -44,7 +44,11 @@ class Trees(NamedTuple):
 
 
 class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A rule ready to run. ``needs`` are the inputs without which it says nothing, such as ``manipulation``."""
+    """A rule ready to run.
+
+    ``needs`` are the inputs without which it says nothing, such as ``manipulation``. ``hash`` is over what the rule
+    means, ``source`` over the bytes of its file.
+    """
 
     file: rulefile.RuleFile
     hash: str
@@ -61,6 +65,7 @@ class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     having: tuple[Any, ...]
     needs: frozenset[str]
     trees: Trees
+    source: str = ""
 
     @property
     def id(self) -> str:
