@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from undersong.patterns.engine.rolling import SUMMED
 from undersong.patterns.engine.scopes import FRAME, ROW, Levels
 from undersong.patterns.engine.starts import Outlook, outlook
 from undersong.patterns.engine.walk import Code, code
-from undersong.patterns.expressions import Both, Field, Node, Window, walk
+from undersong.patterns.expressions import Both, Call, Field, Node, Variable, Window, walk
 from undersong.patterns.fields import FIELDS
 from undersong.patterns.program import AT_END, AT_START
 from undersong.patterns.rules import PatternRule
@@ -55,12 +56,31 @@ def plan(rule: PatternRule) -> Plan:
         levels,
         conditions,
         outlook(trees.part, rule.program, rule.names, trees.having),
-        tuple(part for tree in trees.having for part in (tree.parts if isinstance(tree, Both) else (tree,))),
+        _having(trees.having, trees.measures),
         code(rule.program) if not rule.program.slots else None,
         anchored,
         anchored or any(map(_needs_all, [*trees.columns.values(), *trees.define, *_some(trees.until)])),
         all(levels.of(tree) == ROW for tree in trees.define),
     )
+
+
+def _having(trees: tuple[Node, ...], measures: Mapping[str, Node]) -> tuple[Node, ...]:
+    """The conditions on measures, the cheapest first: all must hold, so their order changes no result."""
+    costs: dict[str, int] = {}
+    for name, tree in measures.items():
+        costs[name] = _cost(tree, costs)
+    parts = [part for tree in trees for part in (tree.parts if isinstance(tree, Both) else (tree,))]
+    return tuple(sorted(parts, key=lambda part: _cost(part, costs)))
+
+
+def _cost(tree: Node, measures: Mapping[str, int]) -> int:
+    cost = 0
+    for part in walk(tree):
+        if isinstance(part, Field):
+            cost += measures.get(part.name, 0)
+        elif isinstance(part, Call):
+            cost += 0 if isinstance(part.arguments[0], Variable) else 10 if part.name in ("std", "slope") else 2
+    return cost
 
 
 def _some(tree: Node | None) -> tuple[Node, ...]:

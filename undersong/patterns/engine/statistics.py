@@ -77,7 +77,9 @@ def spread(values, start: int, rows, size: int) -> tuple[float, bool]:  # type: 
     sum_high = sum_low = square_high = square_low = 0.0
     for i in range(size):
         value = values[start + rows[i]]
-        high, low = add(value, 0.0, -first, 0.0)
+        high = value - first
+        back = high - value
+        low = (value - (high - back)) - (first + back)
         sum_high, sum_low = add(sum_high, sum_low, high, low)
         product, error = two_product(high, high)
         square_high, square_low = add(square_high, square_low, product, error + 2.0 * high * low)
