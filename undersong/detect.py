@@ -11,12 +11,13 @@ import msgspec
 
 from undersong.models import Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
 from undersong.patterns import all_rules, load_rules, named
+from undersong.patterns.engine.results import Searches
 from undersong.patterns.findings import Balance, finding_of, order
 from undersong.patterns.inputs import given, lacking
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.partitions import Timeline, timelines
 from undersong.patterns.rules import PatternRule
-from undersong.patterns.search import ROWS, Search, search
+from undersong.patterns.search import ROWS, Search
 from undersong.rows import row_of
 
 EXCERPT = 280  # characters of a quote
@@ -46,6 +47,7 @@ def detect(
     has = given(read, frozenset().union(*(rule.needs for rule in rules)))
     balances = {_key(timeline): Balance(entry.row for entry in timeline.entries if entry.read) for timeline in known}
     means = {key: balance.means() for key, balance in balances.items()}
+    searches = Searches(known, steps=steps)
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     for rule in rules:
@@ -53,7 +55,7 @@ def detect(
         if reason:
             outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason))
             continue
-        found = search(rule, known, steps=steps)
+        found = searches.search(rule)
         findings += [finding_of(rule, match, means[_key(match.partition.timeline)]) for match in found.matches]
         outcomes.append(_outcome(rule, found, steps))
     return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes))

@@ -39,6 +39,23 @@ class Timeline(NamedTuple):
         return bool(self.entries) and self.entries[0].time is not None
 
 
+class Address(NamedTuple):
+    """What names a sequence: its timeline, and the target and the conversation where a rule parts rows by them."""
+
+    timeline: Timeline
+    target: str | None
+    conversation: str | None
+
+    def key(self, partition_by: Sequence[str]) -> dict[str, str | None]:
+        """What names this sequence within its rule."""
+        key: dict[str, str | None] = {"agent": self.timeline.agent}
+        if "target" in partition_by:
+            key["target"] = self.target
+        if self.conversation is not None or self.timeline.conversation is not None:
+            key["conversation"] = self.conversation or self.timeline.conversation
+        return key
+
+
 class Partition(NamedTuple):
     """The rows that a rule runs over: ``holes[i]`` are the unread rows just before read row i."""
 
@@ -50,12 +67,7 @@ class Partition(NamedTuple):
 
     def key(self, partition_by: Sequence[str]) -> dict[str, str | None]:
         """What names this sequence within its rule."""
-        key: dict[str, str | None] = {"agent": self.timeline.agent}
-        if "target" in partition_by:
-            key["target"] = self.target
-        if self.conversation is not None or self.timeline.conversation is not None:
-            key["conversation"] = self.conversation or self.timeline.conversation
-        return key
+        return Address(self.timeline, self.target, self.conversation).key(partition_by)
 
 
 class Group(NamedTuple):

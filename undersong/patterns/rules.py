@@ -30,6 +30,19 @@ class Condition(NamedTuple):
     derived: Evaluate | None
 
 
+class Trees(NamedTuple):
+    """The expressions and the row pattern that a rule was compiled from, for whoever runs them in another way."""
+
+    columns: dict[str, Node]
+    kinds: dict[str, Kind]
+    define: tuple[Node, ...]
+    where: Node | None
+    until: Node | None
+    measures: dict[str, Node]
+    having: tuple[Node, ...]
+    part: sequences.Part
+
+
 class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A rule ready to run.
 
@@ -51,6 +64,7 @@ class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     measures: dict[str, Any]
     having: tuple[Any, ...]
     needs: frozenset[str]
+    trees: Trees
     source: str = ""
 
     @property
@@ -96,6 +110,8 @@ class _Compiler:
         until = self._condition("$.until", file.until, names)
         pattern = self._pattern(tuple(define))
         measures, having = self._measures()
+        values = {name: compile_measure(tree) for name, tree in measures.items()}
+        conditions = tuple(tree for tree in define.values() if tree)
         skip = self._skip(tuple(define))
         within = self._try("$.within", lambda: rulefile.span(file.within))
         self._plain_keys()
@@ -109,15 +125,16 @@ class _Compiler:
             names=order,
             program=program,
             required=tuple(order.index(name) for name in sorted(sequences.required(part))),
-            conditions=tuple(split_condition(tree) for tree in define.values() if tree),
+            conditions=tuple(split_condition(tree) for tree in conditions),
             columns=compile_columns(columns),
             where=compile_tree(where, row_leaf) if where else None,
             until=compile_tree(until, row_leaf) if until else None,
             within=within,
             skip=skip,
-            measures=measures,
-            having=having,
+            measures=values,
+            having=tuple(compile_measure(tree) for tree in having),
             needs=_needs(self.trees),
+            trees=Trees(columns, self.kinds, conditions, where, until, measures, having, part),
         )
 
     def _try(self, path: str, read: Callable[[], T]) -> T | None:
@@ -157,7 +174,7 @@ class _Compiler:
             self._problem("$.define", f"more than {_MOST_VARIABLES} variables")
         return self._try("$.pattern", lambda: _read_pattern(self.file.pattern, names))
 
-    def _measures(self) -> tuple[dict[str, Evaluate], tuple[Evaluate, ...]]:
+    def _measures(self) -> tuple[dict[str, Node], tuple[Node, ...]]:
         variables = (*self.file.define, sequences.ANY, MATCH)
         known: dict[str, Kind] = {}
         measures = {}
@@ -165,13 +182,13 @@ class _Compiler:
             read = self._tree(f"$.measures.{name}", text, None, kinds.of_match(variables, self.kinds, known))
             known[name] = read[1] if read else "number"
             if read:
-                measures[name] = compile_measure(read[0])
+                measures[name] = read[0]
         if known.get("strength") != "number":
             self._problem("$.measures", "measures needs strength", "give each match a number from 0 to 1")
         having = []
         for i, text in enumerate(self.file.having):
             tree = self._condition(f"$.having[{i}]", text, kinds.of_match(variables, self.kinds, known))
-            having += [compile_measure(tree)] if tree else []
+            having += [tree] if tree else []
         return measures, tuple(having)
 
     def _skip(self, names: tuple[str, ...]) -> Skip | None:

@@ -13,7 +13,7 @@ from undersong.patterns.fields import Context
 from undersong.patterns.logic import Value
 from undersong.patterns.matcher import STEPS, GaveUp, Matcher, Path, find_all
 from undersong.patterns.measures import MATCH, Bound, measure
-from undersong.patterns.partitions import Entry, Group, Partition, Timeline, groups, limits
+from undersong.patterns.partitions import Address, Entry, Group, Partition, Timeline, groups, limits
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.sequences import ANY
 
@@ -23,7 +23,7 @@ ROWS = 1_000_000  # rows per rule and timeline, a public row counted once per ta
 class Match(NamedTuple):
     """A match: its rows with their variables (ANY: passed over), the holes between them, and its measures."""
 
-    partition: Partition
+    partition: Partition | Address
     stages: tuple[tuple[str, Entry], ...]
     unread_ids: tuple[str, ...]
     measures: Mapping[str, Value]

@@ -1,0 +1,129 @@
+"""What the engine promises beside being exact: linear walks, columns in, agents apart."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import numpy as np
+import pytest
+
+from tests.patterns.engine.worlds import random_rows, random_rule, told
+from tests.patterns.rulebox import rule
+from undersong.models import TRAITS, Row
+from undersong.patterns import load_rules
+from undersong.patterns.engine import targets
+from undersong.patterns.engine.arrays import Columns, Encoded, pieces, table_of_columns
+from undersong.patterns.engine.automaton import Automaton
+from undersong.patterns.engine.results import Searches, search
+from undersong.patterns.engine.run import Run
+from undersong.patterns.engine.vectors import Vectors
+from undersong.patterns.engine.walk import Regions, code, nearest_ends
+from undersong.patterns.partitions import timelines
+from undersong.patterns.program import compile_program
+from undersong.patterns.search import search as reference
+from undersong.patterns.sequences import parse
+
+NAMES = ("A", "B", "C")
+DAY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("pattern", ["(A | A ANY?)* B", "((A{0,3}? ANY){0,5} A){1,4} B", "(A ANY{0,9}? A){2,9} C"])
+def test_tangled_patterns_take_rows_times_instructions_and_no_more(pattern: str) -> None:
+    program = code(compile_program(parse(pattern), NAMES))
+    for rows in (50, 100, 200):
+        whole = np.array([0]), np.array([rows])
+        ends, _ = nearest_ends(program, np.full(rows, 3, dtype=np.uint8), Regions(*whole, *whole))
+        assert len(ends) == (rows + 1) * len(program.operation)
+
+
+def test_an_automaton_meets_few_states_on_rows_that_are_all_alike() -> None:
+    automaton = Automaton(code(compile_program(parse("A (ANY{0,5}? A){2,9} ANY{0,8}? B"), NAMES)))
+    states = automaton.states(np.array([1] * 300 + [2], dtype=np.uint8), np.array([0, 301]))
+    assert len(set(states.tolist())) < 100
+    assert automaton.begins(states).tolist()[-1] == 297
+
+
+def test_another_agents_rows_change_nothing() -> None:
+    for seed in range(40):
+        dice = random.Random(seed)
+        chosen, rows = random_rule(dice), random_rows(dice)
+        own = [row for row in rows if row.agent == "kira"]
+        # a row without a time takes that of its conversation, whoever wrote there
+        if any(row.time is None for row in rows):
+            continue
+        together = [each for each in told(search(chosen, timelines(rows)))[0] if each[0][0] == "kira"]
+        assert together == told(search(chosen, timelines(own)))[0]
+
+
+def busy(count: int, others: int) -> list[Row]:
+    """One agent with public rows, and one directed row to each of many."""
+    rows = []
+    for i in range(count):
+        target = None if i % 2 else f"t{i % others:04}"
+        traits = {"manipulation": 0.9 if i % 50 == 0 else 0.1, "compassion": 0.5}
+        rows.append(
+            Row(
+                id=f"m{i:05}", agent="kira", position=i, time=DAY + timedelta(hours=i), target=target, state="scored",
+                traits=traits,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def test_many_targets_cost_the_surroundings_of_their_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = rule(
+        "LOW ANY{0,2}? HIGH", {"partition_by": ["agent", "target"], "within": "2 days"}, LOW="manipulation < 0.5",
+        HIGH="manipulation > 0.5",
+    )  # fmt: skip
+    sizes: list[int] = []
+    merged = targets._merged
+    monkeypatch.setattr(
+        targets, "_merged", lambda table, parts, run, whole: _noted(sizes, merged(table, parts, run, whole))
+    )
+    known = timelines(busy(1200, 300))
+    found = search(chosen, known)
+    assert told(found) == told(reference(chosen, known))
+    assert found.partitions == 301 - 150
+    assert sizes[0] < 12 * 1200  # all public rows in each target's sequence would be 180,000
+
+
+def _noted(sizes: list[int], frame: targets.Frame) -> targets.Frame:
+    sizes.append(len(frame.rows))
+    return frame
+
+
+def test_columns_give_the_rows_findings_by_their_places() -> None:
+    dice = random.Random(7)
+    rows = [
+        Row(
+            id=f"m{i:03}", agent=dice.choice(("kira", "bo")), target=dice.choice((None, "al", "cy")), position=i,
+            time=DAY + timedelta(hours=i), tier="deep", state="scored" if dice.random() < 0.9 else "unread",
+            traits={name: round(dice.random(), 2) for name in TRAITS},
+        )
+        for i in range(300)
+    ]  # fmt: skip
+    rows = [row if row.state == "scored" else msgspec.structs.replace(row, traits=None) for row in rows]
+    table = table_of_columns(_columns(rows))
+    searches = Searches(timelines(rows))
+    for chosen in load_rules(names=("love_bombing", "darvo", "gaslight_isolation", "darvo_literal")):
+        found = [Run(piece, Vectors(table.source)).find(chosen) for piece in pieces(table, 100)]
+        ids = [rows[k].id for part in found for k in part.table.index[part.rows].tolist()]
+        expected = [entry.row.id for match in searches.search(chosen).matches for _, entry in match.stages]
+        assert ids == expected
+
+
+def _columns(rows: list[Row]) -> Columns:
+    texts = {
+        name: Encoded(
+            np.array([-1 if getattr(r, name) is None else known.index(getattr(r, name)) for r in rows]), known
+        )
+        for name, known in (("agent", ["bo", "kira"]), ("target", ["al", "cy"]), ("tier", ["deep"]))
+    }
+    return Columns(
+        times=np.array([int((row.time - DAY).total_seconds() * 1e6) for row in rows if row.time is not None]),
+        read=np.array([row.state == "scored" for row in rows]),
+        texts=texts,
+        numbers={name: np.array([row.traits[name] if row.traits else np.nan for row in rows]) for name in TRAITS},
+    )

@@ -1,0 +1,52 @@
+"""The engine finds what the reference finds: random rules over random rows, both ways of walking."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.patterns.engine.worlds import random_rows, random_rule, told
+from undersong.patterns import all_rules
+from undersong.patterns.cases import table
+from undersong.patterns.engine import jit
+from undersong.patterns.engine.results import Searches
+from undersong.patterns.engine.results import search as swift
+from undersong.patterns.partitions import timelines
+from undersong.patterns.search import search
+
+CASES = 1000  # bench/exact.py does more
+
+
+@pytest.mark.parametrize("lot", range(10))
+def test_random_rules_find_the_same_as_the_reference(lot: int) -> None:
+    for seed in range(lot * CASES // 10, (lot + 1) * CASES // 10):
+        dice = random.Random(seed)
+        rule, known = random_rule(dice), timelines(random_rows(dice))
+        assert told(swift(rule, known)) == told(search(rule, known)), f"seed {seed}: {rule.file}"
+
+
+def test_every_shipped_rule_finds_the_same_on_the_cases_of_every_other() -> None:
+    for rule in all_rules():
+        for example in (*rule.file.cases.hits[:2], *rule.file.cases.near_misses[:1]):
+            known = timelines(table(example.rows, example.base))
+            searches = Searches(known)
+            for other in all_rules():
+                assert told(searches.search(other)) == told(search(other, known)), (other.id, rule.id, example.name)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large tables' ways for small ones, as they are (nothing is compiled)."""
+    for module in ("sums", "targets", "walkers"):
+        monkeypatch.setattr(f"undersong.patterns.engine.{module}.machine", lambda _size: True)
+    monkeypatch.setattr(jit, "machine", lambda _size: False)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("lot", range(4))
+def test_the_automaton_and_the_merging_loops_find_the_same(lot: int) -> None:
+    for seed in range(5000 + lot * 60, 5000 + (lot + 1) * 60):
+        dice = random.Random(seed)
+        rule, known = random_rule(dice), timelines(random_rows(dice))
+        assert told(swift(rule, known)) == told(search(rule, known)), f"seed {seed}: {rule.file}"

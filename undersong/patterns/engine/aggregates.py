@@ -1,0 +1,156 @@
+"""Measures of many matches at once, and the conditions on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from undersong.patterns import kinds, windows
+from undersong.patterns.engine import statistics
+from undersong.patterns.engine.scopes import FrameVectors
+from undersong.patterns.engine.sums import F, I, Unsuited
+from undersong.patterns.engine.vectors import B, Codes, Vectors
+from undersong.patterns.engine.walk import Paths
+from undersong.patterns.expressions import Call, Field, Member, Node, Variable, replaced, walk
+from undersong.patterns.fields import Kind
+from undersong.patterns.logic import Value
+from undersong.patterns.measures import MATCH
+from undersong.patterns.sequences import ANY
+
+Measured = dict[str, Any]  # per measure an array: numbers with NaN, or a pair of where it holds and where it fails
+
+
+class Bound(Vectors):
+    """Expressions over matches. ``rows`` evaluates over the rows that the starts of the paths are places in."""
+
+    def __init__(self, names: tuple[str, ...], paths: Paths, rows: FrameVectors, measures: Mapping[str, Node]) -> None:
+        super().__init__(_Leaves(self, names, paths, rows, measures))
+
+
+class _Leaves:
+    def __init__(
+        self, vectors: Vectors, names: tuple[str, ...], paths: Paths, rows: FrameVectors, measures: Mapping[str, Node]
+    ) -> None:
+        self.vectors, self.names, self.paths, self.rows, self.measures = vectors, names, paths, rows, measures
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        return self.rows.leaves.codes
+
+    def kind(self, node: Node) -> Kind:
+        if isinstance(node, Field):
+            return self.vectors.kind(self.measures[node.name])
+        if isinstance(node, Call) and node.name in ("first", "last"):
+            return self.rows.kind(_of_row(node.arguments[0]))
+        return "number"
+
+    def number(self, node: Node) -> F:
+        if isinstance(node, Field):
+            return self.vectors.number(self.measures[node.name])
+        if not isinstance(node, Call):
+            raise TypeError(f"{node} has no value for a match")
+        return self._statistic(node)
+
+    def text(self, node: Node) -> Codes:
+        raise Unsuited(f"{node} is a text of a match")
+
+    def truth(self, node: Node, wanted: bool) -> B:
+        if not isinstance(node, Field):
+            raise Unsuited(f"{node} is a condition of a single row")
+        return self.vectors.is_(self.measures[node.name], wanted)  # type: ignore[no-any-return]
+
+    def _statistic(self, node: Call) -> F:
+        argument, paths = node.arguments[0], self.paths
+        if isinstance(argument, Variable):
+            return self._counted(argument.name)
+        variable, value = self._selector(kinds.single_variable(node)), _of_row(argument)
+        if node.name not in statistics.FUNCTIONS:
+            raise Unsuited(f"{node.name}() needs the values one by one")
+        values = self._values(node.name, value)
+        found = np.full(len(paths.starts), 0.0 if node.name in ("sum", "count") else np.nan)
+        hard = np.zeros(len(paths.starts), dtype=np.bool_)
+        work = statistics.statistic.at(len(paths.bindings))
+        work(
+            statistics.FUNCTIONS[node.name], variable, paths.starts, paths.offsets, paths.bindings, values, found, hard
+        )
+        for k in np.flatnonzero(hard).tolist():
+            bound = self._bound(k, variable, values)
+            result = bound[-1] if node.name == "last" else windows.over(node.name, bound[~np.isnan(bound)].tolist())
+            found[k] = np.nan if result is None else result
+        return found
+
+    def _values(self, function: str, value: Node) -> F:
+        if self.rows.kind(value) == "boolean":
+            if function != "count":
+                raise Unsuited(f"{function}() of a condition")
+            values = np.where(self.rows.holds(value), 1.0, np.where(self.rows.fails(value), 0.0, np.nan))
+        elif self.rows.kind(value) == "text":
+            raise Unsuited(f"{function}() of a text")
+        else:
+            values = self.rows.number(value)
+        return np.ascontiguousarray(np.broadcast_to(values, len(self.rows.rows)))
+
+    def _counted(self, name: str) -> F:
+        paths, wanted = self.paths, self._selector(name)
+        fits = paths.bindings >= 0 if wanted == statistics.MATCH else paths.bindings == wanted
+        before = np.concatenate([[0], np.cumsum(fits)])
+        return np.diff(before[paths.offsets]).astype(np.float64)
+
+    def _selector(self, name: str) -> int:
+        if name == MATCH:
+            return statistics.MATCH
+        return -1 if name == ANY else self.names.index(name)
+
+    def _bound(self, k: int, variable: int, values: F) -> F:
+        bindings = self.paths.bindings[self.paths.offsets[k] : self.paths.offsets[k + 1]]
+        fits = bindings >= 0 if variable == statistics.MATCH else bindings == variable
+        return np.asarray(values[self.paths.starts[k] + np.flatnonzero(fits)])
+
+
+def measured(vectors: Bound, measures: Mapping[str, Node], size: int) -> Measured:
+    """Every measure of every match."""
+    found: Measured = {}
+    for name, tree in measures.items():
+        if vectors.kind(tree) == "number":
+            found[name] = np.broadcast_to(vectors.number(tree), size)
+        elif vectors.kind(tree) == "boolean":
+            found[name] = np.broadcast_to(vectors.holds(tree), size), np.broadcast_to(vectors.fails(tree), size)
+        else:
+            raise Unsuited(f"measure {name} is a text")
+    return found
+
+
+def chosen(found: Measured, kept: I | B) -> Measured:
+    """The measures of some matches."""
+    return {
+        name: (values[0][kept], values[1][kept]) if isinstance(values, tuple) else values[kept]
+        for name, values in found.items()
+    }
+
+
+def joined(parts: list[Measured]) -> Measured:
+    """The measures of several lots of matches, one after the other."""
+    return {
+        name: tuple(np.concatenate([part[name][i] for part in parts]) for i in range(2))
+        if isinstance(parts[0][name], tuple)
+        else np.concatenate([part[name] for part in parts])
+        for name in parts[0]
+    }
+
+
+def value_of(values: Any, k: int) -> Value:
+    """A measure of one match, None where it is unknown."""
+    if isinstance(values, tuple):
+        return True if values[0][k] else False if values[1][k] else None
+    number = float(values[k])
+    return None if number != number else number
+
+
+def _of_row(tree: Node) -> Node:
+    """The value of a single row that an aggregate gathers: its members are fields there."""
+    for part in walk(tree):
+        if isinstance(part, Member):
+            tree = replaced(tree, part, Field(part.name))
+    return tree

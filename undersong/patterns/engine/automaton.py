@@ -1,0 +1,162 @@
+"""A row pattern as a deterministic automaton that reads rows backwards, made state by state as rows ask for it.
+
+A state says of each instruction which row instruction the preferred match goes on with from there, or that no match
+can be completed with the rows that follow. So one look per row tells where matches begin, and one more per row of a
+match what that row is bound to. How far a match may
+reach in time is not asked; a preferred match that stays within its limit is the preferred one under the limit, too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from undersong.patterns.engine.jit import ENOUGH, kernel
+from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.targets import Masks
+from undersong.patterns.engine.vectors import B
+from undersong.patterns.engine.walk import Code, Paths
+from undersong.patterns.program import ACCEPT, ROW, SPLIT
+
+MOST = 100_000  # states
+_ROW, _SPLIT, _ACCEPT = ROW, SPLIT, ACCEPT
+States = npt.NDArray[np.int32]
+Ahead = npt.NDArray[np.int16]
+NOWHERE = -1
+
+
+class Crowded(Exception):  # noqa: N818 - says that another way is better
+    """The pattern has too many states."""
+
+
+class Automaton:
+    """The states of a program without anchors and marks that have been met so far."""
+
+    def __init__(self, program: Code) -> None:
+        self.program = program
+        self.ahead: Ahead = np.full((64, len(program.operation)), NOWHERE, dtype=np.int16)
+        self._numbers: dict[bytes, int] = {}
+        self._classes: dict[int, int] = {}
+        self._following: States = np.full((64, 8), -1, dtype=np.int32)
+        _advance.at(ENOUGH)(*program, self.ahead[0], 0, True, self.ahead[0])
+        self._numbers[self.ahead[0].tobytes()] = 0
+
+    def states(self, masks: Masks, fences: I) -> States:
+        """The state before each row; no match goes across a fence. Raises Crowded at too many states."""
+        found = np.zeros(len(masks) + 1, dtype=np.int32)
+        lookup = self._lookup(masks)
+        rows = lookup[masks] if len(lookup) else np.searchsorted(self._sorted(masks), masks).astype(np.int32)
+        first, last = fences[:-1], fences[1:]
+        segment, row, state = 0, int(last[0]) if len(last) else 0, 0
+        follow = _follow.at(len(masks))
+        while segment < len(first):
+            segment, row, state = follow(rows, first, last, self._following, found, segment, row, state)
+            if segment < len(first):
+                self._meet(state, int(masks[row - 1]), int(rows[row - 1]))
+        return found
+
+    def _lookup(self, masks: Masks) -> npt.NDArray[np.int32]:
+        """The class of each mask, as a table; empty where masks are too wide for one."""
+        if masks.dtype.itemsize > 2:
+            return np.zeros(0, dtype=np.int32)
+        for mask in np.flatnonzero(np.bincount(masks)).tolist():
+            self._class(mask)
+        lookup = np.zeros(1 << 8 * masks.dtype.itemsize, dtype=np.int32)
+        lookup[list(self._classes)] = list(self._classes.values())
+        return lookup
+
+    def _sorted(self, masks: Masks) -> Masks:
+        """The distinct masks, which are then the classes."""
+        distinct = np.unique(masks)
+        self._classes = {}
+        self._following[:] = -1
+        for mask in distinct.tolist():
+            self._class(mask)
+        return distinct
+
+    def _class(self, mask: int) -> None:
+        number = self._classes.setdefault(mask, len(self._classes))
+        if number == self._following.shape[1]:
+            more = np.full_like(self._following, -1)
+            self._following = np.concatenate([self._following, more], axis=1)
+
+    def _meet(self, state: int, mask: int, number: int) -> None:
+        """Make the state before a row of this mask."""
+        ahead = np.empty_like(self.ahead[0])
+        _advance.at(ENOUGH)(*self.program, self.ahead[state], mask, False, ahead)
+        after = self._numbers.setdefault(ahead.tobytes(), len(self._numbers))
+        if after >= MOST:
+            self._numbers.popitem()
+            raise Crowded
+        if after == len(self.ahead):
+            self.ahead = np.concatenate([self.ahead, np.full_like(self.ahead, NOWHERE)])
+            self._following = np.concatenate([self._following, np.full_like(self._following, -1)])
+        self.ahead[after] = ahead
+        self._following[state, number] = after
+
+    def begins(self, states: States) -> I:
+        """The rows from which a match is there."""
+        return np.flatnonzero((self.ahead[:, 0] != NOWHERE)[states[:-1]])
+
+    def paths(self, states: States, starts: I, fences: I, times: I, within: int | None) -> tuple[Paths, B]:
+        """The preferred match from each row where one begins; ``fences`` are the next ones after the starts.
+
+        Where a match takes a row more than ``within`` microseconds after its first, it is left out and marked.
+        """
+        walk, program = _walk.at(len(starts) * 8), self.program
+        last = np.full(len(starts), np.iinfo(np.int64).max) if within is None else times[starts] + within
+        late = np.zeros(len(starts), dtype=np.bool_)
+        offsets, bindings = walk(
+            program.operation, program.second, self.ahead, states, starts, fences, times, last, late
+        )
+        return Paths(starts, offsets, bindings), late
+
+
+@kernel
+def _advance(operation, first, second, wanted, free, after, mask, at_end, ahead):  # type: ignore[no-untyped-def]
+    """From what lies ahead after a row to what lies ahead before it."""
+    for i in range(len(operation)):
+        takes = not at_end and operation[i] == _ROW and (wanted[i] == 0 or np.uint64(mask) & wanted[i] != 0)
+        ahead[i] = i if operation[i] == _ACCEPT or (takes and after[i + 1] != NOWHERE) else NOWHERE
+    for i in free:
+        ahead[i] = ahead[first[i]]
+        if operation[i] == _SPLIT and ahead[i] == NOWHERE:
+            ahead[i] = ahead[second[i]]
+
+
+@kernel
+def _follow(rows, first, last, following, found, segment, row, state):  # type: ignore[no-untyped-def]
+    """States backwards from a row on, up to a step that has not been made yet."""
+    while segment < len(first):
+        while row > first[segment]:
+            after = following[state, rows[row - 1]]
+            if after < 0:
+                return segment, row, state
+            row, state = row - 1, after
+            found[row] = state
+        segment += 1
+        if segment < len(first):
+            row, state = last[segment], 0
+    return segment, row, state
+
+
+@kernel
+def _walk(operation, second, ahead, states, starts, fences, times, last, late):  # type: ignore[no-untyped-def]
+    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
+    bindings = np.empty(max(64, 8 * len(starts)), dtype=np.int8)
+    used = 0
+    for k in range(len(starts)):
+        row, place = starts[k], np.int64(ahead[states[starts[k]], 0])
+        while operation[place] == _ROW:
+            if times[row] > last[k]:
+                late[k], used = True, offsets[k]
+                break
+            if used == len(bindings):
+                larger = np.empty(2 * used, dtype=np.int8)
+                larger[:used] = bindings
+                bindings = larger
+            bindings[used] = second[place]
+            used, row = used + 1, row + 1
+            place = np.int64(ahead[states[row] if row < fences[k] else 0, place + 1])
+        offsets[k + 1] = used
+    return offsets, bindings[:used].copy()

@@ -1,0 +1,171 @@
+"""The sequences that a rule runs over, one after the other, as places in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from undersong.patterns.engine.jit import kernel
+from undersong.patterns.engine.sums import F, I
+from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
+
+_HOUR = 3_600_000_000  # microseconds
+
+
+class Place(NamedTuple):
+    """How far each row of a frame is in two lists, the public rows and those directed at its target, and where the
+    list of its sequence begins there.
+    """
+
+    public: I
+    public_first: I
+    directed: I
+    directed_first: I
+
+
+class Frame(NamedTuple):
+    """Runs of read rows, each of one sequence: ``rows`` are places in the table, ``bounds`` the first row of each run.
+
+    ``holes[i]`` is the number of unread rows between row i and the read row before it. Of each run: its timeline,
+    conversation and target (codes, -1 for none). ``whole`` is False where runs are only the parts of their sequences
+    in which something can match; ``at`` then tells where each row stands in the whole.
+    """
+
+    rows: I
+    bounds: I
+    holes: I
+    timelines: I
+    conversations: Codes
+    targets: Codes
+    whole: bool = True
+    at: Place | None = None
+
+    @property
+    def starts(self) -> I:
+        """The first row of each row's run."""
+        return np.repeat(self.bounds[:-1], np.diff(self.bounds))
+
+    @property
+    def filled(self) -> int:
+        """How many runs hold a row."""
+        return int(np.count_nonzero(np.diff(self.bounds)))
+
+    def gap_hours(self, table: Table) -> F:
+        """Hours since the row before in the same run; NaN for the first one and without times."""
+        if not len(self.rows):
+            return np.zeros(0)
+        times = table.times[self.rows]
+        found = np.concatenate([[np.nan], np.diff(times) / _HOUR])
+        found[self.bounds[:-1][np.diff(self.bounds) > 0]] = np.nan
+        timed = np.repeat(table.timed[self.timelines], np.diff(self.bounds))
+        return np.where(timed, found, np.nan)
+
+
+class Bounds(NamedTuple):
+    """What ends a match: microseconds after its first row, unread rows in a gap, ``until`` rows (of a frame), and the
+    most rows that it takes. None: no bound.
+    """
+
+    within: int | None
+    max_unread: int | None
+    closed: B | None
+    longest: int | None
+
+
+class Order(NamedTuple):
+    """The rows of a table group by group: each timeline's, or those of each of its conversations."""
+
+    rows: I
+    bounds: I
+    timelines: I
+    conversations: Codes
+
+
+def grouped(table: Table, partition_by: Sequence[str]) -> Order:
+    """The groups in the order of timelines and, within one, of the names of conversations."""
+    everything = np.arange(table.size)
+    if "conversation" not in partition_by:
+        none = np.full(len(table.timed), UNKNOWN, dtype=np.int32)
+        return Order(everything, table.bounds, np.arange(len(table.timed)), none)
+    rows = np.lexsort((everything, table.conversations, table.timeline))
+    timeline, conversation = table.timeline[rows], table.conversations[rows]
+    new = np.ones(table.size, dtype=np.bool_)
+    new[1:] = (timeline[1:] != timeline[:-1]) | (conversation[1:] != conversation[:-1])
+    first = np.flatnonzero(new)
+    return Order(rows, np.append(first, table.size), timeline[first], conversation[first])
+
+
+def undirected(table: Table, order: Order) -> Frame:
+    """A sequence per group, whoever its rows are directed at."""
+    none = np.full(len(order.timelines), UNKNOWN, dtype=np.int32)
+    return framed(table, order.rows, order.bounds, order, np.arange(len(order.timelines)), none)
+
+
+def framed(
+    table: Table,
+    rows: I,
+    bounds: I,
+    order: Order,
+    groups: I,
+    targets: Codes,
+    whole: bool = True,
+    at: Place | None = None,
+) -> Frame:
+    """The frame of runs that still hold their unread rows; ``groups`` are those of the runs."""
+    read = table.read[rows]
+    number = np.concatenate([[0], np.cumsum(read)])
+    kept = np.flatnonzero(read)
+    holes = np.diff(kept, prepend=-1) - 1
+    at = None if at is None else Place(*(part[kept] for part in at))
+    return Frame(
+        rows[kept], number[bounds], holes, order.timelines[groups], order.conversations[groups], targets, whole, at
+    )
+
+
+def reach(frame: Frame, table: Table, bounds: Bounds, rows: I) -> I:
+    """For some rows, one past the furthest that a match from there may take (as ``partitions.limits``)."""
+    ends = fences(frame, bounds)
+    last = ends[np.searchsorted(ends, rows, side="right")]
+    if bounds.closed is not None:
+        last = np.where(bounds.closed[rows], rows, last)
+    if bounds.longest is not None:
+        last = np.minimum(last, rows + bounds.longest)
+    if bounds.within is None or not len(rows):
+        return last
+    times = table.times[frame.rows]
+    return bisected(times, times[rows] + bounds.within + 1, rows, last)
+
+
+def bisected(times: I, wanted: I, low: I, high: I) -> I:
+    """For each range the first place whose time is not before the wanted one (its end where there is none)."""
+    find = _bisect.at(len(low))
+    return find(times, wanted, low, high)  # type: ignore[no-any-return]
+
+
+@kernel
+def _bisect(times, wanted, low, high):  # type: ignore[no-untyped-def]
+    found = np.empty(len(low), dtype=np.int64)
+    for k in range(len(low)):
+        first, last = low[k], high[k]
+        while first < last:
+            middle = (first + last) // 2
+            if times[middle] < wanted[k]:
+                first = middle + 1
+            else:
+                last = middle
+        found[k] = first
+    return found
+
+
+def fences(frame: Frame, bounds: Bounds) -> I:
+    """The rows that a match from an earlier row may not take: first rows of runs, after too many holes, and closed."""
+    marked = np.zeros(len(frame.rows) + 1, dtype=np.bool_)
+    marked[frame.bounds] = True
+    if bounds.max_unread is not None:
+        marked[:-1] |= frame.holes > bounds.max_unread
+    if bounds.closed is not None:
+        marked[:-1] |= bounds.closed
+    return np.flatnonzero(marked)

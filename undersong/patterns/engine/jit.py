@@ -1,0 +1,64 @@
+"""Loops that numba compiles where it is installed and there is enough to do; else they run as they are."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cache, cached_property
+from importlib.util import find_spec
+from types import FunctionType
+from typing import Any, TypeAlias, cast
+
+ENOUGH = 20_000  # elements of work below which compiling, or even loading, takes longer than the loop itself
+Loop: TypeAlias = Callable[..., Any]
+
+
+class Kernel:
+    """A loop over arrays, compiled on the first call that is worth it; both ways give the same."""
+
+    def __init__(self, function: Loop) -> None:
+        self.plain = function
+        self.__doc__ = function.__doc__
+
+    @cached_property
+    def compiled(self) -> Loop:
+        """The machine code, kept on disk between runs; the kernels that it calls are compiled with it."""
+        numba = importlib.import_module("numba")
+        plain = cast(FunctionType, self.plain)
+        known = {
+            name: _machine(plain.__globals__[name]) for name in plain.__code__.co_names if name in plain.__globals__
+        }
+        function = FunctionType(plain.__code__, known, plain.__name__, plain.__defaults__)
+        function.__qualname__, function.__module__ = plain.__qualname__, plain.__module__
+        try:
+            return numba.njit(cache=True)(function)  # type: ignore[no-any-return]
+        except RuntimeError:  # no folder can be written to keep it in
+            return numba.njit(function)  # type: ignore[no-any-return]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The loop as it is: for other kernels that run as they are."""
+        return self.plain(*arguments)
+
+    def at(self, size: int) -> Loop:
+        """The function to call for so much work; what has been compiled is used for less, too."""
+        return self.compiled if "compiled" in vars(self) or machine(size) else self.plain
+
+
+def _machine(value: Any) -> Any:
+    return value.compiled if isinstance(value, Kernel) else value
+
+
+def kernel(function: Loop) -> Kernel:
+    """Mark a loop over arrays; of its module's names it may use constants and other kernels."""
+    return Kernel(function)
+
+
+def machine(size: int) -> bool:
+    """Whether so much work is left to machine code."""
+    return size >= ENOUGH and installed()
+
+
+@cache
+def installed() -> bool:
+    """Whether numba is there."""
+    return find_spec("numba") is not None

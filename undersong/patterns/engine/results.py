@@ -1,0 +1,80 @@
+"""Row objects through the engine: the same ``Search`` as the reference gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from undersong.patterns import search as reference
+from undersong.patterns.engine.aggregates import value_of
+from undersong.patterns.engine.rows import table_of
+from undersong.patterns.engine.run import Found, Run
+from undersong.patterns.engine.sums import Unsuited
+from undersong.patterns.engine.table import names
+from undersong.patterns.engine.vectors import Vectors
+from undersong.patterns.matcher import STEPS
+from undersong.patterns.partitions import Address, Entry, Timeline
+from undersong.patterns.rules import PatternRule
+from undersong.patterns.search import Match, Search
+from undersong.patterns.sequences import ANY
+
+
+def search(rule: PatternRule, timelines: Sequence[Timeline], *, steps: int = STEPS) -> Search:
+    """Every match of a rule, as ``search.search`` finds them."""
+    return Searches(timelines, steps=steps).search(rule)
+
+
+class Searches:
+    """Some timelines, to be searched with one rule after the other; what rules have in common is done once."""
+
+    def __init__(self, timelines: Sequence[Timeline], *, steps: int = STEPS) -> None:
+        self.timelines, self.steps = tuple(timelines), steps
+        table = table_of(self.timelines)
+        self.run, self.names = Run(table, Vectors(table.source)), names(table.source)
+
+    def search(self, rule: PatternRule) -> Search:
+        """Every match of a rule; one that is beyond the engine is left to the reference."""
+        try:
+            found = self.run.find(rule, steps=self.steps)
+        except (Unsuited, FloatingPointError):
+            return reference.search(rule, self.timelines, steps=self.steps)
+        gave_up = tuple(self.timelines[index].agent for index in sorted(found.gave_up.tolist()))
+        return Search(tuple(self._matches(rule, found)), found.sequences, gave_up)
+
+    def _matches(self, rule: PatternRule, found: Found) -> Iterator[Match]:
+        filtered: dict[int, Timeline] = {}
+        for k in range(found.size):
+            index = int(found.timelines[k])
+            if index not in filtered:
+                filtered[index] = reference.filtered(rule, self.timelines[index])
+            yield self._match(rule, found, k, filtered[index])
+
+    def _match(self, rule: PatternRule, found: Found, k: int, timeline: Timeline) -> Match:
+        first, last = int(found.offsets[k]), int(found.offsets[k + 1])
+        begin = int(found.table.bounds[found.timelines[k]])
+        entries = [timeline.entries[row - begin] for row in found.rows[first:last].tolist()]
+        bound = [ANY if index < 0 else rule.names[index] for index in found.bindings[first:last].tolist()]
+        target, conversation = (
+            None if code < 0 else self.names[code] for code in (found.targets[k], found.conversations[k])
+        )
+        address = Address(timeline, target, timeline.conversation or conversation)
+        unread = tuple(entry.row.id for entry in _between(rule, found, k, timeline, entries))
+        measures = {name: value_of(values, k) for name, values in found.measures.items()}
+        return Match(address, tuple(zip(bound, entries, strict=True)), unread, measures)
+
+
+def _between(rule: PatternRule, found: Found, k: int, timeline: Timeline, entries: Sequence[Entry]) -> Iterator[Entry]:
+    """The unread rows of the same sequence between the rows of a match."""
+    holes = found.holes[int(found.offsets[k]) : int(found.offsets[k + 1])]
+    by, first = rule.file.partition_by, entries[0].row
+    target = next((entry.row.target for entry in entries if entry.row.target is not None), None)
+    for i in np.flatnonzero(holes).tolist():
+        for entry in timeline.entries[entries[i - 1].place + 1 : entries[i].place]:
+            apart = "target" in by and entry.row.target not in (None, target)
+            if (
+                not entry.read
+                and not apart
+                and ("conversation" not in by or entry.row.conversation == first.conversation)
+            ):
+                yield entry

@@ -1,0 +1,221 @@
+"""One rule over one table."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from undersong.patterns.engine.aggregates import Measured, chosen
+from undersong.patterns.engine.frames import Bounds, Frame, Order, grouped, undirected
+from undersong.patterns.engine.plan import Plan, plan
+from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, TableVectors
+from undersong.patterns.engine.sequence_windows import Added
+from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.table import Table, ranges
+from undersong.patterns.engine.targets import Masks, Targets, apart, sequences, towards
+from undersong.patterns.engine.vectors import B, Codes, Vectors
+from undersong.patterns.engine.walk import Bindings
+from undersong.patterns.engine.walkers import Ground, walker
+from undersong.patterns.engine.waves import Matches, Stage, stand
+from undersong.patterns.expressions import Node
+from undersong.patterns.matcher import STEPS
+from undersong.patterns.rules import PatternRule
+
+
+class Found(NamedTuple):
+    """The matches of a rule, ordered by timeline, conversation, target and first row.
+
+    Of each match: its timeline, conversation and target (codes, -1 for none). ``rows`` are the places in ``table`` of
+    all rows of all matches (``offsets``: where each match's begin), ``bindings`` their variables (-1: passed over), and
+    ``holes`` the number of unread rows just before each, of the same sequence. ``sequences`` counts those with a read
+    row, ``gave_up`` the timelines of those in which the search reached its limit.
+    """
+
+    table: Table
+    timelines: I
+    conversations: Codes
+    targets: Codes
+    rows: I
+    offsets: I
+    bindings: Bindings
+    holes: I
+    measures: Measured
+    sequences: int
+    gave_up: I
+
+    @property
+    def size(self) -> int:
+        """How many matches."""
+        return len(self.timelines)
+
+
+class _Layout:
+    """What rules with the same ``where`` and ``partition_by`` share."""
+
+    def __init__(self, table: Table, order: Order) -> None:
+        self.table, self.order = table, order
+        self._frame: Frame | None = None
+        self._parts: Targets | None = None
+        self._count: int | None = None
+
+    @property
+    def frame(self) -> Frame:
+        """The sequences of rules without targets."""
+        if self._frame is None:
+            self._frame = undirected(self.table, self.order)
+        return self._frame
+
+    @property
+    def parts(self) -> Targets:
+        """The public and directed rows, for rules with targets."""
+        if self._parts is None:
+            self._parts = apart(self.table, self.order)
+        return self._parts
+
+    @property
+    def count(self) -> int:
+        """How many sequences towards targets, and of public rows alone, hold a read row."""
+        if self._count is None:
+            self._count = sequences(self.table, self.parts)
+        return self._count
+
+
+class Run:
+    """A table, and everything that several rules ask of it."""
+
+    def __init__(self, table: Table, source: Vectors) -> None:
+        self.table, self.source = table, source
+        self._vectors: dict[Node | None, TableVectors] = {}
+        self._layouts: dict[tuple[Node | None, bool], _Layout] = {}
+
+    def find(self, rule: PatternRule, *, steps: int = STEPS) -> Found:
+        """Every match of a rule; raises Unsuited for one that only the reference finds exactly."""
+        return _Search(self, plan(rule), steps).found()
+
+    def vectors(self, where: Node | None) -> TableVectors:
+        """The expressions over the rows that ``where`` leaves; an unread row stays unless it surely fails."""
+        if where not in self._vectors:
+            table = self.table
+            if where is not None:
+                whole = self.vectors(None)
+                kept = whole.holds(where) | (~table.read & whole.unknown(where))
+                table = table.only(np.broadcast_to(kept, table.size))
+            self._vectors[where] = TableVectors(table, self.source)
+        return self._vectors[where]
+
+    def layout(self, where: Node | None, by: tuple[str, ...]) -> _Layout:
+        """The rows of each group."""
+        key = where, "conversation" in by
+        if key not in self._layouts:
+            table = self.vectors(where).table
+            self._layouts[key] = _Layout(table, grouped(table, by))
+        return self._layouts[key]
+
+
+class _Search:
+    """One rule on one run."""
+
+    def __init__(self, run: Run, plan: Plan, steps: int) -> None:
+        self.plan, self.rule, self.steps = plan, plan.rule, steps
+        shared = run.vectors(plan.rule.trees.where)
+        self.table, self.vectors = shared.table, RuleVectors(shared, plan.levels)
+        self.layout = run.layout(plan.rule.trees.where, plan.rule.file.partition_by)
+
+    def found(self) -> Found:
+        """The matches, ordered."""
+        rule, plan = self.rule, self.plan
+        frame, masks, beyond = self._towards() if plan.targeted else self._alone()
+        alone = "conversation" not in rule.file.partition_by
+        added = Added(self.table, self.vectors, frame, self.layout.parts if plan.targeted else None, alone)
+        masks = self._narrowed(masks, frame, added)
+        closed = self._closed(frame, added)
+        bounds = Bounds(rule.within, rule.file.max_unread, closed, plan.outlook.longest)
+        ground = Ground(plan, self.table, frame, masks, bounds, self.steps)
+        walk = walker(ground)
+        matches = stand(Stage(ground, self.vectors, added, walk))
+        lost = np.flatnonzero(walk.lost)
+        gave_up = np.concatenate([beyond, frame.timelines[_unique_sequences(frame, lost)]])
+        count = self.layout.count if plan.targeted else frame.filled
+        return _found(self.table, frame, matches, count, gave_up)
+
+    def _alone(self) -> tuple[Frame, Masks, I]:
+        frame = self.layout.frame
+        return frame, self._masks()[frame.rows], np.zeros(0, dtype=np.int64)
+
+    def _towards(self) -> tuple[Frame, Masks, I]:
+        masks, parts, plan = self._masks(), self.layout.parts, self.plan
+        ordered = masks[parts.order.rows]
+        bounds = Bounds(plan.rule.within, None, None, plan.outlook.longest)
+        frame, beyond = towards(self.table, parts, ordered, plan.rule.required, bounds, whole=plan.whole)
+        return frame, masks[frame.rows], beyond
+
+    def _masks(self) -> Masks:
+        """Per row of the table a bit for each variable that the agent's rows do not rule out; none if it is unread."""
+        kind = _mask_type(len(self.rule.names))
+        masks = np.zeros(self.table.size, dtype=kind)
+        for index, condition in enumerate(self.plan.conditions):
+            holds = np.True_ if condition.before is None else self.vectors.holds(condition.before)
+            masks |= np.where(holds, kind.type(1 << index), kind.type(0))
+        masks[~self.table.read] = 0
+        return masks
+
+    def _narrowed(self, masks: Masks, frame: Frame, added: Added) -> Masks:
+        """The masks without the bits that the rule's own sequences rule out; asked only where the rest holds."""
+        for index, condition in enumerate(self.plan.conditions):
+            if condition.within is None:
+                continue
+            bit = masks.dtype.type(1 << index)
+            places = np.flatnonzero(masks & bit)
+            rows = FrameVectors(self.vectors, frame.rows[places], places, added)
+            fails = places[~np.broadcast_to(rows.holds(condition.within), len(places))]
+            masks[fails] &= ~bit
+        return masks
+
+    def _closed(self, frame: Frame, added: Added) -> B | None:
+        until = self.rule.trees.until
+        if until is None:
+            return None
+        rows = FrameVectors(self.vectors, frame.rows, None, added)
+        return np.broadcast_to(rows.holds(until), len(frame.rows))
+
+
+def _mask_type(variables: int) -> np.dtype[np.unsignedinteger]:
+    return np.dtype(next(f"u{size}" for size in (1, 2, 4, 8) if variables <= 8 * size))
+
+
+def _unique_sequences(frame: Frame, runs: I) -> I:
+    """One run of each sequence that some runs belong to."""
+    keys = np.stack([frame.timelines[runs], frame.conversations[runs], frame.targets[runs]], axis=1)
+    return runs[np.unique(keys, axis=0, return_index=True)[1]]
+
+
+def _found(table: Table, frame: Frame, matches: Matches | None, count: int, gave_up: I) -> Found:
+    none = np.zeros(0, dtype=np.int64)
+    if matches is None:
+        codes = none.astype(np.int32)
+        return Found(
+            table, none, codes, codes, none, np.zeros(1, np.int64), none.astype(np.int8), none, {}, count, gave_up
+        )
+    runs, (starts, _, bindings) = matches.runs, matches.paths
+    sizes = matches.paths.sizes
+    order = np.lexsort((starts, frame.targets[runs], frame.conversations[runs], frame.timelines[runs]))
+    begun = (np.cumsum(sizes) - sizes)[order]
+    runs, starts, sizes = runs[order], starts[order], sizes[order]
+    places = ranges(starts, starts + sizes)
+    holes = frame.holes[places]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    holes[offsets[:-1]] = 0
+    return Found(
+        table,
+        frame.timelines[runs],
+        frame.conversations[runs],
+        frame.targets[runs],
+        frame.rows[places],
+        offsets,
+        bindings[ranges(begun, begun + sizes)],
+        holes,
+        chosen(matches.measures, order),
+        count,
+        gave_up,
+    )

@@ -1,0 +1,258 @@
+"""What the leaves of a rule's expressions are, for the rows of a table and for the rows of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from undersong.patterns.engine.rolling import Events, over_sequences
+from undersong.patterns.engine.sums import F, I, Unsuited
+from undersong.patterns.engine.table import DAY, Table
+from undersong.patterns.engine.vectors import UNKNOWN, B, Codes, Vectors
+from undersong.patterns.expressions import Call, Field, Node, Window, children, walk
+from undersong.patterns.fields import FIELDS, PLACE_FIELDS, ROW_FUNCTIONS, Kind
+
+ROW, TABLE, FRAME = 0, 1, 2  # what a value depends on: its row, the agent's rows before it, the rule's sequence
+
+
+class Levels:
+    """What each part of a rule depends on; a column depends on what its expression does."""
+
+    def __init__(self, columns: Mapping[str, Node]) -> None:
+        self.columns = columns
+        self._known: dict[Node, int] = {}
+        self._named: dict[Node, bool] = {}
+
+    def of(self, node: Node) -> int:
+        """ROW, TABLE or FRAME."""
+        if node not in self._known:
+            self._known[node] = max(map(self._leaf, _outer(node)), default=ROW)
+        return self._known[node]
+
+    def named(self, node: Node) -> bool:
+        """Whether it mentions a column: then its value is the rule's own."""
+        if node not in self._named:
+            self._named[node] = any(isinstance(part, Field) and part.name in self.columns for part in walk(node))
+        return self._named[node]
+
+    def _leaf(self, node: Node) -> int:
+        if isinstance(node, Window):
+            return TABLE if node.over == "agent" else FRAME
+        if not isinstance(node, Field) or node.name in FIELDS:
+            return ROW
+        if node.name in self.columns:
+            return self.of(self.columns[node.name])
+        return TABLE if node.name == "day" else FRAME
+
+
+def _outer(node: Node) -> list[Node]:
+    """The node and everything below it, but not what stands within windows."""
+    found, open_nodes = [], [node]
+    while open_nodes:
+        found.append(open_nodes.pop())
+        if not isinstance(found[-1], Window):
+            open_nodes.extend(children(found[-1]))
+    return found
+
+
+def leaf_kind(node: Node) -> Kind:
+    """What a leaf without a column of its own is."""
+    if isinstance(node, Window):
+        return "number"
+    if isinstance(node, Call):
+        return ROW_FUNCTIONS[node.name][0]
+    if not isinstance(node, Field):
+        raise TypeError(f"{node} has no value for a row")
+    return FIELDS[node.name].kind if node.name in FIELDS else PLACE_FIELDS[node.name]
+
+
+def events_of(vectors: Vectors, window: Window) -> Events:
+    """The rows that a window counts, and the value that it gathers from each."""
+    if window.function == "count":
+        values = np.where(vectors.holds(window.value), 1.0, 0.0)
+        counted: Any = np.bool_(True)
+    elif vectors.kind(window.value) == "number":
+        values = vectors.number(window.value)
+        counted = ~np.isnan(values)
+    else:
+        values, known = _coded(vectors, window.value)
+        counted = known
+    if window.where is not None:
+        counted = counted & vectors.holds(window.where)
+    return Events(values, counted)
+
+
+def _coded(vectors: Vectors, node: Node) -> tuple[F, B]:
+    """A text or a condition as numbers that are equal where it is, and where it is known."""
+    if vectors.kind(node) == "text":
+        codes = vectors.text(node)
+        return np.asarray(codes, dtype=np.float64), np.not_equal(codes, UNKNOWN)
+    holds = vectors.holds(node)
+    return np.where(holds, 1.0, 0.0), holds | vectors.fails(node)
+
+
+class _TableLeaves:
+    """Fields, ``day`` and windows over the agent's rows, for every row of a table."""
+
+    def __init__(self, table: Table, source: Vectors) -> None:
+        self.table, self.source = table, source
+        self.vectors: Vectors = Vectors(self)
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        return self.table.source.codes
+
+    def kind(self, node: Node) -> Kind:
+        return leaf_kind(node)
+
+    def number(self, node: Node) -> F:
+        if isinstance(node, Field) and node.name == "day":
+            timed = np.repeat(self.table.timed, np.diff(self.table.bounds))
+            return np.where(timed, self.table.times / DAY, np.nan)
+        if isinstance(node, Window):
+            return self._window(node)
+        return self._placed(self.source.number(node))  # type: ignore[no-any-return]
+
+    def text(self, node: Node) -> Codes:
+        return self._placed(self.source.text(node))  # type: ignore[no-any-return]
+
+    def truth(self, node: Node, wanted: bool) -> B:
+        return self._placed(self.source.is_(node, wanted))  # type: ignore[no-any-return]
+
+    def _placed(self, values: Any) -> Any:
+        return values if self.table.index is None else values[self.table.index]
+
+    def _window(self, node: Window) -> F:
+        table = self.table
+        events = events_of(self.vectors, node).spread(table.size)
+        counted = events.counted & table.read
+        return over_sequences(node, Events(events.values, counted), table.bounds, table.times, table.timed)
+
+
+class TableVectors(Vectors):
+    """Expressions without columns over the rows of a table; rules share them.
+
+    What depends on single rows alone is worked out in the order of the source, and only the answer is brought into
+    order: a condition is an eighth of the numbers that it is about.
+    """
+
+    def __init__(self, table: Table, source: Vectors) -> None:
+        leaves = _TableLeaves(table, source)
+        super().__init__(leaves)
+        leaves.vectors = self
+        self.table, self.source = table, source
+        self._levels = Levels({})
+
+    def _once(self, what: str, node: Node, work: Callable[[Node], Any]) -> Any:
+        if self.table.index is None or what not in ("holds", "fails") or self._levels.of(node) != ROW:
+            return super()._once(what, node, work)
+        return super()._once(what, node, lambda part: self._brought(getattr(self.source, what)(part)))
+
+    def _brought(self, values: Any) -> Any:
+        return values[self.table.index] if np.ndim(values) else values
+
+
+class RuleVectors(Vectors):
+    """A rule's expressions over the rows of a table: what has no column is shared with the other rules."""
+
+    def __init__(self, shared: TableVectors, levels: Levels) -> None:
+        super().__init__(_RuleLeaves(self, shared, levels))
+        self.shared, self.levels = shared, levels
+
+    def kind(self, node: Node) -> Kind:
+        """Number, text or boolean; a column is what its expression is."""
+        if isinstance(node, Field) and node.name in self.levels.columns:
+            return self.kind(self.levels.columns[node.name])
+        return super().kind(node)
+
+    def _once(self, what: str, node: Node, work: Callable[[Node], Any]) -> Any:
+        if not self.levels.named(node):
+            return getattr(self.shared, what)(node)
+        return super()._once(what, node, work)
+
+
+class _RuleLeaves:
+    def __init__(self, vectors: Vectors, shared: TableVectors, levels: Levels) -> None:
+        self.vectors, self.shared, self.levels = vectors, shared, levels
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        return self.shared.leaves.codes
+
+    def kind(self, node: Node) -> Kind:
+        return leaf_kind(node)
+
+    def number(self, node: Node) -> F:
+        return self.vectors.number(self._column(node))
+
+    def text(self, node: Node) -> Codes:
+        return self.vectors.text(self._column(node))
+
+    def truth(self, node: Node, wanted: bool) -> B:
+        return self.vectors.is_(self._column(node), wanted)  # type: ignore[no-any-return]
+
+    def _column(self, node: Node) -> Node:
+        if not isinstance(node, Field):
+            raise Unsuited(f"{node} depends on columns")
+        return self.levels.columns[node.name]
+
+
+class FrameVectors(Vectors):
+    """A rule's expressions over some rows of a frame: ``rows`` are their places in the table, ``places`` in it."""
+
+    def __init__(self, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node], F]) -> None:
+        super().__init__(_FrameLeaves(self, table, rows, places, added))
+        self.levels, self.rows = table.levels, rows
+
+    def kind(self, node: Node) -> Kind:
+        """Number, text or boolean; a column is what its expression is."""
+        if isinstance(node, Field) and node.name in self.levels.columns:
+            return self.kind(self.levels.columns[node.name])
+        return super().kind(node)
+
+
+class _FrameLeaves:
+    def __init__(
+        self, vectors: Vectors, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node], F]
+    ) -> None:
+        self.vectors, self.table, self.rows, self.places, self.added = vectors, table, rows, places, added
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        return self.table.leaves.codes
+
+    @cached_property
+    def given(self) -> I:
+        """The rows' places in the source."""
+        index = self.table.shared.table.index
+        return self.rows if index is None else np.asarray(index[self.rows])
+
+    def kind(self, node: Node) -> Kind:
+        return leaf_kind(node)
+
+    def number(self, node: Node) -> F:
+        column = self._column(node)
+        if column is not None:
+            return self.vectors.number(column)
+        if self.table.levels.of(node) == FRAME:
+            values = self.added(node)
+            return values if self.places is None else values[self.places]
+        if self.table.levels.of(node) == ROW:
+            return np.asarray(self.table.shared.source.number(node)[self.given])
+        return np.asarray(self.table.number(node)[self.rows])
+
+    def text(self, node: Node) -> Codes:
+        column = self._column(node)
+        return self.table.text(node)[self.rows] if column is None else self.vectors.text(column)
+
+    def truth(self, node: Node, wanted: bool) -> B:
+        column = self._column(node)
+        if column is not None:
+            return self.vectors.is_(column, wanted)  # type: ignore[no-any-return]
+        return self.table.is_(node, wanted)[self.rows]  # type: ignore[no-any-return]
+
+    def _column(self, node: Node) -> Node | None:
+        return self.table.levels.columns.get(node.name) if isinstance(node, Field) else None

@@ -1,0 +1,85 @@
+"""What a frame adds to its rows: hours since the row before, windows over the sequence and over rows to others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from undersong.patterns.engine.frames import Frame
+from undersong.patterns.engine.plan import running_sum
+from undersong.patterns.engine.rolling import Events, over_sequences, summed
+from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, events_of
+from undersong.patterns.engine.sums import F, I, Total, Unsuited, counts, running
+from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.targets import Targets
+from undersong.patterns.expressions import Node, Window
+
+
+class Added:
+    """Per node the values for every row of a frame; ``parts`` are the public and directed rows where it has targets."""
+
+    def __init__(self, table: Table, vectors: RuleVectors, frame: Frame, parts: Targets | None, alone: bool) -> None:
+        self.table, self.vectors, self.frame, self.parts, self.alone = table, vectors, frame, parts, alone
+        self._known: dict[Node, F] = {}
+
+    def __call__(self, node: Node) -> F:
+        if node not in self._known:
+            self._known[node] = self._made(node)
+        return self._known[node]
+
+    def _made(self, node: Node) -> F:
+        if not isinstance(node, Window):
+            return self.frame.gap_hours(self.table)
+        if node.over == "others":
+            return self._others(node)
+        if self.frame.at is None or self.frame.whole:
+            return self._sequence(node)
+        return self._so_far(node)
+
+    def _sequence(self, node: Window) -> F:
+        frame = self.frame
+        rows = FrameVectors(self.vectors, frame.rows, None, self)
+        events = events_of(rows, node).spread(len(frame.rows))
+        timed = self.table.timed[frame.timelines]
+        return over_sequences(node, events, frame.bounds, self.table.times[frame.rows], timed)
+
+    def _others(self, node: Window) -> F:
+        """Rows directed at anyone but the target of the sequence."""
+        table, events = self.table, self._events(node)
+        events = Events(events.values, events.counted & (table.targets >= 0))
+        if self.parts is None:
+            return over_sequences(node, events, table.bounds, table.times, table.timed)[self.frame.rows]
+        if not running_sum(node) or not self.alone:
+            raise Unsuited("rows to others are only summed so far")
+        number, sums = _sums(events)
+        first = np.repeat(table.bounds[self.frame.timelines], np.diff(self.frame.bounds))
+        own_number, own = self._directed(events)
+        rows = self.frame.rows
+        return summed(node, sums.at(rows) - sums.at(first) - own, number[rows] - number[first] - own_number)
+
+    def _so_far(self, node: Window) -> F:
+        """Sums over the public rows and over the directed ones, where runs are only parts of their sequences."""
+        if self.parts is None or self.frame.at is None or not running_sum(node):
+            raise Unsuited("only sums so far are known for parts of sequences")
+        events, at = self._events(node), self.frame.at
+        public = self.parts.order.rows[self.parts.public]
+        number, sums = _sums(Events(events.values[public], events.counted[public]))
+        own_number, own = self._directed(events)
+        found = (sums.at(at.public) - sums.at(at.public_first)).plus(own)
+        return summed(node, found, number[at.public] - number[at.public_first] + own_number)
+
+    def _directed(self, events: Events) -> tuple[I, Total]:
+        """The number and the sum of the rows directed at the sequence's target, before each row."""
+        parts, at = self.parts, self.frame.at
+        if parts is None or at is None:
+            raise Unsuited("a sequence without a target")
+        chain = parts.order.rows[parts.chain]
+        number, sums = _sums(Events(events.values[chain], events.counted[chain]))
+        return number[at.directed] - number[at.directed_first], sums.at(at.directed) - sums.at(at.directed_first)
+
+    def _events(self, node: Window) -> Events:
+        events = events_of(self.vectors, node).spread(self.table.size)
+        return Events(events.values, events.counted & self.table.read)
+
+
+def _sums(events: Events) -> tuple[I, Total]:
+    return counts(events.counted), running(np.where(events.counted, events.values, 0.0))

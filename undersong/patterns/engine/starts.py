@@ -1,0 +1,163 @@
+"""Where a match can begin: questions to whole arrays that few rows survive, before any row is walked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from undersong.patterns.engine.frames import Bounds, Frame, fences, reach
+from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.targets import Masks
+from undersong.patterns.expressions import Both, Call, Compare, Node, Number, Variable
+from undersong.patterns.possible import ways
+from undersong.patterns.program import ACCEPT, ROW, Program
+from undersong.patterns.sequences import ANY, Bind, Or, Part, Passed, Repeat, Then
+
+_STEPS = 12  # rows of the outline that are looked for; more of them hardly rule out more
+Outline = tuple[int, ...]
+
+
+class Outlook(NamedTuple):
+    """What every match of a pattern needs: masks of variables, 0 for any row.
+
+    Its first rows fit ``head``, one after the other; the ``rest`` is found in this order, with any rows between, from
+    the row after the first ``taken`` ones on. ``fixed``: the head is the whole pattern. ``longest``: how many rows a
+    match takes at most (None: no bound). ``counts``: how many rows ``having`` asks for, per mask.
+    """
+
+    head: Outline
+    taken: int
+    rest: Outline
+    fixed: bool
+    longest: int | None
+    counts: tuple[tuple[int, int], ...] = ()
+
+
+def outlook(part: Part, program: Program, names: tuple[str, ...], having: tuple[Node, ...]) -> Outlook:
+    """The outlook of a row pattern and its program."""
+    return _pattern_outlook(part, program, names)._replace(counts=tuple(_counts(having, names)))
+
+
+def _counts(having: tuple[Node, ...], names: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """What ``count(VARIABLE) >= n`` asks for, where every match must meet it."""
+    for node in [part for tree in having for part in (tree.parts if isinstance(tree, Both) else (tree,))]:
+        if not isinstance(node, Compare) or node.operator not in (">", ">=") or not isinstance(node.right, Number):
+            continue
+        counted = node.left.arguments[0] if isinstance(node.left, Call) and node.left.name == "count" else None
+        if isinstance(counted, Variable) and counted.name in names:
+            yield 1 << names.index(counted.name), math.ceil(node.right.value)
+
+
+def _pattern_outlook(part: Part, program: Program, names: tuple[str, ...]) -> Outlook:
+    head = []
+    for operation, wanted, _ in program.instructions:
+        if operation != ROW:
+            break
+        head.append(wanted)
+    fixed = len(head) == len(program.instructions) - 1 and program.instructions[-1][0] == ACCEPT
+    outline = _outline(part, {name: 1 << index for index, name in enumerate(names)})
+    if head:
+        return Outlook(tuple(head), len(head), outline[len(head) : _STEPS], fixed, longest(part))
+    known = ways(program)
+    masks = [known.wanted[way] for way in known.first if way >= 0]
+    first = 0 if 0 in masks else int(np.bitwise_or.reduce(np.array(masks, dtype=np.uint64)))
+    taken = int(outline[:1] == (first,))  # else the first row may already be one of the rest
+    return Outlook((first,), taken, outline[taken:_STEPS], False, longest(part))
+
+
+def longest(part: Part) -> int | None:
+    """The most rows that a match takes; None without bound."""
+    if isinstance(part, Bind):
+        return 1
+    if isinstance(part, Passed):
+        return longest(part.part)
+    if isinstance(part, Repeat):
+        inner = longest(part.part)
+        return 0 if inner == 0 else None if inner is None or part.most is None else inner * part.most
+    if isinstance(part, Then | Or):
+        sizes = [longest(each) for each in part.parts]
+        known = [size for size in sizes if size is not None]
+        return None if len(known) < len(sizes) else sum(known) if isinstance(part, Then) else max(known)
+    return 0
+
+
+def _outline(part: Part, bits: dict[str, int]) -> Outline:
+    """Masks that a match's rows fit in this order, each in a row of its own."""
+    if isinstance(part, Bind):
+        return (0 if part.variable == ANY else bits[part.variable],)
+    if isinstance(part, Passed):
+        return _outline(part.part, bits)
+    if isinstance(part, Repeat):
+        return (_outline(part.part, bits) * min(part.least, _STEPS))[:_STEPS] if part.least else ()
+    if isinstance(part, Then):
+        joined: Outline = ()
+        for each in part.parts:
+            joined = (joined + _outline(each, bits))[: _STEPS * 2]
+        return joined
+    if isinstance(part, Or):
+        firsts = [_outline(each, bits)[:1] for each in part.parts]
+        masks = {mask for first in firsts for mask in first}
+        if not all(firsts):
+            return ()
+        return (0 if 0 in masks else int(np.bitwise_or.reduce(np.array(sorted(masks), dtype=np.uint64))),)
+    return ()
+
+
+def candidates(wanted: Outlook, frame: Frame, table: Table, masks: Masks, bounds: Bounds) -> tuple[I, I]:
+    """The rows of a frame from which a match is not ruled out, and one past the furthest that each may take."""
+    starts = _followed(wanted, masks, *_headed_in(wanted, frame, masks, bounds))
+    if bounds.closed is not None:
+        starts = starts[~bounds.closed[starts]]
+    limits = reach(frame, table, bounds, starts)
+    return crowded(wanted, masks, starts, limits)
+
+
+def _headed_in(wanted: Outlook, frame: Frame, masks: Masks, bounds: Bounds) -> tuple[I, I]:
+    """The rows at which the head fits, and how far a match could go but for ``within``."""
+    starts = _headed(masks, wanted.head)
+    ends = fences(frame, bounds)
+    limits = ends[np.searchsorted(ends, starts, side="right")]
+    return starts, limits if bounds.longest is None else np.minimum(limits, starts + bounds.longest)
+
+
+def _followed(wanted: Outlook, masks: Masks, starts: I, limits: I) -> I:
+    """The starts after which the rest of the outlook is found in time."""
+    place = starts + wanted.taken
+    kept = starts + len(wanted.head) <= limits
+    found: dict[int, I] = {}
+    for mask in wanted.rest:
+        starts, limits, place = starts[kept], limits[kept], place[kept]
+        if mask and mask not in found:
+            found[mask] = np.append(_fitting(masks, mask), len(masks))
+        place = (found[mask][np.searchsorted(found[mask], place)] if mask else place) + 1
+        kept = place <= limits
+    return starts[kept]
+
+
+def crowded(wanted: Outlook, masks: Masks, starts: I, limits: I) -> tuple[I, I]:
+    """The starts within whose reach as many rows fit each variable as ``having`` asks for."""
+    for mask, number in wanted.counts:
+        before = np.concatenate([[0], np.cumsum(masks & masks.dtype.type(mask) != 0)])
+        kept = before[limits] - before[starts] >= number
+        starts, limits = starts[kept], limits[kept]
+    return starts, limits
+
+
+def _headed(masks: Masks, head: Outline) -> I:
+    """The rows at which the head fits, whatever the bounds of the sequences."""
+    size = len(masks) - len(head) + 1
+    if size <= 0:
+        return np.zeros(0, dtype=np.int64)
+    fits = np.ones(size, dtype=np.bool_)
+    for offset, mask in enumerate(head):
+        if mask:
+            fits &= masks[offset : offset + size] & masks.dtype.type(mask) != 0
+    return np.flatnonzero(fits)
+
+
+def _fitting(masks: Masks, mask: int) -> I:
+    return np.flatnonzero(masks & masks.dtype.type(mask))

@@ -1,0 +1,84 @@
+"""Rows as arrays: one timeline after the other, each in order; fields are read when a rule asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.vectors import B, Codes, Leaves
+from undersong.patterns.expressions import Field
+
+DAY = 86_400_000_000  # microseconds
+
+
+class Source(Leaves, Protocol):
+    """Where the fields come from: rows in any order, a leaf is a field or ``indicator``, ``flag`` or ``signal``."""
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        ...
+
+
+class Table:
+    """The rows of many timelines. ``index[i]`` is the place of row i in its source (None: row i itself).
+
+    ``bounds`` are the first rows of the timelines, with the number of rows at the end; ``times`` are microseconds since
+    1970, 0 in a timeline that is not ``timed``; ``targets`` and ``conversations`` are codes, -1 for none.
+    """
+
+    def __init__(self, source: Source, index: I | None, bounds: I, times: I, timed: B, read: B) -> None:
+        self.source, self.index, self.bounds = source, index, bounds
+        self.times, self.timed, self.read = times, timed, read
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return len(self.times)
+
+    @cached_property
+    def timeline(self) -> I:
+        """The timeline of each row."""
+        return np.repeat(np.arange(len(self.timed)), np.diff(self.bounds))
+
+    def given(self, name: str) -> Codes:
+        """The codes of a text field, row by row of this table."""
+        codes = self.source.text(Field(name))
+        return codes if self.index is None else np.asarray(codes[self.index])
+
+    @cached_property
+    def targets(self) -> Codes:
+        """Who each row is directed at."""
+        return self.given("target")
+
+    @cached_property
+    def conversations(self) -> Codes:
+        """The conversation of each row."""
+        return self.given("conversation")
+
+    def only(self, kept: B) -> Table:
+        """The table with some of its rows; timelines that lose all of them stay, empty."""
+        rows = np.flatnonzero(kept)
+        index = rows if self.index is None else self.index[rows]
+        bounds = np.concatenate([[0], np.cumsum(kept)])[self.bounds]
+        return Table(self.source, index, bounds, self.times[rows], self.timed, self.read[rows])
+
+
+def names(source: Source) -> Sequence[str]:
+    """The texts in the order of their codes."""
+    codes: Mapping[str, int] = source.codes
+    return sorted(codes, key=codes.__getitem__)
+
+
+def ranges(first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> I:
+    """All whole numbers from each ``first`` up to its ``last``, one range after the other."""
+    sizes = last - first
+    ends = np.cumsum(sizes)
+    whole = int(ends[-1]) if len(ends) else 0
+    found: I = np.arange(whole, dtype=np.int64) + np.repeat(first - (ends - sizes), sizes)
+    return found

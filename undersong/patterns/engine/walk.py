@@ -1,0 +1,198 @@
+"""The preferred match from each row: one pass back over the rows, then a walk forward that never turns round.
+
+The pass back finds, for each place in the program and each row, the nearest end that can be reached from there. Under a
+limit a branch leads to a match if and only if that end lies within it, so the walk takes the preferred branch that
+does. Both are linear in rows times instructions, whatever the pattern; the backtracking reference finds the same.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from undersong.patterns.engine.jit import kernel
+from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.table import ranges
+from undersong.patterns.engine.targets import Masks
+from undersong.patterns.program import ACCEPT, AT_START, JUMP, ROW, SPLIT, Program
+
+NEVER = np.iinfo(np.int32).max
+_ROW, _SPLIT, _JUMP, _AT_START, _ACCEPT = ROW, SPLIT, JUMP, AT_START, ACCEPT
+Ends = np.ndarray[tuple[int], np.dtype[np.int32]]
+Bindings = np.ndarray[tuple[int], np.dtype[np.int8]]
+
+
+class Code(NamedTuple):
+    """A program as arrays; ``free`` are the instructions that take no row, each after those that it leads to."""
+
+    operation: I
+    first: I
+    second: I
+    wanted: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    free: I
+
+
+class Regions(NamedTuple):
+    """Runs of rows (``first`` to before ``last``) in which matches lie, and the bounds of the sequences they are in."""
+
+    first: I
+    last: I
+    begin: I
+    end: I
+
+
+class Paths(NamedTuple):
+    """Matches: their first rows, and the variable of each row one match after the other (-1: passed over).
+
+    ``offsets`` has one element more than there are matches. A start without a match has a path of no rows.
+    """
+
+    starts: I
+    offsets: I
+    bindings: Bindings
+
+    @property
+    def sizes(self) -> I:
+        """The rows that each match takes."""
+        return np.diff(self.offsets)
+
+
+def some(found: Paths, kept: I | npt.NDArray[np.bool_], *, empty: bool = False) -> Paths:
+    """Some of the matches; with ``empty`` the others stay as matches of no rows."""
+    sizes = np.where(kept, found.sizes, 0) if empty else found.sizes[kept]
+    first = found.offsets[:-1] if empty else found.offsets[:-1][kept]
+    starts = found.starts if empty else found.starts[kept]
+    return Paths(starts, _offsets(sizes), found.bindings[ranges(first, first + sizes)])
+
+
+def put(found: Paths, numbers: I, others: Paths) -> Paths:
+    """The matches with other ones at some numbers."""
+    sizes = found.sizes
+    kept = np.ones(len(sizes), dtype=np.bool_)
+    kept[numbers] = False
+    sizes[numbers] = others.sizes
+    result = Paths(found.starts, _offsets(sizes), np.empty(int(sizes.sum()), dtype=np.int8))
+    old, new = np.flatnonzero(kept), numbers
+    result.bindings[ranges(result.offsets[old], result.offsets[old + 1])] = some(found, kept).bindings
+    result.bindings[ranges(result.offsets[new], result.offsets[new + 1])] = others.bindings
+    return result
+
+
+def joined(parts: list[Paths]) -> Paths:
+    """Matches one after the other."""
+    sizes = np.concatenate([part.sizes for part in parts])
+    starts, bindings = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
+    return Paths(starts, _offsets(sizes), bindings)
+
+
+def _offsets(sizes: I) -> I:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def code(program: Program) -> Code:
+    """The arrays of a program without marks."""
+    operation, first, second = (np.array(part, dtype=np.int64) for part in _columns(program))
+    wanted = np.array([each[1] if each[0] == ROW else 0 for each in program.instructions], dtype=np.uint64)
+    first = np.where(operation == ROW, 0, first)
+    return Code(operation, first, second, wanted, np.array(_free(program), dtype=np.int64))
+
+
+def _columns(program: Program) -> list[list[int]]:
+    rows = [(operation, 0 if operation == ROW else first, second) for operation, first, second in program.instructions]
+    return [[row[i] for row in rows] for i in range(3)]
+
+
+def _free(program: Program) -> list[int]:
+    """The instructions that take no row, in an order in which each comes after those that it leads to."""
+    found: dict[int, None] = {}
+    for start in range(len(program.instructions)):
+        waiting = [(start, False)]
+        while waiting:
+            place, below_done = waiting.pop()
+            if program.instructions[place][0] in (ROW, ACCEPT) or place in found:
+                continue
+            if below_done:
+                found[place] = None
+                continue
+            waiting.append((place, True))
+            waiting += [(after, False) for after in _after(program, place)]
+    return list(found)
+
+
+def _after(program: Program, place: int) -> tuple[int, ...]:
+    operation, first, second = program.instructions[place]
+    if operation == SPLIT:
+        return first, second
+    return (first,) if operation == JUMP else (place + 1,)
+
+
+def nearest_ends(program: Code, masks: Masks, regions: Regions) -> tuple[Ends, I]:
+    """For each region, row by row, the nearest end per instruction; and where each region's numbers begin."""
+    size = len(program.operation)
+    offsets = np.concatenate([[0], np.cumsum((regions.last - regions.first + 1) * size)])
+    ends = np.empty(int(offsets[-1]), dtype=np.int32)
+    fill = _fill.at(len(ends))
+    fill(*program, masks, *regions, offsets, ends)
+    return ends, offsets
+
+
+@kernel
+def _fill(  # type: ignore[no-untyped-def]
+    operation, first, second, wanted, free, masks, region_first, region_last, begin, end, offsets, ends
+) -> None:
+    size = len(operation)
+    for region in range(len(region_first)):
+        low, high = region_first[region], region_last[region]
+        for row in range(high, low - 1, -1):
+            here = offsets[region] + (row - low) * size
+            for i in range(size):
+                takes = operation[i] == _ROW and row < high and (wanted[i] == 0 or masks[row] & wanted[i] != 0)
+                ends[here + i] = ends[here + size + i + 1] if takes else row if operation[i] == _ACCEPT else NEVER
+            for i in free:
+                if operation[i] == _SPLIT:
+                    ends[here + i] = min(ends[here + first[i]], ends[here + second[i]])
+                elif operation[i] == _JUMP:
+                    ends[here + i] = ends[here + first[i]]
+                elif row == (begin[region] if operation[i] == _AT_START else end[region]):
+                    ends[here + i] = ends[here + i + 1]
+
+
+def paths(program: Code, ends: Ends, offsets: I, regions: Regions, starts: I, limits: I, owners: I) -> Paths:
+    """The preferred match from each start (in region ``owners[i]``) that ends by ``limits[i]``."""
+    size = len(program.operation)
+    shifts = offsets[owners] - regions.first[owners] * size
+    walk = _walk.at(len(starts) * 20)
+    places, bindings = walk(program.operation, program.first, program.second, ends, shifts, starts, limits)
+    return Paths(starts, places, bindings)
+
+
+@kernel
+def _walk(operation, first, second, ends, shifts, starts, limits):  # type: ignore[no-untyped-def]
+    size = len(operation)
+    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
+    bindings = np.empty(max(64, 16 * len(starts)), dtype=np.int8)
+    used = 0
+    for k in range(len(starts)):
+        row, place, limit = starts[k], 0, limits[k]
+        if ends[shifts[k] + row * size] <= limit:
+            while operation[place] != _ACCEPT:
+                if operation[place] == _ROW:
+                    if used == len(bindings):
+                        larger = np.empty(2 * used, dtype=np.int8)
+                        larger[:used] = bindings
+                        bindings = larger
+                    bindings[used] = second[place]
+                    used += 1
+                    row += 1
+                    place += 1
+                elif operation[place] == _SPLIT:
+                    preferred = first[place]
+                    place = preferred if ends[shifts[k] + row * size + preferred] <= limit else second[place]
+                elif operation[place] == _JUMP:
+                    place = first[place]
+                else:
+                    place += 1
+        offsets[k + 1] = used
+    return offsets, bindings[:used].copy()

@@ -1,0 +1,219 @@
+"""Two ways from starts to their preferred matches: machine code where there is enough to do, else the reference."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from undersong.patterns.engine.automaton import Automaton, Crowded
+from undersong.patterns.engine.frames import Bounds, Frame, fences, reach
+from undersong.patterns.engine.jit import machine
+from undersong.patterns.engine.plan import Plan, plan
+from undersong.patterns.engine.starts import candidates, crowded
+from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.targets import Masks
+from undersong.patterns.engine.vectors import B
+from undersong.patterns.engine.walk import Paths, Regions, nearest_ends, paths, put, some
+from undersong.patterns.matcher import GaveUp, Matcher
+from undersong.patterns.rules import PatternRule
+
+CELLS = 1 << 25  # rows times instructions that are worked out together: 128 MB
+CHEAP = 40  # cells that take about as long as a step of the reference
+
+
+class Ground(NamedTuple):
+    """What is walked: a rule's plan, the rows of a frame with their masks, and what ends a match there."""
+
+    plan: Plan
+    table: Table
+    frame: Frame
+    masks: Masks
+    bounds: Bounds
+    steps: int
+
+
+class Walker(Protocol):
+    """``starts`` are rows of the frame, ``runs`` their runs; runs in which the search gave up are ``lost``."""
+
+    starts: I
+    runs: I
+    lost: B
+
+    def paths(self, numbers: I) -> Paths:
+        """The matches of some of the starts, by their numbers; no rows where there is none."""
+        ...
+
+    def spans(self, numbers: I) -> I:
+        """At most how many rows each match takes, or about that."""
+        ...
+
+
+def walker(ground: Ground) -> Walker:
+    """The way that suits the rule and the number of rows."""
+    known = ground.plan
+    large = machine(len(ground.masks))
+    if large and known.code is not None and not known.anchored and not known.outlook.fixed:
+        try:
+            return _Swift(ground)
+        except Crowded:
+            return _Bounded(ground)
+    if large and known.code is not None:
+        return _Bounded(ground)
+    return _Plain(ground)
+
+
+@lru_cache(maxsize=256)
+def _automaton(rule: PatternRule) -> Automaton:
+    program = plan(rule).code
+    if program is None:
+        raise Crowded
+    return Automaton(program)
+
+
+class _Swift:
+    """The automaton; the few matches that reach too far in time are walked once more, under their limits."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self.fences = fences(ground.frame, ground.bounds)
+        self.times = ground.table.times[ground.frame.rows]
+        self.automaton = _automaton(ground.plan.rule)
+        self.states = self.automaton.states(ground.masks, self.fences)
+        starts = self.automaton.begins(self.states)
+        if ground.bounds.closed is not None:
+            starts = starts[~ground.bounds.closed[starts]]
+        if ground.plan.outlook.counts:
+            limits = reach(ground.frame, ground.table, ground.bounds, starts)
+            starts, _ = crowded(ground.plan.outlook, ground.masks, starts, limits)
+        self.starts = starts
+        self.runs = np.searchsorted(ground.frame.bounds, starts, side="right") - 1
+        self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
+
+    def spans(self, numbers: I) -> I:
+        return np.full(len(numbers), 32, dtype=np.int64)
+
+    def paths(self, numbers: I) -> Paths:
+        starts = self.starts[numbers]
+        ends = self.fences[np.searchsorted(self.fences, starts, side="right")]
+        found, far = self.automaton.paths(self.states, starts, ends, self.times, self.ground.bounds.within)
+        late = np.flatnonzero(far)
+        if not len(late):
+            return found
+        limits = reach(self.ground.frame, self.ground.table, self.ground.bounds, starts[late])
+        again, lost = _limited(self.ground, starts[late], limits, self.runs[numbers[late]])
+        self.lost |= lost
+        return put(found, late, again)
+
+
+class _Bounded:
+    """The nearest ends under each start's limit; for anchors, and where the automaton is too large."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        found = candidates(ground.plan.outlook, ground.frame, ground.table, ground.masks, ground.bounds)
+        self.starts, self.limits = found
+        self.runs = np.searchsorted(ground.frame.bounds, self.starts, side="right") - 1
+        self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
+
+    def spans(self, numbers: I) -> I:
+        return self.limits[numbers] - self.starts[numbers]
+
+    def paths(self, numbers: I) -> Paths:
+        starts = self.starts[numbers]
+        if self.ground.plan.outlook.fixed:
+            return _fixed(self.ground, starts, self.limits[numbers])
+        found, lost = _limited(self.ground, starts, self.limits[numbers], self.runs[numbers])
+        self.lost |= lost
+        return found
+
+
+def _fixed(ground: Ground, starts: I, limits: I) -> Paths:
+    """The matches of a pattern of single rows: every start with enough rows before its limit is one."""
+    row = np.array([second for _, _, second in ground.plan.rule.program.instructions[:-1]], dtype=np.int8)
+    offsets = np.arange(len(starts) + 1, dtype=np.int64) * len(row)
+    return some(Paths(starts, offsets, np.tile(row, len(starts))), limits - starts >= len(row), empty=True)
+
+
+def _limited(ground: Ground, starts: I, limits: I, runs: I) -> tuple[Paths, B]:
+    """The matches under the limits, and the runs that take more steps than allowed."""
+    lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
+    code = ground.plan.code
+    if code is None or not len(starts):
+        return Paths(starts, np.zeros(len(starts) + 1, dtype=np.int64), np.zeros(0, dtype=np.int8)), lost
+    regions, owners, of = regions_of(ground, starts, limits, runs)
+    cells = (regions.last - regions.first) * len(code.operation)
+    lost[of[cells > CHEAP * ground.steps]] = True
+    group = np.cumsum(np.where(lost[of], 0, cells)) // CELLS
+    found = Paths(starts, np.zeros(len(starts) + 1, dtype=np.int64), np.zeros(0, dtype=np.int8))
+    for number in np.unique(group[~lost[of]]).tolist():
+        here = np.flatnonzero((group == number) & ~lost[of])
+        chosen = np.flatnonzero(np.isin(owners, here))
+        part = Regions(*(each[here] for each in regions))
+        ends, offsets = nearest_ends(code, ground.masks, part)
+        owner = np.searchsorted(here, owners[chosen])
+        found = put(found, chosen, paths(code, ends, offsets, part, starts[chosen], limits[chosen], owner))
+    return found, lost
+
+
+def regions_of(ground: Ground, starts: I, limits: I, runs: I) -> tuple[Regions, I, I]:
+    """The rows between starts and limits, put together where they meet; the region of each start, the run of each."""
+    bounds = ground.frame.bounds
+    low, high = (bounds[runs], bounds[runs + 1]) if ground.plan.anchored else (starts, limits)
+    furthest = np.maximum.accumulate(high)
+    new = np.ones(len(starts), dtype=np.bool_)
+    new[1:] = runs[1:] != runs[:-1]
+    if not ground.plan.anchored:
+        new[1:] |= starts[1:] >= furthest[:-1]
+    opening = np.flatnonzero(new)
+    of = runs[opening]
+    last = np.maximum.reduceat(high, opening) if len(opening) else opening
+    return Regions(low[opening], last, bounds[of], bounds[of + 1]), np.cumsum(new) - 1, of
+
+
+class _Plain:
+    """The reference matcher, region by region."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        found = candidates(ground.plan.outlook, ground.frame, ground.table, ground.masks, ground.bounds)
+        self.starts, self.limits = found
+        self.runs = np.searchsorted(ground.frame.bounds, self.starts, side="right") - 1
+        self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
+        self.regions, self.owners, _ = regions_of(ground, self.starts, self.limits, self.runs)
+        self._matchers: dict[int, Matcher] = {}
+
+    def spans(self, numbers: I) -> I:
+        return self.limits[numbers] - self.starts[numbers]
+
+    def paths(self, numbers: I) -> Paths:
+        starts = self.starts[numbers]
+        if self.ground.plan.outlook.fixed:
+            return _fixed(self.ground, starts, self.limits[numbers])
+        found = [self._match(number) for number in numbers.tolist()]
+        sizes = np.array([len(each) for each in found], dtype=np.int64)
+        bindings = np.array([index for each in found for index in each], dtype=np.int8)
+        return Paths(starts, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), bindings)
+
+    def _match(self, number: int) -> tuple[int, ...]:
+        run, owner = int(self.runs[number]), int(self.owners[number])
+        if self.lost[run]:
+            return ()
+        matcher, first = self._matcher(owner), int(self.regions.first[owner])
+        start = int(self.starts[number]) - first
+        matcher.limits[start] = int(self.limits[number]) - first  # type: ignore[index]
+        try:
+            found = matcher.match(start)
+        except GaveUp:
+            self.lost[run] = True
+            return ()
+        return () if found is None else found.bindings
+
+    def _matcher(self, owner: int) -> Matcher:
+        if owner not in self._matchers:
+            rows = self.ground.masks[int(self.regions.first[owner]) : int(self.regions.last[owner])].tolist()
+            program = self.ground.plan.rule.program
+            self._matchers[owner] = Matcher(program, rows, [0] * len(rows), steps=self.ground.steps)
+        return self._matchers[owner]

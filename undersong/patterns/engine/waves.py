@@ -1,0 +1,128 @@
+"""From starts to the matches that stand, with their measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from undersong.patterns.engine.aggregates import Bound, Measured, chosen, joined, measured
+from undersong.patterns.engine.scopes import FrameVectors, RuleVectors
+from undersong.patterns.engine.sequence_windows import Added
+from undersong.patterns.engine.skips import resumed, standing, strongest
+from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.table import ranges
+from undersong.patterns.engine.vectors import B
+from undersong.patterns.engine.walk import Paths, some
+from undersong.patterns.engine.walk import joined as joined_paths
+from undersong.patterns.engine.walkers import Ground, Walker
+
+_FIRST_WAVE, _GROWTH = 16, 4  # starts per run that are tried together before it is known where the search goes on
+_SPANS = 1 << 26  # rows that the starts of a wave may look at
+
+
+class Matches(NamedTuple):
+    """The matches that stand: the run of each, their paths with starts as rows of the frame, and their measures."""
+
+    runs: I
+    paths: Paths
+    measures: Measured
+
+
+class Stage(NamedTuple):
+    """What matches are measured on."""
+
+    ground: Ground
+    vectors: RuleVectors
+    added: Added
+    walker: Walker
+
+
+def stand(stage: Stage) -> Matches | None:
+    """The matches that stand; None where there is none."""
+    parts = [found for found in _waves(stage) if len(found.runs)]
+    if not parts:
+        return None
+    measures = joined([part.measures for part in parts])
+    found = Matches(
+        np.concatenate([part.runs for part in parts]), joined_paths([part.paths for part in parts]), measures
+    )
+    if stage.ground.plan.rule.file.keep == "strongest":
+        size = len(stage.ground.masks)
+        found = _only(found, strongest(found.paths, found.runs, found.measures["strength"], size))
+    return found
+
+
+def _waves(stage: Stage) -> Iterator[Matches]:
+    """Matches wave by wave: a wave tries some starts of each run, whatever came of others."""
+    walker = stage.walker
+    following = np.zeros(len(stage.ground.frame.targets), dtype=np.int64)
+    left, size = np.arange(len(walker.starts)), _FIRST_WAVE
+    plan = stage.ground.plan
+    independent = plan.rule.skip.to == "next" or plan.outlook.fixed  # then it costs little to try them all
+    while len(left):
+        runs = walker.runs[left]
+        taken = (
+            np.ones(len(left), np.bool_) if independent else np.arange(len(left)) - np.searchsorted(runs, runs) < size
+        )
+        spans = np.cumsum(np.where(taken, walker.spans(left), 0))
+        taken &= (spans <= _SPANS) | (spans == spans[np.argmax(taken)])
+        tried, left = left[taken], left[~taken]
+        yield _wave(stage, tried, following)
+        left = left[walker.starts[left] >= following[walker.runs[left]]]
+        size *= _GROWTH
+
+
+def _wave(stage: Stage, tried: I, following: I) -> Matches:
+    rule, walker = stage.ground.plan.rule, stage.walker
+    found, runs = walker.paths(tried), walker.runs[tried]
+    accepted = found.sizes > 0
+    if stage.ground.plan.targeted:
+        accepted &= (stage.ground.frame.targets[runs] < 0) | _directed(stage.ground, found)
+    if not accepted.all():
+        found, runs = some(found, accepted), runs[accepted]
+    found, runs, bound = _allowed(stage, found, runs)
+    if rule.skip.to != "next":
+        kept = standing(found.starts, runs, resumed(found, rule.skip), following)
+        found, runs = some(found, kept), runs[kept]
+        bound = _bound(stage, found)
+    return Matches(runs, found, measured(bound, rule.trees.measures, len(found.starts)))
+
+
+def _allowed(stage: Stage, found: Paths, runs: I) -> tuple[Paths, I, Bound]:
+    """The matches for which ``having`` holds; what one condition refuses is not asked for the next."""
+    bound = _bound(stage, found)
+    for tree in stage.ground.plan.having:
+        kept = np.broadcast_to(bound.holds(tree), len(runs))
+        if not kept.all():
+            found, runs = some(found, kept), runs[kept]
+            bound = _bound(stage, found)
+    return found, runs, bound
+
+
+def _bound(stage: Stage, found: Paths) -> Bound:
+    rule = stage.ground.plan.rule
+    return Bound(rule.names, *_rows(stage, found), rule.trees.measures)
+
+
+def _rows(stage: Stage, found: Paths) -> tuple[Paths, FrameVectors]:
+    """The rows to evaluate expressions on, and the matches with starts as places in them: the fewer rows are taken."""
+    frame = stage.ground.frame
+    if len(found.bindings) >= len(frame.rows):
+        return found, FrameVectors(stage.vectors, frame.rows, None, stage.added)
+    places = ranges(found.starts, found.starts + found.sizes)
+    return found._replace(starts=found.offsets[:-1]), FrameVectors(
+        stage.vectors, frame.rows[places], places, stage.added
+    )
+
+
+def _directed(ground: Ground, found: Paths) -> B:
+    """The matches that bind a row directed at the target."""
+    rows = ground.frame.rows[ranges(found.starts, found.starts + found.sizes)]
+    number = np.concatenate([[0], np.cumsum((ground.table.targets[rows] >= 0) & (found.bindings >= 0))])
+    return np.diff(number[found.offsets]) > 0
+
+
+def _only(found: Matches, kept: I | B) -> Matches:
+    return Matches(found.runs[kept], some(found.paths, kept), chosen(found.measures, kept))
