@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -119,10 +120,13 @@ def test_an_interrupt_ends_the_watch_in_order(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(CYCLE + LATER)
     command = [sys.executable, "-m", "undersong", "watch", str(path), "--rule", "love_bombing", "--poll", "0.05"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    as_in_a_terminal = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=as_in_a_terminal
+    ) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["pattern"] == "love_bombing"
         os.kill(process.pid, signal.SIGINT)
-        _, errors = process.communicate()
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "Traceback" not in errors

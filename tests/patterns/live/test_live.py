@@ -236,6 +236,13 @@ def test_a_rule_is_silent_until_each_of_its_inputs_was_seen_and_then_says_all() 
     assert (changes.found, len(changes.retracted)) == ((), 1)
 
 
+def test_what_was_held_back_is_told_with_the_row_that_brings_the_input() -> None:
+    chosen = rule("LOW HIGH", LOW=f'{LOW} and coalesce(indicator("MAN-URGENCY"), false) = false', HIGH=HIGH)
+    rows = table("id who manipulation indicators\n1 kira .1 -\n2 kira .9 -\n3 kira .1 -\n4 kira .9 MAN-URGENCY\n")
+    rows[:3] = [msgspec.structs.replace(row, indicators=None) for row in rows[:3]]
+    assert told(Live([chosen]), rows) == [[], [], [], [("1", "2"), ("3", "4")]]
+
+
 def test_what_the_judge_does_not_give_keeps_a_rule_silent() -> None:
     rows = table("who manipulation indicators\nkira .5 MAN-URGENCY\n")
     live = Live([rule("A", A='indicator("MAN-URGENCY")')], given_by={"traits"})

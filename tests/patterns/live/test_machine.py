@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.patterns.live import worlds
-from undersong.patterns.live.machine import MOST_STEPS, Machine
+from undersong.patterns.live.machine import Machine
 from undersong.patterns.matcher import Matcher
 from undersong.patterns.program import compile_program
 from undersong.patterns.sequences import can_be_empty, parse
@@ -91,10 +91,18 @@ def test_tangled_repetitions_on_hostile_rows_take_steps_in_proportion_to_the_row
         assert automaton.path(automaton.begin(0), [3] * rows + [4], ended=False) is not None
 
 
-def test_what_is_remembered_is_bounded() -> None:
-    automaton = machine("(A | B | C)*? A ANY{12} B")
+def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = Random(1)
-    state = automaton.begin(1)
-    for _ in range(MOST_STEPS + 5_000):
-        state = automaton.step(state, chance.choice((1, 2, 3, 5, 7)))
-    assert len(automaton.states) <= MOST_STEPS + 1
+    rows = [chance.choice((1, 2, 3, 5, 7)) for _ in range(2_000)]
+    reached = []
+    for limit in (5_000, 10**9):
+        monkeypatch.setattr("undersong.patterns.live.machine.MOST", limit)
+        automaton, places = machine("(A | B | C)* A ANY{12} B"), []
+        state = automaton.begin(1)
+        for row in rows:
+            state = automaton.step(state, row)
+            places.append(state.places)
+            assert sum(len(each.places) for each in automaton.states.values()) <= limit
+        reached.append(places)
+    assert reached[0] == reached[1]
+    assert len(set(reached[0])) > 500

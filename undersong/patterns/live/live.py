@@ -99,11 +99,13 @@ class Live:
         speaking = self._speaking if (self._has, self._read > 0) == self._heard else self._speak()
         found: list[Finding] = []
         retracted: list[str] = []
-        lines: Iterable[Line] = changes if speaking == self._speaking else self.threads.keys() | changes.keys()
-        self._speaking = speaking
-        for line in lines:
-            fresh = self._advance(line, changes.get(line, [])) if line in changes else None
-            self._tell(line, fresh, found, retracted)
+        again, self._speaking = speaking != self._speaking, speaking
+        for line, changed in changes.items():
+            fresh = self._advance(line, changed)
+            if not again:
+                self._tell(line, fresh, found, retracted)
+        for line in self.threads if again else ():  # other rules speak now: what they hold back is told, or taken back
+            self._tell(line, None, found, retracted)
         self.archive.settled()
         return _changes(found, retracted)
 
@@ -117,9 +119,8 @@ class Live:
         return _changes(found, [])
 
     def findings(self) -> tuple[Finding, ...]:
-        """What has been told and stands, in the order of ``detect``."""
-        told = [finding for thread in self.threads.values() for finding in thread.told.values()]
-        return tuple(sorted(told, key=lambda finding: (order(finding), finding.conversations, finding.message_ids)))
+        """What has been told and stands, by agent, target, time and rule."""
+        return _ordered(finding for thread in self.threads.values() for finding in thread.told.values())
 
     def outcomes(self) -> tuple[RuleOutcome, ...]:
         """What became of every rule so far."""
@@ -211,7 +212,11 @@ class Live:
 
 def _changes(found: list[Finding], retracted: list[str]) -> Changes:
     again = {finding.finding_id for finding in found}
-    return Changes(tuple(sorted(found, key=order)), tuple(sorted(set(retracted) - again)))
+    return Changes(_ordered(found), tuple(sorted(set(retracted) - again)))
+
+
+def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda finding: (order(finding), finding.conversations, finding.message_ids)))
 
 
 def _same(before: Finding, after: Finding, *, final: bool) -> bool:

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 from undersong.patterns.program import ACCEPT, AT_END, AT_START, JUMP, MARK, ROW, SPLIT, Program
 
-MOST_STEPS = 50_000  # transitions that are remembered per rule; beyond them the memory starts anew
+MOST = 1_000_000  # places that the states remembered for a rule may hold; beyond them the memory starts anew
+_STATE = 10  # what a state takes besides its places, in places
 
 Way: TypeAlias = tuple[Any, int]  # the way before its last row (None: that was its first), and that row's variable
 
@@ -106,7 +107,7 @@ class Machine:
                 if accepted:
                     break
         after = self._state(tuple(places), accepted or state.accepted)
-        self._remember()
+        self._remember(len(places))
         state.following[mask] = after
         return after
 
@@ -116,6 +117,7 @@ class Machine:
         if known is None:
             places: dict[int, None] = {}
             accepted = self._follow(place + 1, set(), places)
+            self._remember(len(places))
             known = self._reached[place] = places, accepted
         return known
 
@@ -129,12 +131,13 @@ class Machine:
             known = self.states[places, accepted] = State(places, accepted, wanted, takes_any)
         return known
 
-    def _remember(self) -> None:
-        self._remembered += 1
-        if self._remembered > MOST_STEPS:
+    def _remember(self, places: int) -> None:
+        self._remembered += _STATE + places
+        if self._remembered > MOST:
             for state in (*self.states.values(), self.first, self.later):
                 state.following.clear()
             self.states.clear()
+            self._reached.clear()
             self._remembered = 0
 
     def _follow(

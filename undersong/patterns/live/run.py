@@ -124,7 +124,7 @@ class Run:
 
     def give_up(self) -> list[tuple[Path, Match]]:
         """The matches that were found before the step limit, those that still waited for a stronger one too."""
-        return self._standing(self.found[-1][0].end) if self.found else []
+        return self._standing(max((path.end for path, _ in self.found), default=0))
 
     def _path(self, decided: Decided, following: int, *, ended: bool) -> Path | None:
         """The rows of a decided start's match."""
