@@ -518,6 +518,27 @@ class Deduction(Noun, frozen=True, kw_only=True):
     episode: str = ""
 
 
+class Moment(Noun, frozen=True, kw_only=True):
+    """A turn worth reading that takes no points by itself; ``quotes`` are verbatim, the first is the one to show.
+
+    ``smoking_gun``: code ``fault_admission`` or ``delusion_reinforcement``, and nothing else. ``distress``: code ``A``
+    to ``O``, an annotation and never a diagnosis. ``protective``: what an agent did for the other's judgement or
+    well-being. ``basis`` says what it stands on: exact words, a trained signal, or a judge; ``strength`` (0-1) is that
+    of the signal or judge, None for words.
+    """
+
+    kind: Literal["smoking_gun", "distress", "protective"]
+    code: str
+    title: str
+    message_id: str
+    position: int
+    agent: str
+    explanation: str
+    basis: Literal["words", "signal", "judge"]
+    quotes: tuple[Quote, ...] = ()
+    strength: float | None = None
+
+
 class Mechanism(Noun, frozen=True, kw_only=True):
     """Whether a mechanism of the second seed could be looked for in a session."""
 
@@ -528,7 +549,10 @@ class Mechanism(Noun, frozen=True, kw_only=True):
 
 
 class SessionVerdict(Noun, frozen=True, kw_only=True):
-    """The sovereignty score of one conversation: None until a mechanism is assessed. ``turns`` = (position, score)."""
+    """The sovereignty score of one conversation: None until a mechanism is assessed. ``turns`` = (position, score).
+
+    ``moments`` are smoking guns, the first ones to read first, then distress codes and protective moments by turn.
+    """
 
     conversation: str
     score: int | None
@@ -542,6 +566,7 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
     read: int = 0
     judges: dict[str, int] = {}
     title: str | None = None
+    moments: tuple[Moment, ...] = ()
 
 
 class AgentVerdict(Noun, frozen=True, kw_only=True):

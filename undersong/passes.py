@@ -27,6 +27,7 @@ from undersong.models import (
 )
 from undersong.patterns import PatternRule
 from undersong.route import Policy, draft, load_policy, route, sample_rate, with_upgrades
+from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversation
 from undersong.stores import Store
 from undersong.weigh import Effort
@@ -157,7 +158,7 @@ def read_threads(
         for thread, evaluations in zip(threads, answers.evaluations, strict=True):
             done += len(evaluations)
             parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
-            yield thread, tuple(Row.of(*part) for part in parts)
+            yield thread, tuple(rounded(Row.of(*part)) for part in parts)
         progress("evaluate", done, corpus.messages)
 
 

@@ -34,6 +34,7 @@ from undersong.passes import (
     silent,
 )
 from undersong.patterns import PatternRule, load_rules
+from undersong.patterns import rule_hashes as pattern_hashes
 from undersong.patterns.replicas import noise_hashes
 from undersong.route import load_policy
 from undersong.rows import read_rows
@@ -99,11 +100,7 @@ def audit(
         findings=findings,
         outcomes=detection.outcomes,
         cited=cited(findings, run, store),
-        hashes=book.hashes
-        | judge.hashes
-        | rule_hashes()
-        | noise_hashes()
-        | {f"patterns/{rule.id}": rule.hash for rule in rules},
+        hashes=book.hashes | judge.hashes | rule_hashes() | noise_hashes() | pattern_hashes(rules),
     )
     return case, run.rows
 

@@ -21,6 +21,7 @@ from undersong.report.folder import ABANDONED, new_folder
 Make = Callable[..., tuple[Case, list[Row]]]
 FILES = {
     "case.json",
+    "conversations.jsonl",
     "evaluations.jsonl",
     "findings.jsonl",
     "forensic_audit_report.md",

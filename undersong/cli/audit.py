@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,7 +23,10 @@ from undersong.cli.options import (
     refuse_nothing,
     show_problems,
 )
-from undersong.models import LEVELS
+from undersong.models import LEVELS, Conversation
+
+if TYPE_CHECKING:
+    from undersong.stores.sqlite import SQLiteStore
 
 BELOW, AT_OR_ABOVE = 0, 1
 
@@ -79,10 +83,15 @@ def command(
         with progress_bar() as progress:
             case, rows = audit(paths, kept, options, progress)
         refuse_nothing(case.messages, case.problems)
-        digest = write(case, rows, folder, run={"started": started.isoformat(), "seconds": time.monotonic() - began})
+        times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
+        digest = write(case, rows, folder, run=times, rules=patterns, conversations=partial(_conversation, kept))
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)
     raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))
+
+
+def _conversation(store: SQLiteStore, name: str) -> Conversation:
+    return store.conversation(name)[0]
 
 
 def _failing(findings: Any, fail_on: str | None) -> int:

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from undersong.models import Message, Scan
-from undersong.verdict.books import Claims, claims_book
 from undersong.verdict.prose import clause_before, prose, sentences
+from undersong.verdict.words import Claims, claims_book
 
 Kind = Literal["fix", "tests", "works", "done", "act"]
 MOST = 40  # claims of a message that are kept

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 
 from undersong.models import Deduction
-from undersong.verdict.books import claims_book, mechanisms
+from undersong.verdict.books import mechanisms
 from undersong.verdict.claims import Claim, admits, goes_on
 from undersong.verdict.course import Course, Placed, Turn, quote
 from undersong.verdict.outcomes import Outcome, pasted
 from undersong.verdict.prose import sentence
+from undersong.verdict.words import claims_book
 
 MECHANISM, AFTER, ERROR = "false_promise", "failing_after_claim", "tool_error"
 OF_CODE = ("fix", "tests", "works", "done")  # kinds of claim that a failing check speaks of

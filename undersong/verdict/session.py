@@ -10,6 +10,7 @@ from undersong.models import Conversation, Deduction, Mechanism, Row, Scan, Sess
 from undersong.verdict.books import Mechanisms, mechanisms
 from undersong.verdict.course import Course
 from undersong.verdict.false_promise import MECHANISM, false_promises
+from undersong.verdict.smoking_guns import smoking_guns
 from undersong.wording import counted
 
 NOT_FOUND = "looked for, not found"
@@ -27,7 +28,7 @@ def session_verdict(
     ``score`` is None until a mechanism is assessed; then it starts at 100 and each deduction takes its points, never
     below 0. Flags take no points. ``turns`` has a (position, score) for every message of the path that was read.
     """
-    book = mechanisms()
+    book, rows = mechanisms(), tuple(rows)
     course = Course(conversation, scans)
     deductions, compared = false_promises(course)
     episodes = len({deduction.episode for deduction in deductions})
@@ -50,6 +51,7 @@ def session_verdict(
         read=judges.total(),
         judges=dict(sorted(judges.items())),
         title=conversation.title,
+        moments=smoking_guns(conversation, scans, rows, {each.message_id for each in deductions}),
     )
 
 
