@@ -16,12 +16,12 @@ class _Book(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class MechanismRule(_Book, frozen=True, kw_only=True):
-    """One mechanism of the second seed; ``not_assessed`` says why it has no detector, None where it has one."""
+    """One mechanism of the second seed, and on what evidence it is assessed."""
 
     title: str
     penalty: int
     meaning: str
-    not_assessed: str | None
+    evidence: str
     why: str
 
 
