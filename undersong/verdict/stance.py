@@ -34,7 +34,7 @@ def epistemic_instability(course: Course, signals: Signals) -> Found:
             continue
         flip = _flip(before, answer)
         head = signals.get(answer.message.id, {}).get(stance_book().signal)
-        if flip and _concedes(answer):
+        if flip and _gives_in(answer):
             found.append(_reversal(objection, *flip))
         elif _gives_in(answer) or (head is not None and head >= stance_book().signal_least):
             candidates.append(_concession(before, objection, answer, head))
