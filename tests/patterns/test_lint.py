@@ -79,11 +79,12 @@ def test_neighbours_are_the_variables_at_one_choice(pattern: str, pairs: set[tup
     assert choices(sequence(pattern)) == pairs
 
 
-def test_neighbours_that_share_rows_are_noted_and_disjoint_ones_are_not(tmp_path: Path) -> None:
+def test_neighbours_that_share_rows_are_a_warning_unless_disjoint_or_meant(tmp_path: Path) -> None:
     keys: dict[str, Any] = {"pattern": "A{1,3} B", "define": {"A": "virtue > 0.5", "B": "virtue < 0.6"}}
-    (note,) = lints(tmp_path, **keys)
-    assert (note.id, note.severity) == ("overlapping-neighbours", "note")
-    assert "A and B" in note.what
+    (lint,) = lints(tmp_path, **keys)
+    assert (lint.id, lint.severity) == ("overlapping-neighbours", "warning")
+    assert "A and B" in lint.what
+    assert lints(tmp_path, **keys, overlaps=[["A", "B"]]) == []
     assert lints(tmp_path, **keys | {"define": {"A": "virtue > 0.5", "B": "virtue < 0.5"}}) == []
 
 
@@ -108,3 +109,9 @@ def test_every_shipped_rule_is_bounded_but_the_literal_one_over_a_whole_history(
     open_rules = {Path(lint.where.rsplit(":", 1)[0]).stem for lint in check_rules() if lint.severity == "warning"}
     assert open_rules == {"alignment_faking_literal"}
     assert all(rule.within or not rule.file.enabled for rule in all_rules())
+
+
+def test_overlaps_names_known_variables_only(tmp_path: Path) -> None:
+    (lint,) = lints(tmp_path, pattern="A", define={"A": "virtue > 0.5"}, overlaps=[["A", "AB"]])
+    assert (lint.id, lint.severity) == ("invalid", "error")
+    assert "unknown variable 'AB'" in lint.what

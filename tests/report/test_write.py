@@ -25,6 +25,7 @@ FILES = {
     "evaluations.jsonl",
     "findings.jsonl",
     "forensic_audit_report.md",
+    "index.html",
     "manifest.json",
     "report.html",
     "risk_graph.svg",

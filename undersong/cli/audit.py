@@ -26,7 +26,7 @@ from undersong.cli.options import (
 from undersong.models import LEVELS, Conversation
 
 if TYPE_CHECKING:
-    from undersong.stores.sqlite import SQLiteStore
+    from undersong.stores import Store
 
 BELOW, AT_OR_ABOVE = 0, 1
 
@@ -35,7 +35,7 @@ BELOW, AT_OR_ABOVE = 0, 1
 @corpus_options
 @budget_options
 @click.option("--out", default="undersong-report", show_default=True, metavar="DIR", help="Where the report goes.")
-@click.option("--store", metavar="FILE", help="The store; default: undersong.db beside the report.")
+@click.option("--store", metavar="FILE|URL", help="The store; default: undersong.db beside the report.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @chance_options
@@ -65,7 +65,7 @@ def command(
     from undersong.patterns import load_rules
     from undersong.pipeline import audit
     from undersong.report import check_folder, write
-    from undersong.stores.sqlite import SQLiteStore
+    from undersong.stores import open_store
 
     folder = Path(out)
     check_folder(folder)
@@ -78,8 +78,7 @@ def command(
     effort = effort_of(with_chance, draws, block, chosen["seed"])
     options = options_of(judge=judge, read_all=read_all, rules=patterns, effort=effort, **chosen)
     began, started = time.monotonic(), datetime.now(UTC)
-    path = Path(store) if store else folder.absolute().parent / "undersong.db"
-    with SQLiteStore(path) as kept:
+    with open_store(store or folder.absolute().parent / "undersong.db") as kept:
         with progress_bar() as progress:
             case, rows = audit(paths, kept, options, progress)
         refuse_nothing(case.messages, case.problems)
@@ -90,7 +89,7 @@ def command(
     raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))
 
 
-def _conversation(store: SQLiteStore, name: str) -> Conversation:
+def _conversation(store: Store, name: str) -> Conversation:
     return store.conversation(name)[0]
 
 

@@ -50,8 +50,8 @@ def table(text: str, base: dict[str, float] | None = None, where: str = "table")
     The first line names the columns: ``id``, ``who`` (``kira>bo``: directed, ``kira``: public), ``day`` or ``hour``
     (the time; without either the rows have none), traits, and if need be tier, observed, conversation, state, role,
     indicators and flags (comma between), and of the scan ``loops``, ``replies``, ``apologies`` and ``corrections``. A
-    cell ``?`` among the traits makes the row unread, ``-`` is no value. Traits that the table does not name have the value in
-    ``base``, else .1 if negative and .5 if positive.
+    cell ``?`` among the traits makes the row unread, ``-`` is no value. Traits that the table does not name
+    have the value in ``base``, else .1 if negative and .5 if positive.
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:

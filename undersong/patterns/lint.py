@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +22,7 @@ class Lint(Noun, frozen=True, kw_only=True):
     """One remark on a rule file; ``id`` names the check (docs/rules.md lists them)."""
 
     id: str
-    severity: Literal["error", "warning", "note"]
+    severity: Literal["error", "warning"]
     where: str
     what: str
     remedy: str = ""
@@ -78,16 +78,17 @@ def _conditions(document: Located, rule: PatternRule) -> Iterator[Lint]:
         if impossible(tree):
             what = f"no row can be '{name}': its condition contradicts itself"
             yield _warning(document, "unreachable-variable", f"$.define.{name}", what, "correct or delete it")
-    pairs = [pair for pair in sorted(choices(sequences.parse(rule.file.pattern))) if not _apart(trees, pair)]
+    possible = sorted(choices(sequences.parse(rule.file.pattern)))
+    pairs = [pair for pair in possible if not _meant(rule, pair) and not disjoint(trees[pair[0]], trees[pair[1]])]
     if pairs:
         named = ", ".join(f"{one} and {other}" for one, other in pairs)
         what = f"one row may fit both of neighbours, and the preference order decides which it is: {named}"
-        remedy = "make the conditions exclude each other where that is not meant"
-        yield _note(document, "overlapping-neighbours", "$.pattern", what, remedy)
+        remedy = "make the conditions exclude each other, or name them under overlaps where it is meant"
+        yield _warning(document, "overlapping-neighbours", "$.pattern", what, remedy)
 
 
-def _apart(trees: Mapping[str, Node], pair: tuple[str, str]) -> bool:
-    return disjoint(trees[pair[0]], trees[pair[1]])
+def _meant(rule: PatternRule, pair: tuple[str, str]) -> bool:
+    return any(set(pair) <= set(group) for group in rule.file.overlaps)
 
 
 def _resolved(rule: PatternRule, text: str | float | bool) -> Node:
@@ -143,11 +144,6 @@ def _failing(document: Located, rule: PatternRule) -> Iterator[Lint]:
         if not result.passed:
             what = f"case '{result.name}' finds {list(result.found)}, not {list(result.expected)}"
             yield _at(document, "failing-case", place, what, "correct the rule or the case")
-
-
-def _note(document: Located, name: str, path: str, what: str, remedy: str) -> Lint:
-    where = f"{document.path}:{document.line(path)}"
-    return Lint(id=name, severity="note", where=where, what=what, remedy=remedy)
 
 
 def _count(rule: PatternRule, group: str) -> int:

@@ -98,7 +98,7 @@ def microseconds(time: datetime) -> int:
 def timelines(rows: Iterable[Row]) -> tuple[Timeline, ...]:
     """One timeline per agent, and one per agent and untimed conversation; the order of ``rows`` does not matter.
 
-    Rows of abandoned branches are left out. Of two rows with the same id in one conversation, the one given last stands.
+    Rows of abandoned branches are left out. Of two rows with the same id in one conversation, the later given stands.
     A row without a time has its predecessor's within its conversation; before the first known time, that one.
     """
     grouped: dict[tuple[str, str | None], list[tuple[int | None, Row]]] = {}

@@ -18,7 +18,7 @@ _MINUTES = {"minute": 1, "hour": 60, "day": 1440, "week": 10080}
 SPAN = re.compile(r"(\d+) (minute|hour|day|week)s?")
 AFTER = re.compile(r"skip (?:past last row|to next row|to (?:first|last) [A-Z][A-Z0-9_]*)")
 # what a rule says of itself changes no finding, so it is not in the hash
-_PROSE = ("title", "description", "why", "references", "falsepositives", "misses", "cases")
+_PROSE = ("title", "description", "why", "references", "falsepositives", "misses", "overlaps", "cases")
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,6 +54,7 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     references: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
+    overlaps: tuple[tuple[str, ...], ...] = ()
     enabled: bool = True
     partition_by: tuple[Key, ...] = ("agent", "target")
     where: str | bool | None = None

@@ -36,6 +36,7 @@ _MEANING = {
     "after_match": "Where the search goes on after a match.",
     "keep": "Every match, or of those that overlap in one sequence the strongest.",
     "having": "Conditions on measures that a match must meet.",
+    "overlaps": "Groups of variables that one row may well fit at once; the preference order decides which it is.",
     "cases": "Rows that the rule must find, and innocent look-alikes that it must not.",
 }
 

@@ -49,9 +49,10 @@ def write(
         told = _conversations(detailed, conversations)
         (folder / CONVERSATIONS).write_bytes(b"".join(encode(each) + b"\n" for each in told))
         tally = write_rows(rows, folder / EVALUATIONS, (each.conversation for each in detailed), _staged(case))
-        arranged = view(case, tally, detailed, rule_words(all_rules() if rules is None else rules))
+        arranged = view(case, tally, detailed, rule_words(all_rules() if rules is None else rules), told)
         texts = {
             "report.html": html.render(arranged),
+            **dict(html.render_pages(arranged)),
             "forensic_audit_report.md": markdown.render(arranged),
             "risk_graph.svg": svg.render(arranged),
         }

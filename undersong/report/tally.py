@@ -93,6 +93,7 @@ class Tally:
     traces: dict[str, Trace] = field(default_factory=dict)
     with_words: int = 0
     words_only: list[WordsOnly] = field(default_factory=list)
+    spans: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)  # of each conversation with times
 
     def add(self, row: Row) -> None:
         """Count one row."""
@@ -102,6 +103,9 @@ class Tally:
         self.after[row.tier or "not routed"] += 1
         self.states[row.state] += 1
         self.first, self.last = _span(self.first, self.last, row.time)
+        if row.time is not None:
+            first, last = self.spans.get(row.conversation, (row.time, row.time))
+            self.spans[row.conversation] = min(first, row.time), max(last, row.time)
         if row.state == "scored":
             self.judges[row.judge or "unnamed", row.judge_hash] += 1
         else:
