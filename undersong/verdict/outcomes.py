@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from undersong.models import Message, ToolCall, ToolResult
-from undersong.verdict.books import outcomes_book
+from undersong.verdict.words import outcomes_book
 
 State = Literal["failed", "passed", "unknown"]
 Family = Literal["check", "edit", "call", "look"]
