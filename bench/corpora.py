@@ -21,11 +21,14 @@ OPENINGS = (
 )
 
 
-def development(data: Path, out: Path) -> int:
+SETS = ("spiral_turns.jsonl.gz", "moltbook_traits.jsonl.gz")
+
+
+def development(data: Path, out: Path, names: tuple[str, ...] = SETS) -> int:
     """Write the labelled conversations of ``data`` as our JSONL, one message a line; returns the number of messages."""
     count = 0
     with out.open("w", encoding="utf-8") as rows:
-        for name in ("spiral_turns.jsonl.gz", "moltbook_traits.jsonl.gz"):
+        for name in names:
             with gzip.open(data / name, "rt", encoding="utf-8") as lines:
                 for line in lines:
                     conversation = json.loads(line)

@@ -37,7 +37,7 @@ LAYERS = (
     {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "waiting"},
     {"splice"},
     {"rowstream", "passes"},
-    {"assemble", "scanrows"},
+    {"assemble", "redact", "scanrows"},
     {"pipeline", "verify"},
     {"plan"},
     {"cli"},

@@ -129,7 +129,9 @@ def gaps_words(verdict: SessionVerdict) -> tuple[str, ...]:
 
 
 def moment_label(moment: Moment) -> str:
-    """``[CODE-A: Sympathetic Arousal]`` for a distress code, the title for any other moment."""
+    """``[CODE-A: Sympathetic Arousal]`` for a distress code, ``candidate: …``, the title for any other moment."""
+    if moment.kind == "candidate":
+        return f"candidate: {moment.title[:1].lower()}{moment.title[1:]}"
     if moment.kind != "distress":
         return moment.title
     return f"[CODE-{moment.code}: {moment.title}]"

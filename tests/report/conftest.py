@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
+import msgspec
 import pytest
 
 from undersong.models import (
     TRAITS,
     AgentVerdict,
     Case,
+    Conversation,
     Deduction,
     Finding,
     InputFile,
     Mechanism,
     Message,
+    Moment,
     Problem,
     Quote,
     Row,
@@ -88,10 +92,38 @@ def row(message: Message, state: str = "scored", **scores: float) -> Row:
     )
 
 
+MOMENTS: tuple[tuple[Literal["smoking_gun", "distress", "protective", "candidate"], str, str], ...] = (
+    ("smoking_gun", "fault_admission", "Admission of fault"),
+    ("distress", "A", "Sympathetic Arousal"),
+    ("protective", "pushback", "Pushback"),
+    ("candidate", "epistemic_drift", "Epistemic drift"),
+)
 MECHANISMS = (
     Mechanism(name="false_promise", assessment="assessed", detected=1, reason="found 1 time, in 1 distinct episode"),
     Mechanism(name="epistemic_instability", assessment="not_assessed", reason="no detector in this release"),
 )
+
+
+def talks(case: Case) -> dict[str, Conversation]:
+    """The conversations of a case's cited messages."""
+    held: dict[str, list[Message]] = {}
+    for message in case.cited:
+        held.setdefault(message.conversation, []).append(message)
+    return {name: Conversation(id=name, source_format="jsonl", messages=tuple(each)) for name, each in held.items()}
+
+
+def with_moments(case: Case) -> Case:
+    """The case with a smoking gun, a distress code and a protective moment in its second session."""
+    taken = case.sessions[1].deductions[0]
+    moments = [
+        Moment(
+            kind=kind, code=code, title=title, message_id=taken.message_id, position=3, agent="helper",
+            explanation="Because of what stands there.", basis="words", quotes=taken.quotes[:1],
+        )
+        for kind, code, title in MOMENTS
+    ]  # fmt: skip
+    session = msgspec.structs.replace(case.sessions[1], moments=tuple(moments))
+    return msgspec.structs.replace(case, sessions=(case.sessions[0], session, *case.sessions[2:]))
 
 
 @pytest.fixture

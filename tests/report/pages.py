@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+from tests.report.conftest import talks
 from undersong.models import Case, Row
 from undersong.report import write
 
@@ -34,9 +35,9 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
-def written(case: Case, rows: list[Row], folder: Path) -> tuple[Page, str, str, str]:
-    """The HTML parsed, and the three texts."""
-    write(case, rows, folder)
+def written(case: Case, rows: list[Row], folder: Path, *, transcripts: bool = False) -> tuple[Page, str, str, str]:
+    """The HTML parsed, and the three texts; with ``transcripts`` those of the cited messages."""
+    write(case, rows, folder, conversations=talks(case).get if transcripts else None)
     html, markdown, svg = (
         (folder / name).read_text(encoding="utf-8")
         for name in ("report.html", "forensic_audit_report.md", "risk_graph.svg")

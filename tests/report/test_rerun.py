@@ -16,10 +16,13 @@ from undersong.judges import JUDGES, Question
 from undersong.manifest import canonical, digest_of
 from undersong.models import TRAITS, Evaluation
 from undersong.passes import Options
+from undersong.patterns import load_rules
 from undersong.pipeline import audit
+from undersong.redact import redacted
 from undersong.report import write
 from undersong.stores.sqlite import temporary_store
 from undersong.verify import check, verify
+from undersong.weigh import Effort
 
 BENCH = Path(__file__).parents[2] / "bench"
 WARM = {"compassion": 0.91234, "goodwill": 0.87, "recognition": 0.8}
@@ -63,7 +66,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     code = "```python\ndef total(rows):\n    return sum(row.price for row in rows)\n```"
     work = [
         {"id": f"w{n}", "conversation": "work", "author": "dev", "role": "assistant", "text": text}
-        for n, text in enumerate((f"Here:\n{code}", f"I have fixed it.\n{code}"))
+        for n, text in enumerate((f"Here:\n{code}", f"I have fixed it.\n{code}", "The till is open."))
     ]
     source = tmp_path / "talk.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in (*said, *work)))
@@ -96,8 +99,10 @@ def test_an_untouched_report_agrees_in_every_step(report: Path) -> None:
     result = check(report, [report.parent / "talk.jsonl"])
     assert result.discrepancies == ()
     told = ", ".join(result.checked)
-    for step in ("detect", "counts and agents", "report", "scan and verdict", "offline scores"):
+    steps = ("detect", "counts and agents", "report", "scan and verdict", "offline scores")
+    for step in (*steps, "scan, route and verdict from the inputs"):
         assert f"{step} done again" in told
+    assert result.skipped == ()
 
 
 FORGERIES = [
@@ -121,6 +126,43 @@ FORGERIES = [
 def test_a_forgery_with_matching_hashes_is_named(report: Path, name: str, old: bytes, new: bytes, words: str) -> None:
     forge(report, name, lambda data: data.replace(old, new, 1))
     assert words in says(report)
+
+
+def test_a_transcript_that_was_forged_with_every_hash_contradicts_the_inputs(report: Path) -> None:
+    forge(report, "conversations.jsonl", lambda data: data.replace(b"till is open", b"till is shut"))
+    assert "its text stands in no input" in "\n".join(map(str, verify(report, [report.parent / "talk.jsonl"])))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (b'"tier":"standard"', b'"tier":"deep"', "tier: does not come out again from the inputs"),
+        (b'"reasons":["audit sample"]', b'"reasons":[]', "reasons: does not come out again from the inputs"),
+    ],
+)
+def test_a_route_that_was_forged_contradicts_the_inputs(report: Path, old: bytes, new: bytes, words: str) -> None:
+    forge(report, "evaluations.jsonl", lambda data: data.replace(old, new, 1))
+    assert words in "\n".join(map(str, verify(report, [report.parent / "talk.jsonl"])))
+
+
+def test_inputs_given_in_another_way_are_no_disagreement(report: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (report.parent / "talk.jsonl").rename(tmp_path / "elsewhere" / "talk.jsonl")
+    assert verify(report, [tmp_path / "elsewhere"]) == ()
+
+
+def test_a_report_with_masked_agents_still_proves_itself(report: Path, tmp_path: Path) -> None:
+    source = report.parent / "talk.jsonl"
+    with temporary_store() as store:
+        case, rows = audit(source, store, Options(judge="scripted"))
+        masked, new_rows, look = redacted(
+            case, rows, lambda name: store.conversation(name)[0], load_rules(), Effort(), ["kira", "mo"]
+        )
+        write(masked, new_rows, tmp_path / "masked", conversations=look)
+    assert [finding.agent for finding in masked.findings] == ["[NAME-1]"]
+    assert [finding.strength for finding in masked.findings] == [finding.strength for finding in case.findings]
+    assert not any(b"kira" in path.read_bytes() for path in (tmp_path / "masked").iterdir())
+    assert verify(tmp_path / "masked", [source]) == ()
 
 
 def test_a_finding_that_was_left_out_is_named(report: Path) -> None:

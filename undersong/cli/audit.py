@@ -23,6 +23,7 @@ from undersong.cli.options import (
     refuse_nothing,
     show_problems,
 )
+from undersong.errors import UsageError
 from undersong.models import LEVELS, Conversation
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ BELOW, AT_OR_ABOVE = 0, 1
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @chance_options
 @click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
+@click.option("--redact", is_flag=True, help="Mask e-mails, phones and keys in the report; the store keeps them.")
+@click.option("--redact-name", "names", multiple=True, metavar="NAME", help="Mask this name too; repeatable.")
+@click.option("--redact-names", "names_file", metavar="FILE", help="Mask the names in this file, one a line.")
+@click.option(
+    "--format", "formats", multiple=True, metavar="FORMAT", help="Write json, jsonl, sarif or parquet too; repeatable."
+)
 @click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
@@ -52,6 +59,10 @@ def command(
     draws: int,
     block: int,
     rules: str | None,
+    redact: bool,
+    names: tuple[str, ...],
+    names_file: str | None,
+    formats: tuple[str, ...],
     fail_on: str | None,
     as_json: bool,
     **chosen: Any,
@@ -64,17 +75,20 @@ def command(
     from undersong.cli.summary import print_summary, summary
     from undersong.patterns import load_rules
     from undersong.pipeline import audit
-    from undersong.report import check_folder, write
+    from undersong.redact import redacted
+    from undersong.report import Look, check_folder, check_formats, write
     from undersong.stores import open_store
 
     folder = Path(out)
     check_folder(folder)
+    check_formats(formats)
     check_targets(paths, store)
     if store:
         check_store(store)
     else:
         folder.absolute().parent.mkdir(parents=True, exist_ok=True)
     patterns = load_rules([rules]) if rules else None
+    listed = (*names, *_names(names_file))
     effort = effort_of(with_chance, draws, block, chosen["seed"])
     options = options_of(judge=judge, read_all=read_all, rules=patterns, effort=effort, **chosen)
     began, started = time.monotonic(), datetime.now(UTC)
@@ -82,8 +96,12 @@ def command(
         with progress_bar() as progress:
             case, rows = audit(paths, kept, options, progress)
         refuse_nothing(case.messages, case.problems)
+        talk = partial(_conversation, kept)
+        look: Look = talk
+        if redact or listed:
+            case, rows, look = redacted(case, rows, talk, patterns or load_rules(), effort, listed)
         times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
-        digest = write(case, rows, folder, run=times, rules=patterns, conversations=partial(_conversation, kept))
+        digest = write(case, rows, folder, run=times, rules=patterns, conversations=look, formats=formats)
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)
     raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))
@@ -91,6 +109,17 @@ def command(
 
 def _conversation(store: Store, name: str) -> Conversation:
     return store.conversation(name)[0]
+
+
+def _names(path: str | None) -> list[str]:
+    """The names of a file, one a line; raises UsageError where it cannot be read."""
+    if path is None:
+        return []
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        what = f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}"
+        raise UsageError(what, where=f"--redact-names {path}", remedy="name a text file, one name a line") from error
 
 
 def _failing(findings: Any, fail_on: str | None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,25 @@ from undersong.manifest import NAME, RUN, SCHEMA, FileHash, JudgeUse, Manifest, 
 from undersong.models import Case, Conversation, Row, SessionVerdict, encode
 from undersong.patterns import PatternRule, all_rules
 from undersong.report import html, markdown, svg
+from undersong.report.exports import check_formats, formats_of, write_exports
 from undersong.report.folder import check_folder, new_folder
 from undersong.report.order import detailed_sessions, order_findings
 from undersong.report.rule_words import rule_words
 from undersong.report.tally import Tally, write_rows
 from undersong.report.view import DETAIL, view
 
-__all__ = ["CASE", "CONVERSATIONS", "DATA", "EVALUATIONS", "FINDINGS", "check_folder", "write"]
+__all__ = [
+    "CASE",
+    "CONVERSATIONS",
+    "DATA",
+    "EVALUATIONS",
+    "FINDINGS",
+    "Look",
+    "check_folder",
+    "check_formats",
+    "formats_of",
+    "write",
+]
 CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
 CONVERSATIONS = "conversations.jsonl"  # the sessions that are told in full, with every message
 DATA = frozenset({CASE, FINDINGS, EVALUATIONS, CONVERSATIONS})  # what all other files of a report are made from
@@ -34,13 +46,15 @@ def write(
     run: Mapping[str, Any] | None = None,
     rules: Iterable[PatternRule] | None = None,
     conversations: Look | None = None,
+    formats: Sequence[str] = (),
 ) -> str:
     """Write the report of ``case`` into ``out_dir`` and return the digest of its manifest.
 
     ``rows`` are read once and need not fit into memory; the folder holds them without texts. ``run`` (the times of
     the run) goes into ``run.json``, which the manifest does not cover; ``rules`` (default: the shipped ones) are those
     whose words stand beside their findings. ``conversations`` gives the conversation of an id, for the transcripts of
-    the sessions that are told in full; without it there are none. The same arguments give the same bytes.
+    the sessions that are told in full; without it there are none. ``formats`` are some of ``exports.FORMATS``.
+    The same arguments give the same bytes.
     Nothing is left half written: the folder appears as a whole. Raises UsageError where ``out_dir`` is not ours to
     replace or cannot be written.
     """
@@ -49,7 +63,8 @@ def write(
         told = _conversations(detailed, conversations)
         (folder / CONVERSATIONS).write_bytes(b"".join(encode(each) + b"\n" for each in told))
         tally = write_rows(rows, folder / EVALUATIONS, (each.conversation for each in detailed), _staged(case))
-        arranged = view(case, tally, detailed, rule_words(all_rules() if rules is None else rules), told)
+        meanings = rule_words(all_rules() if rules is None else rules)
+        arranged = view(case, tally, detailed, meanings, told)
         texts = {
             "report.html": html.render(arranged),
             **dict(html.render_pages(arranged)),
@@ -60,6 +75,7 @@ def write(
             (folder / name).write_bytes(text.encode("utf-8"))
         (folder / FINDINGS).write_bytes(b"".join(encode(finding) + b"\n" for finding in case.findings))
         (folder / CASE).write_bytes(encode(msgspec.structs.replace(case, findings=())) + b"\n")
+        write_exports(formats, case, folder / EVALUATIONS, folder, meanings)
         sealed, digest = seal(_manifest(case, tally, folder))
         (folder / NAME).write_bytes(sealed)
         if run is not None:

@@ -37,7 +37,7 @@ def _header(v: View) -> Iterator[str]:
 def _verdict(v: View) -> Iterator[str]:
     yield "## Verdict"
     yield ""
-    for sentence in (*v.headline, v.coverage):
+    for sentence in (*v.headline, v.coverage, *filter(None, [v.redacted])):
         yield from (plain(sentence), "")
     yield from (f"*{v.words.caution}*", "", "![Turn by turn](risk_graph.svg)", "")
     yield "### Mechanisms of the sovereignty score"

@@ -16,7 +16,7 @@ def order_findings(findings: tuple[Finding, ...]) -> list[Finding]:
 
 
 def order_sessions(case: Case) -> list[SessionVerdict]:
-    """By score where there is one, then by the level and number of findings, flags, and name."""
+    """By score where there is one, then by the level and number of findings, smoking guns, flags, and name."""
     worst: dict[str, int] = {}
     counts: Counter[str] = Counter()
     for finding in case.findings:
@@ -24,9 +24,10 @@ def order_sessions(case: Case) -> list[SessionVerdict]:
             worst[name] = max(worst.get(name, -1), LEVELS.index(finding.level))
             counts[name] += 1
 
-    def rank(session: SessionVerdict) -> tuple[int, int, int, int, str]:
+    def rank(session: SessionVerdict) -> tuple[int, int, int, int, int, str]:
         name, score = session.conversation, 100 if session.score is None else session.score
-        return score, -worst.get(name, -1), -counts[name], -len(session.flags), name
+        guns = sum(each.kind == "smoking_gun" for each in session.moments)
+        return score, -worst.get(name, -1), -counts[name], -guns, -len(session.flags), name
 
     return sorted(case.sessions, key=rank)
 
@@ -37,7 +38,11 @@ def detailed_sessions(case: Case, limit: int) -> list[SessionVerdict]:
     return [
         each
         for each in order_sessions(case)
-        if len(case.sessions) <= ALL_IN_DETAIL or each.deductions or each.flags or each.conversation in named
+        if len(case.sessions) <= ALL_IN_DETAIL
+        or each.deductions
+        or each.flags
+        or each.moments
+        or each.conversation in named
     ][:limit]
 
 

@@ -32,7 +32,9 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guns: str
     rank: str
     clinical: str
+    candidates: str
     transcript: str
+    redacted: str
     reproduce: tuple[str, ...]
     methods: tuple[Method, ...]
     missing: tuple[Method, ...]

@@ -11,6 +11,7 @@ from undersong.models import Noun
 from undersong.verify.content import Content, read_content
 from undersong.verify.discrepancy import Discrepancy
 from undersong.verify.evidence import evidence
+from undersong.verify.inputs import in_order
 from undersong.verify.inputs import inputs as compare_inputs
 from undersong.verify.installed import differences, installed_hashes
 from undersong.verify.sealed import bytes_of, files, kept_digest, read_manifest
@@ -82,14 +83,19 @@ def check(
         return Verification(
             discrepancies=tuple(found), checked=tuple(checked), skipped=(f"nothing was done again: {reason}",)
         )
-    return _again(report_dir, content, manifest, rules, checked)
+    return _again(report_dir, content, manifest, rules, checked, [Path(path) for path in inputs])
 
 
 def _again(
-    report_dir: Path, content: Content, manifest: Manifest, rules: Sequence[str | Path] | None, checked: list[str]
+    report_dir: Path,
+    content: Content,
+    manifest: Manifest,
+    rules: Sequence[str | Path] | None,
+    checked: list[str],
+    inputs: list[Path],
 ) -> Verification:
     from undersong.patterns import all_rules
-    from undersong.verify import rerun
+    from undersong.verify import rerun, retrace
 
     patterns = all_rules(rules)
     steps: list[Step] = [
@@ -97,19 +103,31 @@ def _again(
         ("counts and agents", lambda: rerun.counted_again(content, manifest)),
         ("report", lambda: rerun.written(report_dir, content, patterns)),
     ]
-    skipped = ["route: it needs every input"]
+    skipped = []
     if content.case.parameters.get("redacted"):
-        skipped.append("scan, verdict and offline scores: the texts are redacted")
+        skipped.append("scan, verdict, offline scores and route: the texts are redacted")
     else:
         steps += [
             ("scan and verdict", lambda: rerun.scanned(content)),
             ("offline scores", lambda: rerun.judged_offline(content)),
         ]
+        if inputs:
+            steps.append(
+                (
+                    "scan, route and verdict from the inputs",
+                    lambda: retrace.retraced(content, in_order(inputs, manifest)),
+                )
+            )
+        else:
+            skipped.append("route: no input was given")
     found: list[Discrepancy] = []
     for name, step in steps:
         try:
-            found += step()
+            for each in step():
+                found.append(each)  # noqa: PERF402 - what was found before a step gives up counts
             checked.append(f"{name} done again")
+        except retrace.NotPossibleError as reason:
+            skipped.append(f"{name}: {reason}")
         except UndersongError as error:
             found.append(Discrepancy(what=f"could not be done again: {error.what}", where=name))
     return Verification(discrepancies=tuple(found), checked=tuple(checked), skipped=tuple(skipped))

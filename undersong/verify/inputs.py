@@ -41,10 +41,21 @@ def inputs(paths: Sequence[Path], manifest: Manifest, told: Collection[str] = ()
     used = {file.path for _, file in named}
     gone = {path.name for path in missing}
     for entry in (each for each in rest if Path(each.name).name not in gone):
-        yield from _renamed(entry, given, used)
+        for each in _renamed(entry, given, used):
+            if not (each.found and manifest.parameters.get("redacted")):  # else its name may be masked
+                yield each
     for file in given:
         if file.path not in used and file.name not in told:
             yield Discrepancy(what="is not an input of this report", where=str(file.path))
+
+
+def in_order(paths: Sequence[Path], manifest: Manifest) -> list[Path]:
+    """The given files of the manifest's inputs in its order: conversations without an id are named by it."""
+    given = [Given(*each) for path in paths if path.exists() for each in input_files(path)]
+    found = {entry.name: file.path for entry, file in _named(manifest.inputs, given)[0]}
+    if len(found) < len(manifest.inputs):  # masked names: by content
+        found |= {entry.name: file.path for entry in manifest.inputs for file in given if _agrees(file, entry)}
+    return [found[entry.name] for entry in manifest.inputs if entry.name in found]
 
 
 def _named(

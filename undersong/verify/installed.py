@@ -24,6 +24,7 @@ def installed_hashes(
     from undersong.judges import open_judge
     from undersong.patterns import all_rules, rule_hashes
     from undersong.patterns.replicas import noise_hashes
+    from undersong.redact import hashes as redaction_hashes
     from undersong.scan import load_book
     from undersong.verdict import rule_hashes as verdict_hashes
 
@@ -34,6 +35,7 @@ def installed_hashes(
         verdict_hashes,
         noise_hashes,
         lambda: rule_hashes(all_rules(rules)),
+        redaction_hashes,
     )
     for read in readers:
         try:

@@ -11,10 +11,11 @@ import msgspec
 
 from undersong.assemble import count, highest
 from undersong.detect import detect, quote
-from undersong.manifest import RUN, Manifest
+from undersong.manifest import NAME, RUN, Manifest
 from undersong.models import Conversation, Evaluation, Finding, Message, Row, Scan
 from undersong.patterns import PatternRule
-from undersong.report import DATA, write
+from undersong.report import DATA, formats_of, write
+from undersong.report.exports import FORMATS
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import agent_verdicts, session_verdict
 from undersong.verify.content import Content
@@ -111,9 +112,14 @@ def _signals(row: Row | None, scan: Scan) -> Iterator[Discrepancy]:
     if row is None:
         yield Discrepancy(what="is in conversations.jsonl and not in evaluations.jsonl", where=scan.message_id)
         return
-    names = [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
+    names = unlike_scan(row, scan)
     if names:
         yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from conversations.jsonl", where=row.id)
+
+
+def unlike_scan(row: Row, scan: Scan) -> list[str]:
+    """The free signals in which a row differs from a scan."""
+    return [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
 
 
 def judged_offline(content: Content) -> Iterator[Discrepancy]:
@@ -127,7 +133,7 @@ def judged_offline(content: Content) -> Iterator[Discrepancy]:
         judge = open_judge(name)
         messages = [
             message
-            for message in _messages(content.conversations)
+            for message in messages_of(content.conversations)
             if (row := wanted.get((message.conversation, message.id))) and row.judge_hash == judge.hash
         ]
         route = Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="message")
@@ -142,7 +148,8 @@ def _far(row: Row, answer: Evaluation) -> bool:
     return kept.keys() != again.keys() or any(abs(kept[name] - again[name]) > TOLERANCE for name in kept)
 
 
-def _messages(conversations: Iterable[Conversation]) -> Iterator[Message]:
+def messages_of(conversations: Iterable[Conversation]) -> Iterator[Message]:
+    """All messages, conversation by conversation."""
     for conversation in conversations:
         yield from conversation.messages
 
@@ -150,12 +157,14 @@ def _messages(conversations: Iterable[Conversation]) -> Iterator[Message]:
 def written(report_dir: Path, content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
     """Every page, picture and table from the data beside it, byte for byte."""
     present = {path.name for path in report_dir.iterdir()}
+    tables = {NAME, *FORMATS["parquet"]} & present if FORMATS["parquet"][0] in present else set[str]()
+    formats = [each for each in formats_of(present) if each != "parquet"]  # another pyarrow writes other bytes
     held = {conversation.id: conversation for conversation in content.conversations}
     with tempfile.TemporaryDirectory() as name:
         again = Path(name) / "report"
-        write(content.case, content.rows, again, rules=rules, conversations=held.get)
+        write(content.case, content.rows, again, rules=rules, conversations=held.get, formats=formats)
         made = {path.name for path in again.iterdir()}
-        for each in sorted((made | present) - {RUN, *DATA}):
+        for each in sorted((made | present) - {RUN, *DATA, *tables}):
             one, two = (folder / each for folder in (report_dir, again))
             if not (one.is_file() and two.is_file() and one.read_bytes() == two.read_bytes()):
                 yield Discrepancy(what=f"{AGAIN} from case.json, findings.jsonl and the rows", where=each)

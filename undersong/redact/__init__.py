@@ -1,0 +1,183 @@
+"""A report that can be shown: the same case, rows and talks with secrets and listed names masked everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from undersong.detect import detect, quote
+from undersong.manifest import text_hash
+from undersong.models import Case, Conversation, Deduction, Finding, Message, Moment, Noun, Quote, Row, SessionVerdict
+from undersong.patterns import PatternRule
+from undersong.redact.secrets import Masked, Masker
+from undersong.rulebook import RULES, file_hash
+from undersong.verdict import agent_verdicts
+from undersong.weigh import Effort, weigh
+
+__all__ = ["Masker", "hashes", "redacted"]
+N = TypeVar("N", bound=Noun)
+Look = Callable[[str], Conversation]
+FILE = "redaction.yaml"
+GONE = "(words of a message with something masked)"
+TEXTS = frozenset({"text", "title", "explanation", "what", "remedy", "notes", "context", "input", "reason"})
+FIXED = frozenset({
+    "role", "observed", "tier", "tier_before", "state", "width", "level", "kind", "status", "assessment", "basis",
+    "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits",
+    "label", "signals", "flags", "finding_id", "rule_hash", "version", "hashes", "tiers", "states", "highest",
+    "stages", "measures", "balance", "codes", "protective", "guns", "candidates", "hard_constraints", "indicators",
+    "source_format", "model", "timezone", "sha256",
+})  # fmt: skip
+
+
+def redacted(
+    case: Case,
+    rows: Sequence[Row],
+    look: Look,
+    rules: Sequence[PatternRule],
+    effort: Effort | None,
+    names: Iterable[str] = (),
+) -> tuple[Case, list[Row], Callable[[str], Conversation | None]]:
+    """The case, its rows and its conversations with every e-mail, phone, key and listed name masked.
+
+    A secret has the same mask wherever it stands, so who is who can still be told. Hashes of messages and quotes are
+    those of the masked texts: the hash of a text with one number masked would give the number away to whoever tries all
+    of them. Where a mask changes who an agent is, findings are looked for again, since their ids and their chance
+    follow from the names. ``case.parameters["redacted"]`` says what was masked, and how often; the names are not in it.
+    """
+    masker = Masker(names)
+    masks = {each.conversation: masker.name(each.conversation) for each in case.sessions}
+    dirty, places = _learn(masker, masks, look)
+    new_rows = [_row(row, masker, dirty) for row in rows]
+    texts = {(message.conversation, message.id): masker.text(message.text) for message in case.cited}
+    cited = tuple(_message(message, masker) for message in case.cited)
+    messages = {(message.conversation, message.id): message for message in cited}
+    findings = _findings(case.findings, rows, new_rows, rules, effort, case)
+    facts = {**masker.counts(), "names_listed": len(masker.listed), "messages": len(dirty), "places": places}
+    new = _any(msgspec.structs.replace(case, findings=(), cited=(), sessions=(), agents=()), masker)
+    again = msgspec.structs.replace(
+        new,
+        findings=tuple(quote(_any(each, masker), messages) for each in findings),
+        cited=cited,
+        sessions=tuple(_session(each, masker, texts) for each in case.sessions),
+        agents=agent_verdicts(new_rows),
+        upgrades={masker.name(agent): count for agent, count in case.upgrades.items()},
+        parameters=new.parameters | {"redacted": facts},
+        hashes=case.hashes | hashes(),
+    )
+    originals = {mask: name for name, mask in masks.items()}
+    return again, new_rows, lambda name: _conversation(look(originals[name]), masker) if name in originals else None
+
+
+def hashes() -> dict[str, str]:
+    """File name → SHA-256 of what is masked, for the manifest."""
+    return {FILE: file_hash(RULES / FILE)}
+
+
+def _learn(masker: Masker, names: Iterable[str], look: Look) -> tuple[set[tuple[str, str]], int]:
+    """The messages in which something is masked, and how often; secrets get their numbers in the order of the talk."""
+    dirty, places = set(), 0
+    for name in names:
+        for message in look(name).messages:
+            masker.name(message.author)
+            texts = (message.text, *(result.text for result in message.tool_results))
+            found = sum(len(masker.text(text).spans) for text in texts)
+            places += found
+            if found:
+                dirty.add((name, message.id))
+    return dirty, places
+
+
+def _row(row: Row, masker: Masker, dirty: set[tuple[str, str]]) -> Row:
+    hide = (row.conversation, row.id) in dirty
+    loops = tuple(
+        msgspec.structs.replace(
+            loop,
+            ngram=GONE if hide else masker.text(loop.ngram).text,
+            message_ids=tuple(masker.name(each) for each in loop.message_ids),
+        )
+        for loop in row.loops
+    )
+    return msgspec.structs.replace(_any(msgspec.structs.replace(row, loops=()), masker), loops=loops)
+
+
+def _findings(
+    findings: Sequence[Finding],
+    before: Sequence[Row],
+    after: Sequence[Row],
+    rules: Sequence[PatternRule],
+    effort: Effort | None,
+    case: Case,
+) -> Sequence[Finding]:
+    """The findings, looked for again where a mask changed who somebody is or which message is meant."""
+
+    def who(row: Row) -> tuple[str, str, str, str | None]:
+        return row.id, row.conversation, row.agent, row.target
+
+    if all(who(one) == who(other) for one, other in zip(before, after, strict=True)):
+        return findings
+    gives = case.parameters.get("judge_gives")
+    detection = detect(after, rules, gives=None if gives is None else frozenset(gives))
+    if effort is None:
+        return detection.findings
+    return weigh(detection.findings, detection.outcomes, after, rules, effort).findings
+
+
+def _session(session: SessionVerdict, masker: Masker, texts: dict[tuple[str, str], Masked]) -> SessionVerdict:
+    name = session.conversation
+    deductions = tuple(_claim(each, masker, texts, name) for each in session.deductions)
+    moments = tuple(_claim(each, masker, texts, name) for each in session.moments)
+    new = _any(msgspec.structs.replace(session, deductions=(), moments=()), masker)
+    return msgspec.structs.replace(new, deductions=deductions, moments=moments)
+
+
+C = TypeVar("C", Deduction, Moment)
+
+
+def _claim(claim: C, masker: Masker, texts: dict[tuple[str, str], Masked], name: str) -> C:
+    quotes = tuple(_quote(each, masker, texts.get((name, each.message_id))) for each in claim.quotes)
+    return msgspec.structs.replace(_any(msgspec.structs.replace(claim, quotes=()), masker), quotes=quotes)
+
+
+def _quote(quote: Quote, masker: Masker, masked: Masked | None) -> Quote:
+    new_id = masker.name(quote.message_id)
+    if masked is None:  # a message that the report does not hold: its place cannot be told any more
+        text = masker.text(quote.text).text
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return Quote(message_id=new_id, text=text, start=0, end=len(text), sha256=digest)
+    start, end = masked.place(quote.start), masked.after(quote.end)
+    digest = text_hash(masked.text)
+    return Quote(message_id=new_id, text=masked.text[start:end], start=start, end=end, sha256=digest)
+
+
+def _conversation(conversation: Conversation, masker: Masker) -> Conversation:
+    messages = tuple(_message(message, masker) for message in conversation.messages)
+    new = _any(msgspec.structs.replace(conversation, messages=()), masker)
+    return msgspec.structs.replace(new, messages=messages)
+
+
+def _message(message: Message, masker: Masker) -> Message:
+    return _any(message, masker)
+
+
+def _any(value: N, masker: Masker) -> N:
+    """A noun with its texts and names masked, whatever it holds."""
+    fields = {
+        name: _inside(getattr(value, name), name, masker) for name in value.__struct_fields__ if name not in FIXED
+    }
+    return msgspec.structs.replace(value, **fields)
+
+
+def _inside(value: Any, field: str, masker: Masker) -> Any:
+    if isinstance(value, Noun):
+        return _any(value, masker)
+    if isinstance(value, str):
+        return masker.text(value).text if field in TEXTS else masker.name(value)
+    if isinstance(value, tuple | list):
+        return type(value)(_inside(each, field, masker) for each in value)
+    if isinstance(value, dict):
+        keys = (masker.text(key).text if field == "input" and isinstance(key, str) else key for key in value)
+        return dict(zip(keys, (_inside(each, field, masker) for each in value.values()), strict=True))
+    return value

@@ -1,0 +1,55 @@
+"""The output formats of ``--format``: each adds its files to the report folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from undersong.errors import UsageError
+from undersong.models import Case
+from undersong.report import parquet
+from undersong.report.claims import claims
+from undersong.report.rule_words import RuleWords
+from undersong.report.sarif import sarif
+from undersong.rulebook import did_you_mean
+
+# what --format writes beside the pages
+FORMATS: dict[str, tuple[str, ...]] = {
+    "json": ("report.json",),
+    "jsonl": ("claims.jsonl",),
+    "sarif": ("report.sarif",),
+    "parquet": (parquet.MESSAGES, parquet.CLAIMS),
+}
+
+
+def check_formats(formats: Iterable[str]) -> None:
+    """Raise UsageError for an unknown format, or one whose library is missing, before any work is done."""
+    for each in formats:
+        if each not in FORMATS:
+            raise UsageError(f"unknown format '{each}'", where="--format", remedy=did_you_mean(each, list(FORMATS)))
+        if each == "parquet":
+            parquet.require()
+
+
+def formats_of(names: Collection[str]) -> tuple[str, ...]:
+    """The formats whose files are among ``names``."""
+    return tuple(each for each, files in FORMATS.items() if set(files) & set(names))
+
+
+def write_exports(
+    formats: Iterable[str], case: Case, evaluations: Path, folder: Path, rules: Mapping[str, RuleWords]
+) -> None:
+    """Write the files of each format; ``evaluations`` are the rows, ``rules`` the words of the patterns by hash."""
+    for each in sorted(set(formats)):
+        (target, *_) = (folder / name for name in FORMATS[each])
+        if each == "json":
+            target.write_bytes(msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
+        elif each == "jsonl":
+            target.write_bytes(b"".join(msgspec.json.encode(claim) + b"\n" for claim in claims(case)))
+        elif each == "sarif":
+            target.write_text(json.dumps(sarif(case, rules), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        else:
+            parquet.write_tables(case, evaluations, folder)
