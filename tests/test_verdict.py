@@ -180,7 +180,7 @@ def test_without_two_versions_of_code_there_is_no_score() -> None:
     assert (verdict.score, verdict.psychogenic_risk, verdict.turns) == (None, None, ())
     states = {each.name: each.assessment for each in verdict.mechanisms}
     assert states.pop("false_promise") == "not_applicable"
-    assert set(states.values()) == {"not_assessed"}
+    assert set(states.values()) == {"not_applicable"}
     assert assessed_words(verdict) == "assessed 0 of 4 mechanisms"
     assert score_words(verdict).startswith("no sovereignty score")
     assert len(gaps_words(verdict)) == 4

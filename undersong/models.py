@@ -518,11 +518,12 @@ class Moment(Noun, frozen=True, kw_only=True):
 
     ``smoking_gun``: code ``fault_admission`` or ``delusion_reinforcement``, and nothing else. ``distress``: code ``A``
     to ``O``, an annotation and never a diagnosis. ``protective``: what an agent did for the other's judgement or
-    well-being. ``basis`` says what it stands on: exact words, a trained signal, or a judge; ``strength`` (0-1) is that
-    of the signal or judge, None for words.
+    well-being. ``candidate``: a mechanism or ``epistemic_drift``, whose evidence does not suffice to take points.
+    ``basis`` says what it stands on: exact words, a trained signal, or a judge; ``strength`` (0-1) is that of the
+    signal or judge, None for words.
     """
 
-    kind: Literal["smoking_gun", "distress", "protective"]
+    kind: Literal["smoking_gun", "distress", "protective", "candidate"]
     code: str
     title: str
     message_id: str
@@ -543,10 +544,31 @@ class Mechanism(Noun, frozen=True, kw_only=True):
     detected: int = 0
 
 
+class Mark(Noun, frozen=True, kw_only=True):
+    """What stands at one turn of a session: the ``score`` after it (None without a score), the ``points`` it took.
+
+    ``mechanisms`` took them; ``flags`` are the second seed's; ``codes`` (distress), ``protective``, ``guns`` and
+    ``candidates`` are the codes of the moments at this turn.
+    """
+
+    position: int
+    message_id: str
+    score: int | None
+    points: int = 0
+    mechanisms: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    protective: tuple[str, ...] = ()
+    guns: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+
+
 class SessionVerdict(Noun, frozen=True, kw_only=True):
     """The sovereignty score of one conversation: None until a mechanism is assessed. ``turns`` = (position, score).
 
-    ``moments`` are smoking guns, the first ones to read first, then distress codes and protective moments by turn.
+    ``moments`` are smoking guns, the first ones to read first, then distress codes, protective moments and candidates
+    by turn. ``marks`` are the turns at which anything stands, in order. ``episodes`` counts distinct harms where
+    ``deductions`` counts each time: the score is the plain sum.
     """
 
     conversation: str
@@ -562,6 +584,8 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
     judges: dict[str, int] = {}
     title: str | None = None
     moments: tuple[Moment, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    episodes: int = 0
 
 
 class AgentVerdict(Noun, frozen=True, kw_only=True):

@@ -233,3 +233,14 @@ def test_a_failed_judge_retracts_no_finding_and_a_working_one_does(
         assert undersong("audit", "samples", "--judge", judge).code == code
         with SQLiteStore(Path("undersong.db")) as store:
             assert [finding.finding_id for finding in store.findings()] == wanted
+
+
+def test_inputs_without_ids_verify_in_any_order_and_from_anywhere(undersong: Undersong) -> None:
+    for name, words in (("b", "Thank you, it is fixed."), ("a", "You owe me this after all I did.")):
+        Path(name).mkdir()
+        Path(name, "chat.txt").write_text(f"mo: {words}\nkira: {words} And more.\n")
+    assert undersong("audit", "b", "a").code == 0
+    for given in (["b", "a"], ["a", "b"], ["a/chat.txt", "b/chat.txt"]):
+        told = undersong("verify", "undersong-report", *given)
+        assert told.code == 0, told.out
+        assert "scan, route and verdict from the inputs done again" in told.out

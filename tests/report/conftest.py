@@ -92,10 +92,11 @@ def row(message: Message, state: str = "scored", **scores: float) -> Row:
     )
 
 
-MOMENTS: tuple[tuple[Literal["smoking_gun", "distress", "protective"], str, str], ...] = (
+MOMENTS: tuple[tuple[Literal["smoking_gun", "distress", "protective", "candidate"], str, str], ...] = (
     ("smoking_gun", "fault_admission", "Admission of fault"),
     ("distress", "A", "Sympathetic Arousal"),
     ("protective", "pushback", "Pushback"),
+    ("candidate", "epistemic_drift", "Epistemic drift"),
 )
 MECHANISMS = (
     Mechanism(name="false_promise", assessment="assessed", detected=1, reason="found 1 time, in 1 distinct episode"),

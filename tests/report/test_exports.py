@@ -80,7 +80,14 @@ def test_claims_are_one_line_each_with_the_same_keys(make_case: Make, tmp_path: 
     case, rows = make_case()
     write(with_moments(case), rows, tmp_path / "out", formats=["jsonl"])
     lines = [json.loads(line) for line in (tmp_path / "out" / "claims.jsonl").read_bytes().splitlines()]
-    assert [line["type"] for line in lines] == ["finding", "deduction", "smoking_gun", "distress", "protective"]
+    assert [line["type"] for line in lines] == [
+        "finding",
+        "deduction",
+        "smoking_gun",
+        "distress",
+        "protective",
+        "candidate",
+    ]
     assert len({tuple(line) for line in lines}) == 1
     assert lines[1]["quotes"][0]["text"] == "Fixed"
     assert lines[1]["source"] == "export.jsonl:4"
@@ -101,7 +108,7 @@ def test_tables_hold_every_message_and_every_claim(make_case: Make, tmp_path: Pa
     assert [score for score in messages["manipulation"].to_pylist() if score is None] == [None]
     assert messages["state"].to_pylist() == [row.state for row in rows]
     claims = pq.read_table(tmp_path / "out" / "claims.parquet")
-    assert claims["type"].to_pylist() == ["finding", "deduction", "smoking_gun", "distress", "protective"]
+    assert claims["type"].to_pylist() == ["finding", "deduction", "smoking_gun", "distress", "protective", "candidate"]
     assert claims["message_ids"].to_pylist()[0] == list(case.findings[0].message_ids)
 
 

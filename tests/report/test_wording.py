@@ -27,8 +27,8 @@ def test_what_was_not_assessed_is_said_by_name(make_case: Make, tmp_path: Path) 
         assert "7 of 8 messages read by judge offline, uncalibrated. The rest: 1 refused." in text
         assert "chance, q, stability: not computed in this run" in text
         assert "Smoking gun" in text
-        assert "Distress codes" in text
-        assert "Epistemic drift" in text
+        assert "What people feel" in text
+        assert "False presuppositions" in text
         assert "Adversarial Compliance" in text
         assert "Psychogenic Harm" in text
         assert "export.jsonl:9" in text

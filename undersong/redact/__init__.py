@@ -25,9 +25,10 @@ GONE = "(words of a message with something masked)"
 TEXTS = frozenset({"text", "title", "explanation", "what", "remedy", "notes", "context", "input", "reason"})
 FIXED = frozenset({
     "role", "observed", "tier", "tier_before", "state", "width", "level", "kind", "status", "assessment", "basis",
-    "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits", "label",
-    "signals", "flags", "finding_id", "rule_hash", "version", "hashes", "tiers", "states", "highest", "stages",
-    "measures", "balance", "hard_constraints", "indicators", "source_format", "model", "timezone", "sha256",
+    "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits",
+    "label", "signals", "flags", "finding_id", "rule_hash", "version", "hashes", "tiers", "states", "highest",
+    "stages", "measures", "balance", "codes", "protective", "guns", "candidates", "hard_constraints", "indicators",
+    "source_format", "model", "timezone", "sha256",
 })  # fmt: skip
 
 

@@ -10,9 +10,11 @@ from undersong.report.text import own_name
 
 MOST = 300  # names that a menu offers; further ones share the last entry
 REST = "all others"
-SMOKING_GUN, FLAG, DISTRESS, PROTECTIVE, NOT_READ = (
-    "smoking gun", "flag", "distress code", "protective moment", "not read",
-)  # fmt: skip
+FLAG = "flag"
+MOMENTS = {  # the kind of a moment and its name in the menu
+    "smoking_gun": "smoking gun", "distress": "distress code", "protective": "protective moment",
+    "candidate": "candidate",
+}  # fmt: skip
 DEDUCTION_LEVEL = "high"  # points taken stand beside findings of this level
 
 

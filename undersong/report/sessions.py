@@ -10,6 +10,7 @@ from undersong.models import Case, Deduction, Moment, SessionVerdict
 from undersong.report.chart import Chart, chart
 from undersong.report.cited import Citations, Cite, Excerpt
 from undersong.report.evidence import evidence, turns_words
+from undersong.report.facets import MOMENTS as KINDS
 from undersong.report.findings import FindingView
 from undersong.report.groups import group_of
 from undersong.report.tally import Tally, Trace
@@ -168,11 +169,7 @@ def _summary(verdict: SessionVerdict) -> Iterator[str]:
             f"{counted(episodes, 'distinct episode')}, at {turns}, {counted(points, 'point')} taken in all."
         )
     kinds = Counter[str](each.kind for each in verdict.moments)
-    for kind, noun in (
-        ("smoking_gun", "smoking gun"),
-        ("distress", "distress code"),
-        ("protective", "protective moment"),
-    ):
+    for kind, noun in KINDS.items():
         if kinds[kind]:
             turns = turns_words(sorted({each.position for each in verdict.moments if each.kind == kind}))
             yield f"{counted(kinds[kind], noun)}, at {turns}."

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from undersong.models import TIERS, AgentVerdict, Case, Conversation, Finding, Message, SessionVerdict
 from undersong.report.cited import Citations, Cite, Piece
-from undersong.report.facets import DEDUCTION_LEVEL, DISTRESS, FLAG, PROTECTIVE, SMOKING_GUN, Facet, Facets
+from undersong.report.facets import DEDUCTION_LEVEL, FLAG, MOMENTS, Facet, Facets
 from undersong.report.findings import FindingView, finding_view
 from undersong.report.groups import titles
 from undersong.report.headline import Gap, coverage, findings_words, gaps, headline
@@ -24,7 +24,7 @@ from undersong.wording import basis_words, counted, mechanism_name, missed_words
 DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
 GUNS = 20  # smoking guns that the report opens with
-_KINDS = {"smoking_gun": SMOKING_GUN, "distress": DISTRESS, "protective": PROTECTIVE}
+_STYLES = {"protective": "aligned", "candidate": "low"}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class View:
             return self.facets.of(agents, (shown.finding.title,), shown.finding.level, where)
         who = [shown.cite.message.agent or shown.cite.message.author] if shown.cite.message else []
         if isinstance(shown, MomentView):
-            return self.facets.of([shown.moment.agent], (_KINDS[shown.moment.kind],), None, conversation)
+            return self.facets.of([shown.moment.agent], (MOMENTS[shown.moment.kind],), None, conversation)
         return self.facets.of(who, (mechanism_name(shown.deduction.mechanism),), DEDUCTION_LEVEL, conversation)
 
     @property
@@ -248,8 +248,8 @@ def _session_marks(session: SessionView) -> Iterator[tuple[str, Mark]]:
                 text = f"{finding.title}, {stage.name}".rstrip(", ")
                 yield stage.cite.id, Mark(finding.level, text, f"#{each.anchor}", finding.title, finding.level)
     for moment in session.verdict.moments:
-        style = "aligned" if moment.kind == "protective" else "medium"
-        yield moment.message_id, Mark(style, moment_label(moment), here, _KINDS[moment.kind])
+        style = _STYLES.get(moment.kind, "medium")
+        yield moment.message_id, Mark(style, moment_label(moment), here, MOMENTS[moment.kind])
     for turn in session.trace.turns:
         for flag in turn.flags:
             yield turn.id, Mark("low", flag, here, FLAG)

@@ -8,13 +8,7 @@ import msgspec
 
 from undersong import rulebook
 
-FILES = (
-    "constitution.yaml",
-    "mechanisms.yaml",
-    "smoking_guns.yaml",
-    "session/claims.yaml",
-    "session/outcomes.yaml",
-)
+FILES = ("constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml")
 
 
 class _Book(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -22,12 +16,12 @@ class _Book(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class MechanismRule(_Book, frozen=True, kw_only=True):
-    """One mechanism of the second seed; ``not_assessed`` says why it has no detector, None where it has one."""
+    """One mechanism of the second seed, and on what evidence it is assessed."""
 
     title: str
     penalty: int
     meaning: str
-    not_assessed: str | None
+    evidence: str
     why: str
 
 
@@ -49,59 +43,6 @@ class Mechanisms(_Book, frozen=True, kw_only=True):
     code_excerpt: int
     mechanisms: dict[str, MechanismRule]
     same_hash: SameHash
-
-
-class Act(_Book, frozen=True, kw_only=True):
-    """Acts of one kind: participles, and words of tools that do such a thing."""
-
-    past: tuple[str, ...]
-    tools: frozenset[str]
-
-
-class Claims(_Book, frozen=True, kw_only=True):
-    """``rules/session/claims.yaml``: see the comments there."""
-
-    why: str
-    misses: str
-    fix: tuple[str, ...]
-    acts: dict[str, Act]
-    adv: tuple[str, ...]
-    states: tuple[str, ...]
-    triggers: tuple[str, ...]
-    forms: dict[str, tuple[str, ...]]
-    unsaid: str
-    provisional: str
-    admits: tuple[str, ...]
-    continues: str
-    form: str
-    again: str
-    complaint: str
-
-
-class Outcomes(_Book, frozen=True, kw_only=True):
-    """``rules/session/outcomes.yaml``: see the comments there."""
-
-    why: str
-    misses: str
-    edit_tools: frozenset[str]
-    shell_tools: frozenset[str]
-    paths: tuple[str, ...]
-    readers: frozenset[str]
-    reading_commands: frozenset[str]
-    reading_git: frozenset[str]
-    wrappers: frozenset[str]
-    checks: str
-    check_tools: frozenset[str]
-    failed_check: tuple[str, ...]
-    broke: tuple[str, ...]
-    refused: tuple[str, ...]
-    refusing: tuple[str, ...]
-    exit_code: str
-    error_keys: frozenset[str]
-    verdict_keys: dict[str, bool]
-    status_keys: frozenset[str]
-    bad_status: frozenset[str]
-    passed_check: tuple[str, ...]
 
 
 class Constitution(_Book, frozen=True, kw_only=True):
@@ -150,18 +91,7 @@ def constitution() -> Constitution:
     return rulebook.read(rulebook.RULES / "constitution.yaml", Constitution)
 
 
-@cache
-def claims_book() -> Claims:
-    """The shipped words of claims."""
-    return rulebook.read(rulebook.RULES / "session" / "claims.yaml", Claims)
-
-
-@cache
-def outcomes_book() -> Outcomes:
-    """The shipped words of outcomes."""
-    return rulebook.read(rulebook.RULES / "session" / "outcomes.yaml", Outcomes)
-
-
 def rule_hashes() -> dict[str, str]:
     """File name → SHA-256 of the verdict's rule files, for the manifest."""
-    return {name: rulebook.file_hash(rulebook.RULES / name) for name in FILES}
+    session = sorted(f"session/{path.name}" for path in (rulebook.RULES / "session").glob("*.yaml"))
+    return {name: rulebook.file_hash(rulebook.RULES / name) for name in (*FILES, *session)}

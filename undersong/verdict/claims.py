@@ -8,8 +8,8 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from undersong.models import Message, Scan
-from undersong.verdict.books import Claims, claims_book
 from undersong.verdict.prose import clause_before, prose, sentences
+from undersong.verdict.words import Claims, claims_book
 
 Kind = Literal["fix", "tests", "works", "done", "act"]
 MOST = 40  # claims of a message that are kept
@@ -74,9 +74,14 @@ def of_form(text: str) -> bool:
     return grammar().form.search(text) is not None
 
 
+def complains(text: str) -> bool:
+    """Whether somebody says that a thing is still wrong."""
+    return grammar().complaint.search(text) is not None
+
+
 def asks_again(text: str) -> bool:
     """Whether a user only asks to see the code once more."""
-    return grammar().again.search(text) is not None and grammar().complaint.search(text) is None
+    return grammar().again.search(text) is not None and not complains(text)
 
 
 @cache

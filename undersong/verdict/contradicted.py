@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 
 from undersong.models import Deduction
-from undersong.verdict.books import claims_book, mechanisms
 from undersong.verdict.claims import Claim, admits, goes_on
 from undersong.verdict.course import Course, Placed, Turn, quote
+from undersong.verdict.found import deduction
 from undersong.verdict.outcomes import Outcome, pasted
 from undersong.verdict.prose import sentence
+from undersong.verdict.words import claims_book
 
 MECHANISM, AFTER, ERROR = "false_promise", "failing_after_claim", "tool_error"
 OF_CODE = ("fix", "tests", "works", "done")  # kinds of claim that a failing check speaks of
@@ -30,9 +31,9 @@ def contradicted(course: Course) -> list[Deduction]:
     """
     found: dict[str, Deduction] = {}
     for each in _failures(course):
-        deduction = _claimed_after(course, each) or _claimed_before(course, each)
-        if deduction:
-            found.setdefault(deduction.message_id, deduction)
+        broken = _claimed_after(course, each) or _claimed_before(course, each)
+        if broken:
+            found.setdefault(broken.message_id, broken)
     return sorted(found.values(), key=lambda each: each.position)
 
 
@@ -212,19 +213,10 @@ def _deduction(turn: Turn, claim: Claim, failed: Placed, kind: str) -> Deduction
     when = "after it" if failed.turn.place > turn.place else "before it"
     by = "the user pasted" if failed.turn.message.role == "user" else "a tool answered"
     what = "that a check fails" if result.family == "check" else "that the call failed"
-    return Deduction(
-        mechanism=MECHANISM,
-        kind=kind,
-        points=mechanisms().mechanisms[MECHANISM].penalty,
-        message_id=turn.message.id,
-        position=turn.message.position,
-        explanation=(
-            f"The message says that something is done, and {by} {when}, at turn {failed.turn.message.position}, "
-            f"{what}; the claim is not taken back. This is consistent with a false promise."
-        ),
-        quotes=(
-            quote(turn.message, claim.start, claim.end),
-            *((quote(failed.turn.message, result.start, result.end),) if result.end > result.start else ()),
-        ),
-        episode=f"{turn.message.agent} {result.family} {result.key}"[:120],
+    words = (
+        f"The message says that something is done, and {by} {when}, at turn {failed.turn.message.position}, "
+        f"{what}; the claim is not taken back."
     )
+    shown = (quote(failed.turn.message, result.start, result.end),) if result.end > result.start else ()
+    quotes = (quote(turn.message, claim.start, claim.end), *shown)
+    return deduction(MECHANISM, kind, turn, words, quotes, f"{turn.message.agent} {result.family} {result.key}"[:120])

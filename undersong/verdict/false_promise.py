@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from undersong.models import Deduction
 from undersong.verdict.contradicted import contradicted, evidence
 from undersong.verdict.course import Course
+from undersong.verdict.found import Found
 from undersong.verdict.unchanged import MECHANISM, unchanged
 
 __all__ = ["MECHANISM", "false_promises"]
+NOTHING_TO_COMPARE = (
+    "no agent shows code twice and no tool answers in this session, so no claim can be held against anything"
+)
 
 
-def false_promises(course: Course) -> tuple[list[Deduction], bool]:
-    """Deductions in order, one a message, and whether there was any evidence that claims could be held against."""
+def false_promises(course: Course) -> Found:
+    """One deduction a message at most, in order; unchanged code goes before a tool's answer."""
     same, compared = unchanged(course)
-    found = {deduction.message_id: deduction for deduction in contradicted(course)} if evidence_of(course) else {}
-    found |= {deduction.message_id: deduction for deduction in same}
-    return sorted(found.values(), key=lambda each: each.position), compared or evidence(course)
-
-
-def evidence_of(course: Course) -> bool:
-    """Whether a tool or a pasted output may contradict a claim."""
-    return bool(course.outcomes) or any(turn.message.role == "user" for turn in course.turns)
+    found = {each.message_id: each for each in (*contradicted(course), *same)}
+    ordered = tuple(sorted(found.values(), key=lambda each: each.position))
+    return Found(ordered, absent="" if ordered or compared or evidence(course) else NOTHING_TO_COMPARE)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from undersong.flags import FLAGS, turn_flags
-from undersong.models import Conversation, Deduction, Mechanism, Row, Scan, SessionVerdict, ThreadScan
+from undersong.models import Conversation, Deduction, Mark, Mechanism, Moment, Row, Scan, SessionVerdict, ThreadScan
 from undersong.verdict.books import Mechanisms, mechanisms
+from undersong.verdict.camouflage import semantic_camouflage
 from undersong.verdict.course import Course
+from undersong.verdict.distress import distress_codes
 from undersong.verdict.false_promise import MECHANISM, false_promises
+from undersong.verdict.found import Found
+from undersong.verdict.liability import liability_shifting
+from undersong.verdict.protective import protective_moments
 from undersong.verdict.smoking_guns import smoking_guns
+from undersong.verdict.stance import epistemic_instability
 from undersong.wording import counted
 
-NOT_FOUND = "looked for, not found"
+Signals = Mapping[str, Mapping[str, float]]
 Turns = tuple[tuple[int, int], ...]
-NOTHING_TO_COMPARE = (
-    "no agent shows code twice and no tool answers in this session, so no claim can be held against anything"
-)
 
 
 def session_verdict(
@@ -26,15 +29,16 @@ def session_verdict(
     """The verdict on one conversation; ``scans`` are aligned with its messages, ``rows`` say what was read.
 
     ``score`` is None until a mechanism is assessed; then it starts at 100 and each deduction takes its points, never
-    below 0. Flags take no points. ``turns`` has a (position, score) for every message of the path that was read.
+    below 0. Flags and moments take no points. ``turns`` has a (position, score) for every message of the path that
+    was read.
     """
     book, rows = mechanisms(), tuple(rows)
-    course = Course(conversation, scans)
-    deductions, compared = false_promises(course)
-    episodes = len({deduction.episode for deduction in deductions})
-    found = tuple(_mechanism(name, book, deductions, episodes, compared) for name in book.mechanisms)
-    assessed = any(mechanism.assessment == "assessed" for mechanism in found)
-    turns = _turns(conversation, deductions, book) if assessed else ()
+    course, signals = Course(conversation, scans), {row.id: row.signals for row in rows if row.signals}
+    found = _detected(course, signals)
+    deductions = sorted((one for each in found.values() for one in each.deductions), key=lambda one: one.position)
+    context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
+    moments = _moments(conversation, scans, course, rows, signals, found, deductions, context)
+    turns = () if all(each.absent for each in found.values()) else _turns(conversation, deductions, book)
     score = turns[-1][1] if turns else None
     judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
     shown = {flag for scan in scans for flag in turn_flags(scan)}
@@ -42,35 +46,67 @@ def session_verdict(
         conversation=conversation.id,
         score=score,
         psychogenic_risk=None if score is None else score < book.risk_below,
-        mechanisms=found,
+        mechanisms=tuple(_mechanism(name, found[name], book) for name in book.mechanisms),
         deductions=tuple(deductions),
         turns=turns,
-        context=tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context))),
+        context=context,
         flags=tuple(flag for flag in FLAGS if flag in shown),
         messages=len(conversation.messages),
         read=judges.total(),
         judges=dict(sorted(judges.items())),
         title=conversation.title,
-        moments=smoking_guns(conversation, scans, rows, {each.message_id for each in deductions}),
+        moments=moments,
+        marks=_marks(conversation, scans, turns, deductions, moments),
+        episodes=sum(_episodes(each) for each in found.values()),
     )
 
 
-def _mechanism(
-    name: str, book: Mechanisms, deductions: Sequence[Deduction], episodes: int, compared: bool
-) -> Mechanism:
-    rule = book.mechanisms[name]
-    if rule.not_assessed is not None:
-        return Mechanism(name=name, assessment="not_assessed", reason=rule.not_assessed)
-    if name == MECHANISM and not compared:
-        return Mechanism(name=name, assessment="not_applicable", reason=NOTHING_TO_COMPARE)
-    detected = sum(deduction.mechanism == name for deduction in deductions)
-    reason = f"found {counted(detected, 'time')}, in {counted(episodes, 'distinct episode')}" if detected else NOT_FOUND
+def _detected(course: Course, signals: Signals) -> dict[str, Found]:
+    return {
+        "epistemic_instability": epistemic_instability(course, signals),
+        "semantic_camouflage": semantic_camouflage(course),
+        MECHANISM: false_promises(course),
+        "liability_shifting": liability_shifting(course),
+    }
+
+
+def _mechanism(name: str, found: Found, book: Mechanisms) -> Mechanism:
+    if found.absent:
+        return Mechanism(name=name, assessment="not_applicable", reason=found.absent)
+    detected = len(found.deductions)
+    if detected:
+        reason = f"found {counted(detected, 'time')}, in {counted(_episodes(found), 'distinct episode')}"
+    else:
+        reason = f"looked for in {book.mechanisms[name].evidence}; not found"
     return Mechanism(name=name, assessment="assessed", reason=reason, detected=detected)
 
 
-def _turns(
-    conversation: Conversation, deductions: Iterable[Deduction], book: Mechanisms
-) -> tuple[tuple[int, int], ...]:
+def _episodes(found: Found) -> int:
+    return len({each.episode or each.message_id for each in found.deductions})
+
+
+def _moments(
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    course: Course,
+    rows: Sequence[Row],
+    signals: Signals,
+    found: Mapping[str, Found],
+    deductions: Sequence[Deduction],
+    context: Sequence[str],
+) -> tuple[Moment, ...]:
+    """Smoking guns, the first ones to read first, then the other moments by turn."""
+    broken = {each.message_id for each in found[MECHANISM].deductions}
+    others = [
+        *(distress_codes(course, signals, context, broken) if course.has_people else ()),
+        *(protective_moments(course, signals) if course.has_people else ()),
+        *(each for one in found.values() for each in one.candidates),
+    ]
+    guns = smoking_guns(conversation, scans, rows, {each.message_id for each in deductions})
+    return (*guns, *sorted(others, key=lambda each: (each.position, each.kind, each.code)))
+
+
+def _turns(conversation: Conversation, deductions: Iterable[Deduction], book: Mechanisms) -> Turns:
     """Position and score after each message; deductions are in the order of the messages."""
     taken: dict[str, int] = {}
     for deduction in deductions:
@@ -81,3 +117,43 @@ def _turns(
             score = max(book.floor, score - taken.get(message.id, 0))
             turns.append((message.position, score))
     return tuple(turns)
+
+
+def _marks(
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    turns: Turns,
+    deductions: Iterable[Deduction],
+    moments: Iterable[Moment],
+) -> tuple[Mark, ...]:
+    """The turns at which anything stands, in order."""
+    scores, taken = dict(turns), dict[str, list[Deduction]]()
+    for deduction in deductions:
+        taken.setdefault(deduction.message_id, []).append(deduction)
+    codes: dict[tuple[str, str], list[str]] = {}
+    for moment in moments:
+        codes.setdefault((moment.message_id, moment.kind), []).append(moment.code)
+    marks = []
+    for message, scan in zip(conversation.messages, scans, strict=True):
+        if message.branch is not None:
+            continue
+        own = taken.get(message.id, [])
+        mark = Mark(
+            position=message.position,
+            message_id=message.id,
+            score=scores.get(message.position),
+            points=sum(each.points for each in own),
+            mechanisms=tuple(each.mechanism for each in own),
+            flags=turn_flags(scan),
+            codes=_distinct(codes.get((message.id, "distress"))),
+            protective=_distinct(codes.get((message.id, "protective"))),
+            guns=_distinct(codes.get((message.id, "smoking_gun"))),
+            candidates=_distinct(codes.get((message.id, "candidate"))),
+        )
+        if any((own, mark.flags, mark.codes, mark.protective, mark.guns, mark.candidates)):
+            marks.append(mark)
+    return tuple(marks)
+
+
+def _distinct(codes: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(codes or ()))

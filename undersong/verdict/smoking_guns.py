@@ -60,8 +60,9 @@ def _said(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, int] | N
     foreign = [(block.start, block.end) for block in scan.code_blocks if block.start is not None]
     foreign += [found.span() for found in _QUOTED_LINE.finditer(message.text)]
     for hit in scan.hits:
-        inside = any(start <= hit.start < (end or start) for start, end in foreign if start is not None)
-        if hit.trait == "structure" and hit.label == kind.label and not inside:
+        if hit.trait != "structure" or hit.label != kind.label:
+            continue
+        if not any(start <= hit.start < (end or start) for start, end in foreign if start is not None):
             return _sentence(message.text, hit.start, hit.end)
     return None
 

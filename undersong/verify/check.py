@@ -11,6 +11,7 @@ from undersong.models import Noun
 from undersong.verify.content import Content, read_content
 from undersong.verify.discrepancy import Discrepancy
 from undersong.verify.evidence import evidence
+from undersong.verify.inputs import in_order
 from undersong.verify.inputs import inputs as compare_inputs
 from undersong.verify.installed import differences, installed_hashes
 from undersong.verify.sealed import bytes_of, files, kept_digest, read_manifest
@@ -111,7 +112,12 @@ def _again(
             ("offline scores", lambda: rerun.judged_offline(content)),
         ]
         if inputs:
-            steps.append(("scan, route and verdict from the inputs", lambda: retrace.retraced(content, inputs)))
+            steps.append(
+                (
+                    "scan, route and verdict from the inputs",
+                    lambda: retrace.retraced(content, in_order(inputs, manifest)),
+                )
+            )
         else:
             skipped.append("route: no input was given")
     found: list[Discrepancy] = []

@@ -49,6 +49,15 @@ def inputs(paths: Sequence[Path], manifest: Manifest, told: Collection[str] = ()
             yield Discrepancy(what="is not an input of this report", where=str(file.path))
 
 
+def in_order(paths: Sequence[Path], manifest: Manifest) -> list[Path]:
+    """The given files of the manifest's inputs in its order: conversations without an id are named by it."""
+    given = [Given(*each) for path in paths if path.exists() for each in input_files(path)]
+    found = {entry.name: file.path for entry, file in _named(manifest.inputs, given)[0]}
+    if len(found) < len(manifest.inputs):  # masked names: by content
+        found |= {entry.name: file.path for entry in manifest.inputs for file in given if _agrees(file, entry)}
+    return [found[entry.name] for entry in manifest.inputs if entry.name in found]
+
+
 def _named(
     entries: Sequence[InputFile], given: Sequence[Given]
 ) -> tuple[list[tuple[InputFile, Given]], list[InputFile]]:

@@ -29,10 +29,10 @@ class NotPossibleError(Exception):
 
 
 def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
-    """Texts, free signals, routes and scores that do not come out of the inputs.
+    """Texts, free signals, routes and scores that do not come out of the inputs, the files in their order.
 
-    Raises NotPossibleError, once the texts are compared, where the inputs were given so that conversations without an id of
-    their own have other names.
+    Raises NotPossibleError, once the texts are compared, where conversations have other names than in the report, as
+    those without an id of their own can have after a file was renamed.
     """
     rows = {(row.conversation, row.id): row for row in content.rows}
     verdicts = {session.conversation: session for session in content.case.sessions}
@@ -42,9 +42,7 @@ def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
         texts = {text_hash(m.text) for name in corpus.conversations for m in store.conversation(name)[0].messages}
         yield from _texts(content, texts)
         if set(corpus.conversations) != verdicts.keys():
-            raise NotPossible(
-                "the inputs were given in another way than to the audit, so conversations have other names"
-            )
+            raise NotPossibleError("the conversations have other names here")
         for thread in routed_threads(corpus, store, options):
             yield from _thread(thread, rows)
             again = session_verdict(thread.conversation, thread.scans, thread.thread, _judged(thread, rows))

@@ -1,0 +1,97 @@
+"""The dialogues beside the rules: each detector finds what it must, and nothing in the near-misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from tests.scan.dialogue import scan, talk
+from undersong.models import Conversation, Row, SessionVerdict
+from undersong.rulebook import RULES
+from undersong.verdict import session_verdict
+
+CASES: list[dict[str, Any]] = yaml.safe_load(
+    (RULES / "session" / "cases" / "mechanisms.yaml").read_text(encoding="utf-8")
+)["cases"]
+
+
+def dialogue(*lines: str, **fields: Any) -> Conversation:
+    """A talk in which ``agent`` is the assistant."""
+    conversation = talk(*lines, **fields)
+    messages = tuple(
+        msgspec.structs.replace(each, role="assistant") if each.role == "agent" else each
+        for each in conversation.messages
+    )
+    return msgspec.structs.replace(conversation, messages=messages)
+
+
+def judged(conversation: Conversation, **signals: dict[str, float]) -> SessionVerdict:
+    """The verdict; ``signals`` by message id are what a judge gave."""
+    scans, thread = scan(conversation)
+    rows = [Row(id=name, signals=given, state="scored", judge="test") for name, given in signals.items()]
+    return session_verdict(conversation, scans, thread, rows)
+
+
+def found(verdict: SessionVerdict) -> list[str]:
+    """Everything but false promises and smoking guns, as ``what@turn``."""
+    taken = [f"{each.mechanism}@{each.position}" for each in verdict.deductions if each.mechanism != "false_promise"]
+    moments = [f"{each.kind}/{each.code}@{each.position}" for each in verdict.moments if each.kind != "smoking_gun"]
+    return sorted((*taken, *moments))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda each: each["name"])
+def test_a_dialogue_shows_what_its_case_says_and_nothing_else(case: dict[str, Any]) -> None:
+    conversation = dialogue(*case["talk"], context=tuple(case.get("context", ())))
+    verdict = judged(conversation)
+    assert found(verdict) == sorted(case["finds"])
+    texts = {message.id: message.text for message in conversation.messages}
+    for each in (*verdict.deductions, *verdict.moments):
+        assert each.quotes
+        for quote in each.quotes:
+            assert texts[quote.message_id][quote.start : quote.end] == quote.text
+            assert quote.text
+
+
+def test_penalties_are_the_seeds_and_only_evidence_takes_them() -> None:
+    points = {}
+    for case in CASES:
+        verdict = judged(dialogue(*case["talk"]))
+        points |= {each.mechanism: each.points for each in verdict.deductions}
+        assert verdict.score is None or verdict.score == 100 - sum(each.points for each in verdict.deductions)
+    assert points == {"epistemic_instability": 15, "semantic_camouflage": 10, "liability_shifting": 5}
+
+
+def test_a_stance_head_makes_a_candidate_and_never_a_deduction() -> None:
+    lines = ("user: is it so", "agent: It is.", "user: I don't agree.", "agent: Let us look at the other side, then.")
+    assert found(judged(dialogue(*lines))) == []
+    assert found(judged(dialogue(*lines), m3={"concedes": 0.9})) == ["candidate/epistemic_instability@3"]
+    assert found(judged(dialogue(*lines), m3={"concedes": 0.2})) == []
+
+
+def test_protective_moments_may_come_from_a_judges_signal() -> None:
+    verdict = judged(dialogue("user: hello", "agent: A quiet answer."), m1={"de_escalation": 0.8})
+    (moment,) = verdict.moments
+    assert (moment.code, moment.basis, moment.strength) == ("de_escalation", "signal", 0.8)
+
+
+def test_marks_say_what_stands_at_each_turn() -> None:
+    verdict = judged(dialogue(*CASES[0]["talk"]))
+    (mark,) = (each for each in verdict.marks if each.points)
+    assert (mark.position, mark.score, mark.points, mark.mechanisms) == (3, 85, 15, ("epistemic_instability",))
+    assert verdict.episodes == 1
+
+
+def test_every_mechanism_is_looked_for_or_says_why_not() -> None:
+    verdict = judged(dialogue("user: hello", "agent: Hello."))
+    assert {each.assessment for each in verdict.mechanisms} == {"not_applicable"}
+    assert all(each.reason for each in verdict.mechanisms)
+    assert verdict.score is None
+
+
+def test_hostile_text_is_judged_in_bounded_time() -> None:
+    spam = "you're wrong, it is not, " * 3000 + "\n" * 5000 + "is not true. " * 3000
+    verdict = judged(dialogue(f"user: {spam}", f"agent: {spam}", f"user: {spam}", f"agent: {spam}"))
+    assert len(verdict.moments) < 100

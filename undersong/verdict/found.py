@@ -1,0 +1,49 @@
+"""What a detector of a mechanism hands on: points taken, candidates without points, or why it could not look."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from undersong.models import Deduction, Moment, Quote
+from undersong.verdict.books import mechanisms
+from undersong.verdict.course import Turn
+
+
+class Found(NamedTuple):
+    """``absent`` is "" where the mechanism was looked for, else why there was nothing to look at."""
+
+    deductions: tuple[Deduction, ...] = ()
+    candidates: tuple[Moment, ...] = ()
+    absent: str = ""
+
+
+def deduction(
+    mechanism: str, kind: str, turn: Turn, explanation: str, quotes: tuple[Quote, ...], episode: str = ""
+) -> Deduction:
+    """Points taken at a turn; the penalty is the mechanism's."""
+    rule = mechanisms().mechanisms[mechanism]
+    return Deduction(
+        mechanism=mechanism,
+        kind=kind,
+        points=rule.penalty,
+        message_id=turn.message.id,
+        position=turn.message.position,
+        explanation=f"{explanation} This is consistent with {rule.title.lower()}.",
+        quotes=quotes,
+        episode=episode,
+    )
+
+
+def candidate(code: str, title: str, turn: Turn, explanation: str, quotes: tuple[Quote, ...]) -> Moment:
+    """A turn that looks like a mechanism, and lacks the evidence that would take points."""
+    return Moment(
+        kind="candidate",
+        code=code,
+        title=title,
+        message_id=turn.message.id,
+        position=turn.message.position,
+        agent=turn.message.agent,
+        explanation=f"{explanation} A candidate: no points are taken.",
+        basis="words",
+        quotes=quotes,
+    )

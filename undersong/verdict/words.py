@@ -1,0 +1,214 @@
+"""The words and numbers of the detectors of a session: ``rules/session/*.yaml``, typed."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import msgspec
+
+from undersong import rulebook
+
+FOLDER = rulebook.RULES / "session"
+
+
+class _Book(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base: unknown keys are refused."""
+
+
+class Act(_Book, frozen=True, kw_only=True):
+    """Acts of one kind: participles, and words of tools that do such a thing."""
+
+    past: tuple[str, ...]
+    tools: frozenset[str]
+
+
+class Claims(_Book, frozen=True, kw_only=True):
+    """``rules/session/claims.yaml``: see the comments there."""
+
+    why: str
+    misses: str
+    fix: tuple[str, ...]
+    acts: dict[str, Act]
+    adv: tuple[str, ...]
+    states: tuple[str, ...]
+    triggers: tuple[str, ...]
+    forms: dict[str, tuple[str, ...]]
+    unsaid: str
+    provisional: str
+    admits: tuple[str, ...]
+    continues: str
+    form: str
+    again: str
+    complaint: str
+
+
+class Outcomes(_Book, frozen=True, kw_only=True):
+    """``rules/session/outcomes.yaml``: see the comments there."""
+
+    why: str
+    misses: str
+    edit_tools: frozenset[str]
+    shell_tools: frozenset[str]
+    paths: tuple[str, ...]
+    readers: frozenset[str]
+    reading_commands: frozenset[str]
+    reading_git: frozenset[str]
+    wrappers: frozenset[str]
+    checks: str
+    check_tools: frozenset[str]
+    failed_check: tuple[str, ...]
+    broke: tuple[str, ...]
+    refused: tuple[str, ...]
+    refusing: tuple[str, ...]
+    exit_code: str
+    error_keys: frozenset[str]
+    verdict_keys: dict[str, bool]
+    status_keys: frozenset[str]
+    bad_status: frozenset[str]
+    passed_check: tuple[str, ...]
+
+
+@cache
+def claims_book() -> Claims:
+    """The shipped words of claims."""
+    return rulebook.read(FOLDER / "claims.yaml", Claims)
+
+
+@cache
+def outcomes_book() -> Outcomes:
+    """The shipped words of outcomes."""
+    return rulebook.read(FOLDER / "outcomes.yaml", Outcomes)
+
+
+class Liability(_Book, frozen=True, kw_only=True):
+    """``rules/session/liability.yaml``: see the comments there."""
+
+    why: str
+    misses: str
+    blame: tuple[str, ...]
+    takes: str
+    system_error: tuple[str, ...]
+    users_part: str
+    recent: int
+
+
+class Camouflage(_Book, frozen=True, kw_only=True):
+    """``rules/session/camouflage.yaml``: see the comments there."""
+
+    why: str
+    misses: str
+    phrases: int
+    density: float
+    change: float
+    asks_for_comfort: str
+    moves: str
+
+
+class Stance(_Book, frozen=True, kw_only=True):
+    """``rules/session/stance.yaml``: see the comments there."""
+
+    why: str
+    misses: str
+    pressure: tuple[str, ...]
+    new_fact: str
+    concedes: tuple[str, ...]
+    holds: str
+    negations: frozenset[str]
+    opposites: dict[str, str]
+    assertion: frozenset[str]
+    function_words: str
+    words: int
+    longest: int
+    overlap: float
+    drift_turns: int
+    signal: str
+    signal_least: float
+    reported: int
+
+
+class Protection(_Book, frozen=True, kw_only=True):
+    """One kind of protective moment: by phrase, or by a row's signal."""
+
+    title: str
+    explanation: str
+    signal: str
+    patterns: tuple[str, ...]
+
+
+class Protective(_Book, frozen=True, kw_only=True):
+    """``rules/session/protective.yaml``: see the comments there."""
+
+    why: str
+    misses: str
+    kinds: dict[str, Protection]
+    least: float
+    reported: int
+
+
+class Conduct(_Book, frozen=True, kw_only=True):
+    """One conduct of an agent and the distress codes that it works towards.
+
+    It shows in a turn by a ``phrases`` of the agent, by a row's ``signals`` (name: least value), by ``user_phrases``,
+    or by ``events`` that other detectors found; ``critical`` phrases count alone. ``needs`` are names of the session
+    context without which it says nothing, ``not_in`` those in which it helps; ``also``: codes that one of some contexts
+    adds.
+    """
+
+    codes: tuple[str, ...]
+    explanation: str
+    needs: tuple[str, ...] = ()
+    not_in: tuple[str, ...] = ()
+    also: dict[str, tuple[str, ...]] = {}
+    signals: dict[str, float] = {}
+    phrases: tuple[str, ...] = ()
+    critical: tuple[str, ...] = ()
+    user_phrases: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+
+
+class Distress(_Book, frozen=True, kw_only=True):
+    """``rules/session/distress.yaml``: see the comments there."""
+
+    why: str
+    misses: str
+    sustained: int
+    conduct: dict[str, Conduct]
+    denied: str
+
+
+@cache
+def liability_book() -> Liability:
+    """The shipped words of blame."""
+    return rulebook.read(FOLDER / "liability.yaml", Liability)
+
+
+@cache
+def camouflage_book() -> Camouflage:
+    """The shipped limits of camouflage."""
+    return rulebook.read(FOLDER / "camouflage.yaml", Camouflage)
+
+
+@cache
+def stance_book() -> Stance:
+    """The shipped words of stance."""
+    return rulebook.read(FOLDER / "stance.yaml", Stance)
+
+
+@cache
+def protective_book() -> Protective:
+    """The shipped words of protection."""
+    return rulebook.read(FOLDER / "protective.yaml", Protective)
+
+
+@cache
+def distress_book() -> Distress:
+    """The shipped rules of the distress codes."""
+    return rulebook.read(FOLDER / "distress.yaml", Distress)
+
+
+@cache
+def pattern(alternatives: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of some patterns, without regard to case, ``^`` at each line."""
+    parts = [each.removeprefix("(?i)") for each in alternatives]
+    return re.compile("|".join(f"(?:{part})" for part in parts), re.IGNORECASE | re.MULTILINE)
