@@ -15,6 +15,8 @@ from undersong.models import (
     Message,
     Problem,
     Row,
+    Spending,
+    Usage,
 )
 from undersong.passes import Corpus, Options, Run, reads_all
 from undersong.report.tally import WORDS_ONLY
@@ -32,6 +34,18 @@ def count(values: Iterable[T]) -> dict[T, int]:
     for value in values:
         counts[value] = counts.get(value, 0) + 1
     return dict(sorted(counts.items(), key=lambda item: str(item[0])))
+
+
+def spending(rows: Iterable[Row]) -> Spending | None:
+    """What the answers that these rows stand on took; None where none was paid."""
+    total, tiers, conversations = Usage(), dict[str, Usage](), dict[str, Usage]()
+    for row in rows:
+        if row.reading is not None and row.reading.usage.calls:
+            used, tier = row.reading.usage, row.tier or "standard"
+            total += used
+            tiers[tier] = tiers.get(tier, Usage()) + used
+            conversations[row.conversation] = conversations.get(row.conversation, Usage()) + used
+    return Spending(total=total, tiers=dict(sorted(tiers.items())), conversations=conversations) if tiers else None
 
 
 def highest(rows: Iterable[Row]) -> dict[str, float]:
@@ -99,6 +113,8 @@ def parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed)
         "budget_share": options.budget_share,
         "read_up_to": f"{RANKS[corpus.cut.rank]}, triage {corpus.cut.score:.3f} ({corpus.cut.why})",
         "seed": options.seed,
+        "budget_usd": options.terms.budget,
+        "max_calls": options.terms.max_calls,
         "only": list(options.only),
         "since": options.since.isoformat() if options.since else None,
         "source_format": options.source_format,

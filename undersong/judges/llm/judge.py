@@ -1,0 +1,203 @@
+"""The LLM judge: questions → Evaluations, many at a time, each in a state that says what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from undersong.errors import JudgeError
+from undersong.judges import BrokenOffError, Question
+from undersong.judges.llm.answer import Answer, UnusableError, checked
+from undersong.judges.llm.book import book
+from undersong.judges.llm.framing import Framed, framed
+from undersong.judges.llm.injection import suspicious
+from undersong.judges.llm.purse import Purse, SpentError
+from undersong.judges.llm.schema import answer_schema
+from undersong.judges.llm.seat import Seat, usage_of
+from undersong.judges.llm.till import Asked, Till
+from undersong.judges.llm.wire import TransportError
+from undersong.judges.terms import MemoryLedger, Paid, Terms
+from undersong.models import Evaluation, Reading, Tier, Usage
+
+SIGNALS = ("act_request", "act_complies", "act_refuses", "concedes", "suspected_injection", "control_failed")
+CONCEDES = {"concedes": 1.0, "holds": 0.0}
+T = TypeVar("T")
+
+
+class RefusedError(Exception):
+    """The model declined to answer; the text is what it said."""
+
+
+class Read(NamedTuple):
+    """An answer that can be used, as it came, and what it took."""
+
+    answer: Answer
+    raw: str
+
+
+class LLMJudge:
+    """A model per tier, one ledger, one purse."""
+
+    reads_everything = False
+    gives = frozenset({"traits", "indicators", "mechanisms", *SIGNALS})
+
+    def __init__(self, name: str, seats: Mapping[Tier, Seat], terms: Terms) -> None:
+        self.name, self.seats, self.terms = name, dict(seats), terms
+        self.hashes = dict(book().hashes)
+        self.prompt_hash = book().hash
+        named = {tier: seat.spec.name for tier, seat in sorted(self.seats.items())}
+        self.hash = _hash([named, self.prompt_hash, terms.framing])
+        self.ledger = terms.ledger or MemoryLedger()
+        self.purse = Purse(terms)
+        self.calibrated = False
+
+    def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
+        """One Evaluation per question, in order.
+
+        Raises BrokenOffError, with what was answered before, where the provider turns every question away.
+        """
+        return asyncio.run(self.answered(questions, self._evaluation))
+
+    async def answered(
+        self, questions: Sequence[T], ask: Callable[[Till, T], Awaitable[Evaluation]]
+    ) -> list[Evaluation]:
+        """The questions asked with bounded concurrency; each worker takes the next one."""
+        found: list[Evaluation | None] = [None] * len(questions)
+        waiting, failures, till = iter(enumerate(questions)), list[JudgeError](), Till(self.ledger, self.purse)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self.terms.concurrency, len(questions))):
+                    group.create_task(_work(waiting, till, ask, found, failures))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            for seat in {id(seat): seat for seat in self.seats.values()}.values():
+                if seat.backend is not None:
+                    await seat.backend.close()
+        if failures:
+            raise BrokenOffError(failures[0], found)
+        return [each for each in found if each is not None]
+
+    def asked(self, question: Question, put: Framed, repair: str = "") -> Asked:
+        """The question as it is sent to the model of its tier, with its key."""
+        seat = self.seats[question.route.tier]
+        depth = "thorough" if question.route.depth == "thorough" else "standard"
+        text, context = text_hash(question.message.text), question.context_hash
+        parts = [text, context, seat.spec.name, self.prompt_hash, depth, self.terms.framing, self.terms.sample]
+        user = f"{put.user}\n{repair}" if repair else put.user
+        sent = seat.sent(put.system, user, depth, answer_schema)
+        return Asked(seat, sent, _hash(parts), self.prompt_hash, text, context, depth)
+
+    async def _evaluation(self, till: Till, question: Question) -> Evaluation:
+        if not question.message.text.strip():
+            return self._state(question, "unread", "no text to read")
+        paid: list[Paid] = []
+        try:
+            read = await self._read(till, question, paid)
+        except RefusedError as refusal:
+            return self._state(question, "refused", f"the judge refused: {refusal}", paid)
+        except UnusableError as error:
+            return self._state(question, "failed", f"the judge's answer cannot be used: {error}", paid)
+        except TransportError as error:
+            return self._state(question, "failed", f"the judge did not answer: {error.why}", paid)
+        except SpentError as error:
+            return self._state(question, "unread", f"{error}", paid)
+        return self._scored(question, read, paid)
+
+    async def _read(self, till: Till, question: Question, paid: list[Paid]) -> Read:
+        """The first answer that can be used, of two at most; every paid one is noted in ``paid``."""
+        put = framed(question, self.terms.framing)
+        kept = till.kept(self.asked(question, put))
+        why = ""
+        for attempt in range(2):
+            repair = book().words.repair.format(why=why) if attempt else ""
+            asked = self.asked(question, put, repair)
+            paid.append(kept.get(attempt) or await till.answer(asked, attempt))
+            try:
+                return _usable(asked.seat, paid[-1].body, question.message.text, put.control)
+            except UnusableError as error:
+                why = str(error)
+        raise UnusableError(f"{why}, also after one repair")
+
+    def _scored(self, question: Question, read: Read, paid: Sequence[Paid]) -> Evaluation:
+        answer = read.answer
+        reading = Reading(
+            mechanisms=answer.mechanisms,
+            acts=answer.acts,
+            stance=answer.stance,
+            rejected=answer.rejected,
+            cut=question.cut,
+            usage=sum(map(usage_of, paid), Usage()),
+            raw=read.raw,
+        )
+        signals = {f"act_{act.id}": 1.0 for act in answer.acts}
+        if answer.stance is not None and answer.stance.position in CONCEDES:
+            signals["concedes"] = CONCEDES[answer.stance.position]
+        return msgspec.structs.replace(
+            self._state(question, "scored", None, paid),
+            traits=answer.traits,
+            indicators=answer.indicators,
+            signals=signals | self._suspicion(question),
+            mechanisms={each.id: each.confidence or 0.0 for each in answer.mechanisms},
+            reading=reading,
+        )
+
+    def _state(self, question: Question, state: str, reason: str | None, paid: Sequence[Paid] = ()) -> Evaluation:
+        used = sum(map(usage_of, paid), Usage())
+        broken = {"control_failed": 1.0} if reason and "control question" in reason else {}
+        return Evaluation(
+            message_id=question.message.id,
+            state=state,  # type: ignore[arg-type]
+            reason=reason,
+            judge=self.seats[question.route.tier].spec.name,
+            judge_hash=self.hash,
+            message_hash=text_hash(question.message.text),
+            context_hash=question.context_hash,
+            width=question.route.width if question.route.width != "none" else "message",
+            signals=self._suspicion(question) | broken,
+            tokens=used.input + used.output if paid else None,
+            cost=used.cost or 0.0,
+            reading=Reading(cut=question.cut, usage=used) if paid else None,
+        )
+
+    def _suspicion(self, question: Question) -> dict[str, float]:
+        """Evidence of its own: somebody tries to talk to the reader of the transcript."""
+        return {"suspected_injection": 1.0} if suspicious(question.message.text) else {}
+
+
+async def _work(
+    waiting: Iterator[tuple[int, T]],
+    till: Till,
+    ask: Callable[[Till, T], Awaitable[Evaluation]],
+    found: list[Evaluation | None],
+    failures: list[JudgeError],
+) -> None:
+    for place, question in waiting:
+        if failures:
+            return
+        try:
+            found[place] = await ask(till, question)
+        except JudgeError as error:
+            failures.append(error)
+
+
+def _usable(seat: Seat, body: bytes, message: str, control: str) -> Read:
+    said = seat.said(body)
+    if said.stop == "refusal":
+        raise RefusedError(said.text[:200] or "without a reason")
+    if said.stop == "length":
+        raise UnusableError("it was cut off at its longest")
+    return Read(checked(said.text, message, control), said.text)
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of a text in UTF-8."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _hash(parts: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
