@@ -10,8 +10,8 @@ import msgspec
 
 from undersong.budget import RANKS, TRIAGE, rank_of
 from undersong.evaluate import Thread, asked
-from undersong.judges import open_judge
-from undersong.judges.llm.tiered import PROVIDERS, specs
+from undersong.judges import is_paid, open_judge
+from undersong.judges.llm.tiered import named
 from undersong.judges.llm.tokens import Rates, Sizes, rates, thumb
 from undersong.models import TIERS, Noun, Problem, Route, Scan, Tier, Width
 from undersong.passes import Options, Progress, ingest_and_scan, reads_all, routed_threads, silent
@@ -133,11 +133,6 @@ def plan(
     return found, corpus.problems
 
 
-def is_paid(judge: str) -> bool:
-    """Whether ``--judge`` names models that are asked for money, one or one per tier."""
-    return "=" in judge.partition(":")[0] or judge.partition(":")[0] in PROVIDERS
-
-
 def cut_off(cells: Cells, budget: float, messages: int) -> Cutoff | None:
     """How far a budget in USD goes, cell by cell, never beyond it; None where a price is not known."""
     if any(cell.cost is None for cell in cells.values()):
@@ -162,11 +157,10 @@ def cut_off(cells: Cells, budget: float, messages: int) -> Cutoff | None:
 def _tellers(options: Options, ledger: Sizes | None) -> dict[Tier, Teller]:
     """Who reads each tier; a judge that reads for free counts by the rule of thumb, as a paid one would."""
     given = options.terms.price_in, options.terms.price_out
-    if not is_paid(options.judge):
+    if not is_paid(options.judge) or options.judge.startswith("replay:"):
         teller = Teller(options.judge, price_of(options.judge, *given), thumb(load_prices().tokens))
         return dict.fromkeys(TIERS, teller)
-    named = options.judge if "=" in options.judge.partition(":")[0] else f"focused={options.judge}"
-    names = {tier: spec.name for tier, spec in specs(named).items()}
+    names = {tier: spec.name for tier, spec in named(options.judge).items()}
     known = {name: Teller(name, price_of(name, *given), rates(name, ledger)) for name in set(names.values())}
     return {tier: known[name] for tier, name in names.items()}
 

@@ -17,6 +17,7 @@ from undersong.cli.options import (
     corpus_options,
     effort_of,
     exit_code,
+    judge_options,
     options_of,
     progress_bar,
     refuse_nothing,
@@ -30,6 +31,7 @@ BELOW, AT_OR_ABOVE = 0, 1
 @click.command("audit", short_help="Read, scan, evaluate, detect, and write a report.")
 @corpus_options
 @budget_options
+@judge_options
 @click.option("--out", default="undersong-report", show_default=True, metavar="DIR", help="Where the report goes.")
 @click.option("--store", metavar="FILE", help="The store; default: undersong.db beside the report.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")

@@ -89,6 +89,12 @@ class Judge(Protocol):
         ...
 
 
+def is_paid(spec: str) -> bool:
+    """Whether ``--judge`` names models that are asked, one or one per tier, now or in a recorded run."""
+    name = spec.partition(":")[0]
+    return "=" in name or name in PAID
+
+
 class BrokenOffError(JudgeError):
     """The judge failed as a whole on the way: ``answers`` are those given before, None for the rest."""
 

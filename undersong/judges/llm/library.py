@@ -16,6 +16,7 @@ from undersong.models import TIERS
 
 AGENT_KEYS = ("agent", "author", "agent_id", "name", "role")
 TEXT_KEYS = ("text", "content", "body")
+_JOINTS = str.maketrans("", "", " _-")
 
 
 def build_evaluation_prompt(
@@ -64,7 +65,7 @@ def _scanner(scan: Any) -> str:
         return scan_line((), 0)
     value = scan if isinstance(scan, Mapping) else msgspec.structs.asdict(scan)
     labels = [str(label) for label in value.get("labels", ())]
-    known = [label for label in labels if label.replace("_", "").replace("-", "").isalnum()]
+    known = [label for label in labels if label.translate(_JOINTS).isalnum()]
     return scan_line(known, int(value.get("total_flags", len(known))))
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from undersong.errors import JudgeError
 from undersong.judges.llm.judge import LLMJudge
-from undersong.judges.llm.tiered import NAMED, judge_of, specs
+from undersong.judges.llm.tiered import judge_of, named
 from undersong.judges.terms import MemoryLedger, Paid, Terms
 
 VERSION = 1
@@ -54,8 +54,7 @@ def read_replay(path: Path) -> tuple[Header, MemoryLedger]:
 def open_judge(argument: str, terms: Terms) -> LLMJudge:
     """The judge of the recorded run, who is not asked again: what is not in the file is a failed message."""
     header, ledger = read_replay(Path(argument))
-    named = header.judge if header.judge.startswith(NAMED) else f"focused={header.judge}"
-    judge = judge_of(specs(named), msgspec.structs.replace(terms, ledger=ledger), asks=False)
+    judge = judge_of(named(header.judge), msgspec.structs.replace(terms, ledger=ledger), asks=False)
     if judge.prompt_hash != header.prompt_hash:
         what = "was recorded under other prompts than this version asks"
         raise JudgeError(what, where=argument, remedy="use the version of undersong that recorded it")

@@ -27,18 +27,23 @@ def specs(argument: str) -> dict[Tier, Spec]:
 
     ``standard`` (the audit sample, and messages read with --all) has that of ``focused``. Raises UsageError.
     """
-    named: dict[str, Spec] = {}
+    given: dict[str, Spec] = {}
     for part in _NEXT.split(argument):
         tier, _, name = part.partition("=")
         if tier not in NAMED:
             remedy = did_you_mean(tier, list(NAMED))
             raise UsageError(f"no tier '{tier}' that is read", where=f"--judge {argument}", remedy=remedy)
-        named[tier] = spec_of(name)
-    last = next(named[tier] for tier in NAMED if tier in named)
-    found: dict[Tier, Spec] = {"standard": named.get("focused", last)}
+        given[tier] = spec_of(name)
+    last = next(given[tier] for tier in NAMED if tier in given)
+    found: dict[Tier, Spec] = {"standard": given.get("focused", last)}
     for tier in NAMED:
-        last = found[tier] = named.get(tier, last)
+        last = found[tier] = given.get(tier, last)
     return found
+
+
+def named(judge: str) -> dict[Tier, Spec]:
+    """The model of each tier of ``--judge NAME`` in either form; raises UsageError for a judge that asks none."""
+    return specs(judge if "=" in judge.partition(":")[0] else f"focused={judge}")
 
 
 def spec_of(name: str) -> Spec:
