@@ -18,6 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from undersong.models import TRAITS
 
 CONTROL = re.compile(r"which is word number (\d+) of this list: ([a-z, ]+)\?")
 FAULT = re.compile(r"fault=(?P<name>[a-z0-9_]+)(?:\*(?P<times>\d+))?")
-TOKEN = re.compile(rb"[A-Za-z]{1,5}|\d{1,3}|\s+|[^\sA-Za-z\d]")  # pieces of about the size that tokenizers have
+TOKEN = re.compile(r"[A-Za-z]{1,5}|\d{1,3}|\s+|[^\sA-Za-z\d]")  # pieces of about the size that tokenizers have
 MESSAGE = re.compile(
     r"# Message to read\nBEGIN DATA (?P<nonce>[0-9a-f]+)\n\[\w+: \"(?:[^\"\\]|\\.)*\"\] (?P<text>.*)\n"
 )
@@ -50,6 +51,7 @@ class Request(NamedTuple):
     path: str
     headers: dict[str, str]
     raw: bytes
+    system: str
     user: str
     text: str
 
@@ -217,9 +219,17 @@ class JudgeServer:
 def read_request(path: str, headers: dict[str, str], raw: bytes) -> Request:
     """A request taken apart; ``text`` is the message to read, decoded."""
     body = json.loads(raw) if raw else {}
-    user = str((body.get("messages") or [{"content": ""}])[-1]["content"])
+    listed = body.get("messages") or [{"content": ""}]
+    user = str(listed[-1]["content"])
+    system = str(listed[0]["content"] if len(listed) > 1 else (body.get("system") or [{"text": ""}])[0]["text"])
     found = MESSAGE.search(user)
-    return Request(path, headers, raw, user, json.loads(found["text"]) if found else "")
+    return Request(path, headers, raw, system, user, json.loads(found["text"]) if found else "")
+
+
+@lru_cache(16)
+def tokens(text: str) -> int:
+    """Pieces of a text; the system part is the same each time."""
+    return len(TOKEN.findall(text))
 
 
 def reading(request: Request) -> dict[str, Any]:
@@ -241,7 +251,7 @@ def reading(request: Request) -> dict[str, Any]:
 
 def enveloped(request: Request, text: str, *, stop: str = "", refusal: str | None = None) -> bytes:
     """The answer's text in the envelope of the provider that was spoken to, with tokens counted."""
-    taken, given = len(TOKEN.findall(request.raw)), len(TOKEN.findall(text.encode()))
+    taken, given = tokens(request.system) + tokens(request.user), len(TOKEN.findall(text))
     if request.chat:
         message = {"role": "assistant", "content": None if refusal else text, "refusal": refusal}
         usage = {"prompt_tokens": taken, "completion_tokens": given, "total_tokens": taken + given,

@@ -42,6 +42,7 @@ class AnthropicBackend(SdkBackend):
     """Messages with a JSON schema; the stable part is marked for the provider's cache."""
 
     library, client, key = "anthropic", "AsyncAnthropic", "ANTHROPIC_API_KEY"
+    path = "/v1/messages"
 
     async def submit(self, requests: Iterable[Sent]) -> str:
         """See Backend."""
@@ -60,9 +61,6 @@ class AnthropicBackend(SdkBackend):
                 yield Collected(number, line.result.message.to_json(indent=None).encode())
             else:
                 yield Collected(number, None, str(line.result.type))
-
-    def _request(self, sent: Sent) -> Any:
-        return self._connected().messages.with_streaming_response.create(**self._body(sent))
 
     def _body(self, sent: Sent) -> dict[str, Any]:
         effort = {"effort": self._spec.effort} if self._spec.effort else {}

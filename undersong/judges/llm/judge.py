@@ -137,11 +137,12 @@ class LLMJudge:
         signals = {f"act_{act.id}": 1.0 for act in answer.acts}
         if answer.stance is not None and answer.stance.position in CONCEDES:
             signals["concedes"] = CONCEDES[answer.stance.position]
+        state = self._state(question, "scored", None, paid)
         return msgspec.structs.replace(
-            self._state(question, "scored", None, paid),
+            state,
             traits=answer.traits,
             indicators=answer.indicators,
-            signals=signals | self._suspicion(question),
+            signals=signals | state.signals,
             mechanisms={each.id: each.confidence or 0.0 for each in answer.mechanisms},
             reading=reading,
         )

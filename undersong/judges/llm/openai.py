@@ -52,6 +52,7 @@ class OpenAIBackend(SdkBackend):
     """Chat completions with a JSON schema."""
 
     library, client, key = "openai", "AsyncOpenAI", "OPENAI_API_KEY"
+    path = "/chat/completions"
 
     async def submit(self, requests: Iterable[Sent]) -> str:
         """See Backend."""
@@ -77,9 +78,6 @@ class OpenAIBackend(SdkBackend):
                 for line in content.content.splitlines():
                     if line.strip():
                         yield _collected(json.loads(line))
-
-    def _request(self, sent: Sent) -> Any:
-        return self._connected().chat.completions.with_streaming_response.create(**self._body(sent))
 
     def _body(self, sent: Sent) -> dict[str, Any]:
         schema = {"name": "reading", "strict": True, "schema": sent.schema}

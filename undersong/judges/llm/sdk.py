@@ -15,6 +15,7 @@ from undersong.judges.terms import Terms
 
 INSTALL = "pip install 'undersong[llm]'"
 OWN_KEY = "UNDERSONG_JUDGE_KEY"  # for a server by address: the provider's key is never sent to another host
+_STREAMED = {"headers": {"X-Stainless-Raw-Response": "stream"}}  # both libraries: the response before it is read
 
 
 class SdkBackend:
@@ -23,6 +24,7 @@ class SdkBackend:
     library: str
     client: str
     key: str
+    path: str
 
     def __init__(self, spec: Spec, terms: Terms) -> None:
         """Raises JudgeError where the library or the key is missing."""
@@ -43,8 +45,12 @@ class SdkBackend:
         import httpx2
 
         try:
-            async with self._request(sent) as response:
+            # the library's typed method walks through every node of a schema, which takes longer than all the rest
+            response = await self._connected().post(self.path, body=self._body(sent), cast_to=object, options=_STREAMED)
+            try:
                 return Delivered(await bounded(response.iter_bytes()), response.headers)
+            finally:
+                await response.close()
         except self._sdk.APIStatusError as error:
             headers, where = error.response.headers, self._spec.name
             raise refused(error.status_code, error.message, headers, self._secret, where) from None
@@ -70,8 +76,8 @@ class SdkBackend:
     def _most(self, sent: Sent) -> int:
         return sent.most + (book().limits.thinking_tokens if self._spec.effort else 0)
 
-    def _request(self, sent: Sent) -> Any:
-        """The library's context manager of a streamed raw response."""
+    def _body(self, sent: Sent) -> dict[str, Any]:
+        """The request as the provider documents it."""
         raise NotImplementedError
 
 
