@@ -76,6 +76,7 @@ class JudgeServer:
         self.batches: dict[str, list[Any]] = {}
         self.files: dict[str, bytes] = {}
         self.ready = True
+        self.port = 0
         self._faults: Counter[str] = Counter()
         self._log = log.open("a") if log else None
         self._server: asyncio.Server | None = None
@@ -83,8 +84,8 @@ class JudgeServer:
     async def start(self, port: int = 0) -> int:
         """Listen on the loopback address; the port."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=1 << 20)
-        found: int = self._server.sockets[0].getsockname()[1]
-        return found
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        return self.port
 
     async def stop(self) -> None:
         """Stop listening."""
@@ -170,7 +171,7 @@ class JudgeServer:
         body = {"id": name, "type": "message_batch", "processing_status": "ended" if self.ready else "in_progress",
                 "created_at": moment, "expires_at": moment, "request_counts": counts, "ended_at": moment,
                 "archived_at": None, "cancel_initiated_at": None,
-                "results_url": f"http://127.0.0.1/v1/messages/batches/{name}/results"}  # fmt: skip
+                "results_url": f"http://127.0.0.1:{self.port}/v1/messages/batches/{name}/results"}  # fmt: skip
         return Answer(200, json.dumps(body).encode())
 
     def _result(self, item: Any) -> dict[str, Any]:

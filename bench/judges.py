@@ -35,28 +35,7 @@ from undersong.stores.ledger import SQLiteLedger
 
 DELAY = 0.2
 SERVER = Path(__file__).with_name("judge_server.py")
-WORDS = [
-    "the",
-    "report",
-    "was",
-    "late",
-    "again",
-    "and",
-    "nobody",
-    "had",
-    "read",
-    "the",
-    "log",
-    "so",
-    "please",
-    "send",
-    "me",
-    "the",
-    "numbers",
-    "before",
-    "we",
-    "go",
-]
+WORDS = "the report was late again and nobody had read the log so please send me the numbers before we go"
 
 
 @contextmanager
@@ -73,7 +52,7 @@ def server(*arguments: str) -> Iterator[int]:
 def question(number: int, text: str = "") -> Question:
     """A focused question about a message of some hundred characters."""
     dice = random.Random(number)
-    text = text or f"{number} {' '.join(dice.choices(WORDS, k=80))}"
+    text = text or f"{number} {' '.join(dice.choices(WORDS.split(), k=80))}"
     message = Message(
         id=f"m{number}", conversation="c", position=number, author="a", agent="a", role="agent", text=text
     )

@@ -63,7 +63,7 @@ class Served:
 
     def judge(self, provider: str = "openai", **terms: Any) -> LLMJudge:
         """A judge that asks this server, with short pauses."""
-        given = {"backoff": 0.01, "attempts": 3, "timeout": 2.0, "environment": KEYS} | terms
+        given = {"backoff": 0.01, "attempts": 3, "timeout": 30.0, "environment": KEYS} | terms
         judge = open_judge(self.spec(provider), Terms(**given))
         assert isinstance(judge, LLMJudge)
         return judge

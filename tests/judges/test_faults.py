@@ -47,7 +47,7 @@ TABLE = [
 def test_each_fault_ends_in_a_state(
     served: Served, provider: str, fault: str, state: str, requests: int, words: str
 ) -> None:
-    timeout = 1.0 if fault == "drip" else 10.0
+    timeout = 1.0 if fault == "drip" else 60.0
     (found,) = served.judge(provider, timeout=timeout).evaluate([question(f"please read fault={fault} now")])
     assert found.state == state
     assert words in (found.reason or "")

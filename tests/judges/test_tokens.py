@@ -16,27 +16,7 @@ from undersong.models import Usage
 from undersong.prices import load_prices
 from undersong.stores.ledger import SQLiteLedger
 
-WORDS = [
-    "the",
-    "quarterly",
-    "figures",
-    "of",
-    "our",
-    "warehouse",
-    "in",
-    "Rotterdam",
-    "were",
-    "late",
-    "so",
-    "I",
-    "called",
-    "twice",
-    "and",
-    "wrote",
-    "1,204",
-    "lines;",
-    "Grüße",
-]
+WORDS = "the figures of our warehouse in Rotterdam were late so I called twice; 1,204 lines of Grüße"
 
 
 def mixed(count: int, seed: int) -> list[Question]:
@@ -44,9 +24,9 @@ def mixed(count: int, seed: int) -> list[Question]:
     dice = random.Random(seed)
     found = []
     for n in range(count):
-        text = f"{seed}.{n} {' '.join(dice.choices(WORDS, k=dice.randrange(5, 400)))}"
+        text = f"{seed}.{n} {' '.join(dice.choices(WORDS.split(), k=dice.randrange(5, 400)))}"
         deep = dice.random() < 0.3
-        prior = [" ".join(dice.choices(WORDS, k=dice.randrange(5, 200))) for _ in range(5)]
+        prior = [" ".join(dice.choices(WORDS.split(), k=dice.randrange(5, 200))) for _ in range(5)]
         found.append(question(text, "deep" if deep else "focused", prior=prior if deep else ()))
     return found
 

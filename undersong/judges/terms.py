@@ -34,11 +34,11 @@ class Paid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that a provider works on: its id, who asked, and the keys of its questions in order."""
+    """A batch that a provider works on: its id, who asked, and its questions in order, as answers without a body."""
 
     id: str
     judge: str
-    keys: tuple[str, ...]
+    questions: tuple[Paid, ...]
 
 
 class AnswerLedger(Protocol):

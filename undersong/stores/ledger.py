@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -88,14 +87,15 @@ class SQLiteLedger:
     def pending(self, judge: str) -> list[Pending]:
         """See AnswerLedger."""
         with self._translated():
-            rows = self._db.execute("SELECT id, keys FROM batches WHERE judge = ? ORDER BY rowid", (judge,)).fetchall()
-        return [Pending(id=name, judge=judge, keys=tuple(json.loads(keys))) for name, keys in rows]
+            query = "SELECT body FROM batches WHERE judge = ? ORDER BY rowid"
+            rows = self._db.execute(query, (judge,)).fetchall()
+            return [msgspec.json.decode(body, type=Pending) for (body,) in rows]
 
     def submit(self, batch: Pending) -> None:
         """See AnswerLedger."""
         with self._translated():
-            row = (batch.id, batch.judge, json.dumps(batch.keys))
-            self._db.execute("INSERT OR REPLACE INTO batches (id, judge, keys) VALUES (?, ?, ?)", row)
+            row = (batch.id, batch.judge, msgspec.json.encode(batch))
+            self._db.execute("INSERT OR REPLACE INTO batches (id, judge, body) VALUES (?, ?, ?)", row)
 
     def collected(self, batch_id: str) -> None:
         """See AnswerLedger."""

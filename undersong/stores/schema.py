@@ -38,7 +38,7 @@ def _ledger(db: sqlite3.Connection) -> None:
         " output INTEGER NOT NULL, cost REAL, sent INTEGER NOT NULL, fixed INTEGER NOT NULL)",
         "CREATE UNIQUE INDEX paid_key ON paid (key, attempt)",
         "CREATE INDEX paid_judge ON paid (judge, prompt_hash)",
-        "CREATE TABLE batches (id TEXT PRIMARY KEY, judge TEXT NOT NULL, keys TEXT NOT NULL)",
+        "CREATE TABLE batches (id TEXT PRIMARY KEY, judge TEXT NOT NULL, body BLOB NOT NULL)",
         "CREATE TABLE snapshots (run TEXT PRIMARY KEY)",
         "CREATE TABLE histories (run TEXT NOT NULL, agent TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (run, agent))",
         "CREATE TABLE calibrations (judge_hash TEXT PRIMARY KEY, body BLOB NOT NULL)",

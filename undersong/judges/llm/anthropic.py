@@ -47,15 +47,19 @@ class AnthropicBackend(SdkBackend):
     async def submit(self, requests: Iterable[Sent]) -> str:
         """See Backend."""
         listed = [{"custom_id": str(number), "params": self._body(sent)} for number, sent in enumerate(requests)]
-        return str((await self._connected().messages.batches.create(requests=listed)).id)
+        with self._errors():
+            return str((await self._connected().messages.batches.create(requests=listed)).id)
 
     async def ended(self, batch_id: str) -> bool:
         """See Backend."""
-        return bool((await self._connected().messages.batches.retrieve(batch_id)).processing_status == "ended")
+        with self._errors():
+            return bool((await self._connected().messages.batches.retrieve(batch_id)).processing_status == "ended")
 
     async def collect(self, batch_id: str) -> AsyncIterator[Collected]:
         """See Backend."""
-        async for line in await self._connected().messages.batches.results(batch_id):
+        with self._errors():
+            lines = [line async for line in await self._connected().messages.batches.results(batch_id)]
+        for line in lines:
             number = int(line.custom_id)
             if line.result.type == "succeeded":
                 yield Collected(number, line.result.message.to_json(indent=None).encode())

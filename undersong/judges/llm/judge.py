@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from undersong.errors import JudgeError
 from undersong.judges import BrokenOffError, Question
 from undersong.judges.llm.answer import Answer, UnusableError, checked
+from undersong.judges.llm.batches import WAITS, settled
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import Framed, framed
 from undersong.judges.llm.injection import suspicious
@@ -54,12 +55,16 @@ class LLMJudge:
         self.ledger = terms.ledger or MemoryLedger()
         self.purse = Purse(terms)
         self.calibrated = False
+        self._waiting: set[str] = set()
+        self._without: dict[str, str] = {}
 
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
         """One Evaluation per question, in order.
 
         Raises BrokenOffError, with what was answered before, where the provider turns every question away.
         """
+        if self.terms.batch:
+            self._settle([each for each in questions if each.message.text.strip()])
         return asyncio.run(self.answered(questions, self._evaluation))
 
     async def answered(
@@ -75,12 +80,25 @@ class LLMJudge:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
-            for seat in {id(seat): seat for seat in self.seats.values()}.values():
-                if seat.backend is not None:
-                    await seat.backend.close()
+            await _close(self.seats.values())
         if failures:
             raise BrokenOffError(failures[0], found)
         return [each for each in found if each is not None]
+
+    def _settle(self, questions: Sequence[Question]) -> None:
+        """Collect and submit batches; what they have not answered is not asked otherwise."""
+        asked = [self.asked(each, framed(each, self.terms.framing)) for each in questions]
+        try:
+            self._waiting, self._without = asyncio.run(self._settled(asked))
+        except TransportError as error:
+            raise JudgeError(error.why, where=self.name, remedy="run the same command again later") from error
+
+    async def _settled(self, asked: Sequence[Asked]) -> tuple[set[str], dict[str, str]]:
+        seats = list({id(seat): seat for seat in self.seats.values()}.values())
+        try:
+            return await settled(seats, self.ledger, asked)
+        finally:
+            await _close(seats)
 
     def asked(self, question: Question, put: Framed, repair: str = "") -> Asked:
         """The question as it is sent to the model of its tier, with its key."""
@@ -111,8 +129,13 @@ class LLMJudge:
     async def _read(self, till: Till, question: Question, paid: list[Paid]) -> Read:
         """The first answer that can be used, of two at most; every paid one is noted in ``paid``."""
         put = framed(question, self.terms.framing)
-        kept = till.kept(self.asked(question, put))
-        why = ""
+        first = self.asked(question, put)
+        kept, why = till.kept(first), ""
+        if 0 not in kept and first.key in self._without:
+            again = "; run the same command again to ask once more"
+            raise TransportError(f"its batch gave no answer ({self._without[first.key]}){again}", passing=False)
+        if 0 not in kept and first.key in self._waiting:
+            raise SpentError(WAITS)
         for attempt in range(2):
             repair = book().words.repair.format(why=why) if attempt else ""
             asked = self.asked(question, put, repair)
@@ -168,6 +191,12 @@ class LLMJudge:
     def _suspicion(self, question: Question) -> dict[str, float]:
         """Evidence of its own: somebody tries to talk to the reader of the transcript."""
         return {"suspected_injection": 1.0} if suspicious(question.message.text) else {}
+
+
+async def _close(seats: Iterable[Seat]) -> None:
+    for seat in seats:
+        if seat.backend is not None:
+            await seat.backend.close()
 
 
 async def _work(

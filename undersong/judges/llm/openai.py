@@ -61,23 +61,24 @@ class OpenAIBackend(SdkBackend):
             for number, sent in enumerate(requests)
         )
         data = "\n".join(lines).encode()
-        file = await self._connected().files.create(file=("questions.jsonl", data), purpose="batch")
         window = {"endpoint": ENDPOINT, "completion_window": "24h"}
-        return str((await self._connected().batches.create(input_file_id=file.id, **window)).id)
+        with self._errors():
+            file = await self._connected().files.create(file=("questions.jsonl", data), purpose="batch")
+            return str((await self._connected().batches.create(input_file_id=file.id, **window)).id)
 
     async def ended(self, batch_id: str) -> bool:
         """See Backend."""
-        return (await self._connected().batches.retrieve(batch_id)).status in _DONE
+        with self._errors():
+            return (await self._connected().batches.retrieve(batch_id)).status in _DONE
 
     async def collect(self, batch_id: str) -> AsyncIterator[Collected]:
         """See Backend."""
-        batch = await self._connected().batches.retrieve(batch_id)
-        for file_id in (batch.output_file_id, batch.error_file_id):
-            if file_id is not None:
-                content = await self._connected().files.content(file_id)
-                for line in content.content.splitlines():
-                    if line.strip():
-                        yield _collected(json.loads(line))
+        with self._errors():
+            batch = await self._connected().batches.retrieve(batch_id)
+            named = [name for name in (batch.output_file_id, batch.error_file_id) if name is not None]
+            files = [await self._connected().files.content(name) for name in named]
+        for line in (line for file in files for line in file.content.splitlines() if line.strip()):
+            yield _collected(json.loads(line))
 
     def _body(self, sent: Sent) -> dict[str, Any]:
         schema = {"name": "reading", "strict": True, "schema": sent.schema}

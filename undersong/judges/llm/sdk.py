@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -42,22 +43,13 @@ class SdkBackend:
 
     async def send(self, sent: Sent) -> Delivered:
         """See Backend."""
-        import httpx2
-
-        try:
+        with self._errors():
             # the library's typed method walks through every node of a schema, which takes longer than all the rest
             response = await self._connected().post(self.path, body=self._body(sent), cast_to=object, options=_STREAMED)
             try:
                 return Delivered(await bounded(response.iter_bytes()), response.headers)
             finally:
                 await response.close()
-        except self._sdk.APIStatusError as error:
-            headers, where = error.response.headers, self._spec.name
-            raise refused(error.status_code, error.message, headers, self._secret, where) from None
-        except self._sdk.APIError as error:
-            raise TransportError(f"no connection: {type(error).__name__}", passing=True) from None
-        except httpx2.HTTPError as error:
-            raise TransportError(f"the connection broke off: {type(error).__name__}", passing=True) from None
 
     async def close(self) -> None:
         """See Backend."""
@@ -75,6 +67,21 @@ class SdkBackend:
 
     def _most(self, sent: Sent) -> int:
         return sent.most + (book().limits.thinking_tokens if self._spec.effort else 0)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """The library's errors in our words."""
+        import httpx2
+
+        try:
+            yield
+        except self._sdk.APIStatusError as error:
+            headers, where = error.response.headers, self._spec.name
+            raise refused(error.status_code, error.message, headers, self._secret, where) from None
+        except self._sdk.APIError as error:
+            raise TransportError(f"no connection: {type(error).__name__}", passing=True) from None
+        except httpx2.HTTPError as error:
+            raise TransportError(f"the connection broke off: {type(error).__name__}", passing=True) from None
 
     def _body(self, sent: Sent) -> dict[str, Any]:
         """The request as the provider documents it."""

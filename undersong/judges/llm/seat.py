@@ -27,7 +27,6 @@ class Seat:
         """``read`` takes an answer's body apart. Raises UsageError for a budget over a model without a known price."""
         self.spec, self.backend, self._read = spec, backend, read
         self.price: Price = price_of(spec.name, terms.price_in, terms.price_out)
-        self._share = self.price.batch if terms.batch else 1.0
         if terms.budget is not None and self.price.cost(1, 1) is None:
             remedy = "give --price-in and --price-out, or use --max-calls"
             raise UsageError(f"the price of {spec.name} is not known, so no budget can be kept", remedy=remedy)
@@ -43,8 +42,8 @@ class Seat:
         size = len(sent.system.encode()) + len(sent.user.encode())
         return self.price.cost(int(size / BYTES_EACH), sent.most + book().limits.thinking_tokens) or 0.0
 
-    def used(self, said: Said) -> Usage:
-        """Tokens and cost of one answer."""
+    def used(self, said: Said, *, batch: bool = False) -> Usage:
+        """Tokens and cost of one answer; one that came in a batch has the price of batches."""
         cost = self.price.cost(said.input, said.output, cached=said.cached, written=said.written)
         return Usage(
             calls=1,
@@ -52,7 +51,7 @@ class Seat:
             cached=said.cached,
             written=said.written,
             output=said.output,
-            cost=None if cost is None else cost * self._share,
+            cost=None if cost is None else cost * (self.price.batch if batch else 1.0),
         )
 
     def said(self, body: bytes) -> Said:

@@ -74,29 +74,33 @@ class Till:
             return delivered
 
         delivered = await seat.pace.patiently(once)
-        paid = paid_of(asked, attempt, delivered.body)
+        paid = msgspec.structs.replace(booked(unpaid(asked), seat, delivered.body), attempt=attempt)
         await self._committer.keep(paid)
         return paid
 
 
-def paid_of(asked: Asked, attempt: int, body: bytes) -> Paid:
-    """An answer as it is kept."""
-    seat = asked.seat
-    used = seat.used(_read(seat, body))
+def unpaid(asked: Asked) -> Paid:
+    """A question as the ledger knows it, without an answer."""
     return Paid(
         key=asked.key,
-        attempt=attempt,
-        judge=seat.spec.name,
-        model=seat.spec.model,
+        attempt=0,
+        judge=asked.seat.spec.name,
+        model=asked.seat.spec.model,
         prompt_hash=asked.prompt_hash,
         message_hash=asked.message_hash,
         context_hash=asked.context_hash,
         depth=asked.depth,
-        body=body[:LARGEST_KEPT],
+        body=b"",
         sent=len(asked.sent.user.encode()),
         fixed=len(asked.sent.system.encode()),
-        **{name: value for name, value in msgspec.structs.asdict(used).items() if name != "calls"},
     )
+
+
+def booked(question: Paid, seat: Seat, body: bytes, *, batch: bool = False) -> Paid:
+    """The question with its answer, and what that took."""
+    used = msgspec.structs.asdict(seat.used(_read(seat, body), batch=batch))
+    del used["calls"]
+    return msgspec.structs.replace(question, body=body[:LARGEST_KEPT], **used)
 
 
 def _read(seat: Seat, body: bytes) -> Said:
