@@ -30,6 +30,7 @@ TOKEN = re.compile(r"[A-Za-z]{1,5}|\d{1,3}|\s+|[^\sA-Za-z\d]")  # pieces of abou
 MESSAGE = re.compile(
     r"# Message to read\nBEGIN DATA (?P<nonce>[0-9a-f]+)\n\[\w+: \"(?:[^\"\\]|\\.)*\"\] (?P<text>.*)\n"
 )
+SHOWN = re.compile(MESSAGE.pattern.replace("Message to read", r"Message \d"))
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests",
            500: "Internal Server Error", 529: "Overloaded"}  # fmt: skip
 GIANT = 10_000_000
@@ -224,7 +225,12 @@ def read_request(path: str, headers: dict[str, str], raw: bytes) -> Request:
     user = str(listed[-1]["content"])
     system = str(listed[0]["content"] if len(listed) > 1 else (body.get("system") or [{"text": ""}])[0]["text"])
     found = MESSAGE.search(user)
-    return Request(path, headers, raw, system, user, json.loads(found["text"]) if found else "")
+    return Request(path, headers, raw, system, user, json.loads(found["text"]) if found else " ".join(shown(user)))
+
+
+def shown(user: str) -> list[str]:
+    """The texts of the messages that a question about a mechanism shows."""
+    return [json.loads(found["text"]) for found in SHOWN.finditer(user)]
 
 
 @lru_cache(16)
@@ -238,6 +244,9 @@ def reading(request: Request) -> dict[str, Any]:
     asked = CONTROL.search(request.user)
     assert asked is not None, request.user[-300:]
     control = asked[2].split(", ")[int(asked[1]) - 1]
+    if "\nMechanism: " in request.user:
+        quotes = [{"message": n, "quote": text.split(",")[0]} for n, text in enumerate(shown(request.user), 1)]
+        return {"control": control, "answer": "yes", "quotes": quotes, "confidence": 3}
     digest = hashlib.sha256(request.text.encode("utf-8", "surrogatepass")).digest()
     quote = " ".join(request.text.split(" ")[:4])[:100]
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -98,7 +98,7 @@ def is_paid(spec: str) -> bool:
 class BrokenOffError(JudgeError):
     """The judge failed as a whole on the way: ``answers`` are those given before, None for the rest."""
 
-    def __init__(self, error: JudgeError, answers: Sequence[Evaluation | None]) -> None:
+    def __init__(self, error: JudgeError, answers: Sequence[Any]) -> None:
         super().__init__(error.what, where=error.where, remedy=error.remedy)
         self.answers = tuple(answers)
 

@@ -27,6 +27,8 @@ from undersong.models import Evaluation, Reading, Tier, Usage
 SIGNALS = ("act_request", "act_complies", "act_refuses", "concedes", "suspected_injection", "control_failed")
 CONCEDES = {"concedes": 1.0, "holds": 0.0}
 T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R")
 
 
 class RefusedError(Exception):
@@ -51,7 +53,7 @@ class LLMJudge:
         self.hashes = dict(book().hashes)
         self.prompt_hash = book().hash
         named = {tier: seat.spec.name for tier, seat in sorted(self.seats.items())}
-        self.hash = _hash([named, self.prompt_hash, terms.framing])
+        self.hash = hashed([named, self.prompt_hash, terms.framing])
         self.ledger = terms.ledger or MemoryLedger()
         self.purse = Purse(terms)
         self.calibrated = False
@@ -67,11 +69,9 @@ class LLMJudge:
             self._settle([each for each in questions if each.message.text.strip()])
         return asyncio.run(self.answered(questions, self._evaluation))
 
-    async def answered(
-        self, questions: Sequence[T], ask: Callable[[Till, T], Awaitable[Evaluation]]
-    ) -> list[Evaluation]:
+    async def answered(self, questions: Sequence[T], ask: Callable[[Till, T], Awaitable[R]]) -> list[R]:
         """The questions asked with bounded concurrency; each worker takes the next one."""
-        found: list[Evaluation | None] = [None] * len(questions)
+        found: list[R | None] = [None] * len(questions)
         waiting, failures, till = iter(enumerate(questions)), list[JudgeError](), Till(self.ledger, self.purse)
         try:
             async with asyncio.TaskGroup() as group:
@@ -108,7 +108,7 @@ class LLMJudge:
         parts = [text, context, seat.spec.name, self.prompt_hash, depth, self.terms.framing, self.terms.sample]
         user = f"{put.user}\n{repair}" if repair else put.user
         sent = seat.sent(put.system, user, depth, answer_schema)
-        return Asked(seat, sent, _hash(parts), self.prompt_hash, text, context, depth)
+        return Asked(seat, sent, hashed(parts), self.prompt_hash, text, context, depth)
 
     async def _evaluation(self, till: Till, question: Question) -> Evaluation:
         if not question.message.text.strip():
@@ -127,9 +127,21 @@ class LLMJudge:
         return self._scored(question, read, paid)
 
     async def _read(self, till: Till, question: Question, paid: list[Paid]) -> Read:
-        """The first answer that can be used, of two at most; every paid one is noted in ``paid``."""
         put = framed(question, self.terms.framing)
-        first = self.asked(question, put)
+        message = question.message.text
+
+        def use(text: str) -> Read:
+            return Read(checked(text, message, put.control), text)
+
+        return await self.usable(till, lambda repair: self.asked(question, put, repair), use, paid)
+
+    async def usable(self, till: Till, asking: Callable[[str], Asked], use: Callable[[str], U], paid: list[Paid]) -> U:
+        """The first answer that can be used, of two at most; every paid one is noted in ``paid``.
+
+        ``asking`` makes the request, with words of repair for the second one; ``use`` raises UnusableError. Raises
+        RefusedError, UnusableError, TransportError or SpentError.
+        """
+        first = asking("")
         kept, why = till.kept(first), ""
         if 0 not in kept and first.key in self._without:
             again = "; run the same command again to ask once more"
@@ -138,10 +150,10 @@ class LLMJudge:
             raise SpentError(WAITS)
         for attempt in range(2):
             repair = book().words.repair.format(why=why) if attempt else ""
-            asked = self.asked(question, put, repair)
+            asked = asking(repair)
             paid.append(kept.get(attempt) or await till.answer(asked, attempt))
             try:
-                return _usable(asked.seat, paid[-1].body, question.message.text, put.control)
+                return use(_text(asked.seat, paid[-1].body))
             except UnusableError as error:
                 why = str(error)
         raise UnusableError(f"{why}, also after one repair")
@@ -202,8 +214,8 @@ async def _close(seats: Iterable[Seat]) -> None:
 async def _work(
     waiting: Iterator[tuple[int, T]],
     till: Till,
-    ask: Callable[[Till, T], Awaitable[Evaluation]],
-    found: list[Evaluation | None],
+    ask: Callable[[Till, T], Awaitable[R]],
+    found: list[R | None],
     failures: list[JudgeError],
 ) -> None:
     for place, question in waiting:
@@ -215,13 +227,13 @@ async def _work(
             failures.append(error)
 
 
-def _usable(seat: Seat, body: bytes, message: str, control: str) -> Read:
+def _text(seat: Seat, body: bytes) -> str:
     said = seat.said(body)
     if said.stop == "refusal":
         raise RefusedError(said.text[:200] or "without a reason")
     if said.stop == "length":
         raise UnusableError("it was cut off at its longest")
-    return Read(checked(said.text, message, control), said.text)
+    return said.text
 
 
 def text_hash(text: str) -> str:
@@ -229,5 +241,6 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _hash(parts: object) -> str:
+def hashed(parts: object) -> str:
+    """SHA-256 of the JSON of some parts."""
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
