@@ -38,7 +38,7 @@ LAYERS = (
     {"judging"},
     {"assemble"},
     {"pipeline", "verify"},
-    {"plan"},
+    {"plan", "measure"},
     {"cli"},
     {"__main__"},
 )

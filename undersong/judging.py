@@ -6,13 +6,15 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from undersong.evaluate import Histories
 from undersong.judges import History, Judge, open_judge
+from undersong.judges.agreement import Calibration
 from undersong.judges.history import history
+from undersong.judges.shifts import noise_of
 from undersong.judges.terms import Terms
 from undersong.models import InputFile, Message
 from undersong.stores import Store
@@ -25,6 +27,24 @@ class Opened(NamedTuple):
 
     judge: Judge
     ledger: SQLiteLedger | None
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """How the judge agrees with labels, None where nobody measured it."""
+        return self.ledger.calibration(self.judge.hash) if self.ledger is not None else None
+
+    @property
+    def noise(self) -> dict[str, float]:
+        """How far two readings of the judge lie apart per trait; empty where nobody measured it."""
+        return noise_of(self.ledger.shifts(self.judge.hash)) if self.ledger is not None else {}
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What was measured of the judge, as a report's parameters hold it; nothing where nobody measured."""
+        found: dict[str, Any] = {}
+        if (calibration := self.calibration) is not None:
+            found |= {"calibrated": True, "calibration": msgspec.to_builtins(calibration)}
+        return found | ({"judge_noise": self.noise} if self.noise else {})
 
     def histories(self, inputs: Iterable[InputFile]) -> Histories | None:
         """Agents' histories as of now, and as of the first time for a run over the same files by the same judge."""

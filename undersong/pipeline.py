@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -85,12 +85,12 @@ def _audited(
             run.census.add(row, blank=not (row.text or "").strip())
             run.rows.append(_without_text(row))
     detection = detect(run.rows, rules, gives=judge.gives)
-    weighed = _weighed(detection, run.rows, rules, options.effort)
+    weighed = _weighed(detection, run.rows, rules, options.effort, judging.noise)
     findings, spent = quoted(weighed.findings, store), spending(run.rows)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,
-        parameters=parameters(options, judge, corpus, weighed),
+        parameters=parameters(options, judge, corpus, weighed) | judging.measured,
         inputs=tuple(corpus.inputs),
         problems=(*corpus.problems, *judge_problem(run)),
         conversations=len(corpus.conversations),
@@ -196,10 +196,16 @@ def detect_rows(
     return problems, detection, weighed
 
 
-def _weighed(detection: Detection, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort | None) -> Weighed:
+def _weighed(
+    detection: Detection,
+    rows: Sequence[Row],
+    rules: Sequence[PatternRule],
+    effort: Effort | None,
+    noise: Mapping[str, float] | None = None,
+) -> Weighed:
     if effort is None:
         return Weighed(findings=detection.findings, family=0)
-    return weigh(detection.findings, detection.outcomes, rows, rules, effort)
+    return weigh(detection.findings, detection.outcomes, rows, rules, effort, noise)
 
 
 def _write_row(row: Row, write: Write, text: bool) -> None:

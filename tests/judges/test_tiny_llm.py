@@ -26,25 +26,24 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     write_model(path)
     server = serve(path)
     yield str(server.listening_address)
-    server.stop()
+    del server
 
 
 def test_an_audit_by_a_local_model_gets_answers_of_the_asked_form_and_counts_their_tokens(
     undersong: Undersong, address: str
 ) -> None:
-    texts = ["You owe me this after everything I did for you.", "Send it tonight."]
-    rows = [{"id": f"m{n}", "conversation": "c", "author": "kira", "text": text} for n, text in enumerate(texts)]
-    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = "You owe me this after everything I did for you."
+    Path("talk.jsonl").write_text(json.dumps({"id": "m", "conversation": "c", "author": "kira", "text": text}) + "\n")
     spec = f"openai:tiny@{address}/v1"
     ran = undersong("audit", "talk.jsonl", "--judge", spec, "--all", "--json", "--no-chance", "--timeout", "600")
     assert ran.code == 0, ran.err
     with SQLiteLedger(Path("undersong.db")) as ledger:
         paid = list(ledger.all([spec], book().hash))
-    assert len(paid) >= len(texts)
+    assert paid
     for each in paid:  # a model that knows nothing may miss the control question; the form it cannot miss
-        text = said(each.body).text
-        control = msgspec.json.decode(text)["control"]
-        assert set(checked(text, texts[0] + texts[1], control).traits.values()) <= {0, 0.25, 0.5, 0.75, 1}
+        raw = said(each.body).text
+        control = msgspec.json.decode(raw)["control"]
+        assert set(checked(raw, text, control).traits.values()) <= {0, 0.25, 0.5, 0.75, 1}
         assert each.input >= 0.9 * (each.fixed + each.sent)  # its tokens are bytes
         assert 0 < each.output <= book().limits.answer_tokens["standard"]
     lines = Path("undersong-report/evaluations.jsonl").read_text().splitlines()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from undersong.cli.options import (
     budget_options,
@@ -23,9 +25,10 @@ from undersong.cli.options import (
     refuse_nothing,
     show_problems,
 )
-from undersong.models import LEVELS
+from undersong.models import LEVELS, Case
 
 BELOW, AT_OR_ABOVE = 0, 1
+PERCENT = click.FloatRange(0, 100)
 
 
 @click.command("audit", short_help="Read, scan, evaluate, detect, and write a report.")
@@ -36,6 +39,7 @@ BELOW, AT_OR_ABOVE = 0, 1
 @click.option("--store", metavar="FILE", help="The store; default: undersong.db beside the report.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
+@click.option("--double-check", type=PERCENT, metavar="PERCENT", help="Read so many of the scored again, framed anew.")
 @chance_options
 @click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
@@ -46,6 +50,7 @@ def command(
     store: str | None,
     judge: str,
     read_all: bool,
+    double_check: float | None,
     with_chance: bool,
     draws: int,
     block: int,
@@ -81,10 +86,21 @@ def command(
         with progress_bar() as progress:
             case, rows = audit(paths, kept, options, progress)
         refuse_nothing(case.messages, case.problems)
+        if double_check:
+            case = _double_checked(case, paths, kept, options, double_check)
         digest = write(case, rows, folder, run={"started": started.isoformat(), "seconds": time.monotonic() - began})
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)
     raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))
+
+
+def _double_checked(case: Case, paths: Any, store: Any, options: Any, percent: float) -> Case:
+    """The case with how far another framing moves the scores of a sample."""
+    from undersong.measure import shifts
+
+    sample = math.ceil(percent / 100 * case.states.get("scored", 0))
+    found = [msgspec.to_builtins(each) for each in shifts("framing", paths, store, options, sample)]
+    return msgspec.structs.replace(case, parameters=case.parameters | {"double_check": found})
 
 
 def _failing(findings: Any, fail_on: str | None) -> int:

@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 
 from undersong.errors import StoreError
+from undersong.judges.agreement import Calibration
 from undersong.judges.history import Past
+from undersong.judges.shifts import Shift
 from undersong.judges.terms import Paid, Pending
 from undersong.models import TRAITS
 from undersong.stores.schema import open_database
@@ -101,6 +103,32 @@ class SQLiteLedger:
         """See AnswerLedger."""
         with self._translated():
             self._db.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
+
+    def put_calibration(self, calibration: Calibration) -> None:
+        """Keep how a judge agrees with labels; the latest figures of a judge stand."""
+        with self._translated():
+            row = (calibration.judge_hash, msgspec.json.encode(calibration))
+            self._db.execute("INSERT OR REPLACE INTO calibrations VALUES (?, ?)", row)
+
+    def calibration(self, judge_hash: str) -> Calibration | None:
+        """How a judge agrees with labels, None where nobody measured it."""
+        with self._translated():
+            query = "SELECT body FROM calibrations WHERE judge_hash = ?"
+            row = self._db.execute(query, (judge_hash,)).fetchone()
+            return msgspec.json.decode(row[0], type=Calibration) if row else None
+
+    def put_shifts(self, shifts: Iterable[Shift]) -> None:
+        """Keep how far readings of a judge lie apart; the latest of a kind and width stand."""
+        with self._translated():
+            rows = [(each.judge_hash, each.kind, each.width, msgspec.json.encode(each)) for each in shifts]
+            self._db.executemany("INSERT OR REPLACE INTO shifts VALUES (?, ?, ?, ?)", rows)
+
+    def shifts(self, judge_hash: str) -> list[Shift]:
+        """How far readings of a judge lie apart, as far as it was measured."""
+        with self._translated():
+            query = "SELECT body FROM shifts WHERE judge_hash = ? ORDER BY kind, width"
+            rows = self._db.execute(query, (judge_hash,)).fetchall()
+            return [msgspec.json.decode(body, type=Shift) for (body,) in rows]
 
     def snapshot(self, run: str, judge_hash: str) -> None:
         """Fix what this judge said of every agent so far under the name of a run; a second call changes nothing."""

@@ -42,6 +42,8 @@ def _ledger(db: sqlite3.Connection) -> None:
         "CREATE TABLE snapshots (run TEXT PRIMARY KEY)",
         "CREATE TABLE histories (run TEXT NOT NULL, agent TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (run, agent))",
         "CREATE TABLE calibrations (judge_hash TEXT PRIMARY KEY, body BLOB NOT NULL)",
+        "CREATE TABLE shifts (judge_hash TEXT NOT NULL, kind TEXT NOT NULL, width TEXT NOT NULL, body BLOB NOT NULL,"
+        " PRIMARY KEY (judge_hash, kind, width))",
     ):
         db.execute(statement)
 
