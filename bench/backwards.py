@@ -98,7 +98,7 @@ def routed_ids(world: World, policy: Policy, *, elsewhere: bool) -> set[str]:
             if rank != TRIAGE:
                 routed.add(message.id)
     if elsewhere:
-        routed |= {conversations[number][0].messages[place].id for number, place, _, _ in earlier.found()}
+        routed |= {conversations[each.conversation][0].messages[each.place].id for each in earlier.found()}
     return routed
 
 

@@ -75,6 +75,13 @@ def session(turns: int, seed: int) -> Iterator[tuple[dict[str, Any], bool]]:
             number += 1
 
 
+def write_session(out: Path, turns: int, seed: int) -> list[str]:
+    """Write the session to a file; returns the ids of the promises that are not kept."""
+    lines = list(session(turns, seed))
+    out.write_text("".join(json.dumps(line) + "\n" for line, _ in lines), encoding="utf-8")
+    return [line["uuid"] for line, promise in lines if promise]
+
+
 def main() -> None:
     """Write the session."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -82,9 +89,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    lines = list(session(options.turns, options.seed))
-    options.out.write_text("".join(json.dumps(line) + "\n" for line, _ in lines), encoding="utf-8")
-    print(*(line["uuid"] for line, promise in lines if promise))
+    print(*write_session(options.out, options.turns, options.seed))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -10,7 +11,13 @@ from typing import NamedTuple
 
 import pytest
 
+NEO4J = os.environ.get("UNDERSONG_NEO4J")  # the address of an empty server: python tests/neo4j/serve.py -- pytest
 SAMPLES = Path(__file__).parent.parent / "samples"
+
+
+def pytest_report_header() -> str:
+    """Say whether the tests of Neo4j run."""
+    return f"neo4j: {NEO4J or 'UNDERSONG_NEO4J names no server, so the stores are tested with SQLite alone'}"
 
 
 class Ran(NamedTuple):

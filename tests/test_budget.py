@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_route import POLICY, QUIET, flagged, thread
-from undersong.budget import NOTHING, RANKS, TRIAGE, Demand, for_recall, rank_of, within_share
+from undersong.budget import NOTHING, RANKS, TRIAGE, Demand, for_recall, level_of, rank_of, within_share
 from undersong.models import Route, Scan, ThreadScan
 from undersong.route import draft, route
 
@@ -18,9 +19,9 @@ ASKED = st.lists(st.tuples(st.integers(0, TRIAGE), SCORES), max_size=60)
 
 
 def demand_of(asked: list[tuple[int, float | None]]) -> Demand:
-    demand = Demand()
-    for rank, score in asked:
-        demand.add(rank, score)
+    demand = Demand(least=30)
+    levels = np.array([level_of(rank, score) for rank, score in asked], dtype=np.int16)
+    demand.add(levels, np.linspace(0, 0.5, len(asked)))
     return demand
 
 
@@ -47,7 +48,7 @@ def test_the_order_of_the_input_does_not_matter(
 def test_a_whole_budget_reads_everything_with_text_and_none_reads_nothing() -> None:
     demand = demand_of([(0, 0.5), (TRIAGE, 0.0), (TRIAGE, None)])
     assert demand.read(within_share(demand, 1.0)) == 2
-    assert demand.unread(within_share(demand, 0.0)) == 2
+    assert demand.read(within_share(demand, 0.0)) == 0
 
 
 @pytest.mark.parametrize(
@@ -71,9 +72,8 @@ def scored(score: float) -> Scan:
 def routed(share: float | None, *lines: tuple[str, Scan], recall: float | None = None) -> tuple[Route, ...]:
     conversation, scans = thread(*lines)
     quiet = ThreadScan(conversation="c")
-    demand = Demand()
-    for rank, scan in zip(draft(conversation, scans, quiet, POLICY).ranks, scans, strict=True):
-        demand.add(rank, scan.triage)
+    ranks = draft(conversation, scans, quiet, POLICY).ranks
+    demand = demand_of([(rank, scan.triage) for rank, scan in zip(ranks, scans, strict=True)])
     cut = for_recall(0.3, 0.9, recall) if recall else within_share(demand, share or 0.0)
     return route(conversation, scans, quiet, POLICY, cut=cut)
 

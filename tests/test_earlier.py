@@ -21,7 +21,7 @@ def found(*lines: tuple[Message, bool], look_back: int = 5) -> list[tuple[int, s
     earlier = SameTarget(look_back)
     for number, (message, flagged) in enumerate(lines):
         earlier.add(number, 0, message, flagged=flagged, score=None if flagged else 0.1)
-    return [(number, flag) for number, _, _, flag in earlier.found()]
+    return [(each.conversation, each.flag) for each in earlier.found()]
 
 
 def test_what_was_said_to_the_same_target_before_a_flag_is_read_too() -> None:

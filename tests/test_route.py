@@ -21,7 +21,7 @@ from undersong.models import (
     ThreadScan,
     ThreadSignal,
 )
-from undersong.route import Policy, drawn, load_policy, route, sample_rate, with_upgrades
+from undersong.route import Policy, load_policy, route, with_upgrades
 
 POLICY = load_policy()
 NO_LOOKING_BACK = msgspec.structs.replace(POLICY, look_back=0, segment=0)
@@ -138,12 +138,6 @@ def test_a_claim_with_unchanged_code_is_a_candidate_of_false_promise() -> None:
     assert found[0].reasons == ("candidate of false promise",)
 
 
-def test_equal_ids_in_many_threads_are_drawn_apart() -> None:
-    message = Message(id="1", conversation="", position=0, author="ann", role="agent", text="hello")
-    taken = sum(drawn(0, msgspec.structs.replace(message, conversation=f"c{n}"), 0.1) for n in range(2000))
-    assert 140 < taken < 260
-
-
 def test_a_deference_that_lasts_is_a_flag_where_it_begins_only() -> None:
     high = Scan(message_id="", deference=Deference(apologies=6, corrections=1, ratio=6.0, high=True))
     found = routes(("bot", high), *[("bot", high)] * 6, policy=msgspec.structs.replace(POLICY, segment=0))
@@ -155,11 +149,6 @@ def test_the_audit_sample_keeps_its_tier_and_says_that_it_is_one() -> None:
     quiet, loud = route(conversation, scans, ThreadScan(conversation="c"), NO_LOOKING_BACK, rate=1.0)
     assert (quiet.tier, quiet.sampled, quiet.depth, quiet.reasons) == ("standard", True, "standard", ("audit sample",))
     assert not loud.sampled
-
-
-@pytest.mark.parametrize(("unflagged", "rate"), [(0, 0.0), (10, 1.0), (300, 0.1), (1_000_000, 0.01)])
-def test_the_sample_has_at_least_thirty_messages_where_there_are_as_many(unflagged: int, rate: float) -> None:
-    assert sample_rate(POLICY, unflagged) == pytest.approx(rate)
 
 
 @given(st.integers(0, 1000), st.integers(2, 30))

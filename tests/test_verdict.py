@@ -25,6 +25,7 @@ from undersong.models import (
     SessionVerdict,
     ThreadScan,
 )
+from undersong.rulebook import RULES
 from undersong.verdict import agent_verdicts, rule_hashes, session_verdict
 from undersong.verdict.books import mechanisms
 from undersong.wording import (
@@ -316,7 +317,8 @@ def test_the_order_of_rows_does_not_change_a_verdict(rows: list[Row]) -> None:
 
 
 def test_rule_files_are_named_for_the_manifest() -> None:
-    assert set(rule_hashes()) == {"constitution.yaml", "mechanisms.yaml"}
+    session = {f"session/{path.name}" for path in (RULES / "session").glob("*.yaml")}
+    assert set(rule_hashes()) == {"constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml"} | session
     assert all(len(value) == 64 for value in rule_hashes().values())
 
 

@@ -11,8 +11,10 @@ from undersong.budget import RANKS
 from undersong.detect import quote
 from undersong.judges import Judge
 from undersong.models import (
+    Deduction,
     Finding,
     Message,
+    Moment,
     Problem,
     Row,
     Spending,
@@ -93,8 +95,8 @@ def cited(findings: Iterable[Finding], run: Run, store: Store) -> tuple[Message,
         passed_over = (*finding.gap_ids, *finding.unread_ids)
         places.update((name, message_id) for name in finding.conversations for message_id in passed_over)
     for session in run.sessions:
-        quotes = (quote for deduction in session.deductions for quote in deduction.quotes)
-        places.update((session.conversation, quote.message_id) for quote in quotes)
+        claims: tuple[Deduction | Moment, ...] = (*session.deductions, *session.moments)
+        places.update((session.conversation, quote.message_id) for claim in claims for quote in claim.quotes)
     constrained = [(row.conversation, row.id) for row in run.rows if row.hard_constraints]
     places.update(constrained[:WORDS_ONLY])
     found = _messages(places, store).values()
@@ -107,6 +109,7 @@ def parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed)
     return {
         "judge": judge.name,
         "judge_hash": judge.hash,
+        "judge_gives": sorted(judge.gives),
         "calibrated": judge.calibrated,
         "read_all": reads_all(judge, options),
         "recall": options.recall,

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
+import numpy as np
 
 from undersong.models import TIERS, Noun, Tier
+from undersong.sample import Draws, Levels, Lowest
 
 # The order in which a budget is spent. What a rule asks for comes before what is only probable.
 RANKS = ("deep_with_context", "deep", "focused", "backwards", "triage")
 BACKWARDS, TRIAGE = RANKS.index("backwards"), RANKS.index("triage")
 STEPS = 1000  # triage scores have 3 decimals
+WIDTH = STEPS + 1  # levels of a rank
+UNSCORED = len(RANKS) * WIDTH  # the level of what only triage could read, where it gave no score: nothing reads it
 
 
 class Cut(Noun, frozen=True, kw_only=True):
@@ -24,46 +28,55 @@ class Cut(Noun, frozen=True, kw_only=True):
     score: float
     why: str
 
+    @property
+    def level(self) -> int:
+        """The last level that is read; below 0 where nothing is."""
+        return level_of(self.rank, self.score)
+
     def reads(self, rank: int, triage: float | None) -> bool:
         """Whether a message is read; one without a triage score counts as 0, and triage alone never reads it."""
-        if rank == TRIAGE and triage is None:
-            return False
-        return rank < self.rank or (rank == self.rank and _step(triage) >= _step(self.score))
+        return level_of(rank, triage) <= self.level
 
 
 class Demand:
-    """How many messages ask to be read, by rank and triage score: five rows of numbers for a run of any size."""
+    """How many messages ask to be read, by level: one row of numbers for a run of any size.
 
-    def __init__(self) -> None:
+    Of the draws of each level the ``least`` lowest are kept, from which the audit sample's rate is known.
+    """
+
+    def __init__(self, least: int = 0) -> None:
         self.messages = 0
-        self.readable = 0
-        self._counts = [[0] * (STEPS + 1) for _ in RANKS]
+        self._counts = np.zeros(UNSCORED + 1, dtype=np.int64)
+        self._lowest = Lowest(UNSCORED + 1, least)
 
-    def add(self, rank: int, triage: float | None) -> None:
-        """Count one message; a blank one (nothing but triage could read it, and that has no score) is only counted."""
-        self.messages += 1
-        if rank == TRIAGE and triage is None:
-            return
-        self.readable += 1
-        self._counts[rank][_step(triage)] += 1
+    def add(self, levels: Levels, draws: Draws) -> None:
+        """Count messages by their levels (``level_of``), with their draws in the audit sample."""
+        self.messages += len(levels)
+        self._counts += np.bincount(levels, minlength=UNSCORED + 1)
+        self._lowest.add(levels, draws)
 
-    def promote(self, triage: float) -> None:
-        """Move one message from triage to reading backwards."""
-        self._counts[TRIAGE][_step(triage)] -= 1
-        self._counts[BACKWARDS][_step(triage)] += 1
+    def settle(self, scores: Sequence[float], draws: Draws, *, backwards: bool) -> None:
+        """Messages that were added with their triage ``scores`` and without draws, since another thread might call for
+        them: now it is known whether reading backwards does."""
+        triage = np.array([level_of(TRIAGE, score) for score in scores], dtype=np.int16)
+        levels = triage - WIDTH if backwards else triage
+        np.subtract.at(self._counts, triage, 1)
+        np.add.at(self._counts, levels, 1)
+        self._lowest.add(levels, draws)
 
     def levels(self) -> Iterator[tuple[int, float, int]]:
         """(rank, triage score, messages) in the order in which a budget is spent, where there are any."""
-        for rank, counts in enumerate(self._counts):
-            yield from ((rank, step / STEPS, counts[step]) for step in range(STEPS, -1, -1) if counts[step])
+        for level in np.flatnonzero(self._counts[:UNSCORED]).tolist():
+            rank, step = divmod(level, WIDTH)
+            yield rank, (STEPS - step) / STEPS, int(self._counts[level])
 
     def read(self, cut: Cut) -> int:
         """How many messages a cut reads."""
-        return sum(count for rank, score, count in self.levels() if cut.reads(rank, score))
+        return int(self._counts[: max(cut.level + 1, 0)].sum())
 
-    def unread(self, cut: Cut) -> int:
-        """How many messages with text a cut leaves out: what the audit sample is drawn from."""
-        return self.readable - self.read(cut)
+    def sample_rate(self, cut: Cut, rate: float) -> float:
+        """The audit sample's rate: ``rate``, or what draws ``least`` of the messages with text that a cut leaves."""
+        return self._lowest.rate(cut.level, rate)
 
 
 NOTHING = Cut(rank=0, score=2.0, why="")
@@ -98,5 +111,12 @@ def rank_of(tier: Tier, flagged: bool, reasons: Sequence[str]) -> int:
     return len(TIERS) - 1 - TIERS.index(tier)
 
 
-def _step(triage: float | None) -> int:
-    return round((triage or 0.0) * STEPS)
+def level_of(rank: int, triage: float | None) -> int:
+    """Ranks and triage scores as one number, in the order in which a budget is spent: 0 comes first.
+
+    >>> level_of(0, 1.0), level_of(0, 0.0), level_of(1, 0.998), level_of(TRIAGE, None) == UNSCORED
+    (0, 1000, 1003, True)
+    """
+    if triage is None and rank == TRIAGE:
+        return UNSCORED
+    return rank * WIDTH + STEPS - round((triage or 0.0) * STEPS)

@@ -9,14 +9,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from undersong.budget import Demand
 from undersong.formats.scope import scoped
 from undersong.models import Message
+from undersong.sample import NEVER
 
+UNSET = -1.0  # stands for no score
 Numbers = npt.NDArray[np.int64]
 
 
 class Directed(NamedTuple):
-    """What reading backwards needs of a directed message: ``flag`` is its id where it is flagged, else None."""
+    """What reading backwards needs of a directed message: ``flag`` is its id where it is flagged, else None.
+
+    ``draw`` is the message's own in the audit sample, for where it is left unread.
+    """
 
     place: int
     agent: str
@@ -24,19 +30,32 @@ class Directed(NamedTuple):
     time: float
     score: float | None
     flag: str | None
+    draw: float = NEVER
 
     @classmethod
-    def of(cls, place: int, message: Message, *, flagged: bool, score: float | None) -> Directed | None:
+    def of(
+        cls, place: int, message: Message, *, flagged: bool, score: float | None, draw: float = NEVER
+    ) -> Directed | None:
         """None for a message that cannot belong to a sequence over conversations, or that is read anyway."""
-        own = message.agent == scoped(message.conversation, message.author)  # an identity of this conversation alone
-        if message.target is None or message.time is None or own or not (flagged or score is not None):
+        if message.target is None or message.time is None or not (flagged or score is not None):
+            return None
+        if message.agent == scoped(message.conversation, message.author):  # an identity of this conversation alone
             return None
         flag = message.id if flagged else None
-        return cls(place, message.agent, message.target, message.time.timestamp(), score, flag)
+        return cls(place, message.agent, message.target, message.time.timestamp(), score, flag, draw)
+
+
+class Earlier(NamedTuple):
+    """A message that is to be read for what is flagged in another conversation: ``flag`` is the id of that message."""
+
+    conversation: int
+    place: int
+    score: float
+    flag: str
 
 
 class SameTarget:
-    """Directed messages of a run as bare numbers, 42 bytes each, without their texts.
+    """Directed messages of a run as bare numbers, 50 bytes each, without their texts.
 
     Only agents whose identity reaches beyond a conversation, and only messages with a time: untimed conversations are
     never merged into one sequence.
@@ -45,7 +64,7 @@ class SameTarget:
     def __init__(self, look_back: int) -> None:
         self._look_back = look_back
         self._pairs: dict[tuple[str, str], int] = {}
-        self._time, self._score = array("d"), array("d")
+        self._time, self._score, self._draw = array("d"), array("d"), array("d")
         self._pair, self._conversation, self._place = array("q"), array("q"), array("q")
         self._flagged = array("b")
         self._flag_ids: dict[tuple[int, int], str] = {}
@@ -59,7 +78,8 @@ class SameTarget:
     def add_directed(self, conversation: int, directed: Directed) -> None:
         """As ``add``, for a message of which only this is at hand."""
         self._time.append(directed.time)
-        self._score.append(-1.0 if directed.score is None else directed.score)
+        self._score.append(UNSET if directed.score is None else directed.score)
+        self._draw.append(directed.draw)
         self._pair.append(self._pairs.setdefault((directed.agent, directed.target), len(self._pairs)))
         self._conversation.append(conversation)
         self._place.append(directed.place)
@@ -67,11 +87,29 @@ class SameTarget:
         if directed.flag is not None:
             self._flag_ids[conversation, directed.place] = directed.flag
 
-    def found(self) -> Iterator[tuple[int, int, float, str]]:
-        """(conversation, place, triage score, id of the flagged message) of what is to be read too.
+    def found(self) -> Iterator[Earlier]:
+        """What is to be read too, at most ``look_back`` messages before each flagged one, the nearest in time."""
+        yield from (each for _, each in self._found())
 
-        At most ``look_back`` messages before each flagged one, the nearest in time, each message once.
+    def settle(self, demand: Demand) -> dict[int, dict[int, str]]:
+        """Tell a demand, which has all unflagged messages of these without draws, which of them are to be read too.
+
+        Returns the ids of the flagged messages that call for them, by conversation and place.
         """
+        found = dict(self._found())
+        scores, draws = np.array(self._score), np.array(self._draw)
+        called = np.zeros(len(scores), dtype=bool)
+        called[list(found)] = True
+        demand.settle(scores[called].tolist(), draws[called], backwards=True)
+        others = ~called & (scores > UNSET)
+        demand.settle(scores[others].tolist(), draws[others], backwards=False)
+        also: dict[int, dict[int, str]] = {}
+        for each in found.values():
+            also.setdefault(each.conversation, {})[each.place] = each.flag
+        return also
+
+    def _found(self) -> Iterator[tuple[int, Earlier]]:
+        """Each message once, with its number in the order of adding."""
         pair, flagged = np.array(self._pair, dtype=np.int64), np.array(self._flagged, dtype=bool)
         conversation, place = np.array(self._conversation, dtype=np.int64), np.array(self._place, dtype=np.int64)
         wanted = np.isin(pair, pair[flagged])
@@ -84,7 +122,8 @@ class SameTarget:
             if flagged[index]:
                 flag = self._flag_ids[int(conversation[index]), int(place[index])]
                 for past in waiting[max(0, len(waiting) - self._look_back) :]:
-                    yield int(conversation[past]), int(place[past]), self._score[past], flag
+                    where = int(conversation[past]), int(place[past])
+                    yield past, Earlier(*where, self._score[past], flag)
                 waiting = []
             else:
                 waiting.append(index)

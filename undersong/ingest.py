@@ -232,6 +232,12 @@ def _expand(paths: Iterable[str | Path]) -> Iterator[Found | Problem]:
     yield from late
 
 
+def input_files(path: Path) -> Iterator[tuple[Path, str]]:
+    """The files that ``read`` opens for a path, each with its name in reports: itself, or those of a folder."""
+    found = _in_folder(path) if path.is_dir() else (Found(path, None, public_name(path, path)),)
+    yield from ((each.path, each.name) for each in found if isinstance(each, Found))
+
+
 def _in_folder(folder: Path) -> Iterator[Found | Problem]:
     other, empty, closed = 0, True, list[OSError]()
     shown_folder = public_name(folder, folder)

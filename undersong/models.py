@@ -194,7 +194,11 @@ class Deference(Noun, frozen=True, kw_only=True):
 
 
 class CodeBlock(Noun, frozen=True, kw_only=True):
-    """Code in a message: ``sha256`` over the normalised code, ``start``/``end`` in the text where it is there."""
+    """Code in a message: ``sha256`` over the normalised code, ``start``/``end`` in the text where it is there.
+
+    ``substance`` is a hash of the same code without comments and idle white space, ``replaces`` that of the code which
+    an edit or a patch takes out. ``call`` is the id of the tool call that writes it.
+    """
 
     sha256: str
     lang: str | None = None
@@ -203,6 +207,9 @@ class CodeBlock(Noun, frozen=True, kw_only=True):
     lines: int = 0
     start: int | None = None
     end: int | None = None
+    substance: str | None = None
+    replaces: str | None = None
+    call: str | None = None
 
 
 class Scan(Noun, frozen=True, kw_only=True):
@@ -393,7 +400,7 @@ class Evaluation(Noun, frozen=True, kw_only=True):
 # ── detect ───────────────────────────────────────────────────────────────────
 
 
-class Row(Noun, frozen=True, kw_only=True):
+class Row(Noun, frozen=True):
     """One message as the steps pass it on: the JSON Lines row of `scan`, `evaluate` and `detect`.
 
     Each step adds keys; ``traits`` is None with the ``state`` that says why. ``tier`` None = not routed.
@@ -432,42 +439,20 @@ class Row(Noun, frozen=True, kw_only=True):
     signals: dict[str, float] = {}
     judge: str | None = None
     judge_hash: str | None = None
-    reading: Reading | None = None
     source_ref: SourceRef | None = None
+    reading: Reading | None = None
 
     @classmethod
     def of(cls, message: Message, scan: Scan, route: Route, evaluation: Evaluation | None = None) -> Row:
         """The row of one message from what the steps said of it; without an evaluation it is unread."""
-        row = cls(
-            id=message.id,
-            conversation=message.conversation,
-            position=message.position,
-            time=message.time,
-            agent=message.agent,
-            target=message.target,
-            role=message.role,
-            observed=message.observed,
-            branch=message.branch,
-            text=message.text,
-            source_ref=message.source_ref,
-            tier=route.tier,
-            tier_before=route.tier_before,
-            width=route.width,
-            sampled=route.sampled,
-            reasons=route.reasons,
-            triage=scan.triage,
-            flags=scan.flags,
-            total=scan.total,
-            density=scan.density,
-            hits=scan.hits,
-            hard_constraints=scan.hard_constraints,
-            loops=scan.loops,
-            deference=scan.deference,
-            sentiment_score=scan.sentiment_score,
-            code_change_delta=scan.code_change_delta,
-            latency_drop=scan.latency_drop,
-            reason="not evaluated",
-        )
+        row = cls(  # by position, which is twice as fast as by name: one is made for every message
+            message.id, message.conversation, message.position, message.time, message.agent, message.target,
+            message.role, message.observed, message.branch, message.text,
+            route.tier, route.tier_before, route.width, route.sampled, route.reasons,
+            scan.triage, scan.flags, scan.total, scan.density, scan.hits, scan.hard_constraints, scan.loops,
+            scan.deference, scan.sentiment_score, scan.code_change_delta, scan.latency_drop,
+            "unread", "not evaluated", None, None, {}, None, None, message.source_ref,
+        )  # fmt: skip
         return row if evaluation is None else _judged(row, evaluation)
 
 
@@ -565,6 +550,27 @@ class Deduction(Noun, frozen=True, kw_only=True):
     episode: str = ""
 
 
+class Moment(Noun, frozen=True, kw_only=True):
+    """A turn worth reading that takes no points by itself; ``quotes`` are verbatim, the first is the one to show.
+
+    ``smoking_gun``: code ``fault_admission`` or ``delusion_reinforcement``, and nothing else. ``distress``: code ``A``
+    to ``O``, an annotation and never a diagnosis. ``protective``: what an agent did for the other's judgement or
+    well-being. ``basis`` says what it stands on: exact words, a trained signal, or a judge; ``strength`` (0-1) is that
+    of the signal or judge, None for words.
+    """
+
+    kind: Literal["smoking_gun", "distress", "protective"]
+    code: str
+    title: str
+    message_id: str
+    position: int
+    agent: str
+    explanation: str
+    basis: Literal["words", "signal", "judge"]
+    quotes: tuple[Quote, ...] = ()
+    strength: float | None = None
+
+
 class Mechanism(Noun, frozen=True, kw_only=True):
     """Whether a mechanism of the second seed could be looked for in a session."""
 
@@ -575,7 +581,10 @@ class Mechanism(Noun, frozen=True, kw_only=True):
 
 
 class SessionVerdict(Noun, frozen=True, kw_only=True):
-    """The sovereignty score of one conversation: None until a mechanism is assessed. ``turns`` = (position, score)."""
+    """The sovereignty score of one conversation: None until a mechanism is assessed. ``turns`` = (position, score).
+
+    ``moments`` are smoking guns, the first ones to read first, then distress codes and protective moments by turn.
+    """
 
     conversation: str
     score: int | None
@@ -589,6 +598,7 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
     read: int = 0
     judges: dict[str, int] = {}
     title: str | None = None
+    moments: tuple[Moment, ...] = ()
 
 
 class AgentVerdict(Noun, frozen=True, kw_only=True):

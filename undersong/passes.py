@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from undersong.budget import NOTHING, TRIAGE, Cut, Demand, for_recall, within_share
+from undersong.budget import NOTHING, Cut, Demand, for_recall, within_share
 from undersong.earlier import SameTarget
 from undersong.errors import JudgeError, UsageError
 from undersong.evaluate import Answers, Histories, Thread, evaluate
@@ -20,21 +20,25 @@ from undersong.missed import Census
 from undersong.models import (
     SIGNALS,
     Conversation,
+    Evaluation,
     InputFile,
     Problem,
     Row,
-    Scan,
     SessionVerdict,
 )
 from undersong.patterns import PatternRule
-from undersong.route import Policy, draft, load_policy, route, sample_rate, with_upgrades
-from undersong.scan import SignalBook, scan_conversation
+from undersong.route import Policy, asked, draft, load_policy, route, with_upgrades
+from undersong.rows import rounded
+from undersong.scan import SignalBook, scan_conversations
 from undersong.stores import Store
+from undersong.stores.forget import Forgotten
+from undersong.stores.moments import dated
 from undersong.weigh import Effort
 from undersong.wording import counted
 
 Progress = Callable[[str, int, int], None]  # step, messages done, messages in all (0 = not known yet)
 BATCH = 1024  # messages that are asked and committed together
+SCANNED = 1 << 17  # characters that are scanned together
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,13 +72,15 @@ class Corpus(msgspec.Struct, kw_only=True):
     """What ingest and scan left in the store: the order of the conversations, what was read and what was not.
 
     ``demand`` counts what asks to be read, ``cut`` is where the budget ends, ``rate`` the audit sample's; ``also`` maps
-    conversation numbers to what a flag in another conversation routes there.
+    conversation numbers to what a flag in another conversation routes there. ``passed_over`` counts the conversations
+    that were not chosen.
     """
 
     conversations: list[str] = []
     inputs: list[InputFile] = []
     problems: list[Problem] = []
     messages: int = 0
+    passed_over: int = 0
     demand: Demand = msgspec.field(default_factory=Demand)
     also: dict[int, dict[int, str]] = {}
     cut: Cut = NOTHING
@@ -95,35 +101,54 @@ class Run(msgspec.Struct, kw_only=True):
 def ingest_and_scan(
     paths: str | Path | Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
 ) -> Corpus:
-    """Read the files one conversation at a time, scan each, keep both in the store, and count what asks to be read.
+    """Read the files, scan the conversations, keep both in the store, and count what asks to be read.
 
     Raises UsageError where ``only`` and ``since`` leave out every conversation.
     """
     policy = options.policy or load_policy()
-    corpus, earlier, passed_over = Corpus(), SameTarget(policy.look_back), 0
-    for item in read(paths, source_format=options.source_format):
+    corpus, earlier = Corpus(demand=Demand(policy.sample_minimum)), SameTarget(policy.look_back)
+    forgotten = Forgotten(store.graves())
+    for batch in _in_batches(read(paths, source_format=options.source_format), corpus, options, forgotten):
+        for item, (scans, thread) in zip(batch, scan_conversations(batch, book), strict=True):
+            store.put_conversation(item, scans, thread)
+            found = asked(item, scans, draft(item, scans, thread, policy).ranks, options.seed)
+            corpus.demand.add(found.levels, found.counted)
+            for each in found.directed:
+                earlier.add_directed(len(corpus.conversations), each)
+            corpus.conversations.append(item.id)
+            corpus.messages += len(item.messages)
+        progress("scan", corpus.messages, 0)
+    if corpus.passed_over and not corpus.conversations:
+        raise matched_none(options, corpus.passed_over)
+    corpus.also = earlier.settle(corpus.demand)
+    corpus.cut = cut_of(corpus.demand, options, policy, book)
+    corpus.rate = corpus.demand.sample_rate(corpus.cut, policy.sample_rate)
+    return corpus
+
+
+def _in_batches(
+    items: Iterable[Conversation | Problem | InputFile], corpus: Corpus, options: Options, forgotten: Forgotten
+) -> Iterator[list[Conversation]]:
+    """The chosen conversations in groups that are scanned together; what else was read goes to the corpus."""
+    batch: list[Conversation] = []
+    size = 0
+    for item in items:
         if isinstance(item, Problem):
             corpus.problems.append(item)
         elif isinstance(item, InputFile):
             corpus.inputs.append(item)
+        elif forgotten.conversation(item.id):
+            corpus.problems.append(_left_out(item))
         elif chosen(item, options):
-            scans, thread = scan_conversation(item, book)
-            store.put_conversation(item, scans, thread)
-            ranks = draft(item, scans, thread, policy).ranks
-            _count(len(corpus.conversations), item, scans, ranks, corpus.demand, earlier)
-            corpus.conversations.append(item.id)
-            corpus.messages += len(item.messages)
-            progress("scan", corpus.messages, 0)
+            batch.append(forgotten.without(item))
+            size += sum(len(message.text) for message in item.messages)
         else:
-            passed_over += 1
-    if passed_over and not corpus.conversations:
-        raise matched_none(options, passed_over)
-    for conversation, place, score, flagged in earlier.found():
-        corpus.also.setdefault(conversation, {})[place] = flagged
-        corpus.demand.promote(score)
-    corpus.cut = cut_of(corpus.demand, options, policy, book)
-    corpus.rate = sample_rate(policy, corpus.demand.unread(corpus.cut))
-    return corpus
+            corpus.passed_over += 1
+        if size >= SCANNED:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def cut_of(demand: Demand, options: Options, policy: Policy, book: SignalBook) -> Cut:
@@ -158,11 +183,21 @@ def read_threads(
     for threads in batched(routed_threads(corpus, store, options), BATCH):
         store.put_routes((thread.conversation.id, thread.routes) for thread in threads)
         answers = _ask(threads, judge, store, options, run)
-        for thread, evaluations in zip(threads, answers.evaluations, strict=True):
-            done += len(evaluations)
-            parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
-            yield thread, tuple(Row.of(*part) for part in parts)
+        rows = [_rows(*each) for each in zip(threads, answers.evaluations, strict=True)]
+        store.append(row for each in rows for row in dated(each))
+        done += sum(map(len, rows))
+        yield from zip(threads, rows, strict=True)
         progress("evaluate", done, corpus.messages)
+
+
+def _left_out(conversation: Conversation) -> Problem:
+    what = f"conversation {conversation.id} is left out: this store was told to forget it"
+    return Problem(what=what, where=str(conversation.source_ref or ""), remedy="use another --store", kind="note")
+
+
+def _rows(thread: Thread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
+    parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
+    return tuple(rounded(Row.of(*part)) for part in parts)
 
 
 def reads_all(judge: Judge, options: Options) -> bool:
@@ -201,20 +236,6 @@ def batched(threads: Iterable[Thread], size: int) -> Iterator[list[Thread]]:
             group = []
     if group:
         yield group
-
-
-def _count(
-    number: int,
-    conversation: Conversation,
-    scans: Sequence[Scan],
-    ranks: Sequence[int],
-    demand: Demand,
-    earlier: SameTarget,
-) -> None:
-    for place, (message, scan, rank) in enumerate(zip(conversation.messages, scans, ranks, strict=True)):
-        demand.add(rank, scan.triage)
-        unread = scan.triage if rank == TRIAGE else None
-        earlier.add(number, place, message, flagged=bool(scan.total), score=unread)
 
 
 def _ask(threads: list[Thread], judge: Judge, store: Store, options: Options, run: Run) -> Answers:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,7 +13,6 @@ from undersong import __version__
 from undersong.assemble import cited, count, highest, judge_problem, parameters, quoted, spending
 from undersong.detect import Detection, detect
 from undersong.errors import InputError
-from undersong.formats.spool import Spool
 from undersong.judging import Opened, opened
 from undersong.models import (
     Case,
@@ -26,18 +24,14 @@ from undersong.passes import (
     Options,
     Progress,
     Run,
-    chosen,
-    cut_of,
     ingest_and_scan,
-    matched_none,
     read_threads,
     silent,
 )
 from undersong.patterns import PatternRule, load_rules
+from undersong.patterns import rule_hashes as pattern_hashes
 from undersong.patterns.replicas import noise_hashes
-from undersong.route import load_policy
 from undersong.rows import read_rows
-from undersong.rowstream import Work, stream
 from undersong.scan import load_book
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
@@ -108,47 +102,9 @@ def _audited(
         findings=findings,
         outcomes=detection.outcomes,
         cited=cited(findings, run, store),
-        hashes=book.hashes
-        | judge.hashes
-        | rule_hashes()
-        | noise_hashes()
-        | {f"patterns/{rule.id}": rule.hash for rule in rules},
+        hashes=book.hashes | judge.hashes | rule_hashes() | noise_hashes() | pattern_hashes(rules),
     )
     return case, run.rows
-
-
-def scan_rows(
-    paths: str | Path | Sequence[str | Path],
-    options: Options,
-    write: Write,
-    *,
-    write_thread: Write | None = None,
-    progress: Progress | None = None,
-    text: bool = True,
-) -> list[Problem]:
-    """Write one JSON row per scanned and routed message, and one per conversation; returns what was not read."""
-    problems: list[Problem] = []
-    done = left_out = 0
-
-    def work(spool: Spool) -> Work:
-        keep = partial(chosen, options=options)
-        policy, book = options.policy or load_policy(), load_book(options.engine)
-        cut = partial(cut_of, options=options, policy=policy, book=book)
-        return Work(spool, book, policy, frozenset(options.signals), options.seed, text, keep, cut)
-
-    for item in stream(paths, options.source_format, options.processes, work):
-        if isinstance(item, Problem):
-            problems.append(item)
-            continue
-        problems += item.problems
-        write(item.rows)
-        if write_thread:
-            write_thread(item.threads)
-        done, left_out = done + item.messages, left_out + item.left_out
-        (progress or silent)("scan", done, 0)
-    if left_out and not done:
-        raise matched_none(options, left_out)
-    return problems
 
 
 def evaluate_rows(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from undersong import rulebook
-from undersong.budget import Cut, rank_of
+from undersong.budget import TRIAGE, UNSCORED, Cut, level_of, rank_of
+from undersong.earlier import Directed
 from undersong.flags import REPEAT_FLAGS, THREAD_SIGNAL
 from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
+from undersong.sample import NEVER, Draws, Levels, draws
 from undersong.tiers import tier_of
 from undersong.wording import counted
 
@@ -68,11 +71,6 @@ def flag_tier(scan: Scan) -> Tier:
     return tier_of(scan.total, bool(scan.hard_constraints))
 
 
-def sample_rate(policy: Policy, unread: int) -> float:
-    """The audit sample's rate for a run that leaves out so many messages: at least ``sample_minimum`` of them."""
-    return min(1.0, max(policy.sample_rate, policy.sample_minimum / unread)) if unread else 0.0
-
-
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """What the rules ask for in a conversation before a budget is known: all aligned with its messages.
 
@@ -97,7 +95,8 @@ def draft(
     ``also`` names the flagged message of another conversation for which a message, by its place, is to be read too.
     """
     messages = conversation.messages
-    before = [flag_tier(scan) for scan in scans]
+    quiet = tier_of(0, False)
+    before = [flag_tier(scan) if scan.total or scan.hard_constraints else quiet for scan in scans]
     raised = Raised(before)
     for index, scan in enumerate(scans):
         if scan.total or scan.hard_constraints:
@@ -107,12 +106,58 @@ def draft(
     _structural(raised, messages, scans, policy)
     _backwards(raised, messages, scans, policy)
     for index, flagged in also.items():
-        raised.to("focused", index, f"reading backwards from {flagged}, to the same target")
+        raised.to("focused", index, called_for(flagged))
     ranks = [
-        rank_of(tier, bool(scan.total), reasons)
+        TRIAGE if tier == "standard" else rank_of(tier, bool(scan.total), reasons)
         for tier, scan, reasons in zip(raised.tiers, scans, raised.reasons, strict=True)
     ]
     return Draft(before=before, tiers=raised.tiers, reasons=raised.reasons, ranks=ranks)
+
+
+def called_for(flagged: str) -> str:
+    """The reason of a message that is read for a flagged one of another conversation."""
+    return f"reading backwards from {flagged}, to the same target"
+
+
+class Asked(NamedTuple):
+    """What the messages of a conversation ask for, in order: their levels in a budget, their draws in the audit sample.
+
+    ``directed`` has what other conversations may call for; until it is known whether they do, such a message counts
+    without its draw (``counted``).
+    """
+
+    levels: Levels
+    draws: Draws
+    directed: list[Directed]
+
+    @property
+    def counted(self) -> Draws:
+        """The draws, NEVER for what may be called for."""
+        if not self.directed:
+            return self.draws
+        found = self.draws.copy()
+        found[[each.place for each in self.directed if each.score is not None]] = NEVER
+        return found
+
+
+def asked(conversation: Conversation, scans: Sequence[Scan], ranks: Sequence[int], seed: int) -> Asked:
+    """What a drafted conversation asks for; ``ranks`` are of its Draft."""
+    levels = np.array(
+        [
+            UNSCORED if rank == TRIAGE and scan.triage is None else level_of(rank, scan.triage)
+            for rank, scan in zip(ranks, scans, strict=True)
+        ],
+        dtype=np.int16,
+    )
+    drawn = draws(seed, conversation.messages)
+    directed = [
+        Directed.of(place, message, flagged=bool(scan.total), score=scan.triage if rank == TRIAGE else None, draw=draw)
+        for place, (message, scan, rank, draw) in enumerate(
+            zip(conversation.messages, scans, ranks, drawn.tolist(), strict=True)
+        )
+        if message.target is not None
+    ]
+    return Asked(levels, drawn, [each for each in directed if each is not None])
 
 
 def route(
@@ -132,11 +177,65 @@ def route(
     routes nothing. ``rate`` is the share (0-1) of what is left out that is drawn into the audit sample; the draw hashes
     ``seed`` and the message id, so it depends on nothing else in the run. ``also`` is as for ``draft``.
     """
-    asked = draft(conversation, scans, thread, policy, also)
+    drafted = draft(conversation, scans, thread, policy, also)
+    drawn = draws(seed, conversation.messages) < rate if rate else np.zeros(len(scans), dtype=bool)
     return tuple(
-        _decide(message, scan, asked, index, cut, rate, seed)
+        decided(
+            drafted.tiers[index],
+            drafted.before[index],
+            drafted.reasons[index],
+            read=drafted.tiers[index] != "standard" if cut is None else cut.reads(drafted.ranks[index], scan.triage),
+            drawn=bool(drawn[index]),
+            triage=scan.triage,
+            cut=cut,
+            message_id=message.id,
+        )
         for index, (message, scan) in enumerate(zip(conversation.messages, scans, strict=True))
     )
+
+
+def decided(
+    tier: Tier,
+    before: Tier,
+    reasons: Sequence[str],
+    *,
+    read: bool,
+    drawn: bool = False,
+    triage: float | None = None,
+    cut: Cut | None = None,
+    message_id: str = "",
+) -> Route:
+    """The Route of a message that was drafted so, when it is known whether it is read, and drawn where it is not."""
+    why = list(reasons)
+    if read and tier == "standard" and cut is not None:
+        tier = "focused"
+        why.append(f"triage {triage:.3f} ≥ {cut.score:.3f} ({cut.why})")
+    if not read and tier != "standard" and cut is not None:
+        why.append(f"left out: {cut.why}")
+    sampled = drawn and not read
+    if sampled:
+        why.append("audit sample")
+    return Route(
+        message_id=message_id,
+        tier=tier,
+        tier_before=before,
+        depth="standard" if sampled else DEPTHS[tier] if read else "skip",
+        width="message" if sampled else WIDTHS[tier] if read else "none",
+        reasons=tuple(dict.fromkeys(why)) if why else (),
+        sampled=sampled,
+    )
+
+
+_UNREAD = decided("standard", "standard", (), read=False)
+
+
+def uncut(drafted: Draft) -> list[Route]:
+    """The routes, without the ids of the messages, where no budget cuts anything, triage reads nothing and nothing is
+    drawn."""
+    return [
+        _UNREAD if tier == "standard" else decided(tier, before, reasons, read=True)
+        for tier, before, reasons in zip(drafted.tiers, drafted.before, drafted.reasons, strict=True)
+    ]
 
 
 def with_upgrades(thread: ThreadScan, conversation: Conversation, routes: Sequence[Route]) -> ThreadScan:
@@ -146,12 +245,6 @@ def with_upgrades(thread: ThreadScan, conversation: Conversation, routes: Sequen
         if each.tier != each.tier_before and any(reason.startswith(THREAD_REASONS) for reason in each.reasons):
             upgrades[message.agent] = upgrades.get(message.agent, 0) + 1
     return msgspec.structs.replace(thread, upgrades=upgrades)
-
-
-def drawn(seed: int, message: Message, rate: float) -> bool:
-    """Whether a message is in the audit sample: hash(seed, conversation, id) < rate; ids may repeat between threads."""
-    digest = hashlib.sha256(f"{seed}\0{message.conversation}\0{message.id}".encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big") < rate * 2**64
 
 
 def _own_flags(raised: Raised, index: int, scan: Scan) -> None:
@@ -204,9 +297,12 @@ def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Ite
     deferring: set[str] = set()
     looping: set[tuple[str, str]] = set()
     for index, (message, scan) in enumerate(zip(messages, scans, strict=True)):
+        high = scan.deference is not None and scan.deference.high
+        if not (high or scan.loops or scan.latency_drop or scan.code_change_delta == 0):
+            continue
         if scan.latency_drop:
             yield index, "latency drop", True
-        if scan.deference and scan.deference.high and message.agent not in deferring:
+        if high and message.agent not in deferring:
             deferring.add(message.agent)
             yield index, "High Deference", True
         if scan.code_change_delta == 0 and any(hit.label == CLAIM for hit in scan.hits):
@@ -220,34 +316,20 @@ def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Ite
 
 def _backwards(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
     """Route what a flagged agent said before, so that a sequence has its beginning."""
-    unread: dict[str, deque[int]] = {}
+    unread: dict[str, deque[int]] = {
+        message.agent: deque(maxlen=policy.look_back)
+        for message, scan in zip(messages, scans, strict=True)
+        if scan.total
+    }
+    if not unread:
+        return
     for index, (message, scan) in enumerate(zip(messages, scans, strict=True)):
-        earlier = unread.setdefault(message.agent, deque(maxlen=policy.look_back))
+        earlier = unread.get(message.agent)
+        if earlier is None:
+            continue
         if scan.total:
             for past in earlier:
                 raised.to("focused", past, f"reading backwards from {message.id}")
             earlier.clear()
         elif raised.tiers[index] == "standard":
             earlier.append(index)
-
-
-def _decide(message: Message, scan: Scan, asked: Draft, index: int, cut: Cut | None, rate: float, seed: int) -> Route:
-    tier, rank, why = asked.tiers[index], asked.ranks[index], list(asked.reasons[index])
-    read = tier != "standard" if cut is None else cut.reads(rank, scan.triage)
-    if read and tier == "standard" and cut is not None:
-        tier = "focused"
-        why.append(f"triage {scan.triage:.3f} ≥ {cut.score:.3f} ({cut.why})")
-    if not read and tier != "standard" and cut is not None:
-        why.append(f"left out: {cut.why}")
-    sampled = not read and bool(message.text.strip()) and drawn(seed, message, rate)
-    if sampled:
-        why.append("audit sample")
-    return Route(
-        message_id=message.id,
-        tier=tier,
-        tier_before=asked.before[index],
-        depth="standard" if sampled else DEPTHS[tier] if read else "skip",
-        width="message" if sampled else WIDTHS[tier] if read else "none",
-        reasons=tuple(dict.fromkeys(why)) if why else (),
-        sampled=sampled,
-    )

@@ -13,6 +13,7 @@ from undersong.models import TRAITS, Problem, Row
 
 _OTHER_NAMES = {"thread": "conversation", "ts": "time", "timestamp": "time"}
 _NAMES = ("id", "conversation", "agent", "target")  # numbers are accepted as names
+DIGITS = 3  # decimals of a score, so that what is written is what every later step has seen
 _STATES = ("scored", "unread", "refused", "failed")
 
 
@@ -72,6 +73,13 @@ def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
     if not row.agent:
         raise RecordError(f"row {row.id} without agent", remedy="say who wrote the message")
     return row
+
+
+def rounded(row: Row) -> Row:
+    """The row with its scores and signals to three decimals."""
+    traits = None if row.traits is None else {name: round(score, DIGITS) for name, score in row.traits.items()}
+    signals = {name: round(value, DIGITS) for name, value in row.signals.items()}
+    return msgspec.structs.replace(row, traits=traits, signals=signals)
 
 
 def _row(line: str | bytes, seen: Counter[str]) -> Row:

@@ -1,82 +1,83 @@
-"""Files → rows of the scan, without a store: spooled and scanned batch by batch, then routed and written.
+"""Files → rows of the scan, without a store: spooled, scanned and written batch by batch, then mended and handed out.
 
-Routing needs the whole run (how much asks to be read, and what an agent said elsewhere), so that scans wait on disk.
+Routing needs the whole run (how much asks to be read, and what an agent said elsewhere), so that rows wait on disk.
 """
 
 from __future__ import annotations
 
-import tempfile
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from undersong.budget import TRIAGE, Cut, Demand
+from undersong.budget import Cut, Demand
 from undersong.earlier import Directed, SameTarget
 from undersong.formats.settle import settle
 from undersong.formats.sources import Share
 from undersong.formats.spool import Spool, Stored
 from undersong.ingest import gather
-from undersong.models import Conversation, Problem, Row, Scan, ThreadScan, encode
-from undersong.route import Policy, draft, route, sample_rate, with_upgrades
+from undersong.models import Conversation, Problem, Row, ThreadScan
+from undersong.route import Asked, Policy, asked, draft, uncut, with_upgrades
 from undersong.scan import SignalBook, scan_conversations
+from undersong.splice import Routing, spliced
+from undersong.waiting import Place, Waiting
 from undersong.workers import workers
 
-BATCH = 131_072  # bytes of the input that are scanned together: the arrays stay in the processor's cache
+BATCH_NUMBERS = 5  # that are kept of each batch
+BATCH = 1 << 17  # bytes of the input that are scanned together: the arrays stay in the processor's cache
 KEPT = 24 << 20  # bytes that are not returned to the system between batches, at most; more than a batch needs
-
-Write = Callable[[bytes], object]
-Threads = tuple[tuple[Conversation, tuple[Scan, ...], ThreadScan], ...]
 
 
 class Work(NamedTuple):
-    """What every batch needs: the spool it lies in, the book, and what the user chose."""
+    """What every batch needs: where it lies and where its rows wait, the book, and what the user chose.
+
+    ``threads``: rows of conversations are wanted too.
+    """
 
     spool: Spool
+    waiting: Waiting
     book: SignalBook
     policy: Policy
     signals: frozenset[str]
     seed: int
     text: bool
+    threads: bool
     keep: Callable[[Conversation], bool]
     cut_of: Callable[[Demand], Cut]
 
 
 class Written(NamedTuple):
-    """A batch done: its rows and its rows of conversations as JSON Lines, and how many messages it had.
+    """A batch done: its rows or its rows of conversations as JSON Lines, and how many messages were scanned for it.
 
     ``left_out`` counts the conversations that the user did not choose.
     """
 
-    rows: bytes
-    threads: bytes
-    problems: tuple[Problem, ...]
-    messages: int
+    rows: bytes = b""
+    threads: bytes = b""
+    problems: tuple[Problem, ...] = ()
+    messages: int = 0
     left_out: int = 0
 
 
 class Scanned(NamedTuple):
-    """A batch scanned and not yet routed: ``threads`` encoded, and what it asks for, per conversation.
+    """A batch whose rows wait for their routes at ``place``, after the numbers of messages per conversation, their
+    levels and their draws.
 
-    ``asks`` are (rank, triage score) of every message, ``directed`` what reading backwards over conversations needs.
+    ``levels`` and ``counted`` are what the batch asks for, ``directed`` what reading backwards over conversations
+    needs: the number of the conversation in the batch, and the message.
     """
 
+    place: Place
+    conversations: int
+    levels: bytes
+    counted: bytes
+    directed: list[tuple[int, Directed]]
     threads: bytes
     problems: tuple[Problem, ...]
-    messages: int
-    asks: list[list[tuple[int, float | None]]]
-    directed: list[list[Directed]]
     left_out: int
-
-
-class Routing(NamedTuple):
-    """What the whole run decides for every batch; ``also`` maps conversations of the batch to their messages."""
-
-    cut: Cut
-    rate: float
 
 
 _work: list[Work] = []  # of this run; processes that are copied from this one find it here
@@ -86,15 +87,15 @@ def stream(
     paths: str | Path | Sequence[str | Path],
     source_format: str | None,
     processes: int,
-    work: Callable[[Spool], Work],
+    work: Callable[[Spool, Waiting], Work],
 ) -> Iterator[Problem | Written]:
     """The problems of reading, then the batches in the order of the input; the same for any number of processes.
 
     Memory is bounded by the largest conversation: conversations lie in a spool until their turn comes.
     """
     _keep_memory()
-    with Spool() as spool, workers(processes) as share:
-        _work.append(work(spool))
+    with Spool() as spool, Waiting() as waiting, workers(processes) as share:
+        _work.append(work(spool, waiting))
         try:
             for item in gather(paths, spool, source_format=source_format, share=share):
                 if isinstance(item, Problem):
@@ -113,39 +114,37 @@ def _keep_memory() -> None:
 
 
 def _batches(work: Work, share: Share) -> Iterator[Written]:
-    demand, earlier = Demand(), SameTarget(work.policy.look_back)
-    lengths: list[tuple[int, int]] = []  # bytes and conversations of each batch on disk
+    demand, earlier = Demand(work.policy.sample_minimum), SameTarget(work.policy.look_back)
+    places = array("q")  # of each batch: process, offset, size, conversations, messages
     conversations = 0
-    with tempfile.TemporaryFile() as waiting:
-        for _, scanned in share(_scan, _in_batches(work.spool.stored())):
-            for asks, directed in zip(scanned.asks, scanned.directed, strict=True):
-                for rank, score in asks:
-                    demand.add(rank, score)
-                for each in directed:
-                    earlier.add_directed(conversations, each)
-                conversations += 1
-            waiting.write(scanned.threads)
-            lengths.append((len(scanned.threads), len(scanned.asks)))
-            yield Written(b"", b"", scanned.problems, 0, scanned.left_out)
-        also: dict[int, dict[int, str]] = {}
-        for conversation, place, score, flagged in earlier.found():
-            also.setdefault(conversation, {})[place] = flagged
-            demand.promote(score)
-        cut = work.cut_of(demand)
-        routing = Routing(cut, sample_rate(work.policy, demand.unread(cut)))
-        waiting.seek(0)
-        for _, written in share(partial(_write, routing), _waiting(waiting, lengths, also)):
-            yield written
-
-
-def _waiting(
-    file: IO[bytes], lengths: Iterable[tuple[int, int]], also: dict[int, dict[int, str]]
-) -> Iterator[tuple[bytes, list[dict[int, str]]]]:
-    """Each batch from disk, with what a flag elsewhere routes in each of its conversations."""
+    for _, scanned in share(_scan, _in_batches(work.spool.stored())):
+        levels = np.frombuffer(scanned.levels, dtype=np.int16)
+        demand.add(levels, np.frombuffer(scanned.counted))
+        for number, each in scanned.directed:
+            earlier.add_directed(conversations + number, each)
+        conversations += scanned.conversations
+        places.extend((*scanned.place, scanned.conversations, len(levels)))
+        yield Written(b"", scanned.threads, scanned.problems, len(levels), scanned.left_out)
+    also = earlier.settle(demand)
+    cut = work.cut_of(demand)
+    routing = Routing(cut, demand.sample_rate(cut, work.policy.sample_rate))
     first = 0
-    for length, conversations in lengths:
-        yield file.read(length), [also.get(first + place, {}) for place in range(conversations)]
+    for at in range(0, len(places), BATCH_NUMBERS):
+        *where, conversations, messages = places[at : at + BATCH_NUMBERS]
+        called = {number: also[first + number] for number in range(conversations) if first + number in also}
+        yield Written(_routed(work.waiting.get(Place(*where)), conversations, messages, routing, called))
         first += conversations
+
+
+def _routed(data: bytes, conversations: int, messages: int, routing: Routing, also: dict[int, dict[int, str]]) -> bytes:
+    """The rows of a batch, from what waits on disk; ``also`` is by the number of the conversation in the batch."""
+    sizes = np.frombuffer(data, dtype=np.int64, count=conversations)
+    draws = np.frombuffer(data, dtype=np.float64, count=messages, offset=sizes.nbytes)
+    levels = np.frombuffer(data, dtype=np.int16, count=messages, offset=sizes.nbytes + draws.nbytes)
+    rows = data[sizes.nbytes + draws.nbytes + levels.nbytes :]
+    starts = np.cumsum(sizes) - sizes
+    called = {int(starts[number]) + place: flag for number, own in also.items() for place, flag in own.items()}
+    return spliced(rows, levels, draws, routing, called)
 
 
 def _in_batches(conversations: Iterable[Stored]) -> Iterator[list[Stored]]:
@@ -162,7 +161,7 @@ def _in_batches(conversations: Iterable[Stored]) -> Iterator[list[Stored]]:
 
 
 def _scan(batch: list[Stored]) -> Scanned:
-    """The first work of a process: scan a batch and say what it asks for."""
+    """The work of a process: scan a batch, write its rows as if nothing were cut, and say what it asks for."""
     work = _work[-1]
     problems: list[Problem] = []
     conversations: list[Conversation] = []
@@ -171,44 +170,32 @@ def _scan(batch: list[Stored]) -> Scanned:
         problems += notes
         if work.keep(conversation):
             conversations.append(conversation)
-    scanned = scan_conversations(conversations, work.book, work.signals)
-    threads: Threads = tuple((each, *found) for each, found in zip(conversations, scanned, strict=True))
-    asked = [_asked(*thread, work.policy) for thread in threads]
-    messages = sum(len(scans) for scans, _ in scanned)
-    asks, directed = [each[0] for each in asked], [each[1] for each in asked]
-    return Scanned(_pack(threads), tuple(problems), messages, asks, directed, len(batch) - len(conversations))
-
-
-def _asked(
-    conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan, policy: Policy
-) -> tuple[list[tuple[int, float | None]], list[Directed]]:
-    ranks = draft(conversation, scans, thread, policy).ranks
-    asks = [(rank, scan.triage) for rank, scan in zip(ranks, scans, strict=True)]
-    found = (
-        Directed.of(place, message, flagged=bool(scan.total), score=scan.triage if rank == TRIAGE else None)
-        for place, (message, scan, rank) in enumerate(zip(conversation.messages, scans, ranks, strict=True))
-    )
-    return asks, [each for each in found if each is not None]
-
-
-def _write(routing: Routing, batch: tuple[bytes, list[dict[int, str]]]) -> Written:
-    """The second work of a process: route a batch and write its rows."""
-    work, (packed, also) = _work[-1], batch
+    asks: list[Asked] = []
     rows: list[Row] = []
-    threads: list[bytes] = []
-    for (conversation, scans, thread), elsewhere in zip(_unpack(packed), also, strict=True):
-        routes = route(
-            conversation, scans, thread, work.policy,
-            rate=routing.rate, seed=work.seed, cut=routing.cut, also=elsewhere,
-        )  # fmt: skip
-        threads.append(encode(with_upgrades(thread, conversation, routes)))
-        for parts in zip(conversation.messages, scans, routes, strict=True):
-            row = Row.of(*parts)
-            rows.append(row if work.text else msgspec.structs.replace(row, text=None))
-    lines = b"".join(b"%b\n" % line for line in threads)
-    return Written(_encode_lines(rows), lines, (), len(rows))
+    threads: list[ThreadScan] = []
+    scanned = scan_conversations(conversations, work.book, work.signals, summed=work.threads)
+    for conversation, (scans, thread) in zip(conversations, scanned, strict=True):
+        drafted = draft(conversation, scans, thread, work.policy)
+        asks.append(asked(conversation, scans, drafted.ranks, work.seed))
+        routes = uncut(drafted)
+        rows += map(Row.of, conversation.messages, scans, routes)
+        if work.threads:
+            threads.append(with_upgrades(thread, conversation, routes))
+    if not work.text:
+        rows = [msgspec.structs.replace(row, text=None) for row in rows]
+    sizes = np.array([len(each.levels) for each in asks], dtype=np.int64)
+    levels = b"".join(each.levels.tobytes() for each in asks)
+    draws = b"".join(each.draws.tobytes() for each in asks)
+    return Scanned(
+        place=work.waiting.put(sizes.tobytes(), draws, levels, _encode_lines(rows)),
+        conversations=len(asks),
+        levels=levels,
+        counted=b"".join(each.counted.tobytes() for each in asks),
+        directed=[(number, each) for number, own in enumerate(asks) for each in own.directed],
+        threads=_encode_lines(threads),
+        problems=tuple(problems),
+        left_out=len(batch) - len(conversations),
+    )
 
 
 _encode_lines = msgspec.json.Encoder().encode_lines
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(Threads).decode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, SessionVerdict
+from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, Moment, SessionVerdict
 
 SMALL_Q = 0.05  # what a reader who filters by q will usually ask for
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
@@ -103,6 +103,13 @@ def gaps_words(verdict: SessionVerdict) -> tuple[str, ...]:
         for each in verdict.mechanisms
         if each.assessment != "assessed"
     )
+
+
+def moment_label(moment: Moment) -> str:
+    """``[CODE-A: Sympathetic Arousal]`` for a distress code, the title for any other moment."""
+    if moment.kind != "distress":
+        return moment.title
+    return f"[CODE-{moment.code}: {moment.title}]"
 
 
 def context_words(verdict: SessionVerdict) -> str:

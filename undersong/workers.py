@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from undersong.errors import UndersongError, UsageError
 from undersong.formats.sources import Share, in_turn
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -29,6 +29,10 @@ def workers(number: int) -> Iterator[Share]:
     if number <= 1:
         yield in_turn
         return
+    import multiprocessing  # here, since most runs have one process and loading these takes a tenth of a small run
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     if "fork" not in multiprocessing.get_all_start_methods():
         raise UsageError("this system cannot copy a process", remedy="use --processes 1")
     pool = ProcessPoolExecutor(number, mp_context=multiprocessing.get_context("fork"))

@@ -21,9 +21,11 @@ from undersong.report.folder import ABANDONED, new_folder
 Make = Callable[..., tuple[Case, list[Row]]]
 FILES = {
     "case.json",
+    "conversations.jsonl",
     "evaluations.jsonl",
     "findings.jsonl",
     "forensic_audit_report.md",
+    "index.html",
     "manifest.json",
     "report.html",
     "risk_graph.svg",

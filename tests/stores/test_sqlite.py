@@ -1,4 +1,4 @@
-"""The store returns what it was given, once, and says what is wrong with its file."""
+"""The SQLite store: its file, its locks, its damages."""
 
 from __future__ import annotations
 
@@ -7,119 +7,23 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from undersong.errors import StoreError
-from undersong.models import Conversation, Evaluation, Finding, Message, Route, Scan, ThreadScan
+from undersong.models import encode
+from undersong.stores.forget import forget
+from undersong.stores.schema import MIGRATIONS
 from undersong.stores.sqlite import SQLiteStore
 
-
-def talk(*texts: str, conversation: str = "c1") -> Conversation:
-    messages = tuple(
-        Message(
-            id=f"m{place}", conversation=conversation, position=place, author="kira", agent="kira", role="agent",
-            text=text, time=datetime(2026, 1, 1, 0, place, tzinfo=UTC),
-        )
-        for place, text in enumerate(texts)
-    )  # fmt: skip
-    return Conversation(id=conversation, source_format="jsonl", messages=messages, title="a talk")
-
-
-def scans(conversation: Conversation) -> tuple[tuple[Scan, ...], ThreadScan]:
-    return tuple(Scan(message_id=m.id) for m in conversation.messages), ThreadScan(conversation=conversation.id)
-
-
-def answer(message_id: str = "m0", judge_hash: str = "j1", score: float = 0.5) -> Evaluation:
-    return Evaluation(
-        message_id=message_id,
-        state="scored",
-        judge="offline",
-        judge_hash=judge_hash,
-        message_hash="h",
-        traits={"virtue": score},
-    )
-
-
-def found(name: str, *conversations: str) -> Finding:
-    return Finding(
-        finding_id=name,
-        pattern="darvo",
-        title="DARVO",
-        level="high",
-        rule_hash="r",
-        agent="kira",
-        target=None,
-        message_ids=("m0",),
-        conversations=conversations,
-    )
+from .deeds import NOON, answer, found, row, scans, talk
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SQLiteStore]:
     with SQLiteStore(tmp_path / "undersong.db") as opened:
         yield opened
-
-
-def test_a_conversation_comes_back_as_it_was_put(store: SQLiteStore) -> None:
-    conversation = talk("hello", "I said \x00 and \u202e")
-    store.put_conversation(conversation, *scans(conversation))
-    assert store.conversation("c1") == (conversation, *scans(conversation))
-
-
-def test_a_newer_version_replaces_the_older_one(store: SQLiteStore) -> None:
-    for conversation in (talk("hello", "old end"), talk("hello")):
-        store.put_conversation(conversation, *scans(conversation))
-    assert store.counts() == {"conversations": 1, "messages": 1, "evaluations": 0, "findings": 0}
-
-
-def test_putting_the_same_twice_adds_nothing(store: SQLiteStore) -> None:
-    finding = found("f", "c1")
-    for _ in range(2):
-        store.put_answers([("c1", answer())])
-        store.put_findings(["c1"], [finding])
-    assert store.answers("c1", "j1") == {"m0": answer()}
-    assert list(store.findings()) == [finding]
-    assert store.counts()["evaluations"] == 1
-
-
-def test_answers_of_another_judge_are_not_mixed_in(store: SQLiteStore) -> None:
-    store.put_answers([("c1", answer(judge_hash="j1")), ("c1", answer(judge_hash="j2", score=0.9))])
-    assert store.answers("c1", "j2") == {"m0": answer(judge_hash="j2", score=0.9)}
-
-
-def test_routes_come_back_and_a_new_version_of_the_conversation_forgets_them(store: SQLiteStore) -> None:
-    conversation = talk("hello")
-    routes = (Route(message_id="m0", tier="deep", tier_before="focused", depth="thorough", width="prior_messages"),)
-    store.put_conversation(conversation, *scans(conversation))
-    assert store.routes("c1") == ()
-    store.put_routes([("c1", routes)])
-    assert store.routes("c1") == routes
-    store.put_conversation(conversation, *scans(conversation))
-    assert store.routes("c1") == ()
-
-
-def test_every_judge_is_heard_of_one_message(store: SQLiteStore) -> None:
-    store.put_answers([("c1", answer(judge_hash="j1")), ("c1", answer(judge_hash="j2")), ("c1", answer("m1"))])
-    assert [each.judge_hash for each in store.evaluations("c1", "m0")] == ["j1", "j2"]
-
-
-def test_messages_of_one_id_are_found_in_every_conversation(store: SQLiteStore) -> None:
-    for name in ("b", "a"):
-        conversation = talk("hello", conversation=name)
-        store.put_conversation(conversation, *scans(conversation))
-    assert store.find_message("m0") == ("a", "b")
-    assert store.find_message("m9") == ()
-
-
-def test_a_failed_write_leaves_nothing_behind(store: SQLiteStore) -> None:
-    twice = talk("one", "two")
-    broken = Conversation(id="c1", source_format="jsonl", messages=(twice.messages[0], twice.messages[0]))
-    with pytest.raises(StoreError):
-        store.put_conversation(broken, (), ThreadScan(conversation="c1"))
-    assert store.counts()["messages"] == 0
 
 
 def test_what_is_committed_survives_without_closing(tmp_path: Path) -> None:
@@ -147,11 +51,6 @@ def test_a_store_of_a_newer_version_is_refused(store: SQLiteStore) -> None:
     db.close()
     with pytest.raises(StoreError, match="newer"):
         SQLiteStore(store.path)
-
-
-def test_a_conversation_that_is_not_there_is_an_error(store: SQLiteStore) -> None:
-    with pytest.raises(StoreError, match="nobody"):
-        store.conversation("nobody")
 
 
 HOLDER = """
@@ -249,14 +148,6 @@ def test_a_lost_message_is_a_damaged_conversation(store: SQLiteStore) -> None:
         store.conversation("c1")
 
 
-def test_messages_come_back_by_id_in_the_order_of_their_conversation(store: SQLiteStore) -> None:
-    for mine in (talk("one", "two", "three"), talk("other", conversation="c2")):
-        store.put_conversation(mine, *scans(mine))
-    assert [message.text for message in store.messages("c1", ["m2", "m9", "m0", "m2"])] == ["one", "three"]
-    assert [message.text for message in store.messages("c2", ("m0", "m1"))] == ["other"]
-    assert store.messages("c3", ["m0"]) == ()
-
-
 def test_findings_that_an_audit_no_longer_makes_are_retracted(store: SQLiteStore) -> None:
     old, both, elsewhere, new = found("a", "c1"), found("b", "c1", "c2"), found("c", "c2"), found("d", "c1")
     store.put_findings(["c1", "c2"], [old, both, elsewhere])
@@ -288,3 +179,73 @@ def test_an_error_of_the_run_is_not_hidden_by_a_store_that_went_away(tmp_path: P
 
     with pytest.raises(ZeroDivisionError):
         run()
+
+
+def test_what_was_forgotten_is_in_no_byte_of_the_files(tmp_path: Path) -> None:
+    secret = "Wren lives at the mill"
+    mine = talk(secret, f"{secret}, I said")
+    with SQLiteStore(tmp_path / "undersong.db") as opened:
+        opened.put_conversation(mine, *scans(mine))
+        opened.put_answers([("c1", answer())])
+        forget(opened, "kira", NOON)
+        assert not any(secret.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_reader_of_the_older_version_is_told_of_and_the_next_try_ends_it(store: SQLiteStore) -> None:
+    store.put_conversation(talk("hello"), *scans(talk("hello")))
+    reader = sqlite3.connect(store.path)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM messages").fetchall()
+    store._db.execute("PRAGMA busy_timeout = 10")
+    with pytest.raises(StoreError, match="still in the log file"):
+        forget(store, "c1", NOON)
+    reader.close()
+    assert [grave.kind for grave in store.graves()] == ["conversation"]
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "undersong.db"
+    old = sqlite3.connect(path)
+    MIGRATIONS[0](old)
+    old.execute("PRAGMA user_version = 1")
+    old.execute("INSERT INTO evaluations VALUES ('c1', 'm0', 'j1', 'scored', ?)", (encode(answer()),))
+    old.commit()
+    old.close()
+    with pytest.raises(StoreError, match="store migrate"):
+        SQLiteStore(path, read_only=True)
+    with SQLiteStore(path) as opened:
+        assert opened.answers("c1", "j1") == {"m0": answer()}
+        opened.append([row("m0")])
+    with SQLiteStore(path, read_only=True) as again:
+        assert again.history("kira", "j1") == (row("m0"),)
+        with pytest.raises(StoreError, match="reading only"):
+            again.append([row("m1")])
+
+
+def test_a_store_that_is_only_read_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such store"):
+        SQLiteStore(tmp_path / "undersong.db", read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from undersong.models import Row
+from undersong.stores.sqlite import SQLiteStore
+path, who = Path(sys.argv[1]), sys.argv[2]
+with SQLiteStore(path) as store:
+    for n in range(200):
+        store.append(Row(id=f"{n}-{k}", agent=who, conversation=who, judge_hash="j1") for k in range(2))
+"""
+
+
+def test_two_processes_write_while_a_third_reads_whole_transactions(store: SQLiteStore) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(store.path), who]) for who in ("ann", "bo")]
+    with SQLiteStore(store.path, read_only=True) as reader:
+        while any(writer.poll() is None for writer in writers):
+            assert len(reader.history("ann", "j1")) % 2 == 0
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert [len(store.history(who, "j1")) for who in ("ann", "bo")] == [400, 400]
+    assert store.changes() == 400
+    assert list(store.damages()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.errors import JudgeError
+from undersong.judges.ngrams import GOLDEN, encode, multipliers
 from undersong.triage import SHIPPED, features, load_triage
 from undersong.triage.model import FILE
 
@@ -64,8 +66,41 @@ def test_hostile_texts_have_a_score_and_do_not_disturb_their_neighbours(text: st
 
 def test_saying_a_thing_again_does_not_change_its_presence() -> None:
     (block,) = features.blocks(["stop it stop it stop it"])
-    once = features.first_of_each(block, np.zeros(features.BLOCKS * features.BUCKETS, dtype=np.int64))
-    assert len(set(block.buckets[once].tolist())) == once.sum() == len(set(block.buckets.ravel().tolist()))
+    assert block.distinct().tolist() == sorted(set(block.keys.tolist()))
+    assert len(block.distinct()) < len(block.keys)
+    assert MODEL.raw(["stop it stop it stop it"]) == MODEL.raw(["stop it stop it"])
+
+
+def slow_buckets(text: str) -> set[int]:
+    """The buckets of a text, word by word in plain Python."""
+    place, after = (int(value) for value in multipliers(2))
+    data = b" ".join(encode(text).strip().split())
+    words = list(re.finditer(rb"[\w'\x80-\xff]+|[!-~]", data, re.ASCII))
+    hashes = [sum(byte * pow(place, at, 1 << 64) for at, byte in enumerate(word[0])) % (1 << 64) for word in words]
+    found = set()
+    for word, own, follows in zip(words, hashes, [*hashes, 0][1:], strict=True):
+        eight = int.from_bytes(data[word.start() :][:8].ljust(8, b"\0"), "little")
+        for column, value in ((0, own), (0, own * after + follows), (1, eight & 0xFFFFFFFF), (2, eight)):
+            mixed = value % (1 << 64)
+            mixed = (mixed ^ (mixed >> 29)) * GOLDEN % (1 << 64)
+            found.add(column << features.BITS | mixed >> (64 - features.BITS))
+    return found
+
+
+@given(st.lists(st.text(alphabet=st.sampled_from("ab zé’!_'. \n7"), max_size=200), min_size=1, max_size=5))
+@settings(max_examples=80, deadline=None)
+def test_buckets_are_those_of_a_slow_and_obvious_reading(texts: list[str]) -> None:
+    (block,) = features.blocks(texts)
+    found: dict[int, set[int]] = {}
+    for key in block.distinct().tolist():
+        found.setdefault(key >> features.TEXT, set()).add(key & int(features.CELL))
+    assert [found.get(place, set()) for place in range(len(texts))] == [slow_buckets(text) for text in texts]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 16, 17, 63, 64, 65, 200])
+def test_words_of_any_length_are_hashed_whole(size: int) -> None:
+    (block,) = features.blocks(["x" + "y" * (size - 1) + " end"])
+    assert set((block.distinct() & features.CELL).tolist()) == slow_buckets("x" + "y" * (size - 1) + " end")
 
 
 def test_a_recall_target_takes_the_highest_threshold_that_reached_it() -> None:

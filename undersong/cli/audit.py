@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -25,7 +26,10 @@ from undersong.cli.options import (
     refuse_nothing,
     show_problems,
 )
-from undersong.models import LEVELS, Case
+from undersong.models import LEVELS, Case, Conversation
+
+if TYPE_CHECKING:
+    from undersong.stores import Store
 
 BELOW, AT_OR_ABOVE = 0, 1
 PERCENT = click.FloatRange(0, 100)
@@ -36,7 +40,7 @@ PERCENT = click.FloatRange(0, 100)
 @budget_options
 @judge_options
 @click.option("--out", default="undersong-report", show_default=True, metavar="DIR", help="Where the report goes.")
-@click.option("--store", metavar="FILE", help="The store; default: undersong.db beside the report.")
+@click.option("--store", metavar="FILE|URL", help="The store; default: undersong.db beside the report.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @click.option("--double-check", type=PERCENT, metavar="PERCENT", help="Read so many of the scored again, framed anew.")
@@ -68,7 +72,7 @@ def command(
     from undersong.patterns import load_rules
     from undersong.pipeline import audit
     from undersong.report import check_folder, write
-    from undersong.stores.sqlite import SQLiteStore
+    from undersong.stores import open_store
 
     folder = Path(out)
     check_folder(folder)
@@ -81,14 +85,14 @@ def command(
     effort = effort_of(with_chance, draws, block, chosen["seed"])
     options = options_of(judge=judge, read_all=read_all, rules=patterns, effort=effort, **chosen)
     began, started = time.monotonic(), datetime.now(UTC)
-    path = Path(store) if store else folder.absolute().parent / "undersong.db"
-    with SQLiteStore(path) as kept:
+    with open_store(store or folder.absolute().parent / "undersong.db") as kept:
         with progress_bar() as progress:
             case, rows = audit(paths, kept, options, progress)
         refuse_nothing(case.messages, case.problems)
         if double_check:
             case = _double_checked(case, paths, kept, options, double_check)
-        digest = write(case, rows, folder, run={"started": started.isoformat(), "seconds": time.monotonic() - began})
+        times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
+        digest = write(case, rows, folder, run=times, rules=patterns, conversations=partial(_conversation, kept))
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)
     raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))
@@ -101,6 +105,10 @@ def _double_checked(case: Case, paths: Any, store: Any, options: Any, percent: f
     sample = math.ceil(percent / 100 * case.states.get("scored", 0))
     found = [msgspec.to_builtins(each) for each in shifts("framing", paths, store, options, sample)]
     return msgspec.structs.replace(case, parameters=case.parameters | {"double_check": found})
+
+
+def _conversation(store: Store, name: str) -> Conversation:
+    return store.conversation(name)[0]
 
 
 def _failing(findings: Any, fail_on: str | None) -> int:

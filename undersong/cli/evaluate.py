@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -30,9 +29,7 @@ from undersong.cli.options import (
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @click.option(
-    "--store",
-    metavar="FILE",
-    help="Keep and reuse answers here; a paid judge has undersong.db.",
+    "--store", metavar="FILE|URL", help="Keep and reuse answers here; a paid judge has undersong.db, others nothing."
 )
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the rows go.")
 @click.option("--text/--no-text", default=True, show_default=True, help="Keep the messages' text in the rows.")
@@ -42,14 +39,15 @@ def command(
     """Scan, route and evaluate; the rows are what `undersong detect` reads."""
     from undersong.judges import is_paid
     from undersong.pipeline import evaluate_rows
-    from undersong.stores.sqlite import SQLiteStore, temporary_store
+    from undersong.stores import open_store
+    from undersong.stores.sqlite import temporary_store
 
     store = store or ("undersong.db" if is_paid(judge) else None)
     check_targets(paths, out, store)
     if store:
         check_store(store)
     options = options_of(judge=judge, read_all=read_all, **chosen)
-    with SQLiteStore(Path(store)) if store else temporary_store() as kept, output(out) as rows_file:
+    with open_store(store) if store else temporary_store() as kept, output(out) as rows_file:
         write = Counted(rows_file.write)
         with progress_bar() as progress:
             problems = evaluate_rows(paths, options, write, store=kept, progress=progress, text=text)

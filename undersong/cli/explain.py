@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @click.command("explain", short_help="A message: hits, tier and why, scores. A finding: its rows.")
 @click.argument("name", metavar="ID")
-@click.option("--store", default="undersong.db", show_default=True, metavar="FILE", help="The store of the audit.")
+@click.option("--store", default="undersong.db", show_default=True, metavar="FILE|URL", help="The store of the audit.")
 def command(name: str, store: str) -> None:
     """Explain a message or a finding by its ID; the beginning of a finding's id is enough."""
     from undersong.errors import UsageError
-    from undersong.stores.sqlite import SQLiteStore
+    from undersong.stores import open_store
 
-    if not Path(store).is_file():
+    if "://" not in store and not Path(store).is_file():
         raise UsageError(f"no store at {store}", remedy="run `undersong audit` first, or name its store with --store")
-    with SQLiteStore(Path(store)) as kept:
+    with open_store(store, read_only=True) as kept:
         findings = [finding for finding in kept.findings() if finding.finding_id.startswith(name)]
         conversations = kept.find_message(name)
         if not conversations and len(findings) != 1:

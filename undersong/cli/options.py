@@ -206,6 +206,8 @@ def check_store(store: str) -> None:
     """Raise UsageError where the folder of ``--store`` is missing: a typo must not make folders."""
     from undersong.errors import UsageError
 
+    if "://" in store:
+        return
     folder = Path(store).absolute().parent
     if not folder.is_dir():
         raise UsageError(f"no folder {folder}", where=f"--store {store}", remedy="make it, or correct the path")

@@ -39,14 +39,15 @@ from undersong.models import SIGNALS
 @click.option("--processes", default=1, show_default=True, metavar="N", help="Share the work out; same rows.")
 def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, signals: str, **chosen: Any) -> None:
     """Scan every message and route it; nothing is evaluated, nothing is stored."""
-    from undersong.pipeline import scan_rows
+    from undersong.scanrows import scan_rows
 
     check_targets(paths, out, threads)
     options = options_of(signals=_signals(signals), **chosen)
     with output(out) as rows_file, output(threads or os.devnull) as threads_file:
         write = Counted(rows_file.write)
         with progress_bar() as progress:
-            problems = scan_rows(paths, options, write, write_thread=threads_file.write, progress=progress, text=text)
+            write_thread = threads_file.write if threads else None
+            problems = scan_rows(paths, options, write, write_thread=write_thread, progress=progress, text=text)
         refuse_nothing(write.rows, problems)
     show_problems(problems)
     raise SystemExit(exit_code(problems))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +16,9 @@ from undersong.formats.scope import own_author, scoped
 from undersong.formats.splitter import DEPTH
 from undersong.models import Conversation, Message, Observed, Role, SourceRef
 
-BRACE, BRACKET = b"{["
+LINE_FEED = 0x0A
+BRACKET, BRACKETS = ord("["), ord("[") & ord("{")  # they differ in one bit
+BLANK = ""  # stands for the conversation of an empty line; no conversation has no name
 PART = 1000  # messages of one conversation that are handed on together
 OBSERVED: dict[str, Observed] = {"yes": "yes", "no": "no", "unknown": "unknown"}
 _Name = str | int | None
@@ -80,7 +84,8 @@ class Stretch(NamedTuple):
     messages: int
 
 
-_decode = msgspec.json.Decoder(Line).decode
+_DECODER = msgspec.json.Decoder(Line)
+_decode, _decode_lines = _DECODER.decode, _DECODER.decode_lines
 _NOT_PLAIN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, RecordError, ValueError)
 
 
@@ -90,37 +95,37 @@ def stretches(block: bytes, stem: str) -> list[Stretch]:
     Lines count from 0. Plain lines are those that ``messages`` reads without a problem, a note or a doubt; ``stem``
     names the conversation of a line that names none. Empty lines belong to the run around them, or to nobody.
     """
+    owners = _owners(block, stem)
     found: list[Stretch] = []
-    lines = block.split(b"\n")
-    plain = _Plain(stem) if _is_utf8(block) else None
-    shallow = _brackets(block) - len(lines) < DEPTH  # counted beyond one a line
-    key, start, first, count, at = "", 0, 0, 0, 0
-    for number, line in enumerate(lines):
-        end = at + len(line) + 1
-        if line and not line.isspace():
-            own = plain.conversation(line) if plain and (shallow or _is_shallow(line)) else None
-            if count and (own != key or count >= PART):
-                found.append(Stretch(key, start, at, first, count))
-                count = 0
+    key, start, first, size, at = "", 0, 0, 0, 0
+    for number, (own, end) in enumerate(owners):
+        if own is not BLANK:
+            if size and (own != key or size >= PART):
+                found.append(Stretch(key, start, at, first, size))
+                size = 0
             if own is None:
                 found.append(Stretch(None, at, end - 1, number, 1))
-            elif count:
-                count += 1
+            elif size:
+                size += 1
             else:
-                key, start, first, count = own, at, number, 1
+                key, start, first, size = own, at, number, 1
         at = end
-    if count:
-        found.append(Stretch(key, start, min(at, len(block)), first, count))
+    if size:
+        found.append(Stretch(key, start, min(at, len(block)), first, size))
     return found
 
 
 def messages(run: RawRun) -> list[Message]:
     """The messages of a run of plain lines."""
-    found = []
-    for number, line in enumerate(run.data.split(b"\n"), run.line):
-        if line and not line.isspace():
-            found.append(_message(_decode(line), run.conversation, SourceRef(file=run.source, line=number)))
-    return found
+    file, name = run.source, run.conversation
+    return [_message(line, name, SourceRef(file=file, line=number)) for number, line in _numbered(run)]
+
+
+def _numbered(run: RawRun) -> Iterable[tuple[int, Line]]:
+    if run.data.count(b"\n") == run.messages - (not run.data.endswith(b"\n")):  # no empty lines between
+        return zip(count(run.line), _decode_lines(run.data), strict=False)
+    lines = enumerate(run.data.split(b"\n"), run.line)
+    return ((number, _decode(line)) for number, line in lines if line and not line.isspace())
 
 
 def part(run: RawRun) -> Conversation:
@@ -142,33 +147,59 @@ def _is_utf8(block: bytes) -> bool:
 def _brackets(data: bytes) -> int:
     """How many opening brackets there are."""
     found = np.frombuffer(data, dtype=np.uint8)
-    return int(np.count_nonzero(found == BRACE) + np.count_nonzero(found == BRACKET))
+    return int(np.count_nonzero((found & BRACKETS) == BRACKET))
 
 
 def _is_shallow(line: bytes) -> bool:
     return _brackets(line) <= DEPTH
 
 
-class _Plain:
-    """Whether a line is plain, and of which conversation it is."""
-
-    def __init__(self, stem: str) -> None:
-        self._stem = stem
-
-    def conversation(self, data: bytes) -> str | None:
-        """The conversation of a plain line, None for any other."""
+def _owners(block: bytes, stem: str) -> Iterable[tuple[str | None, int]]:
+    """For each line its conversation, BLANK for an empty one and None for one that is not plain, and where it ends."""
+    if not _is_utf8(block):
+        return [(None if line.strip() else BLANK, end) for line, end in _with_ends(block)]
+    ends = (np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED) + 1).tolist()
+    if not block.endswith(b"\n"):
+        ends.append(len(block) + 1)
+    if _brackets(block) - len(ends) < DEPTH:  # counted beyond one a line
         try:
-            line = _decode(data)
-            if line.title or line.timezone or line.messages is not None:
-                return None
-            if line.role not in values.ROLES:
-                _author(line)
-            if line.text is None:
-                _text(line)
-            _time(line)
-            return _conversation(line) or self._stem
+            lines = _decode_lines(block)
         except _NOT_PLAIN:
+            lines = []
+        if len(lines) == len(ends):  # none is empty
+            return [(_owner(line, stem), end) for line, end in zip(lines, ends, strict=True)]
+    return [(_owner_of(line, stem), end) for line, end in _with_ends(block)]
+
+
+def _with_ends(block: bytes) -> Iterator[tuple[bytes, int]]:
+    end = 0
+    for line in block.split(b"\n"):
+        end += len(line) + 1
+        yield line, end
+
+
+def _owner_of(data: bytes, stem: str) -> str | None:
+    if not data or data.isspace():
+        return BLANK
+    try:
+        return _owner(_decode(data), stem) if _is_shallow(data) else None
+    except _NOT_PLAIN:
+        return None
+
+
+def _owner(line: Line, stem: str) -> str | None:
+    """The conversation of a plain line, None for any other."""
+    try:
+        if line.title or line.timezone or line.messages is not None:
             return None
+        if line.role not in values.ROLES:
+            _author(line)
+        if line.text is None:
+            _text(line)
+        _time(line)
+        return _conversation(line) or stem
+    except _NOT_PLAIN:
+        return None
 
 
 def _message(line: Line, conversation: str, ref: SourceRef) -> Message:
@@ -177,29 +208,35 @@ def _message(line: Line, conversation: str, ref: SourceRef) -> Message:
         agent = author if role == "agent" else scoped(conversation, author)  # as settling would
     elif agent == author:
         author = own_author(conversation, author)
-    position = line.position
+    position, text = line.position, line.text
     message = Message(
         id=_name(line.id) or "",
         conversation=conversation,
         position=position if position is not None and 0 <= position < values.INTEGERS else -1,
         author=author,
         role=role,
-        text=_text(line),
+        text=_text(line) if text is None else text,
         agent=agent,
         time=_time(line),
         source_ref=ref,
     )
-    return message if _further(line) == _NOTHING_MORE else _completed(message, line)
+    return message if _says_no_more(line) else _completed(message, line)
 
 
-def _further(line: Line) -> tuple[Any, ...]:
-    """What few lines say."""
-    where = line.reply_to, line.target, line.branch
-    how = line.model, line.latency, line.latency_ms, line.tokens, line.observed, line.tool_calls, line.tool_results
-    return where + how
-
-
-_NOTHING_MORE = _further(Line())
+def _says_no_more(line: Line) -> bool:
+    """Whether a line has nothing of what few lines have."""
+    return (
+        line.reply_to is None
+        and line.target is None
+        and line.branch is None
+        and line.model is None
+        and line.latency is None
+        and line.latency_ms is None
+        and line.tokens is None
+        and line.observed is None
+        and line.tool_calls is None
+        and line.tool_results is None
+    )
 
 
 def _completed(message: Message, line: Line) -> Message:
@@ -222,10 +259,12 @@ def _completed(message: Message, line: Line) -> Message:
 
 def _author(line: Line) -> tuple[str, Role, str | None]:
     """Author, role and global identity; raises RecordError where only the lenient reader knows what to do."""
-    agent = None
+    author, agent = _name(line.author), None
+    if author is not None and line.role in values.ROLES and line.agent_id is None and line.agent is None:
+        return author, values.ROLES[line.role], None
     if line.agent_id is not None or line.agent is not None:
         agent = _name(line.agent_id) or _name(line.agent)
-    author = _name(line.author) or agent or _name(line.sender) or _name(line.name)
+    author = author or agent or _name(line.sender) or _name(line.name)
     if line.role is None:
         if author is None:
             raise RecordError("a message without an author")

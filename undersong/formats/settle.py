@@ -86,8 +86,11 @@ def _without_copies(parts: Sequence[Conversation], counts: dict[str, int]) -> It
 
 def _ordered(messages: list[Message], files: int) -> list[Message]:
     """By given position; where there is none, or several files each have their own, by time, or file after file."""
+    positions = [message.position for message in messages]
+    placed = min(positions, default=0) >= 0
+    if placed and files == 1 and positions == sorted(positions):
+        return messages
     timed = all(message.time for message in messages)
-    placed = all(message.position >= 0 for message in messages)
     if placed and not (timed and files > 1):
         in_file = _arrivals(messages) if files > 1 else {}
         return sorted(messages, key=lambda message: (in_file.get(_file(message), 0), message.position))
@@ -114,11 +117,17 @@ def _settled(messages: list[Message], conversation: str) -> Iterator[Message]:
     ]
     names = [message.id or _free(f"{conversation}:{place}", taken) for place, message in enumerate(messages)]
     targets = _targets(messages, names, agents)
-    for position, message in enumerate(messages):
-        name, agent, target, moment = names[position], agents[position], targets[position], message.time
+    for position, (message, name, agent, target) in enumerate(zip(messages, names, agents, targets, strict=True)):
+        moment = message.time
         time = moment if moment is None or moment.tzinfo is UTC else moment.astimezone(UTC)
-        was = (message.position, message.id, message.agent, message.target, message.conversation)
-        if was == (position, name, agent, target, conversation) and time is moment:
+        if (
+            time is moment
+            and message.position == position
+            and message.id == name
+            and message.agent == agent
+            and message.target == target
+            and message.conversation == conversation
+        ):
             yield message
         else:
             yield msgspec.structs.replace(
@@ -132,6 +141,8 @@ def _targets(messages: list[Message], ids: list[str], agents: list[str]) -> list
     known = set(agents)
     parties = list(dict.fromkeys(agent for agent, speaks in zip(agents, speaking, strict=True) if speaks))
     others = dict(zip(parties, reversed(parties), strict=True)) if len(parties) == 2 else {}
+    if not others and all(message.target is None and message.reply_to is None for message in messages):
+        return [None] * len(messages)
     names, spoken = _addresses(messages, ids, agents, speaking)
     found: list[str | None] = []
     for message, agent, speaks in zip(messages, agents, speaking, strict=True):
@@ -199,7 +210,10 @@ def _utc(time: datetime | None) -> Any:
 
 def _common_offset(messages: Iterable[Message]) -> str | None:
     """The UTC offset that every time of the source carries; UTC itself says nothing of where somebody is."""
-    offsets = {message.time.utcoffset() for message in messages if message.time}
+    times = [message.time for message in messages if message.time]
+    if all(time.tzinfo is UTC for time in times):
+        return None
+    offsets = {time.utcoffset() for time in times}
     offset = offsets.pop() if len(offsets) == 1 else None
     if not offset:
         return None

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import msgspec
+
 from undersong.errors import RuleError, UsageError
 from undersong.patterns.rules import PatternRule, compile_rule
-from undersong.rulebook import RULES, did_you_mean, load
+from undersong.rulebook import RULES, did_you_mean, file_hash, load
 
-__all__ = ["FOLDER", "PatternRule", "all_rules", "load_rules", "named", "repeated", "rule_files"]
+__all__ = ["FOLDER", "PatternRule", "all_rules", "load_rules", "named", "repeated", "rule_files", "rule_hashes"]
 FOLDER = RULES / "patterns"
 
 
@@ -38,7 +40,7 @@ def all_rules(paths: Sequence[str | Path] | None = None) -> tuple[PatternRule, .
     """Every rule, also those that are off by default; raises RuleError at the first problem."""
     if paths is None:
         return _shipped()
-    return _distinct([(file, compile_rule(load(file))) for file in rule_files(paths)])
+    return _distinct([(file, _compiled(file)) for file in rule_files(paths)])
 
 
 def load_rules(paths: Sequence[str | Path] | None = None, names: Iterable[str] = ()) -> tuple[PatternRule, ...]:
@@ -63,7 +65,19 @@ def named(rules: Iterable[PatternRule], name: str) -> PatternRule:
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[PatternRule, ...]:
-    return _distinct([(file, compile_rule(load(file))) for file in rule_files()])
+    return _distinct([(file, _compiled(file)) for file in rule_files()])
+
+
+def rule_hashes(rules: Iterable[PatternRule]) -> dict[str, str]:
+    """Of each rule two SHA-256, for the manifest: ``patterns/ID`` of its meaning, ``patterns/ID.yaml`` of its file."""
+    hashes: dict[str, str] = {}
+    for rule in rules:
+        hashes |= {f"patterns/{rule.id}": rule.hash, f"patterns/{rule.id}.yaml": rule.source}
+    return hashes
+
+
+def _compiled(file: Path) -> PatternRule:
+    return msgspec.structs.replace(compile_rule(load(file)), source=file_hash(file))
 
 
 def _distinct(rules: list[tuple[Path, PatternRule]]) -> tuple[PatternRule, ...]:

@@ -31,7 +31,11 @@ class Condition(NamedTuple):
 
 
 class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A rule ready to run. ``needs`` are the inputs without which it says nothing, such as ``manipulation``."""
+    """A rule ready to run.
+
+    ``needs`` are the inputs without which it says nothing, such as ``manipulation``. ``hash`` is over what the rule
+    means, ``source`` over the bytes of its file.
+    """
 
     file: rulefile.RuleFile
     hash: str
@@ -47,6 +51,7 @@ class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     measures: dict[str, Any]
     having: tuple[Any, ...]
     needs: frozenset[str]
+    source: str = ""
 
     @property
     def id(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from undersong.manifest import NAME, RUN, SCHEMA, FileHash, JudgeUse, Manifest, MessageHash, canonical, seal, text_hash
-from undersong.models import Case, Row, encode
+from undersong.models import Case, Conversation, Row, SessionVerdict, encode
 from undersong.patterns import PatternRule, all_rules
 from undersong.report import html, markdown, svg
 from undersong.report.folder import check_folder, new_folder
@@ -19,7 +19,11 @@ from undersong.report.rule_words import rule_words
 from undersong.report.tally import Tally, write_rows
 from undersong.report.view import DETAIL, view
 
-__all__ = ["check_folder", "write"]
+__all__ = ["CASE", "CONVERSATIONS", "DATA", "EVALUATIONS", "FINDINGS", "check_folder", "write"]
+CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
+CONVERSATIONS = "conversations.jsonl"  # the sessions that are told in full, with every message
+DATA = frozenset({CASE, FINDINGS, EVALUATIONS, CONVERSATIONS})  # what all other files of a report are made from
+Look = Callable[[str], Conversation | None]
 
 
 def write(
@@ -29,33 +33,44 @@ def write(
     *,
     run: Mapping[str, Any] | None = None,
     rules: Iterable[PatternRule] | None = None,
+    conversations: Look | None = None,
 ) -> str:
     """Write the report of ``case`` into ``out_dir`` and return the digest of its manifest.
 
     ``rows`` are read once and need not fit into memory; the folder holds them without texts. ``run`` (the times of
     the run) goes into ``run.json``, which the manifest does not cover; ``rules`` (default: the shipped ones) are those
-    whose words stand beside their findings. The same case and rows give the same bytes.
+    whose words stand beside their findings. ``conversations`` gives the conversation of an id, for the transcripts of
+    the sessions that are told in full; without it there are none. The same arguments give the same bytes.
     Nothing is left half written: the folder appears as a whole. Raises UsageError where ``out_dir`` is not ours to
     replace or cannot be written.
     """
     detailed = detailed_sessions(case, DETAIL)
     with new_folder(Path(out_dir)) as folder:
-        tally = write_rows(rows, folder / "evaluations.jsonl", (each.conversation for each in detailed), _staged(case))
-        arranged = view(case, tally, detailed, rule_words(all_rules() if rules is None else rules))
+        told = _conversations(detailed, conversations)
+        (folder / CONVERSATIONS).write_bytes(b"".join(encode(each) + b"\n" for each in told))
+        tally = write_rows(rows, folder / EVALUATIONS, (each.conversation for each in detailed), _staged(case))
+        arranged = view(case, tally, detailed, rule_words(all_rules() if rules is None else rules), told)
         texts = {
             "report.html": html.render(arranged),
+            **dict(html.render_pages(arranged)),
             "forensic_audit_report.md": markdown.render(arranged),
             "risk_graph.svg": svg.render(arranged),
         }
         for name, text in texts.items():
             (folder / name).write_bytes(text.encode("utf-8"))
-        (folder / "findings.jsonl").write_bytes(b"".join(encode(finding) + b"\n" for finding in case.findings))
-        (folder / "case.json").write_bytes(encode(msgspec.structs.replace(case, findings=())) + b"\n")
+        (folder / FINDINGS).write_bytes(b"".join(encode(finding) + b"\n" for finding in case.findings))
+        (folder / CASE).write_bytes(encode(msgspec.structs.replace(case, findings=())) + b"\n")
         sealed, digest = seal(_manifest(case, tally, folder))
         (folder / NAME).write_bytes(sealed)
         if run is not None:
             (folder / RUN).write_bytes(canonical(dict(run)))
     return digest
+
+
+def _conversations(detailed: Iterable[SessionVerdict], look: Look | None) -> list[Conversation]:
+    """The conversations of the detailed sessions, as far as they are to be had."""
+    found = (look(each.conversation) for each in detailed) if look else ()
+    return [each for each in found if each is not None]
 
 
 def _staged(case: Case) -> Iterator[tuple[str, str]]:

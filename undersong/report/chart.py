@@ -53,8 +53,13 @@ class Chart:
     right: float = WIDTH - RIGHT
 
 
-def chart(verdict: SessionVerdict, turns: Sequence[Turn], findings: Iterable[tuple[int, str]]) -> Chart:
-    """The chart of one session; ``findings`` pairs positions with what stands there."""
+def chart(
+    verdict: SessionVerdict,
+    turns: Sequence[Turn],
+    findings: Iterable[tuple[int, str]],
+    moments: Sequence[tuple[int, str]] = (),
+) -> Chart:
+    """The chart of one session; ``findings`` and ``moments`` pair positions with what stands there."""
     positions = sorted({turn.position for turn in turns} | {position for position, _ in verdict.turns})
     place = {position: index for index, position in enumerate(positions)}
     step = (WIDTH - LEFT - RIGHT) / max(len(positions), 1)
@@ -63,11 +68,12 @@ def chart(verdict: SessionVerdict, turns: Sequence[Turn], findings: Iterable[tup
         return round(LEFT + (place[position] + 0.5) * step, 2)
 
     top = SCORE_TOP + SCORE_HEIGHT if verdict.score is not None else SCORE_TOP
-    lane_findings, lane_flags = top + LANE, top + 2 * LANE
-    baseline = lane_flags + LANE / 2 + BARS + 8
+    lane_findings, lane_flags, lane_moments = top + LANE, top + 2 * LANE, top + (3 if moments else 2) * LANE
+    baseline = lane_moments + LANE / 2 + BARS + 8
     marks = [
         *_merged("finding", ((x(at), text) for at, text in findings if at in place), lane_findings),
         *_merged("flag", ((x(turn.position), ", ".join(turn.flags)) for turn in turns if turn.flags), lane_flags),
+        *_merged("moment", ((x(at), text) for at, text in moments if at in place), lane_moments),
         *_deductions(verdict, x),
     ]
     columns = min(COLUMNS, max(len(positions), 1))
@@ -87,6 +93,7 @@ def chart(verdict: SessionVerdict, turns: Sequence[Turn], findings: Iterable[tup
         lanes=(
             Mark("lane", LEFT - 8, lane_findings, "findings"),
             Mark("lane", LEFT - 8, lane_flags, "flags"),
+            *([Mark("lane", LEFT - 8, lane_moments, "moments")] if moments else []),
             Mark("lane", LEFT - 8, baseline - BARS / 2, "harm 0–1"),
         ),
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from undersong.models import Message, Quote
 
 EXCERPT = 360  # characters of a quote where a finding tells its stages; the message in full is one link away
-FULL = 100_000  # characters of a message in the appendix; the rest of a longer one is in case.json
+FULL = 100_000  # characters of a message that a page shows; case.json or conversations.jsonl holds the rest
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,20 @@ class Piece:
 
 @dataclass(frozen=True)
 class Cite:
-    """A link to a message; ``message`` None where the case does not hold it, and then there is nothing to link to."""
+    """A link to a message; ``message`` None where the case does not hold it, and then there is nothing to link to.
+
+    ``page`` is the file on which a page links to it, "" for the report itself.
+    """
 
     id: str
     anchor: str
     message: Message | None
+    page: str = ""
+
+    @property
+    def href(self) -> str:
+        """The address within the folder, as seen from the report."""
+        return f"{self.page}#{self.anchor}"
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,9 @@ class Excerpt:
 class Citations:
     """Finds cited messages, and remembers which of them the report links to."""
 
-    def __init__(self, messages: Iterable[Message]) -> None:
+    def __init__(self, messages: Iterable[Message], placed: Mapping[tuple[str, str], str] | None = None) -> None:
+        """``placed`` maps the messages that stand in a transcript to its file, "" for the report itself."""
+        self._placed = placed or {}
         self._by_key = {(message.conversation, message.id): message for message in messages}
         self._by_id: dict[str, list[Message]] = {}
         for message in self._by_key.values():
@@ -64,7 +75,15 @@ class Citations:
         if message is None:
             return Cite(message_id, "", None)
         self._linked[message.conversation, message.id] = message
-        return Cite(message_id, anchor_of(message), message)
+        page = self._placed.get((message.conversation, message.id), "")
+        return Cite(message_id, anchor_of(message), message, page)
+
+    def href(self, conversation: str, message_id: str) -> str:
+        """The address of a message in a transcript, "" where it stands in none."""
+        place = (conversation, message_id)
+        if place not in self._placed:
+            return ""
+        return f"{self._placed[place]}#{anchor_of(self._by_key[place])}"
 
     def excerpt(self, cite: Cite, quotes: Iterable[Quote]) -> Excerpt | None:
         """The first quote of a message, or where there is none its beginning; None for a message not held."""
@@ -80,15 +99,21 @@ class Citations:
     def appendix(self) -> list[tuple[Message, str, tuple[Piece, ...], bool]]:
         """Every linked message in order, its anchor, its quotes marked, and whether it is longer than what is shown."""
         order = sorted(self._linked.values(), key=lambda message: (message.conversation, message.position, message.id))
-        return [(message, anchor_of(message), self._pieces(message), len(message.text) > FULL) for message in order]
+        return [(message, anchor_of(message), *self.pieces(message)) for message in order]
 
-    def _pieces(self, message: Message) -> tuple[Piece, ...]:
-        pieces, last = [], 0
+    def unplaced(self) -> list[tuple[Message, str, tuple[Piece, ...], bool]]:
+        """As ``appendix``, without the messages that stand in a transcript."""
+        return [each for each in self.appendix() if (each[0].conversation, each[0].id) not in self._placed]
+
+    def pieces(self, message: Message) -> tuple[tuple[Piece, ...], bool]:
+        """The text with its quotes marked, and whether it is longer than what is shown."""
+        pieces, last = list[Piece](), 0
         quotes = self._quotes.get((message.conversation, message.id), ())
         for start, end in _joined((quote.start, quote.end) for quote in quotes):
             pieces += [Piece(message.text[last:start]), Piece(message.text[start : min(end, FULL)], marked=True)]
             last = min(end, FULL)
-        return tuple(piece for piece in (*pieces, Piece(message.text[last:FULL])) if piece.text)
+        shown = tuple(piece for piece in (*pieces, Piece(message.text[last:FULL])) if piece.text)
+        return shown, len(message.text) > FULL
 
 
 def anchor_of(message: Message) -> str:

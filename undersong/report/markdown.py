@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from undersong.report.markdown_parts import appendix, finding_lines, session_lines, table
-from undersong.report.text import code, first_upper, label, period, plain
+from undersong.report.markdown_parts import appendix, finding_lines, gun_lines, session_lines, table
+from undersong.report.text import code, first_upper, label, period, plain, sparkline
 from undersong.report.view import View
-from undersong.wording import alignment_words, counted
+from undersong.wording import alignment_words, counted, mechanism_name
 
 
 def render(shown: View) -> str:
     """``forensic_audit_report.md``: names in code spans, quotes in fences that they cannot close."""
-    sections = (_header, _verdict, _sessions, _findings, _agents, _reading, _missing, _methods, appendix, _hashes)
+    sections = (
+        _header, _verdict, _guns, _sessions, _findings, _agents, _reading, _missing, _methods, _reproduce, _glossary,
+        appendix, _hashes,
+    )  # fmt: skip
     return "\n".join(line for section in sections for line in section(shown)) + "\n"
 
 
@@ -46,6 +49,17 @@ def _verdict(v: View) -> Iterator[str]:
     yield from table(("mechanism", "assessed in", "not assessed in", "not applicable in", "why not"), rows)
 
 
+def _guns(v: View) -> Iterator[str]:
+    if not v.guns:
+        return
+    rest = (
+        f" The first {len(v.guns)} of {v.all_guns} are told; case.json holds all." if v.all_guns > len(v.guns) else ""
+    )
+    yield from ("## Smoking guns", "", v.words.guns + rest, "")
+    for each in v.guns:
+        yield from gun_lines(each)
+
+
 def _sessions(v: View) -> Iterator[str]:
     yield from ("## Sessions", "", "The worst first.", "")
     rows = []
@@ -66,20 +80,54 @@ def _sessions(v: View) -> Iterator[str]:
     yield from table(("session", "score", "assessed", "findings", "read", "flags"), rows)
     if len(v.listed) < len(v.case.sessions):
         yield from (f"The first {len(v.listed)} of {len(v.case.sessions)}; case.json holds all.", "")
+    yield from _months(v)
     for session in v.sessions:
         yield from session_lines(session)
 
 
+def _months(v: View) -> Iterator[str]:
+    if not v.months:
+        return
+    yield from ("### Month by month", "")
+    yield from (f"Lowest score of each month: `{sparkline([m.lowest for m in v.months if m.lowest is not None])}`", "")
+    head = (
+        "month",
+        "sessions",
+        "messages",
+        "with a score",
+        "lowest",
+        "mean",
+        "points taken",
+        "findings",
+        "smoking guns",
+    )
+    rows = [
+        (m.name, m.sessions, m.messages, m.scored, "–" if m.lowest is None else m.lowest,
+         "–" if m.mean is None else m.mean, m.deductions, m.findings, m.moments.get("smoking_gun", 0))
+        for m in v.months
+    ]  # fmt: skip
+    yield from table(head, rows)
+
+
 def _findings(v: View) -> Iterator[str]:
     yield from ("## Findings", "")
-    if not v.findings:
-        yield from (plain(v.searched) + " That is not proof of absence: see what was read, and what is missing.", "")
-    else:
+    if v.grouped:
         yield from (v.words.reading_guide, "")
         if v.basis:
             yield from (first_upper(plain("; ".join(v.basis))) + ".", "")
-    for each in v.findings:
-        yield from finding_lines(each)
+    for title, findings, taken in v.grouped:
+        yield from (f"### {title}", "")
+        for session, each in taken:
+            again = f", and {counted(len(each.repeats), 'more time')}" if each.repeats else ""
+            name = plain(first_upper(mechanism_name(each.deduction.mechanism)))
+            where = code(session.verdict.title or session.verdict.conversation, 60)
+            told = f"−{each.deduction.points} {name}"
+            yield f"- {told}, [{where}](#{session.anchor}), turn {each.deduction.position}{again}"
+        yield ""
+        for finding in findings:
+            yield from finding_lines(finding)
+    if not v.findings:
+        yield from (plain(v.searched) + " That is not proof of absence: see what was read, and what is missing.", "")
     if len(v.findings) < len(v.case.findings):
         yield from (
             f"The first {len(v.findings)} of {len(v.case.findings)} are told in full; findings.jsonl holds all.",
@@ -188,7 +236,22 @@ def _methods(v: View) -> Iterator[str]:
     yield from (f"- **{each.title}.** {plain(each.text)}" for each in v.words.methods)
     yield ""
     yield from (f"- {plain(each)}" for each in v.words.limits)
-    yield from ("", "## Glossary", "")
+    yield ""
+
+
+def _reproduce(v: View) -> Iterator[str]:
+    yield from ("## How to reproduce", "")
+    for line in v.words.reproduce:
+        yield from (plain(line), "")
+    inputs = " ".join(label(each.name, 80) for each in v.case.inputs[:3]) + (" …" if len(v.case.inputs) > 3 else "")
+    judge, seed = (label(str(v.case.parameters.get(name, "")), 60) for name in ("judge", "seed"))
+    yield f"- check this folder: {code(f'undersong verify DIR {inputs} --digest HEX', 400)}"
+    yield f"- make it again: {code(f'undersong audit {inputs} --judge {judge} --seed {seed}', 400)}"
+    yield ""
+
+
+def _glossary(v: View) -> Iterator[str]:
+    yield from ("## Glossary", "")
     yield from (f"- **{each.term}.** {plain(each.text)}" for each in v.words.glossary)
     yield ""
 

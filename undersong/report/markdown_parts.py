@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from undersong.manifest import text_hash
 from undersong.models import SessionVerdict
 from undersong.report.cited import Cite, Excerpt
+from undersong.report.findings import FindingView
+from undersong.report.sessions import DeductionView, Event, MomentView, SessionView
 from undersong.report.text import code, fenced, first_upper, label, moment, period, plain, sparkline
-from undersong.report.view import DeductionView, Event, FindingView, SessionView, View
+from undersong.report.view import View
 from undersong.wording import context_words, counted, gaps_words, mechanism_name, score_words
 
 
@@ -29,6 +31,7 @@ def session_lines(session: SessionView) -> Iterator[str]:
     yield f"- {period(trace.first, trace.last)}; who spoke: {speakers or 'not known'}"
     yield f"- **{first_upper(plain(score_words(verdict)))}**"
     yield f"- {first_upper(plain(session.coverage))}"
+    yield from (f"- {plain(sentence)}" for sentence in session.summary)
     yield f"- context: {plain(context_words(verdict))}"
     yield f"- flags: {plain(', '.join(verdict.flags)) or 'none'}"
     yield from (f"  - {plain(line)}" for line in session.evidence)
@@ -40,6 +43,28 @@ def session_lines(session: SessionView) -> Iterator[str]:
     yield from table(("turn", "what stands there", "score after it"), rows, empty="Nothing stands at any single turn.")
     for deduction in session.deductions:
         yield from _deduction_lines(deduction)
+    yield from _moments_of(session, "distress", "Clinical map")
+    yield from _moments_of(session, "protective", "Protective moments")
+
+
+def _moments_of(session: SessionView, kind: str, title: str) -> Iterator[str]:
+    found = session.of_kind(kind)
+    if not found:
+        return
+    yield from (f"#### {title}", "")
+    for each in found:
+        yield f"- **{plain(each.label)}** {_speaker(each.cite)}: {plain(each.moment.explanation)}"
+    yield ""
+
+
+def gun_lines(each: MomentView) -> Iterator[str]:
+    """One smoking gun, verbatim, with its place and hash."""
+    yield from (f"**{plain(each.label)}** · {_speaker(each.cite)} · [session](#{each.session})", "")
+    yield from (plain(each.moment.explanation), "")
+    yield from _excerpt_lines(each.excerpt)
+    if each.excerpt and each.moment.quotes:
+        quote = each.moment.quotes[0]
+        yield from (f"- characters {quote.start} to {quote.end} of the message, sha256 `{quote.sha256}`", "")
 
 
 def _session_name(verdict: SessionVerdict) -> str:

@@ -13,9 +13,9 @@ import msgspec
 from undersong.flags import thread_signals, turn_flags
 from undersong.models import NEGATIVE_TRAITS, Deference, Row, SourceRef, encode
 from undersong.report.text import own_name
+from undersong.rows import rounded
 from undersong.visible import one_line
 
-DIGITS = 3  # decimals of a score in evaluations.jsonl
 REASONS = 200  # distinct reasons that are counted by name; what comes after is "another reason"
 
 
@@ -93,6 +93,7 @@ class Tally:
     traces: dict[str, Trace] = field(default_factory=dict)
     with_words: int = 0
     words_only: list[WordsOnly] = field(default_factory=list)
+    spans: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)  # of each conversation with times
 
     def add(self, row: Row) -> None:
         """Count one row."""
@@ -102,6 +103,9 @@ class Tally:
         self.after[row.tier or "not routed"] += 1
         self.states[row.state] += 1
         self.first, self.last = _span(self.first, self.last, row.time)
+        if row.time is not None:
+            first, last = self.spans.get(row.conversation, (row.time, row.time))
+            self.spans[row.conversation] = min(first, row.time), max(last, row.time)
         if row.state == "scored":
             self.judges[row.judge or "unnamed", row.judge_hash] += 1
         else:
@@ -158,16 +162,10 @@ def write_rows(rows: Iterable[Row], path: Path, wanted: Iterable[str], staged: I
     with path.open("wb") as file:
         for row in rows:
             tally.add(row)
-            file.write(encode(_rounded(row)) + b"\n")
+            file.write(encode(msgspec.structs.replace(rounded(row), text=None)) + b"\n")
     for trace in tally.traces.values():
         trace.turns.sort(key=lambda turn: (turn.position, turn.id))
     return tally
-
-
-def _rounded(row: Row) -> Row:
-    traits = None if row.traits is None else {name: round(score, DIGITS) for name, score in row.traits.items()}
-    signals = {name: round(value, DIGITS) for name, value in row.signals.items()}
-    return msgspec.structs.replace(row, text=None, traits=traits, signals=signals)
 
 
 def _worst(row: Row) -> tuple[str | None, float | None]:

@@ -3,99 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from undersong.models import TIERS, AgentVerdict, Case, Deduction, Finding, Message, SessionVerdict
-from undersong.report.chart import Chart, chart
-from undersong.report.cited import Citations, Cite, Excerpt, Piece
-from undersong.report.evidence import evidence, turns_words
+from undersong.models import TIERS, AgentVerdict, Case, Conversation, Finding, Message, SessionVerdict
+from undersong.report.cited import Citations, Cite, Piece
+from undersong.report.facets import DEDUCTION_LEVEL, DISTRESS, FLAG, PROTECTIVE, SMOKING_GUN, Facet, Facets
+from undersong.report.findings import FindingView, finding_view
+from undersong.report.groups import titles
 from undersong.report.headline import Gap, coverage, findings_words, gaps, headline
+from undersong.report.months import Month, months
 from undersong.report.order import alignment_rank, order_findings, order_sessions
 from undersong.report.rule_words import RuleWords
-from undersong.report.tally import Tally, Trace, WordsOnly
+from undersong.report.sessions import DeductionView, MomentView, SessionView, session_view
+from undersong.report.tally import Tally, WordsOnly
+from undersong.report.transcript import Mark, Origin, Part, Place, page_name, pages_of, transcript_pages
 from undersong.report.words import Words, words
-from undersong.wording import basis_words, certainty_words, counted, coverage_words, mechanism_name, missed_words
+from undersong.wording import basis_words, counted, mechanism_name, missed_words, moment_label
 
 DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
-LINKED = 5  # repeats of an episode whose messages are linked and held; case.json names all
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One message of a finding and the part that it plays."""
-
-    name: str
-    cite: Cite
-    excerpt: Excerpt | None
-    scores: dict[str, float]
-
-
-@dataclass(frozen=True)
-class FindingView:
-    """One finding told stage by stage."""
-
-    finding: Finding
-    anchor: str
-    stages: tuple[Stage, ...]
-    gaps: tuple[Cite, ...]
-    certainty: str
-    rule: RuleWords
-
-
-@dataclass(frozen=True)
-class DeductionView:
-    """Points taken, with the quotes."""
-
-    deduction: Deduction
-    cite: Cite
-    excerpts: tuple[Excerpt, ...]
-    repeats: tuple[int, ...] = ()
-    linked: tuple[Cite, ...] = ()
-
-    @property
-    def again(self) -> str:
-        """``the same again 57 times, at turns 5, 7, 9, …``; empty where it happened once."""
-        if not self.repeats:
-            return ""
-        return (
-            f"The same again {counted(len(self.repeats), 'time')}, {turns_words(self.repeats)}, points taken each time."
-        )
-
-
-@dataclass(frozen=True)
-class Event:
-    """A turn of a session where something stands, or a run of turns where the same stands: the table of the chart."""
-
-    position: int
-    cite: Cite | None
-    what: tuple[str, ...]
-    score: int | None
-    last: int | None = None  # of a run of turns, None where it is one turn
-    turns: int = 1
-
-    @property
-    def place(self) -> str:
-        """``4`` or ``4–60 (30 turns)``."""
-        return (
-            str(self.position) if self.last is None else f"{self.position}–{self.last} ({counted(self.turns, 'turn')})"
-        )
-
-
-@dataclass(frozen=True)
-class SessionView:
-    """One session in detail."""
-
-    verdict: SessionVerdict
-    anchor: str
-    trace: Trace
-    coverage: str
-    findings: tuple[FindingView, ...]
-    deductions: tuple[DeductionView, ...]
-    chart: Chart
-    events: tuple[Event, ...]
-    evidence: tuple[str, ...]
+GUNS = 20  # smoking guns that the report opens with
+_KINDS = {"smoking_gun": SMOKING_GUN, "distress": DISTRESS, "protective": PROTECTIVE}
 
 
 @dataclass(frozen=True)
@@ -117,6 +46,55 @@ class View:
     citations: Citations
     words: Words
     words_only: tuple[tuple[WordsOnly, Cite], ...] = ()
+    months: tuple[Month, ...] = ()
+    transcripts: tuple[tuple[Part, ...], ...] = ()
+    facets: Facets = field(default_factory=Facets)
+
+    @property
+    def guns(self) -> list[MomentView]:
+        """The smoking guns of all sessions, the worst session's first, at most GUNS."""
+        return [gun for session in self.sessions for gun in session.of_kind("smoking_gun")][:GUNS]
+
+    @property
+    def all_guns(self) -> int:
+        """How many there are in all sessions."""
+        return sum(each.kind == "smoking_gun" for session in self.case.sessions for each in session.moments)
+
+    @property
+    def grouped(self) -> list[tuple[str, list[FindingView], list[tuple[SessionView, DeductionView]]]]:
+        """Findings and points taken by family of harm; families without any are left out."""
+        found = []
+        for title in titles():
+            findings = [each for each in self.findings if each.group == title]
+            taken = [(s, each) for s in self.sessions for each in s.deductions if each.group == title]
+            if findings or taken:
+                found.append((title, findings, taken))
+        return found
+
+    @property
+    def pages(self) -> list[tuple[str, tuple[Part, ...]]]:
+        """The transcript pages beside the report, by file name."""
+        return [(page_name(number), parts) for number, parts in enumerate(self.transcripts) if number]
+
+    def number_facets(self) -> None:
+        """Give every agent and kind its number before any page is printed."""
+        for finding in self.findings:
+            self.facet(finding)
+        for session in self.sessions:
+            shown: tuple[DeductionView | MomentView, ...] = (*session.deductions, *session.moments)
+            for each in shown:
+                self.facet(each, session.verdict.conversation)
+
+    def facet(self, shown: FindingView | DeductionView | MomentView, conversation: str = "") -> Facet:
+        """What a filter knows of a finding, of points taken or of a moment."""
+        if isinstance(shown, FindingView):
+            where = next(iter(shown.finding.conversations), "")
+            agents = [each for each in (shown.finding.agent, shown.finding.target) if each]
+            return self.facets.of(agents, (shown.finding.title,), shown.finding.level, where)
+        who = [shown.cite.message.agent or shown.cite.message.author] if shown.cite.message else []
+        if isinstance(shown, MomentView):
+            return self.facets.of([shown.moment.agent], (_KINDS[shown.moment.kind],), None, conversation)
+        return self.facets.of(who, (mechanism_name(shown.deduction.mechanism),), DEDUCTION_LEVEL, conversation)
 
     @property
     def lowest(self) -> int | None:
@@ -168,20 +146,36 @@ class View:
         return self.citations.appendix()
 
 
-def view(case: Case, tally: Tally, detailed: Sequence[SessionVerdict], rules: Mapping[str, RuleWords]) -> View:
-    """Arrange a case; ``detailed`` are the sessions whose turns ``tally`` kept, ``rules`` are by their hash."""
-    citations = Citations(case.cited)
+def view(
+    case: Case,
+    tally: Tally,
+    detailed: Sequence[SessionVerdict],
+    rules: Mapping[str, RuleWords],
+    conversations: Sequence[Conversation] = (),
+) -> View:
+    """Arrange a case; ``detailed`` are the sessions whose turns ``tally`` kept, ``rules`` are by their hash.
+
+    ``conversations`` are those of the detailed sessions that a transcript can be printed of.
+    """
+    places = pages_of(conversations)
+    spoken = [message for conversation in conversations for message in conversation.messages]
+    placed = {place: page_name(number) for place, number in places.items()}
+    citations = Citations((*spoken, *case.cited), placed)
     findings = order_findings(case.findings)
     told = {
-        finding.finding_id: _finding(finding, citations, tally, rules.get(finding.rule_hash, RuleWords()))
+        finding.finding_id: finding_view(finding, citations, tally, rules.get(finding.rule_hash, RuleWords()))
         for finding in findings[:DETAIL]
     }
     sessions = tuple(
-        _session(each, f"s-{index}", case, told, tally, citations) for index, each in enumerate(detailed, 1)
+        session_view(each, f"s-{index}", case, told, tally, citations) for index, each in enumerate(detailed, 1)
     )
     anchors = {each.verdict.conversation: each.anchor for each in sessions}
     counts = Counter(name for finding in findings for name in finding.conversations)
-    return View(
+    words_only = tuple((each, citations.cite(each.id, (each.conversation,))) for each in tally.words_only)
+    facets = Facets()
+    marks = _marks(sessions)
+    origins = _origins(conversations, sessions)
+    arranged = View(
         case=case,
         tally=tally,
         headline=headline(case),
@@ -199,8 +193,13 @@ def view(case: Case, tally: Tally, detailed: Sequence[SessionVerdict], rules: Ma
         tiers=tuple((tier, tally.before[tier], tally.after[tier]) for tier in _tiers(tally)),
         citations=citations,
         words=words(),
-        words_only=tuple((each, citations.cite(each.id, (each.conversation,))) for each in tally.words_only),
+        words_only=words_only,
+        months=months(case, tally.spans),
+        transcripts=transcript_pages(origins, places, marks, citations, facets) if origins else (),
+        facets=facets,
     )
+    arranged.number_facets()
+    return arranged
 
 
 def _tiers(tally: Tally) -> list[str]:
@@ -208,119 +207,38 @@ def _tiers(tally: Tally) -> list[str]:
     return [*TIERS, *sorted((tally.before | tally.after).keys() - set(TIERS))]
 
 
-def _finding(finding: Finding, citations: Citations, tally: Tally, rule: RuleWords) -> FindingView:
-    stages = []
-    named = finding.stages or tuple(("", message_id) for message_id in finding.message_ids)
-    homes = finding.message_conversations or (None,) * len(named)
-    for (name, message_id), home in zip(named, homes, strict=True):
-        cite = citations.cite(message_id, finding.conversations if home is None else (home,))
-        places = (cite.message.conversation,) if cite.message else finding.conversations
-        traits = next((tally.scores[at, message_id] for at in places if (at, message_id) in tally.scores), None)
-        stages.append(Stage(name, cite, citations.excerpt(cite, finding.quotes), rule.scores(name, traits)))
-    gaps = tuple(citations.cite(message_id, finding.conversations) for message_id in finding.gap_ids)
-    certainty = "; ".join(certainty_words(finding))
-    return FindingView(finding, f"f-{finding.finding_id[:16]}", tuple(stages), gaps, certainty, rule)
-
-
-def _session(
-    verdict: SessionVerdict,
-    anchor: str,
-    case: Case,
-    told: dict[str, FindingView],
-    tally: Tally,
-    citations: Citations,
-) -> SessionView:
-    name = verdict.conversation
-    trace = tally.traces.get(name, Trace())
-    findings = tuple(each for each in told.values() if name in each.finding.conversations)
-    deductions = _deductions(verdict, citations)
-    marks = [
-        (stage.cite.message.position, f"{each.finding.title}, {stage.name}".rstrip(", "))
-        for each in findings
-        for stage in each.stages
-        if stage.cite.message and stage.cite.message.conversation == name
+def _origins(conversations: Sequence[Conversation], sessions: Sequence[SessionView]) -> list[Origin]:
+    known = {each.verdict.conversation: each for each in sessions}
+    return [
+        Origin(each, known[each.id].anchor, {turn.id: turn for turn in known[each.id].trace.turns})
+        for each in conversations
+        if each.id in known
     ]
-    calibrated = case.parameters.get("calibrated") is True
-    return SessionView(
-        verdict=verdict,
-        anchor=anchor,
-        trace=trace,
-        coverage=coverage_words(verdict, calibrated=calibrated),
-        findings=findings,
-        deductions=deductions,
-        chart=chart(verdict, trace.turns, marks),
-        events=_folded(_events(verdict, trace, deductions, findings, marks)),
-        evidence=evidence(trace),
-    )
 
 
-def _deductions(verdict: SessionVerdict, citations: Citations) -> tuple[DeductionView, ...]:
-    """Each episode once, with the turns at which it came again."""
-    episodes: dict[tuple[str, ...], list[Deduction]] = {}
-    for each in verdict.deductions:
-        key = (
-            (each.mechanism, each.kind, each.episode)
-            if each.episode
-            else (each.mechanism, each.kind, "", each.message_id)
-        )
-        episodes.setdefault(key, []).append(each)
-    return tuple(_episode(first, repeats, verdict.conversation, citations) for first, *repeats in episodes.values())
+def _marks(sessions: Sequence[SessionView]) -> dict[Place, list[Mark]]:
+    """What stands at each turn of the sessions, in the order in which they tell it."""
+    marks: dict[Place, list[Mark]] = {}
+    for session in sessions:
+        for message_id, mark in _session_marks(session):
+            marks.setdefault((session.verdict.conversation, message_id), []).append(mark)
+    return marks
 
 
-def _episode(first: Deduction, repeats: list[Deduction], conversation: str, citations: Citations) -> DeductionView:
-    """The first deduction told in full, the next ones linked, all of them named by their turns."""
-    linked = [_deduction(each, conversation, citations).cite for each in repeats[:LINKED]]
-    told = _deduction(first, conversation, citations)
-    return replace(told, repeats=tuple(each.position for each in repeats), linked=tuple(linked))
-
-
-def _folded(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Neighbours that say the same, link nowhere and leave the score where it is become one."""
-    folded: list[Event] = []
-    for event in events:
-        before = folded[-1] if folded else None
-        if before and not event.cite and not before.cite and (event.what, event.score) == (before.what, before.score):
-            folded[-1] = replace(before, last=event.position, turns=before.turns + 1)
-        else:
-            folded.append(event)
-    return tuple(folded)
-
-
-def _deduction(deduction: Deduction, conversation: str, citations: Citations) -> DeductionView:
-    cite = citations.cite(deduction.message_id, (conversation,))
-    quoted = [
-        citations.excerpt(citations.cite(quote.message_id, (conversation,)), (quote,)) for quote in deduction.quotes
-    ]
-    return DeductionView(deduction, cite, tuple(excerpt for excerpt in quoted if excerpt))
-
-
-def _events(
-    verdict: SessionVerdict,
-    trace: Trace,
-    deductions: Sequence[DeductionView],
-    findings: Sequence[FindingView],
-    marks: Sequence[tuple[int, str]],
-) -> tuple[Event, ...]:
-    what: dict[int, list[str]] = {}
-    cites: dict[int, Cite] = {}
-    for position, text in marks:
-        what.setdefault(position, []).append(text)
-    for each in findings:
-        cites |= {s.cite.message.position: s.cite for s in each.stages if s.cite.message and _of(s.cite, verdict)}
-    for taken in verdict.deductions:
-        what.setdefault(taken.position, []).append(f"−{taken.points} {mechanism_name(taken.mechanism)}")
-    for shown in deductions:
-        cites[shown.deduction.position] = shown.cite
-        cites |= dict(zip(shown.repeats, shown.linked, strict=False))
-    for turn in trace.turns:
-        if turn.flags:
-            what.setdefault(turn.position, []).extend(turn.flags)
-    scores = dict(verdict.turns)
-    return tuple(
-        Event(position, cites.get(position), tuple(dict.fromkeys(texts)), scores.get(position))
-        for position, texts in sorted(what.items())
-    )
-
-
-def _of(cite: Cite, verdict: SessionVerdict) -> bool:
-    return cite.message is not None and cite.message.conversation == verdict.conversation
+def _session_marks(session: SessionView) -> Iterator[tuple[str, Mark]]:
+    here = f"#{session.anchor}"
+    for taken in session.verdict.deductions:
+        name = mechanism_name(taken.mechanism)
+        yield taken.message_id, Mark("high", f"−{taken.points} {name}", here, name, DEDUCTION_LEVEL)
+    for each in session.findings:
+        for stage in each.stages:
+            if stage.cite.message and stage.cite.message.conversation == session.verdict.conversation:
+                finding = each.finding
+                text = f"{finding.title}, {stage.name}".rstrip(", ")
+                yield stage.cite.id, Mark(finding.level, text, f"#{each.anchor}", finding.title, finding.level)
+    for moment in session.verdict.moments:
+        style = "aligned" if moment.kind == "protective" else "medium"
+        yield moment.message_id, Mark(style, moment_label(moment), here, _KINDS[moment.kind])
+    for turn in session.trace.turns:
+        for flag in turn.flags:
+            yield turn.id, Mark("low", flag, here, FLAG)

@@ -29,6 +29,11 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     caution: str
     reading_guide: str
+    guns: str
+    rank: str
+    clinical: str
+    transcript: str
+    reproduce: tuple[str, ...]
     methods: tuple[Method, ...]
     missing: tuple[Method, ...]
     limits: tuple[str, ...]

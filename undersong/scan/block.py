@@ -113,7 +113,7 @@ class Block:
 
     def _folded_bytes(self) -> bytes:
         folded = self.raw.translate(_FOLDED)
-        self._white = white = (self._bytes == SPACE) | ((self._bytes - np.uint8(TAB)) < SPACES)
+        self._white = white = np.frombuffer(folded, dtype=np.uint8) == SPACE
         again: Ints = np.flatnonzero(white[1:] & white[:-1]) + 1
         if not len(again):
             return folded

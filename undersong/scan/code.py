@@ -10,17 +10,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import msgspec
+
 from undersong.models import CodeBlock, Message, ToolCall
 from undersong.scan.rules import CodeRule, CodeTool
+from undersong.scan.shell import command_of, written
+from undersong.scan.substance import patch_sides, substance_hash
 
 FENCES = (b"```", b"~~~")
+DIFFS = frozenset({"diff", "patch"})
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^\n]*)(?:\n|\Z)", re.MULTILINE)
 _PATH_IN_INFO = re.compile(
     r"(?:title|file|filename|path)=[\"']?(?P<named>[^\"'\s]+)|[\s:](?P<bare>[^\s:=\"']*[./][^\s:=\"']+)"
 )
 _PATH_IN_PATCH = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(?P<path>\S+)", re.MULTILINE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-LEAST_CHANGE = 0.001  # of code that differs only where the token counts do not see it: 0.0 is kept for equal hashes
+LEAST_CHANGE = 0.001  # of code that differs in comments and white space only: 0.0 is kept for equal hashes
 
 
 class Fence(NamedTuple):
@@ -71,8 +76,13 @@ def code_of(message: Message, rule: CodeRule) -> list[Code]:
     found = [_of_fence(message.text, fence) for fence in fences(message.text)]
     for call in message.tool_calls:
         if call.name in rule.tools:
-            found += _of_call(call, rule.tools[call.name], rule)
-    return [code for code in found if code.text or code.old]
+            codes = _of_call(call, rule.tools[call.name], rule)
+        elif call.name in rule.shells:
+            codes = _of_command(call)
+        else:
+            continue
+        found += [_called(code, call.id) for code in codes]
+    return [_weighed(code, rule) for code in found if code.text or code.old]
 
 
 class Versions:
@@ -80,6 +90,7 @@ class Versions:
 
     def __init__(self, rule: CodeRule) -> None:
         self._hashes: dict[str | None, set[str]] = defaultdict(set)
+        self._substances: dict[str | None, set[str | None]] = defaultdict(set)
         self._last: dict[str | None, deque[tuple[str, Counter[tuple[str, str]]]]] = defaultdict(
             lambda: deque(maxlen=rule.compared)
         )
@@ -87,12 +98,15 @@ class Versions:
     def change(self, codes: Sequence[Code]) -> float | None:
         """How new a message's code is: 0 where every hash is known, 1 where nothing is alike, None without a past.
 
+        Code that differs in comments and white space only is LEAST_CHANGE.
+
         Blocks are compared with earlier ones of the same path (those without a path with one another), an edit also
         with the code that it replaces. The mean over the blocks that have something to be compared with.
         """
         changes = [change for code in codes if (change := self._change(code)) is not None]
         for code in codes:
             self._hashes[code.block.path].add(code.block.sha256)
+            self._substances[code.block.path].add(code.block.substance)
             self._last[code.block.path].append((code.block.sha256, _pairs(code.text)))
         return round(sum(changes) / len(changes), 4) if changes else None
 
@@ -100,6 +114,8 @@ class Versions:
         path = code.block.path
         if code.block.sha256 in self._hashes[path] or code.old == code.text:
             return 0.0
+        if code.block.substance in self._substances[path] or code.block.substance == code.block.replaces:
+            return LEAST_CHANGE
         earlier = [pairs for _, pairs in self._last[path]]
         if code.old is not None:
             earlier.append(_pairs(code.old))
@@ -142,9 +158,33 @@ def _of_call(call: ToolCall, tool: CodeTool, rule: CodeRule) -> list[Code]:
     return found
 
 
+def _of_command(call: ToolCall) -> list[Code]:
+    """The files and patches in a shell command."""
+    codes = []
+    for each in written(command_of(_decoded(call.input))):
+        tool = CodeTool(kind=each.kind, new=())
+        codes.append(_of_input(each.code, None, each.path or _patch_path(each.code), tool))
+    return codes
+
+
+def _called(code: Code, call: str | None) -> Code:
+    return code._replace(block=msgspec.structs.replace(code.block, call=call))
+
+
+def _weighed(code: Code, rule: CodeRule) -> Code:
+    """The code with the hashes of its substance."""
+    block, new, old = code.block, code.text, code.old
+    if block.kind == "patch" or block.lang in DIFFS:
+        old, new = patch_sides(new)
+    hashes = [
+        None if side is None else substance_hash(side, block.lang, block.path, rule.comments) for side in (new, old)
+    ]
+    return code._replace(block=msgspec.structs.replace(block, substance=hashes[0], replaces=hashes[1]))
+
+
 def _decoded(given: Any) -> Any:
     """A tool's input; arguments that the source left as JSON text are decoded, other text stays text."""
-    if not isinstance(given, str) or not given.lstrip().startswith("{"):
+    if not isinstance(given, str) or not given.lstrip().startswith(("{", '"')):
         return given
     try:
         return json.loads(given)

@@ -35,24 +35,27 @@ def scan_conversation(conversation: Conversation, book: SignalBook) -> Scanned:
 
 
 def scan_conversations(
-    conversations: Sequence[Conversation], book: SignalBook, signals: frozenset[str] = ALL
+    conversations: Sequence[Conversation], book: SignalBook, signals: frozenset[str] = ALL, *, summed: bool = True
 ) -> list[Scanned]:
     """As ``scan_conversation`` for each, but faster: texts are looked at in blocks.
 
     ``signals`` are some of SIGNALS, phrases among them: what the others would fill keeps its default (``words`` of a
-    message without hits belong to structure).
+    message without hits belong to structure). Without ``summed`` the ThreadScans have their signals only: no agents and
+    no telemetry.
     """
     messages = [message for conversation in conversations for message in conversation.messages]
     blocks = list(_blocks([message.text for message in messages]))
     loops = loops_of(conversations, messages, blocks, book.loops) if "loops" in signals else {}
-    scans = _scans(conversations, blocks, loops, book, "structure" in signals)
+    scans = _scans(messages, blocks, loops, book, "structure" in signals)
+    if "structure" in signals:
+        _add_structures(conversations, scans, blocks, book.structure)
     if "triage" in signals:
         scans = with_triage(messages, scans, book.triage)
     found, first = [], 0
     for conversation in conversations:
         own = tuple(scans[first : first + len(conversation.messages)])
         first += len(own)
-        found.append((own, _thread(conversation, own, book, signals)))
+        found.append((own, _thread(conversation, own, book, signals, summed)))
     return found
 
 
@@ -89,43 +92,49 @@ def _blocks(texts: Sequence[str]) -> Iterator[Block]:
 
 
 def _scans(
-    conversations: Iterable[Conversation],
+    messages: Sequence[Message],
     blocks: Iterable[Block],
     loops: dict[int, tuple[Loop, ...]],
     book: SignalBook,
     structure: bool,
 ) -> list[Scan]:
-    hits: dict[int, tuple[Hit, ...]] = {}
-    fenced: set[int] = set()
-    words: list[int] = []
-    first = 0
-    for block in blocks:
-        hits |= {first + index: own for index, own in book.hits_of(block).items()}
-        if structure:
-            fenced |= {first + index for index in block.texts_with(FENCES)}
-            words += block.word_counts
-        first += len(block)
+    """Hits, loops and (with ``structure``) words of each message."""
     scans: list[Scan] = []
-    for conversation in conversations:
-        agents: dict[str, AgentSoFar] = {}
-        for message in conversation.messages:
-            place = len(scans)
-            own = hits.get(place)
-            number = words[place] if words else None
-            if own is None:
-                scan = Scan(message_id=message.id, words=number or 0, loops=loops.get(place, ()))
-            else:
-                scan = _flagged_scan(message, own, number, loops.get(place, ()))
-            if structure:
-                has_code = bool(message.tool_calls) or place in fenced
-                _add_structure(scan, message, has_code, book.structure, _agent_of(message, agents, book.structure))
-            scans.append(scan)
+    for block in blocks:
+        first = len(scans)
+        hits = book.hits_of(block)
+        own = messages[first : first + len(block)]
+        if structure:
+            counted = zip(own, block.word_counts, strict=True)
+            scans += [Scan(message_id=message.id, words=words) for message, words in counted]
+        else:
+            scans += [Scan(message_id=message.id) for message in own]
+        for index, found in hits.items():
+            scans[first + index] = _flagged_scan(own[index], found, block.word_counts[index])
+    for place, each in loops.items():
+        _fill(scans[place], "loops", each)
     return scans
 
 
-def _flagged_scan(message: Message, hits: tuple[Hit, ...], words: int | None, loops: tuple[Loop, ...]) -> Scan:
-    """The Scan of a message with hits; ``words`` None: not counted yet."""
-    words = len(message.text.split()) if words is None else words
+def _add_structures(
+    conversations: Iterable[Conversation], scans: Sequence[Scan], blocks: Iterable[Block], rules: StructureRules
+) -> None:
+    """Fill in the structural signals of Scans that nobody has seen yet."""
+    fenced: set[int] = set()
+    place = 0
+    for block in blocks:
+        fenced |= {place + index for index in block.texts_with(FENCES)}
+        place += len(block)
+    place = 0
+    for conversation in conversations:
+        agents: dict[str, AgentSoFar] = {}
+        for message in conversation.messages:
+            has_code = bool(message.tool_calls) or place in fenced
+            _add_structure(scans[place], message, has_code, rules, _agent_of(message, agents, rules))
+            place += 1
+
+
+def _flagged_scan(message: Message, hits: tuple[Hit, ...], words: int) -> Scan:
     flags = count_flags(hits)
     total = sum(flags.values())
     return Scan(
@@ -136,7 +145,6 @@ def _flagged_scan(message: Message, hits: tuple[Hit, ...], words: int | None, lo
         density=round(total / max(words, 1), 6),
         words=words,
         hard_constraints=tuple(sorted({hit.constraint for hit in hits if hit.constraint})),
-        loops=loops,
     )
 
 
@@ -170,13 +178,16 @@ def _add_structure(
 
 
 def _thread(
-    conversation: Conversation, scans: tuple[Scan, ...], book: SignalBook, signals: frozenset[str]
+    conversation: Conversation, scans: tuple[Scan, ...], book: SignalBook, signals: frozenset[str], summed: bool
 ) -> ThreadScan:
     turns = turns_of(conversation.messages, scans) if "threads" in signals else []
+    found = thread_signals(turns, book.routing.signals)
+    if not summed:
+        return ThreadScan(conversation=conversation.id, signals=found)
     session = telemetry(conversation, scans, book.telemetry) if "telemetry" in signals else None
     return ThreadScan(
         conversation=conversation.id,
-        signals=thread_signals(turns, book.routing.signals),
+        signals=found,
         agents=agent_flags(turns),
         session_context_vector=session_context_vector(session, conversation.context, book.telemetry),
         telemetry=session or Telemetry(),

@@ -64,12 +64,26 @@ class CodeTool(_Strict, frozen=True, kw_only=True):
     list: str | None = None
 
 
+class CommentRule(_Strict, frozen=True, kw_only=True):
+    """The comments of some languages: ``names`` are languages and file endings, ``marks`` begin a comment to the end
+    of the line, ``directives`` look like one and are code, ``indents`` = leading white space has a meaning."""
+
+    names: frozenset[str] = frozenset()
+    marks: tuple[str, ...] = ()
+    directives: tuple[str, ...] = ()
+    opens: str | None = None
+    closes: str | None = None
+    indents: bool = True
+
+
 class CodeRule(_Strict, frozen=True, kw_only=True):
     """How code is found in tool calls and compared with earlier versions."""
 
     compared: int
     tools: dict[str, CodeTool]
     paths: tuple[str, ...]
+    shells: frozenset[str]
+    comments: dict[str, CommentRule]
 
 
 class StructureRules(_Strict, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ def turns_of(messages: Sequence[Message], scans: Sequence[Scan]) -> list[Turn]:
 
 def thread_signals(turns: Sequence[Turn], rules: SignalRules) -> tuple[ThreadSignal, ...]:
     """The four signals of the first seed; ``message_ids`` are the flagged messages that carry each."""
-    flagged = dict.fromkeys(turn.agent for turn in turns if turn.scan.total)
+    flagged = {turn.agent for turn in turns if turn.scan.total}
     if not flagged:
         return ()
     by_agent: dict[str, list[Turn]] = {}
@@ -52,7 +52,10 @@ def agent_flags(turns: Sequence[Turn]) -> dict[str, AgentFlags]:
         messages[turn.agent] = messages.get(turn.agent, 0) + 1
         if turn.scan.total:
             flagged.setdefault(turn.agent, []).append(turn.scan)
-    return {agent: _added(number, flagged.get(agent, [])) for agent, number in messages.items()}
+    return {
+        agent: _added(number, flagged[agent]) if agent in flagged else AgentFlags(messages=number, flagged=0, total=0)
+        for agent, number in messages.items()
+    }
 
 
 def _added(messages: int, flagged: Sequence[Scan]) -> AgentFlags:

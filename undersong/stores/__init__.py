@@ -1,22 +1,118 @@
-"""The stores: where conversations, scans, evaluations and findings are kept."""
+"""The stores: where conversations, scans, evaluations, agent histories and findings are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NamedTuple, Protocol, Self
 
-from undersong.models import Conversation, Evaluation, Finding, Message, Route, Scan, ThreadScan
+from undersong.errors import UsageError
+from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Route, Row, Scan, ThreadScan
+
+Forgettable = Literal["agent", "conversation"]
+
+# scheme of --store → module with a function ``open_store(address, read_only) -> Store``; "" is a plain path
+STORES: dict[str, str] = {
+    "": "undersong.stores.sqlite",
+    **dict.fromkeys(("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"), "undersong.stores.graph"),
+}
 
 
-class Store(Protocol):
-    """Keeps what the steps produced; every write is atomic, and writing the same thing again changes nothing."""
+class Cursor(NamedTuple):
+    """How far a sweep has come: the number of a change, and the last agent of that change that it has seen."""
+
+    change: int = 0
+    agent: str = ""
+
+
+BEGINNING = Cursor()
+
+
+class History(NamedTuple):
+    """An agent's rows in (event time, position, id) order; ``changed`` is the number of the change they last took."""
+
+    agent: str
+    changed: int
+    rows: tuple[Row, ...]
+
+
+class Swept(NamedTuple):
+    """What a sweep found in the history of an agent as it was at change ``changed``."""
+
+    agent: str
+    changed: int
+    findings: tuple[Finding, ...]
+
+
+class AgentEntry(Noun, frozen=True, kw_only=True):
+    """An agent in a store: how many messages, how many of them a judge scored, and from when to when."""
+
+    agent: str
+    messages: int
+    read: int
+    threads: int
+    first: datetime | None = None
+    last: datetime | None = None
+
+
+class JudgeEntry(Noun, frozen=True, kw_only=True):
+    """A judge whose rows a store holds; its hash covers model and prompt. "" where nobody said who judged."""
+
+    judge_hash: str
+    judge: str
+    rows: int
+
+
+class Grave(Noun, frozen=True, kw_only=True):
+    """What is left of a forgotten agent or conversation: ``digest`` is the SHA-256 of its name."""
+
+    kind: Forgettable
+    digest: str
+    forgotten: datetime
+    messages: int
+
+
+class Redaction(Noun, frozen=True, kw_only=True):
+    """What a store has to replace, put and delete so that the agent or conversation ``name`` is forgotten.
+
+    ``replaced`` are conversations without the private texts, with their scans and routes; ``dropped`` whole ones;
+    ``answers`` and ``left`` are the (conversation, message) places whose answers and rows go; ``rows`` replace kept
+    ones; ``gone`` are ids of findings.
+    """
+
+    grave: Grave
+    name: str
+    replaced: tuple[tuple[Conversation, tuple[Scan, ...], ThreadScan, tuple[Route, ...]], ...] = ()
+    dropped: tuple[str, ...] = ()
+    answers: tuple[tuple[str, str], ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+    rows: tuple[Row, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+class ConversationStore(Protocol):
+    """What was said, scanned, routed and answered."""
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
-        """Keep a conversation with its scans; a newer version of the same id replaces the older one."""
+        """Keep a conversation with its scans; a newer version of the same id replaces the older one.
+
+        Messages that are gone, or have another text or author, leave the histories.
+        """
         ...
 
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """A conversation with its scans, as they were put; raises StoreError where it is not there."""
+        ...
+
+    def conversations(self) -> Iterator[str]:
+        """The ids of all conversations, in order."""
+        ...
+
+    def length(self, conversation_id: str) -> int | None:
+        """How many messages a conversation has, None where it is not there."""
         ...
 
     def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
@@ -39,23 +135,125 @@ class Store(Protocol):
         """The routes of a conversation's messages, in order; () before it was routed."""
         ...
 
-    def evaluations(self, conversation_id: str, message_id: str) -> tuple[Evaluation, ...]:
-        """What every judge said of a message."""
+    def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
+        """What every judge said of a message, or of every message of a conversation, by message id and judge."""
+        ...
+
+    def conversations_with(self, agent: str) -> tuple[str, ...]:
+        """Ids of the conversations in which an agent speaks or is spoken to, in order."""
+        ...
+
+    def find_message(self, message_id: str) -> tuple[str, ...]:
+        """Ids of the conversations that hold a message of this id, in order."""
+        ...
+
+
+class HistoryStore(Protocol):
+    """What patterns read: every agent's rows across conversations, apart for each judge, and what was found in them.
+
+    Rows come without texts and hits. Their ``time`` is the event time, which a message without one has from its
+    predecessor (``moments.dated``).
+    """
+
+    def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, gone: Iterable[str] = ()) -> None:
+        """Keep rows and findings, and drop the findings ``gone``: all of it or nothing.
+
+        A row stands under its conversation, id and judge: the same again changes nothing, another one replaces it, but
+        an unread one never replaces one that was read.
+        """
+        ...
+
+    def history(self, agent: str, judge_hash: str) -> tuple[Row, ...]:
+        """The rows of an agent in (event time, position, id) order, untimed ones first; () for an unknown agent."""
+        ...
+
+    def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[History]:
+        """The histories that changed after a cursor and hold ``least`` or more scored rows, in the order of change.
+
+        What changes meanwhile is left for the next sweep.
+        """
+        ...
+
+    def thread(self, conversation_id: str, judge_hash: str) -> tuple[Row, ...]:
+        """The rows of a conversation in (position, id) order."""
+        ...
+
+    def aimed_at(self, agent: str) -> Iterator[Row]:
+        """The rows of every judge whose target is this agent."""
+        ...
+
+    def threads(self) -> Iterator[str]:
+        """The ids of all conversations that have rows, in order."""
+        ...
+
+    def agents(self, judge_hash: str) -> tuple[AgentEntry, ...]:
+        """Every agent with rows of this judge, by name."""
+        ...
+
+    def judges(self) -> tuple[JudgeEntry, ...]:
+        """Every judge with rows, the first to come first."""
+        ...
+
+    def changes(self) -> int:
+        """The number of the latest change of any history; 0 before the first."""
+        ...
+
+    def cursor(self, name: str) -> Cursor:
+        """The cursor of this name, at the beginning where nobody put it."""
+        ...
+
+    def put_sweep(
+        self, judge_hash: str, swept: Sequence[Swept], patterns: Collection[str], cursors: Mapping[str, Cursor]
+    ) -> None:
+        """Replace the findings of these patterns for each swept agent and put the cursors, in one transaction.
+
+        The findings of an agent whose history has changed since stay as they are: the next sweep reads it again.
+        """
         ...
 
     def put_findings(self, conversations: Iterable[str], findings: Iterable[Finding]) -> None:
         """Keep findings under their ids, in place of the kept ones that touch one of these conversations.
 
-        A kept finding that cannot be read goes too: nobody can say what it touches.
+        A kept finding that cannot be read goes too: nobody can say what it touches. Agents that lose a finding count as
+        changed.
         """
         ...
 
-    def findings(self) -> Iterator[Finding]:
-        """All findings, in the order of their ids."""
+    def findings(self, agent: str | None = None) -> Iterator[Finding]:
+        """All findings, or those of an agent, in the order of their ids."""
         ...
 
-    def find_message(self, message_id: str) -> tuple[str, ...]:
-        """Ids of the conversations that hold a message of this id, in order."""
+
+class Store(ConversationStore, HistoryStore, Protocol):
+    """Keeps what the steps produced; every write is atomic, and writing the same thing again changes nothing."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def redact(self, redaction: Redaction) -> None:
+        """Do all of a redaction in one transaction, and leave no byte of what is gone in the files.
+
+        Raises StoreError where a reader keeps the old bytes in the log for now.
+        """
+        ...
+
+    def seed(self) -> None:
+        """Put the taxonomy and the patterns into a graph; raises UsageError where the store is none."""
+        ...
+
+    def graves(self) -> tuple[Grave, ...]:
+        """What was forgotten, by kind and digest."""
+        ...
+
+    def damages(self) -> Iterator[str]:
+        """What the database itself says is wrong with its files, in words."""
+        ...
+
+    def facts(self) -> dict[str, str]:
+        """Where the store is, its version, its size: name → value, for people."""
         ...
 
     def counts(self) -> dict[str, int]:
@@ -63,5 +261,25 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Make everything durable and release the file; raises StoreError where the file is no longer there."""
+        """Make everything durable and release the store; raises StoreError where it is no longer there."""
         ...
+
+
+def open_store(address: str | Path, *, read_only: bool = False) -> Store:
+    """The store at a path, or at an address such as ``bolt://127.0.0.1:7687``; a missing file is made unless only read.
+
+    Raises UsageError for an unknown scheme or a missing package, and StoreError where it cannot be opened.
+    """
+    scheme, separator, _ = str(address).partition("://")
+    if separator and scheme not in STORES:
+        raise UsageError(
+            f"unknown kind of store '{scheme}'", remedy=f"name a file, or one of {', '.join(filter(None, STORES))}"
+        )
+    module = STORES[scheme if separator else ""]
+    try:
+        opener: Callable[[str, bool], Store] = import_module(module).open_store
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"{address} needs the package {error.name}", remedy=f"pip install 'undersong[{error.name}]'"
+        ) from error
+    return opener(str(address), read_only)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 
 import msgspec
 
-from undersong.errors import StoreError
 from undersong.judges.agreement import Calibration
 from undersong.judges.history import Past
 from undersong.judges.shifts import Shift
 from undersong.judges.terms import Paid, Pending
 from undersong.models import TRAITS
-from undersong.stores.schema import open_database
+from undersong.stores.database import Database
 
 
 class _Scored(msgspec.Struct):
@@ -32,20 +28,8 @@ _INSERT = f"INSERT OR IGNORE INTO paid ({', '.join(COLUMNS)}) VALUES ({', '.join
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM paid"
 
 
-class SQLiteLedger:
+class SQLiteLedger(Database):
     """An AnswerLedger with a connection of its own to a store's file."""
-
-    def __init__(self, path: Path) -> None:
-        """Open or make the file; raises StoreError where it cannot be used."""
-        self.path = path
-        with self._translated():
-            self._db = open_database(path)
-
-    def __enter__(self) -> SQLiteLedger:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def paid(self, keys: Iterable[str]) -> dict[str, dict[int, Paid]]:
         """See AnswerLedger."""
@@ -60,14 +44,8 @@ class SQLiteLedger:
     def keep(self, answers: Iterable[Paid]) -> None:
         """See AnswerLedger."""
         rows = [msgspec.structs.astuple(each) for each in answers]
-        with self._translated():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                self._db.executemany(_INSERT, rows)
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
+        with self._writing() as db:
+            db.executemany(_INSERT, rows)
 
     def all(self, judges: Iterable[str], prompt_hash: str) -> Iterator[Paid]:
         """Every kept answer of these judges under a prompt, in the order of their keys."""
@@ -95,20 +73,20 @@ class SQLiteLedger:
 
     def submit(self, batch: Pending) -> None:
         """See AnswerLedger."""
-        with self._translated():
-            row = (batch.id, batch.judge, msgspec.json.encode(batch))
-            self._db.execute("INSERT OR REPLACE INTO batches (id, judge, body) VALUES (?, ?, ?)", row)
+        row = (batch.id, batch.judge, msgspec.json.encode(batch))
+        with self._writing() as db:
+            db.execute("INSERT OR REPLACE INTO batches (id, judge, body) VALUES (?, ?, ?)", row)
 
     def collected(self, batch_id: str) -> None:
         """See AnswerLedger."""
-        with self._translated():
-            self._db.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
+        with self._writing() as db:
+            db.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
 
     def put_calibration(self, calibration: Calibration) -> None:
         """Keep how a judge agrees with labels; the latest figures of a judge stand."""
-        with self._translated():
-            row = (calibration.judge_hash, msgspec.json.encode(calibration))
-            self._db.execute("INSERT OR REPLACE INTO calibrations VALUES (?, ?)", row)
+        row = (calibration.judge_hash, msgspec.json.encode(calibration))
+        with self._writing() as db:
+            db.execute("INSERT OR REPLACE INTO calibrations VALUES (?, ?)", row)
 
     def calibration(self, judge_hash: str) -> Calibration | None:
         """How a judge agrees with labels, None where nobody measured it."""
@@ -119,9 +97,9 @@ class SQLiteLedger:
 
     def put_shifts(self, shifts: Iterable[Shift]) -> None:
         """Keep how far readings of a judge lie apart; the latest of a kind and width stand."""
-        with self._translated():
-            rows = [(each.judge_hash, each.kind, each.width, msgspec.json.encode(each)) for each in shifts]
-            self._db.executemany("INSERT OR REPLACE INTO shifts VALUES (?, ?, ?, ?)", rows)
+        rows = [(each.judge_hash, each.kind, each.width, msgspec.json.encode(each)) for each in shifts]
+        with self._writing() as db:
+            db.executemany("INSERT OR REPLACE INTO shifts VALUES (?, ?, ?, ?)", rows)
 
     def shifts(self, judge_hash: str) -> list[Shift]:
         """How far readings of a judge lie apart, as far as it was measured."""
@@ -132,16 +110,10 @@ class SQLiteLedger:
 
     def snapshot(self, run: str, judge_hash: str) -> None:
         """Fix what this judge said of every agent so far under the name of a run; a second call changes nothing."""
-        with self._translated():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                if self._db.execute("INSERT OR IGNORE INTO snapshots VALUES (?)", (run,)).rowcount:
-                    rows = ((run, agent, msgspec.json.encode(past)) for agent, past in self._pasts(judge_hash))
-                    self._db.executemany("INSERT INTO histories VALUES (?, ?, ?)", rows)
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
+        with self._writing() as db:
+            if db.execute("INSERT OR IGNORE INTO snapshots VALUES (?)", (run,)).rowcount:
+                rows = ((run, agent, msgspec.json.encode(past)) for agent, past in self._pasts(judge_hash))
+                db.executemany("INSERT INTO histories VALUES (?, ?, ?)", rows)
 
     def past(self, run: str, agent: str) -> Past:
         """What a snapshot holds of an agent."""
@@ -167,18 +139,6 @@ class SQLiteLedger:
                 found.setdefault(agent, []).append((round(end.timestamp() * 1_000_000), pattern))
         for agent in sorted({*readings, *found}):
             yield agent, Past(tuple(readings.get(agent, ())), tuple(sorted(found.get(agent, ()))))
-
-    def close(self) -> None:
-        """Release the file."""
-        self._db.close()
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, msgspec.DecodeError) as error:
-            remedy = "see that the disk has room and the file is a store of undersong, or name another with --store"
-            raise StoreError(str(error), where=str(self.path), remedy=remedy) from error
 
 
 def _paid(row: tuple[object, ...]) -> Paid:

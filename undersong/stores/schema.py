@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from undersong.errors import StoreError
+from undersong.stores.lock import Turns
 
 BUSY_SECONDS = 30.0
-TABLES = ("conversations", "messages", "evaluations", "findings")
+FIRST_TABLES = ("conversations", "messages", "evaluations", "findings")  # a file with these is ours
 
 
-def _tables(db: sqlite3.Connection) -> None:
+def _corpus(db: sqlite3.Connection) -> None:
     """Version 1. Times are integer microseconds UTC; ``body`` is the noun's JSON."""
     for statement in (
         "CREATE TABLE conversations (id TEXT PRIMARY KEY, body BLOB NOT NULL, scans BLOB NOT NULL, routes BLOB)",
@@ -29,8 +30,31 @@ def _tables(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
+def _histories(db: sqlite3.Connection) -> None:
+    """Version 2. ``history`` holds one row per message and judge, ``agents`` the number of each agent's last change.
+
+    ``time`` is the event time: where a message has none, its predecessor's. ``cursors`` says up to which change a rule
+    has seen the agents, ``graves`` what was forgotten.
+    """
+    for statement in (
+        "CREATE TABLE judges (number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, name TEXT NOT NULL)",
+        "CREATE TABLE history (conversation TEXT NOT NULL, id TEXT NOT NULL, judge INTEGER NOT NULL,"
+        " agent TEXT NOT NULL, time INTEGER, position INTEGER NOT NULL, state TEXT NOT NULL, body BLOB NOT NULL,"
+        " PRIMARY KEY (conversation, id, judge))",
+        "CREATE INDEX history_agent ON history (agent, judge, time, position, id, conversation, state)",
+        "CREATE TABLE agents (judge INTEGER NOT NULL, agent TEXT NOT NULL, changed INTEGER NOT NULL,"
+        " PRIMARY KEY (judge, agent)) WITHOUT ROWID",
+        "CREATE INDEX agents_changed ON agents (judge, changed, agent)",
+        "CREATE TABLE cursors (name TEXT PRIMARY KEY, change INTEGER NOT NULL, agent TEXT NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE graves (kind TEXT NOT NULL, digest TEXT NOT NULL, body BLOB NOT NULL,"
+        " PRIMARY KEY (kind, digest)) WITHOUT ROWID",
+        "CREATE INDEX findings_agent ON findings (agent, pattern)",
+    ):
+        db.execute(statement)
+
+
 def _ledger(db: sqlite3.Connection) -> None:
-    """Version 2: answers of paid judges as they came, batches under way, and agents' histories as of a run's start."""
+    """Version 3: answers of paid judges as they came, batches under way, and agents' histories as of a run's start."""
     for statement in (
         "CREATE TABLE paid (key TEXT NOT NULL, attempt INTEGER NOT NULL, judge TEXT NOT NULL, model TEXT NOT NULL,"
         " prompt_hash TEXT NOT NULL, message_hash TEXT NOT NULL, context_hash TEXT NOT NULL, depth TEXT NOT NULL,"
@@ -48,30 +72,48 @@ def _ledger(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_tables, _ledger)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger)
 
 
-def open_database(path: Path) -> sqlite3.Connection:
+def open_database(path: Path) -> tuple[sqlite3.Connection, Turns]:
     """The file opened, made where it is missing, its tables up to date; a file of another program is not changed."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
-        _version(db, path)
-        db.execute("PRAGMA journal_mode = WAL")
-        # a killed process loses nothing; only a power cut may lose the last commits
-        db.execute("PRAGMA synchronous = NORMAL")
-        _migrate(db, path)
+        version_of(db, path)
+        turns = Turns(path)
+        with turns.turn():
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA wal_autocheckpoint = 0")  # only in turn
+            _migrate(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db, turns
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """The file opened for reading only; raises StoreError where it is missing or of an older version."""
+    if not path.is_file():
+        raise StoreError("there is no such store", where=str(path), remedy="run `undersong audit` first")
+    place = f"{path.absolute().as_uri()}?mode=ro"
+    db = sqlite3.connect(place, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        version = version_of(db, path)
+        if version < len(MIGRATIONS):
+            what = f"version {version} is older than this program's {len(MIGRATIONS)}"
+            raise StoreError(what, where=str(path), remedy=f"run `undersong store migrate --store {path}`")
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _version(db: sqlite3.Connection, path: Path) -> int:
+def version_of(db: sqlite3.Connection, path: Path) -> int:
     """The version of the tables, 0 for an empty file; only reads. Raises StoreError where they are not for us."""
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-    if not (names >= set(TABLES) if version else not names):
+    if not (names >= set(FIRST_TABLES) if version else not names):
         raise StoreError("is a database of another program", where=str(path), remedy="name another file with --store")
     if version > len(MIGRATIONS):
         raise StoreError(f"version {version} is newer than this program", where=str(path), remedy="upgrade undersong")
@@ -80,7 +122,7 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
     db.execute("BEGIN IMMEDIATE")
-    version = _version(db, path)
+    version = version_of(db, path)
     for number, migrate in enumerate(MIGRATIONS[version:], start=version + 1):
         migrate(db)
         db.execute(f"PRAGMA user_version = {number}")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from undersong.modelfile import pack, read_model, unpack
 from undersong.triage import features
-from undersong.triage.features import BLOCKS, BUCKETS, COLUMNS
+from undersong.triage.features import BLOCKS, BUCKETS
 
 MAGIC = b"undersong triage"
 VERSION = 1  # of the file's layout
@@ -59,7 +59,6 @@ class Triage:
         self.meta, self.weights, self.idf = meta, weights, idf
         self._squares = idf.astype(np.uint16) ** 2
         self._scales = np.array(meta.scales)
-        self._spare: list[npt.NDArray[np.int64]] = []  # scratch tables that no call is using
 
     def __call__(self, texts: Sequence[str]) -> Scores:
         """One probability per text, 0-1 to 3 decimals; nan for a text that is blank.
@@ -73,27 +72,24 @@ class Triage:
 
     def raw(self, texts: Sequence[str]) -> Scores:
         """Raw scores, centred near 0; 0 where nothing in a text is known to the model."""
-        scratch = self._spare.pop() if self._spare else np.empty(BLOCKS * BUCKETS, dtype=np.int64)
-        parts = [self._block(block, scratch) for block in features.blocks(texts)]
-        self._spare.append(scratch)
+        parts = [self._block(block) for block in features.blocks(texts)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def threshold_for(self, recall: float) -> Reached:
         """The highest threshold that reached this recall out of fold; the lowest there is where none did."""
         return next((each for each in self.meta.reached if each.recall >= recall), self.meta.reached[-1])
 
-    def _block(self, block: features.Block, scratch: npt.NDArray[np.int64]) -> Scores:
-        raw = np.zeros(len(block.bounds) - 1)
-        some = np.flatnonzero(np.diff(block.bounds))
-        if not some.size:
-            return raw
-        once = features.first_of_each(block, scratch)
-        starts = block.bounds[some]
-        weights = _per_block(self.weights[block.buckets] * once, starts)
-        norms = np.sqrt(_per_block(self._squares[block.buckets] * once, starts))
+    def _block(self, block: features.Block) -> Scores:
+        keys = block.distinct()
+        # of each text four stretches of keys, one a block of weights and the last one empty
+        edges = np.searchsorted(keys, np.arange(4 * block.texts, dtype=np.uint32) << features.BITS)
+        buckets = (keys & features.CELL).astype(np.intp)
+        weights = _sums(self.weights.take(buckets), edges)
+        norms = np.sqrt(_sums(self._squares.take(buckets), edges))
         terms = weights * self._scales / np.maximum(norms, 1.0)
+        raw = np.zeros(block.texts)
         for column in range(BLOCKS):  # one after the other: the same order of additions in every batch
-            raw[some] += terms[:, column]
+            raw += terms[:, column]
         return raw
 
 
@@ -122,10 +118,8 @@ def _parse(data: bytes) -> Triage:
     return Triage(meta, weights, idf)
 
 
-def _per_block(values: npt.NDArray[np.generic], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Values (rows, 4) → sums (texts, blocks) of whole numbers, exact."""
-    columns = np.add.reduceat(values, starts, axis=0, dtype=np.int64)
-    sums = np.zeros((len(starts), BLOCKS), dtype=np.int64)
-    for column, block in enumerate(COLUMNS):
-        sums[:, block] += columns[:, column]
-    return sums
+def _sums(values: npt.NDArray[np.generic], edges: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Whole numbers from edge to edge → sums (texts, blocks), exact."""
+    sums = np.add.reduceat(np.append(values, values.dtype.type(0)), edges, dtype=np.int64)
+    sums[np.diff(edges, append=len(values)) == 0] = 0  # where nothing lies between, reduceat gives the next value
+    return sums.reshape(-1, 4)[:, :BLOCKS]

@@ -156,16 +156,13 @@ def _targets(labels: Array) -> Array:
 
 
 def _sparse_blocks(texts: Sequence[str]) -> list[Any]:
-    last = np.zeros(BLOCKS * BUCKETS, dtype=np.int64)
     rows, columns = [], []
     done = 0
     for block in features.blocks(texts):
-        once = features.first_of_each(block, last)
-        counts = np.diff(block.bounds)
-        row = np.repeat(np.arange(done, done + len(counts)), counts)
-        rows.append(np.broadcast_to(row[:, None], once.shape)[once])
-        columns.append(block.buckets[once])
-        done += len(counts)
+        keys = block.distinct().astype(np.int64)
+        rows.append((keys >> features.TEXT) + done)
+        columns.append(keys & int(features.CELL))
+        done += block.texts
     row, column = np.concatenate(rows), np.concatenate(columns)
     whole = csr_matrix((np.ones(len(row)), (row, column)), shape=(len(texts), BLOCKS * BUCKETS))
     return [whole[:, place * BUCKETS : (place + 1) * BUCKETS] for place in range(BLOCKS)]

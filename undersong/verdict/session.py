@@ -8,12 +8,16 @@ from collections.abc import Iterable, Sequence
 from undersong.flags import FLAGS, turn_flags
 from undersong.models import Conversation, Deduction, Mechanism, Row, Scan, SessionVerdict, ThreadScan
 from undersong.verdict.books import Mechanisms, mechanisms
+from undersong.verdict.course import Course
 from undersong.verdict.false_promise import MECHANISM, false_promises
+from undersong.verdict.smoking_guns import smoking_guns
 from undersong.wording import counted
 
 NOT_FOUND = "looked for, not found"
 Turns = tuple[tuple[int, int], ...]
-NOTHING_TO_COMPARE = "no agent shows code twice in this session, so there is no earlier version to compare"
+NOTHING_TO_COMPARE = (
+    "no agent shows code twice and no tool answers in this session, so no claim can be held against anything"
+)
 
 
 def session_verdict(
@@ -24,8 +28,10 @@ def session_verdict(
     ``score`` is None until a mechanism is assessed; then it starts at 100 and each deduction takes its points, never
     below 0. Flags take no points. ``turns`` has a (position, score) for every message of the path that was read.
     """
-    book = mechanisms()
-    deductions, episodes, compared = false_promises(conversation, scans)
+    book, rows = mechanisms(), tuple(rows)
+    course = Course(conversation, scans)
+    deductions, compared = false_promises(course)
+    episodes = len({deduction.episode for deduction in deductions})
     found = tuple(_mechanism(name, book, deductions, episodes, compared) for name in book.mechanisms)
     assessed = any(mechanism.assessment == "assessed" for mechanism in found)
     turns = _turns(conversation, deductions, book) if assessed else ()
@@ -45,6 +51,7 @@ def session_verdict(
         read=judges.total(),
         judges=dict(sorted(judges.items())),
         title=conversation.title,
+        moments=smoking_guns(conversation, scans, rows, {each.message_id for each in deductions}),
     )
 
 

@@ -1,0 +1,165 @@
+"""Verify does the pure steps again: a report that was forged and sealed anew still contradicts itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from undersong.judges import JUDGES, Question
+from undersong.manifest import canonical, digest_of
+from undersong.models import TRAITS, Evaluation
+from undersong.passes import Options
+from undersong.pipeline import audit
+from undersong.report import write
+from undersong.stores.sqlite import temporary_store
+from undersong.verify import check, verify
+
+BENCH = Path(__file__).parents[2] / "bench"
+WARM = {"compassion": 0.91234, "goodwill": 0.87, "recognition": 0.8}
+COLD = {"manipulation": 0.9, "exploitation": 0.7}
+TEXTS = ("You read us so well.", "Nobody thinks as you do.", "I am glad of you.", "You are kind.", "Pay me, or else.")
+
+
+class ScriptedJudge:
+    """Warm until somebody asks for money."""
+
+    name, hash, hashes = "scripted", "s" * 64, {"script": "5" * 64}
+    reads_everything, calibrated, gives = True, False, frozenset({"traits"})
+
+    def evaluate(self, questions: list[Question]) -> list[Evaluation]:
+        return [
+            Evaluation(
+                message_id=question.message.id,
+                state="scored",
+                judge=self.name,
+                judge_hash=self.hash,
+                message_hash=hashlib.sha256(question.message.text.encode()).hexdigest(),
+                traits={**dict.fromkeys(TRAITS, 0.1), **(COLD if "Pay" in question.message.text else WARM)},
+            )
+            for question in questions
+        ]
+
+
+def open_judge(_: str) -> ScriptedJudge:
+    return ScriptedJudge()
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An audited folder with one finding and one broken promise."""
+    monkeypatch.setitem(JUDGES, "scripted", __name__)
+    said = [
+        {"id": f"m{n}", "conversation": "c", "author": "kira", "role": "agent", "agent_id": "kira", "target": "mo",
+         "time": f"2026-01-0{n + 1}T00:00:00Z", "text": text}
+        for n, text in enumerate(TEXTS)
+    ]  # fmt: skip
+    code = "```python\ndef total(rows):\n    return sum(row.price for row in rows)\n```"
+    work = [
+        {"id": f"w{n}", "conversation": "work", "author": "dev", "role": "assistant", "text": text}
+        for n, text in enumerate((f"Here:\n{code}", f"I have fixed it.\n{code}"))
+    ]
+    source = tmp_path / "talk.jsonl"
+    source.write_text("".join(json.dumps(line) + "\n" for line in (*said, *work)))
+    with temporary_store() as store:
+        case, rows = audit(source, store, Options(judge="scripted"))
+        assert case.findings
+        assert [session.score for session in case.sessions if session.deductions] == [80]
+        look = {each.conversation: store.conversation(each.conversation)[0] for each in case.sessions}
+        write(case, rows, tmp_path / "out", conversations=look.get)
+    return tmp_path / "out"
+
+
+def forge(folder: Path, name: str, change: Callable[[bytes], bytes]) -> None:
+    """Change a file and seal the folder again, so that every hash agrees."""
+    path = folder / name
+    before = path.read_bytes()
+    path.write_bytes(change(before))
+    assert path.read_bytes() != before
+    value: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())
+    data = path.read_bytes()
+    value["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    (folder / "manifest.json").write_bytes(canonical(value | {"digest": digest_of(value)}))
+
+
+def says(folder: Path) -> str:
+    return "\n".join(map(str, verify(folder)))
+
+
+def test_an_untouched_report_agrees_in_every_step(report: Path) -> None:
+    result = check(report, [report.parent / "talk.jsonl"])
+    assert result.discrepancies == ()
+    told = ", ".join(result.checked)
+    for step in ("detect", "counts and agents", "report", "scan and verdict", "offline scores"):
+        assert f"{step} done again" in told
+
+
+FORGERIES = [
+    ("findings.jsonl", b'"strength":0.', b'"strength":0.1', "strength"),
+    ("findings.jsonl", b'"level":"high"', b'"level":"low"', "level: does not come out again"),
+    ("findings.jsonl", b'"chance":', b'"chance":0.5,"was":', "chance"),
+    ("case.json", b'"points":20', b'"points":10', "session work: deductions: does not come out again"),
+    ("case.json", b'"score":80', b'"score":100', "session work: score: does not come out again"),
+    ("case.json", b'"alignment":"', b'"alignment":"aligned","x":"', "agents: does not come out again"),
+    ("evaluations.jsonl", b'"manipulation":0.9', b'"manipulation":0.2', "does not come out again"),
+    ("evaluations.jsonl", b'"total":0', b'"total":7', "total: does not come out again"),
+    ("report.html", b"Forensic audit", b"Friendly audit", "report.html: does not come out again"),
+    ("forensic_audit_report.md", b"80 of 100", b"98 of 100", "forensic_audit_report.md: does not come out again"),
+    ("risk_graph.svg", b"<svg", b"<svg ", "risk_graph.svg: does not come out again"),
+    ("conversations.jsonl", b"Pay me", b"Pat me", "message of the transcript does not agree with its hash"),
+    ("conversations.jsonl", b"I have fixed it", b"I have tried it", "transcript does not agree with its hash"),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "words"), FORGERIES)
+def test_a_forgery_with_matching_hashes_is_named(report: Path, name: str, old: bytes, new: bytes, words: str) -> None:
+    forge(report, name, lambda data: data.replace(old, new, 1))
+    assert words in says(report)
+
+
+def test_a_finding_that_was_left_out_is_named(report: Path) -> None:
+    forge(report, "findings.jsonl", lambda data: data.split(b"\n", 1)[1])
+    assert "comes out of evaluations.jsonl, and findings.jsonl does not hold it" in says(report)
+
+
+def test_a_finding_that_was_added_is_named(report: Path) -> None:
+    forge(report, "findings.jsonl", lambda data: data + data.replace(b'"finding_id":"', b'"finding_id":"00', 1))
+    assert "does not come out again from evaluations.jsonl" in says(report)
+
+
+def test_a_report_of_another_version_says_so_and_nothing_is_done_again(report: Path) -> None:
+    value = json.loads((report / "manifest.json").read_bytes()) | {"version": "0.0.9"}
+    (report / "manifest.json").write_bytes(canonical(value | {"digest": digest_of(value)}))
+    result = check(report)
+    assert [str(each) for each in result.discrepancies] == [
+        "undersong: made with another version (expected 0.0.9, found 0.1.0)"
+    ]
+    assert result.skipped == ("nothing was done again: the hashes do not agree",)
+
+
+def test_a_rule_that_is_another_one_here_is_named(report: Path) -> None:
+    value = json.loads((report / "manifest.json").read_bytes())
+    value["hashes"]["patterns/darvo.yaml"] = "0" * 64
+    (report / "manifest.json").write_bytes(canonical(value | {"digest": digest_of(value)}))
+    assert "patterns/darvo.yaml: made with another version (expected 0000" in says(report)
+
+
+def test_random_single_bytes_of_report_inputs_and_rules_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    from tamper import Bench
+
+    bench = Bench(tmp_path)
+    assert bench.verify() == ()
+    dice = random.Random(20260301)
+    missed = [place for place in (bench.change(dice) for _ in range(25)) if not place[2]]
+    assert missed == []
+    assert bench.verify() == ()
+    sys.modules.pop("tamper")

@@ -1,0 +1,107 @@
+"""Sessions on the page: order, charts, episodes, titles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from tests.report.conftest import CODE, messages, quote, row
+from tests.report.pages import written
+from undersong.models import Case, Deduction, Deference, Loop, Row, SessionVerdict
+
+Make = Callable[..., tuple[Case, list[Row]]]
+
+
+def test_sessions_come_worst_first(make_case: Make, tmp_path: Path) -> None:
+    _, _, markdown, _ = written(*make_case(), tmp_path / "out")
+    assert re.findall(r"### Session `(\w+)`", markdown) == ["work", "forum", "quiet"]
+
+
+def test_a_long_session_keeps_its_chart_small(tmp_path: Path) -> None:
+    rows = [
+        Row(
+            id=f"m{n}", conversation="c", position=n, agent="kira", state="scored", traits={"manipulation": n % 10 / 10}
+        )
+        for n in range(10_000)
+    ]
+    verdict = SessionVerdict(conversation="c", score=None, psychogenic_risk=None, mechanisms=(), messages=10_000)
+    case = Case(version="0.1.0", parameters={}, sessions=(verdict,), messages=10_000, conversations=1)
+    _, html, _, svg = written(case, rows, tmp_path / "out")
+    assert max(len(html), len(svg)) < 200_000
+    assert "manipulation 0.90" in html
+
+
+def test_the_chart_is_an_image_with_words(make_case: Make, tmp_path: Path) -> None:
+    _, html, _, _ = written(*make_case(), tmp_path / "out")
+    assert 'role="img" aria-label="Turn by turn, 4 turns: sovereignty score 80 of 100' in html
+    assert "<title>turn 3: minus 20 points, consistent with false promise</title>" in html
+
+
+def test_a_session_is_shown_by_its_title_and_its_id(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    sessions = tuple(msgspec.structs.replace(each, title="Rows | *and* <b>prices</b>") for each in case.sessions)
+    page, html, markdown, svg = written(msgspec.structs.replace(case, sessions=sessions), rows, tmp_path / "out")
+    assert "“Rows | *and* <b>prices</b>”" in "".join(page.text)
+    assert "“Rows \\| \\*and\\* \\<b\\>prices\\</b\\>” `work`" in markdown
+    assert "Rows | *and* &lt;b&gt;prices&lt;/b&gt;" in svg
+    assert "<b>prices" not in html + svg
+
+
+def test_repeats_of_one_episode_and_of_one_flag_are_folded_into_a_line(tmp_path: Path) -> None:
+    case, rows = stuck(59)
+    page, _, markdown, _ = written(case, rows, tmp_path / "out")
+    html = " ".join(" ".join(page.text).split())
+    again = "The same again 58 times, 58 turns from 3 to 117, points taken each time. Read: "
+    spiral = "Death Spiral: dev repeats “the very same words again”, counted up to 59 times, 59 turns from 1 to 117"
+    for text in (html, markdown):
+        assert again in text
+        assert spiral in text
+        assert "High Deference: dev, 1 apology to 0 corrections" in text
+        assert "Thread signal escalation on deception: dev, turns 1, 3" in text
+    assert len(markdown.split("\n")) < 600
+    assert set(re.findall(r"\]\(#([^)]+)\)", markdown)) <= set(re.findall(r'<a id="([^"]+)"></a>', markdown))
+
+
+def stuck(times: int) -> tuple[Case, list[Row]]:
+    """One unchanged code, called fixed in every second turn."""
+    texts = tuple(text for _ in range(times) for text in ("Still wrong.", f"Fixed!\n{CODE}"))
+    said = messages("stuck", texts, ("user", "dev"), "user")
+    taken = tuple(
+        Deduction(
+            mechanism="false_promise",
+            kind="same_hash",
+            points=20,
+            message_id=message.id,
+            position=message.position,
+            explanation="This is consistent with a false promise.",
+            quotes=(quote(message, "Fixed"), quote(message, CODE)),
+            episode="dev 0123",
+        )
+        for message in said[1::2]
+    )
+    loop = Loop(ngram="the very same words again", count=times, scope="turns")
+    polite = Deference(apologies=1, corrections=0, ratio=1.0, high=True)
+    marked = {"loops": (loop,), "deference": polite}
+    rows = [
+        msgspec.structs.replace(
+            row(message),
+            reasons=("thread signal: escalation on deception",)
+            if message.position < 4 and message.position % 2
+            else (),
+            **(marked if message.position % 2 else {}),
+        )
+        for message in said
+    ]
+    verdict = SessionVerdict(
+        conversation="stuck",
+        score=0,
+        psychogenic_risk=True,
+        mechanisms=(),
+        deductions=taken,
+        turns=tuple((message.position, 0) for message in said),
+        flags=("Death Spiral", "High Deference"),
+    )
+    return Case(version="0.1.0", parameters={}, sessions=(verdict,), cited=said), rows

@@ -1,0 +1,42 @@
+"""A store of each kind: SQLite always, Neo4j where UNDERSONG_NEO4J names a server (`tests/neo4j/serve.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import NEO4J
+from undersong.stores import Store
+from undersong.stores.graph import GraphStore
+from undersong.stores.sqlite import SQLiteStore
+
+collect_ignore = [] if NEO4J else ["test_graph.py"]  # the report's header says so
+BACKENDS = ("sqlite", "neo4j") if NEO4J else ("sqlite",)
+
+
+@pytest.fixture(params=BACKENDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    if request.param == "neo4j":
+        yield from empty_graph()
+        return
+    with SQLiteStore(tmp_path / "undersong.db") as opened:
+        yield opened
+
+
+def empty_graph() -> Iterator[GraphStore]:
+    """The server's database, emptied, as a store."""
+    assert NEO4J
+    with GraphStore(NEO4J) as opened:
+        opened._write(lambda transaction: transaction.run("MATCH (n) WHERE NOT n:Cursor DETACH DELETE n"))
+        opened._write(
+            lambda transaction: transaction.run("MATCH (n) WHERE NOT n.name IN ['changes', 'version'] DELETE n")
+        )
+        opened._write(lambda transaction: transaction.run("MATCH (n {name: 'changes'}) SET n.change = 0, n.agent = ''"))
+        yield opened
+
+
+@pytest.fixture
+def graph() -> Iterator[GraphStore]:
+    yield from empty_graph()

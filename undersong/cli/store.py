@@ -1,0 +1,220 @@
+"""``undersong store``: what a store holds, whether it holds together, and its way into another one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from undersong.wording import counted
+
+if TYPE_CHECKING:
+    from undersong.models import Problem
+    from undersong.stores.transfer import Record, Taken
+
+STORE = click.option(
+    "--store",
+    "address",
+    default="undersong.db",
+    show_default=True,
+    metavar="FILE|URL",
+    help="A file, or bolt://HOST:PORT.",
+)
+DAMAGED = 4
+
+
+@click.group("store", short_help="What a store holds: info, check, export, import, merge, forget.")
+def command() -> None:
+    """A store keeps conversations, scores, agent histories and findings: one SQLite file, or a Neo4j server."""
+
+
+@command.command("info")
+@STORE
+def info(address: str) -> None:
+    """Where the store is, and how much it holds."""
+    from undersong.stores import open_store
+
+    with open_store(address, read_only=True) as store:
+        judges = store.judges()
+        lines = store.facts() | {name: f"{number:,}" for name, number in store.counts().items()}
+        for each in judges:
+            agents = counted(len(store.agents(each.judge_hash)), "agent")
+            lines[f"judge {each.judge or '(unnamed)'}"] = (
+                f"{counted(each.rows, 'row')} of {agents} ({each.judge_hash[:16]}…)"
+            )
+        lines["changes"] = f"{store.changes():,}"
+        lines["forgotten"] = f"{len(store.graves()):,}"
+    _table(lines)
+
+
+@command.command("check")
+@STORE
+def check(address: str) -> None:
+    """Read everything and say what does not hold together; exit code 4 if anything."""
+    from undersong.stores import open_store
+    from undersong.stores.check import problems
+    from undersong.visible import visible
+
+    number = 0
+    with open_store(address, read_only=True) as store:
+        for problem in problems(store):
+            number += 1
+            click.echo(visible(problem))
+    click.echo(
+        f"{counted(number, 'problem')} in {address}" if number else f"{address} holds together", err=bool(number)
+    )
+    raise SystemExit(DAMAGED if number else 0)
+
+
+@command.command("migrate")
+@STORE
+def migrate(address: str) -> None:
+    """Bring a store of an older version up to date; its content stays."""
+    from undersong.errors import StoreError
+    from undersong.stores import open_store
+
+    if "://" not in address and not Path(address).is_file():
+        raise StoreError("there is no such store", where=address, remedy="name it with --store")
+    with open_store(address) as store:
+        _table(store.facts())
+
+
+@command.command("export")
+@click.argument("target", metavar="FILE|-")
+@STORE
+def export(target: str, address: str) -> None:
+    """Write the whole content as JSON Lines, which `undersong store import` reads."""
+    from undersong.cli.options import check_targets, output
+    from undersong.models import encode
+    from undersong.stores import open_store
+    from undersong.stores.transfer import records
+
+    check_targets([address], target)
+    with open_store(address, read_only=True) as store, output(target) as lines:
+        for record in records(store):
+            lines.write(encode(record) + b"\n")
+
+
+@command.command("import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@STORE
+def import_(files: tuple[str, ...], address: str) -> None:
+    """Put exports of stores, or rows as `undersong evaluate` writes them, into a store; - is standard input."""
+    from undersong.cli.options import NOT_EVERYTHING_READ, show_problems
+    from undersong.stores import open_store
+    from undersong.stores.transfer import take
+
+    problems: list[Problem] = []
+    with open_store(address) as store:
+        for name in files:
+            with _opened(name) as lines:
+                _say(name, take(store, _records(lines, name, problems), datetime.now(UTC)))
+    show_problems(problems)
+    raise SystemExit(NOT_EVERYTHING_READ if problems else 0)
+
+
+@command.command("merge")
+@click.argument("sources", nargs=-1, required=True, metavar="FILE|URL...")
+@STORE
+def merge(sources: tuple[str, ...], address: str) -> None:
+    """Put the content of other stores into this one; of two versions of a conversation the longer one stands."""
+    from undersong.stores import open_store
+    from undersong.stores.transfer import records, take
+
+    with open_store(address) as store:
+        for name in sources:
+            with open_store(name, read_only=True) as source:
+                _say(name, take(store, records(source), datetime.now(UTC)))
+
+
+@command.command("sync")
+@click.argument("url", metavar="URL")
+@STORE
+def sync(url: str, address: str) -> None:
+    """Bring a Neo4j database up to what this store holds: bolt://HOST:PORT. The same again changes nothing."""
+    from undersong.stores import open_store
+    from undersong.stores.transfer import records, take
+
+    with open_store(address, read_only=True) as store, open_store(url) as target:
+        _say(url, take(target, records(store), datetime.now(UTC)))
+
+
+@command.command("seed")
+@STORE
+def seed(address: str) -> None:
+    """Put the taxonomy (traits, indicators) and the patterns into a Neo4j database, under the first design's names."""
+    from undersong.stores import open_store
+
+    with open_store(address) as store:
+        store.seed()
+    click.echo(f"{address} holds the taxonomy and the patterns")
+
+
+@command.command("forget")
+@click.argument("name", metavar="AGENT|CONVERSATION")
+@click.option("--kind", type=click.Choice(["agent", "conversation"]), help="Which, where a name is both.")
+@STORE
+def forget_(name: str, kind: str | None, address: str) -> None:
+    """Remove all private text of an agent or a conversation for good; only a hash of the name stays.
+
+    What was forgotten does not come back by an audit, an import or a merge. Reports that were written stay as they are.
+    """
+    from undersong.stores import open_store
+    from undersong.stores.forget import forget
+
+    with open_store(address) as store:
+        grave = forget(store, name, datetime.now(UTC), kind)  # type: ignore[arg-type]  # click's Choice
+    click.echo(f"forgotten: {counted(grave.messages, 'message')} of one {grave.kind} ({grave.digest[:16]}…)")
+
+
+def _records(lines: BinaryIO, name: str, problems: list[Problem]) -> Iterator[Record]:
+    """The records of an export, or one made of the rows of each conversation."""
+    from undersong.models import Row
+    from undersong.rows import read_rows
+    from undersong.stores.moments import dated
+    from undersong.stores.transfer import ThreadRecord, read_records
+
+    first = lines.readline()
+    every = chain([first], lines)
+    if b'"undersong-store"' in first[:100]:
+        yield from read_records(every, name)
+        return
+    threads: dict[str, list[Row]] = {}
+    for item in read_rows(every, name=name):
+        if isinstance(item, Row):
+            threads.setdefault(item.conversation, []).append(item)
+        else:
+            problems.append(item)
+    yield from (ThreadRecord(id=each, rows=tuple(dated(threads[each]))) for each in sorted(threads))
+
+
+def _opened(name: str) -> nullcontext[BinaryIO] | BinaryIO:
+    from undersong.errors import InputError
+
+    if name == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=name) from error
+
+
+def _say(name: str, taken: Taken) -> None:
+    parts = [counted(taken.threads, "conversation"), counted(taken.rows, "row"), counted(taken.findings, "finding")]
+    parts += [f"{taken.older} kept as they were"] if taken.older else []
+    parts += [f"{taken.forgotten} left out, forgotten before"] if taken.forgotten else []
+    click.echo(f"{name}: {', '.join(parts)}")
+
+
+def _table(lines: dict[str, str]) -> None:
+    from undersong.visible import one_line
+
+    width = max(map(len, lines))
+    for name, value in lines.items():
+        click.echo(f"{one_line(name):<{width}}  {value}")

@@ -1,0 +1,54 @@
+"""Files → rows of the scan, as the user chose them: no judge, no store, no report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from undersong.formats.spool import Spool
+from undersong.models import Problem
+from undersong.passes import Options, Progress, chosen, cut_of, matched_none, silent
+from undersong.route import load_policy
+from undersong.rowstream import Work, stream
+from undersong.scan import load_book
+from undersong.waiting import Waiting
+
+Write = Callable[[bytes], object]
+
+
+def scan_rows(
+    paths: str | Path | Sequence[str | Path],
+    options: Options,
+    write: Write,
+    *,
+    write_thread: Write | None = None,
+    progress: Progress | None = None,
+    text: bool = True,
+) -> list[Problem]:
+    """Write one JSON row per scanned and routed message, and one per conversation; returns what was not read."""
+    problems: list[Problem] = []
+    done = left_out = 0
+
+    def work(spool: Spool, waiting: Waiting) -> Work:
+        keep = partial(chosen, options=options)
+        policy, book = options.policy or load_policy(), load_book(options.engine)
+        cut = partial(cut_of, options=options, policy=policy, book=book)
+        return Work(
+            spool, waiting, book, policy, frozenset(options.signals), options.seed, text, write_thread is not None,
+            keep, cut,
+        )  # fmt: skip
+
+    for item in stream(paths, options.source_format, options.processes, work):
+        if isinstance(item, Problem):
+            problems.append(item)
+            continue
+        problems += item.problems
+        write(item.rows)
+        if write_thread:
+            write_thread(item.threads)
+        done, left_out = done + item.messages, left_out + item.left_out
+        (progress or silent)("scan", done, 0)
+    if left_out and not done:
+        raise matched_none(options, left_out)
+    return problems

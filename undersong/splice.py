@@ -1,0 +1,83 @@
+"""Rows written before it is known what the run reads, and mended when it is: most of them stand as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from undersong.budget import BACKWARDS, STEPS, TRIAGE, UNSCORED, WIDTH, Cut
+from undersong.models import Tier, Width
+from undersong.route import called_for, decided
+from undersong.sample import Draws, Levels
+
+# The routed keys of a row, between the message's own and the scan's. No string of JSON holds these bytes: its quotes
+# are escaped.
+_FIRST, _AFTER = b',"tier":', b',"triage":'
+LINE_FEED = 0x0A
+
+
+class Routed(msgspec.Struct, frozen=True):
+    """The routed keys of a row, in its order."""
+
+    tier: Tier
+    tier_before: Tier
+    width: Width
+    sampled: bool
+    reasons: tuple[str, ...]
+
+
+class Routing(NamedTuple):
+    """What the whole run decides for every message."""
+
+    cut: Cut
+    rate: float
+
+
+def spliced(rows: bytes, levels: Levels, draws: Draws, routing: Routing, also: Mapping[int, str]) -> bytes:
+    """The rows (JSON Lines) as the run's routing has them.
+
+    ``levels`` and ``draws`` are of each row. ``also`` names, for a row by its index, the flagged message of another
+    conversation for which it is read too.
+    """
+    called = sorted(also)
+    levels = levels.copy()
+    levels[called] -= WIDTH * (TRIAGE - BACKWARDS)
+    read = levels <= routing.cut.level
+    drawn = draws < routing.rate
+    changed = (read != (levels < TRIAGE * WIDTH)) | (drawn & ~read)
+    changed[called] = True
+    places = np.flatnonzero(changed)
+    if not len(places):
+        return rows
+    ends = np.flatnonzero(np.frombuffer(rows, dtype=np.uint8) == LINE_FEED)
+    starts = np.append(0, ends[:-1] + 1)[places]
+    pieces: list[bytes] = []
+    last = 0
+    decisions = zip(places.tolist(), starts.tolist(), read[places].tolist(), drawn[places].tolist(), strict=True)
+    for place, start, is_read, is_drawn in decisions:
+        first = rows.find(_FIRST, start)
+        after = rows.find(_AFTER, first)
+        triage = None if levels[place] == UNSCORED else (STEPS - int(levels[place]) % WIDTH) / STEPS
+        mended = _mended(rows[first + 1 : after], also.get(place), is_read, is_drawn, triage, routing.cut)
+        pieces += (rows[last : first + 1], mended)
+        last = after
+    return b"".join((*pieces, rows[last:]))
+
+
+@lru_cache(maxsize=4096)
+def _mended(keys: bytes, flagged: str | None, read: bool, drawn: bool, triage: float | None, cut: Cut) -> bytes:
+    """The routed keys of one row, from what they were."""
+    was = _decode(b"{%b}" % keys)
+    tier, reasons = was.tier, was.reasons
+    if flagged is not None:
+        tier, reasons = "focused", (*reasons, called_for(flagged))
+    route = decided(tier, was.tier_before, reasons, read=read, drawn=drawn, triage=triage, cut=cut)
+    return _encode(Routed(route.tier, route.tier_before, route.width, route.sampled, route.reasons))[1:-1]
+
+
+_decode = msgspec.json.Decoder(Routed).decode
+_encode = msgspec.json.Encoder().encode

@@ -1,0 +1,143 @@
+"""Conversations in SQLite: messages, scans, routes, and what the judges answered."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import msgspec
+
+from undersong.errors import StoreError
+from undersong.models import Conversation, Evaluation, Message, Route, Scan, ThreadScan, encode
+from undersong.stores.database import Database
+from undersong.stores.histories import leave
+from undersong.stores.records import Scans, decoded, outdated
+
+
+class Conversations(Database):
+    """The part of a Store that holds what was said, scanned, routed and answered."""
+
+    def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
+        """See Store."""
+        with self._translated():
+            self._lock.hold()
+        with self._writing() as db:
+            kept = db.execute("SELECT id, body FROM messages WHERE conversation = ?", (conversation.id,)).fetchall()
+            leave(db, ((conversation.id, name) for name in outdated(conversation, kept)))
+            put(db, conversation, scans, thread)
+
+    def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
+        """See Store."""
+        with self._reading() as db:  # both reads see the same version
+            query = "SELECT body, scans FROM conversations WHERE id = ?"
+            found = db.execute(query, (conversation_id,)).fetchone()
+            query = "SELECT body FROM messages WHERE conversation = ? ORDER BY position, id"
+            bodies = db.execute(query, (conversation_id,)).fetchall()
+            if found is None:
+                what = f"no conversation '{conversation_id}'"
+                raise StoreError(what, where=str(self.path), remedy="audit its file first")
+            messages = tuple(decoded(body, Message) for (body,) in bodies)
+            scanned, head = decoded(found[1], Scans), decoded(found[0], Conversation)
+            if len(scanned.scans) != len(messages):
+                raise msgspec.DecodeError(f"{len(messages)} messages and {len(scanned.scans)} scans")
+        return msgspec.structs.replace(head, messages=messages), scanned.scans, scanned.thread
+
+    def conversations(self) -> Iterator[str]:
+        """See Store."""
+        return self._names("conversations", "id")
+
+    def length(self, conversation_id: str) -> int | None:
+        """See Store."""
+        query = "SELECT (SELECT count(*) FROM messages WHERE conversation = c.id) FROM conversations c WHERE id = ?"
+        with self._translated():
+            found = self._db.execute(query, (conversation_id,)).fetchone()
+        return found[0] if found else None
+
+    def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
+        """See Store."""
+        query = "SELECT body FROM messages WHERE conversation = ? AND id = ?"
+        with self._reading() as db:
+            rows = (db.execute(query, (conversation_id, each)).fetchone() for each in set(ids))
+            found = [decoded(row[0], Message) for row in rows if row is not None]
+        return tuple(sorted(found, key=lambda message: (message.position, message.id)))
+
+    def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
+        """See Store."""
+        query = "SELECT body FROM evaluations WHERE conversation = ? AND judge_hash = ?"
+        with self._translated():
+            bodies = self._db.execute(query, (conversation_id, judge_hash)).fetchall()
+        found: dict[str, Evaluation] = {}
+        for (body,) in bodies:
+            with suppress(msgspec.DecodeError):  # a damaged answer is asked for again
+                evaluation = decoded(body, Evaluation)
+                found[evaluation.message_id] = evaluation
+        return found
+
+    def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
+        """See Store."""
+        rows = [(c, e.message_id, e.judge_hash, e.state, encode(e)) for c, e in answers]
+        with self._writing() as db:
+            db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?)", rows)
+
+    def put_routes(self, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
+        """See Store."""
+        rows = [(msgspec.json.encode(each), name) for name, each in routes]
+        with self._writing() as db:
+            db.executemany("UPDATE conversations SET routes = ? WHERE id = ?", rows)
+
+    def routes(self, conversation_id: str) -> tuple[Route, ...]:
+        """See Store."""
+        query = "SELECT routes FROM conversations WHERE id = ? AND routes IS NOT NULL"
+        with self._translated():
+            found = self._db.execute(query, (conversation_id,)).fetchone()
+            return decoded(found[0], tuple[Route, ...]) if found else ()
+
+    def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
+        """See Store."""
+        query = "SELECT body FROM evaluations WHERE conversation = ? AND (? IS NULL OR message = ?)"
+        with self._translated():
+            ordered = f"{query} ORDER BY message, judge_hash"
+            bodies = self._db.execute(ordered, (conversation_id, message_id, message_id)).fetchall()
+            return tuple(decoded(body, Evaluation) for (body,) in bodies)
+
+    def conversations_with(self, agent: str) -> tuple[str, ...]:
+        """See Store."""
+        query = "SELECT DISTINCT conversation FROM messages WHERE agent = ? OR target = ? ORDER BY conversation"
+        with self._translated():
+            return tuple(name for (name,) in self._db.execute(query, (agent, agent)))
+
+    def find_message(self, message_id: str) -> tuple[str, ...]:
+        """See Store."""
+        query = "SELECT conversation FROM messages WHERE id = ? ORDER BY conversation"
+        with self._translated():
+            return tuple(name for (name,) in self._db.execute(query, (message_id,)))
+
+    def _names(self, table: str, column: str) -> Iterator[str]:
+        """The distinct values of a column in order, some hundred at a time, so that writers need not wait."""
+        query = f"SELECT DISTINCT {column} FROM {table} WHERE {column} > ? ORDER BY {column} LIMIT 500"
+        last = ""
+        while True:
+            with self._translated():
+                names = [name for (name,) in self._db.execute(query, (last,))]
+            yield from names
+            if not names:
+                return
+            last = names[-1]
+
+
+def put(db: sqlite3.Connection, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
+    """Replace a conversation, within a transaction."""
+    head = encode(msgspec.structs.replace(conversation, messages=()))
+    db.execute("DELETE FROM messages WHERE conversation = ?", (conversation.id,))
+    db.execute(
+        "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, NULL)",
+        (conversation.id, head, msgspec.json.encode(Scans(scans=scans, thread=thread))),
+    )
+    db.executemany("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", map(_message_row, conversation.messages))
+
+
+def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int | None, bytes]:
+    time = round(message.time.timestamp() * 1_000_000) if message.time else None
+    ids = (message.conversation, message.id, message.position, message.agent)
+    return (*ids, message.target, time, encode(message))

@@ -1,0 +1,124 @@
+"""A connection to a Neo4j server: reads, write transactions that are tried again, and errors in words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+from neo4j import GraphDatabase, ManagedTransaction, Record, RoutingControl
+from neo4j.exceptions import DriverError, Neo4jError
+
+from undersong.errors import StoreError
+from undersong.stores.graph.schema import VERSION, statements
+
+T = TypeVar("T")
+PORTION = 2_000  # rows that one statement takes
+RETRY_SECONDS = 60.0  # how long a write waits for a server that restarts
+_LOCK = "MERGE (c:Cursor {name: 'changes'}) ON CREATE SET c.change = 0, c.agent = '' SET c.held = true"
+
+
+class Connection:
+    """A database of a server at ``bolt://HOST:PORT``, with user and password from the environment.
+
+    ``NEO4J_USERNAME``, ``NEO4J_PASSWORD`` and ``NEO4J_DATABASE`` as the vendor's tools have them; without a user there
+    is no authentication.
+    """
+
+    def __init__(self, address: str, *, read_only: bool = False) -> None:
+        """Connect and make constraints and indexes; raises StoreError where the server does not answer."""
+        user, self._database = os.environ.get("NEO4J_USERNAME"), os.environ.get("NEO4J_DATABASE")
+        self.address, self._read_only = address, read_only
+        with self._translated():
+            self._driver = GraphDatabase.driver(
+                address,
+                auth=(user, os.environ.get("NEO4J_PASSWORD", "")) if user else None,
+                max_transaction_retry_time=RETRY_SECONDS,
+                notifications_min_severity="OFF",
+            )
+            try:
+                self._driver.verify_connectivity()
+                if not read_only:
+                    self._prepare()
+            except BaseException:
+                self._driver.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; every write is durable when it returns."""
+        self._driver.close()
+
+    def _prepare(self) -> None:
+        for statement in statements():
+            self._driver.execute_query(statement, database_=self._database)
+        found = self._run("MERGE (c:Cursor {name: 'version'}) ON CREATE SET c.change = $n RETURN c.change", n=VERSION)
+        if found[0][0] > VERSION:
+            what = f"version {found[0][0]} is newer than this program"
+            raise StoreError(what, where=self.address, remedy="upgrade undersong")
+        self._run(f"{_LOCK} RETURN c.name")
+
+    def _run(self, query: str, **parameters: Any) -> list[Record]:
+        return self._driver.execute_query(query, parameters, database_=self._database).records
+
+    def _read(self, query: str, **parameters: Any) -> list[Record]:
+        """The records of a reading query."""
+        with self._translated():
+            reading = RoutingControl.READ
+            found = self._driver.execute_query(query, parameters, routing_=reading, database_=self._database)
+            return found.records
+
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        """Do ``work`` in one transaction, after all others; where the server goes away it is done again."""
+        if self._read_only:
+            raise StoreError("is open for reading only", where=self.address, remedy="open it for writing")
+
+        def locked(transaction: ManagedTransaction) -> T:
+            begun = Transaction(transaction)
+            begun.run(_LOCK)
+            return work(begun)
+
+        with self._translated(), self._driver.session(database=self._database) as session:
+            return session.execute_write(locked)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (DriverError, Neo4jError) as error:
+            remedy = (
+                "see that the server runs, and NEO4J_USERNAME and NEO4J_PASSWORD are right; the same command goes on"
+            )
+            raise StoreError(str(error).splitlines()[0], where=self.address, remedy=remedy) from error
+        except msgspec.DecodeError as error:
+            remedy = "audit the files again into another store"
+            raise StoreError(f"a stored record is damaged: {error}", where=self.address, remedy=remedy) from error
+
+
+class Transaction:
+    """A write transaction that holds the store's turn."""
+
+    def __init__(self, transaction: ManagedTransaction) -> None:
+        self._transaction = transaction
+
+    def run(self, query: str, **parameters: Any) -> list[Record]:
+        """The records of one statement."""
+        return list(self._transaction.run(query, parameters))
+
+    def each(self, query: str, items: Sequence[Any], **parameters: Any) -> list[Record]:
+        """The records of a statement over ``$items``, a portion at a time."""
+        return [
+            record
+            for start in range(0, len(items), PORTION)
+            for record in self.run(query, items=list(items[start : start + PORTION]), **parameters)
+        ]

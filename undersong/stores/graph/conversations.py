@@ -1,0 +1,182 @@
+"""Conversations in Neo4j: threads, messages, scans, routes, and what the judges answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from undersong.errors import StoreError
+from undersong.models import Conversation, Evaluation, Message, Route, Scan, ThreadScan, encode
+from undersong.stores.graph.connection import Connection, Transaction
+from undersong.stores.graph.rows import evaluation_id, leave
+from undersong.stores.records import Scans, decoded, outdated
+
+_PUT_THREAD = """
+MERGE (t:Thread {thread_id: $thread})
+SET t.body = $body, t.scans = $scans, t.title = $title REMOVE t.routes
+"""
+_PUT_MESSAGES = """
+MATCH (t:Thread {thread_id: $thread})
+UNWIND $items AS item
+MERGE (m:Message {thread_id: $thread, message_id: item.message_id})
+SET m += item
+MERGE (m)-[:IN]->(t)
+"""
+_PUT_ANSWERS = """
+UNWIND $items AS item
+MERGE (e:Evaluation {evaluation_id: item.evaluation_id})
+SET e += item
+WITH e MATCH (m:Message {thread_id: e.thread_id, message_id: e.message_id})
+MERGE (e)-[:OF]->(m)
+"""
+
+
+class Conversations(Connection):
+    """The part of a Store that holds what was said, scanned, routed and answered."""
+
+    def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
+        """See Store."""
+        if len({message.id for message in conversation.messages}) < len(conversation.messages):
+            what = f"conversation '{conversation.id}' has two messages of one id"
+            raise StoreError(what, where=self.address, remedy="give every message an id of its own")
+
+        def work(transaction: Transaction) -> None:
+            query = "MATCH (m:Message {thread_id: $thread}) WHERE m.body IS NOT NULL RETURN m.message_id, m.body"
+            kept = transaction.run(query, thread=conversation.id)
+            gone = outdated(conversation, ((record[0], record[1]) for record in kept))
+            leave(transaction, [(conversation.id, name) for name in gone])
+            put(transaction, conversation, scans, thread)
+
+        self._write(work)
+
+    def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
+        """See Store."""
+        query = (
+            "MATCH (t:Thread {thread_id: $thread}) WHERE t.body IS NOT NULL OPTIONAL MATCH (m:Message)-[:IN]->(t)"
+            " WHERE m.body IS NOT NULL RETURN t.body AS head, t.scans AS scans, collect(m.body) AS messages"
+        )
+        found = self._read(query, thread=conversation_id)
+        if not found:
+            what = f"no conversation '{conversation_id}'"
+            raise StoreError(what, where=self.address, remedy="audit its file first")
+        with self._translated():
+            messages = sorted((decoded(body, Message) for body in found[0]["messages"]), key=_place)
+            scanned, head = decoded(found[0]["scans"], Scans), decoded(found[0]["head"], Conversation)
+            if len(scanned.scans) != len(messages):
+                raise msgspec.DecodeError(f"{len(messages)} messages and {len(scanned.scans)} scans")
+        return msgspec.structs.replace(head, messages=tuple(messages)), scanned.scans, scanned.thread
+
+    def conversations(self) -> Iterator[str]:
+        """See Store."""
+        found = self._read("MATCH (t:Thread) WHERE t.body IS NOT NULL RETURN t.thread_id")
+        return iter(sorted(record[0] for record in found))
+
+    def length(self, conversation_id: str) -> int | None:
+        """See Store."""
+        query = (
+            "MATCH (t:Thread {thread_id: $thread}) WHERE t.body IS NOT NULL"
+            " RETURN COUNT { (m:Message)-[:IN]->(t) WHERE m.body IS NOT NULL }"
+        )
+        found = self._read(query, thread=conversation_id)
+        return found[0][0] if found else None
+
+    def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
+        """See Store."""
+        query = "UNWIND $ids AS id MATCH (m:Message {thread_id: $thread, message_id: id}) RETURN m.body AS body"
+        found = self._read(query, thread=conversation_id, ids=sorted(set(ids)))
+        with self._translated():
+            return tuple(sorted((decoded(each["body"], Message) for each in found if each["body"]), key=_place))
+
+    def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
+        """See Store."""
+        query = (
+            "MATCH (e:Evaluation {thread_id: $thread, judge_hash: $judge}) WHERE e.answer IS NOT NULL RETURN e.answer"
+        )
+        found: dict[str, Evaluation] = {}
+        for record in self._read(query, thread=conversation_id, judge=judge_hash):
+            with suppress(msgspec.DecodeError):  # a damaged answer is asked for again
+                evaluation = decoded(record[0], Evaluation)
+                found[evaluation.message_id] = evaluation
+        return found
+
+    def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
+        """See Store."""
+        items = [_answer(name, evaluation) for name, evaluation in answers]
+        self._write(lambda transaction: transaction.each(_PUT_ANSWERS, items))
+
+    def put_routes(self, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
+        """See Store."""
+        items = [{"thread": name, "routes": msgspec.json.encode(each)} for name, each in routes]
+        query = "UNWIND $items AS item MATCH (t:Thread {thread_id: item.thread}) SET t.routes = item.routes"
+        self._write(lambda transaction: transaction.each(query, items))
+
+    def routes(self, conversation_id: str) -> tuple[Route, ...]:
+        """See Store."""
+        query = "MATCH (t:Thread {thread_id: $thread}) WHERE t.routes IS NOT NULL RETURN t.routes"
+        found = self._read(query, thread=conversation_id)
+        with self._translated():
+            return decoded(found[0][0], tuple[Route, ...]) if found else ()
+
+    def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
+        """See Store."""
+        query = (
+            "MATCH (e:Evaluation {thread_id: $thread}) WHERE e.answer IS NOT NULL"
+            " AND ($message IS NULL OR e.message_id = $message) RETURN e.answer"
+        )
+        found = self._read(query, thread=conversation_id, message=message_id)
+        with self._translated():
+            every = [decoded(record[0], Evaluation) for record in found]
+        return tuple(sorted(every, key=lambda each: (each.message_id, each.judge_hash)))
+
+    def conversations_with(self, agent: str) -> tuple[str, ...]:
+        """See Store."""
+        query = (
+            "MATCH (m:Message {agent_id: $agent}) RETURN DISTINCT m.thread_id AS name"
+            " UNION MATCH (m:Message {target: $agent}) RETURN DISTINCT m.thread_id AS name"
+        )
+        return tuple(sorted(record["name"] for record in self._read(query, agent=agent)))
+
+    def find_message(self, message_id: str) -> tuple[str, ...]:
+        """See Store."""
+        query = "MATCH (m:Message {message_id: $message}) WHERE m.body IS NOT NULL RETURN m.thread_id"
+        return tuple(sorted(record[0] for record in self._read(query, message=message_id)))
+
+
+def put(transaction: Transaction, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
+    """Replace a conversation, within a transaction."""
+    name, ids = conversation.id, [message.id for message in conversation.messages]
+    gone = "MATCH (m:Message {thread_id: $thread}) WHERE NOT m.message_id IN $ids DETACH DELETE m"
+    transaction.run(gone, thread=name, ids=ids)
+    head = encode(msgspec.structs.replace(conversation, messages=()))
+    scanned = msgspec.json.encode(Scans(scans=scans, thread=thread))
+    transaction.run(_PUT_THREAD, thread=name, body=head, scans=scanned, title=conversation.title)
+    transaction.each(_PUT_MESSAGES, [_message(message) for message in conversation.messages], thread=name)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {
+        "message_id": message.id,
+        "position": message.position,
+        "created_at": message.time,
+        "agent_id": message.agent,
+        "target": message.target,
+        "body": encode(message),
+    }
+
+
+def _answer(conversation: str, evaluation: Evaluation) -> dict[str, Any]:
+    return {
+        "evaluation_id": evaluation_id(conversation, evaluation.message_id, evaluation.judge_hash),
+        "thread_id": conversation,
+        "message_id": evaluation.message_id,
+        "judge": evaluation.judge,
+        "judge_hash": evaluation.judge_hash,
+        "answer": encode(evaluation),
+    }
+
+
+def _place(message: Message) -> tuple[int, str]:
+    return message.position, message.id

@@ -1,0 +1,138 @@
+"""Rows as Evaluation nodes: their properties, their chain in event time, their way into and out of the graph."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from undersong.models import Row
+from undersong.stores.graph.connection import Transaction
+from undersong.stores.moments import microseconds
+from undersong.stores.records import row_body, supersedes
+
+_KNOWN = """
+UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id}) WHERE e.body IS NOT NULL
+RETURN id, e.agent_id AS agent, e.state AS state, e.body AS body
+"""
+_PUT = """
+UNWIND $items AS item
+MERGE (a:Agent {agent_id: item.properties.agent_id})
+MERGE (j:Judge {judge_hash: item.properties.judge_hash}) ON CREATE SET j.name = item.properties.judge
+MERGE (t:Thread {thread_id: item.properties.thread_id})
+MERGE (m:Message {thread_id: item.properties.thread_id, message_id: item.properties.message_id})
+MERGE (m)-[:IN]->(t)
+MERGE (e:Evaluation {evaluation_id: item.id})
+SET e += item.properties, e += item.traits
+MERGE (e)-[:OF]->(m)
+MERGE (a)-[:EVALUATED]->(e)
+"""
+_UNLINK = """
+UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id})
+OPTIONAL MATCH (e)-[r:DETECTED|PRECEDES]-() DELETE r
+WITH DISTINCT e OPTIONAL MATCH (:Agent)-[r:EVALUATED]->(e) DELETE r
+"""
+_DETECTED = """
+UNWIND $items AS item MATCH (e:Evaluation {evaluation_id: item.id})
+MERGE (i:Indicator {indicator_id: item.indicator})
+MERGE (e)-[d:DETECTED]->(i) SET d.confidence = item.confidence
+"""
+_CHAIN = """
+UNWIND $items AS item
+MATCH (:Agent {agent_id: item.agent})-[:EVALUATED]->(e:Evaluation {judge_hash: item.judge, state: 'scored'})
+WITH item, e ORDER BY e.time, e.position, e.message_id, e.thread_id
+WITH item, e.sequence AS sequence, collect(e) AS chain
+UNWIND range(0, size(chain) - 1) AS i
+WITH chain[i] AS e, chain[i + 1] AS next
+OPTIONAL MATCH (e)-[old:PRECEDES]->(other) WHERE next IS NULL OR other <> next
+DELETE old
+WITH DISTINCT e, next WHERE next IS NOT NULL
+MERGE (e)-[:PRECEDES]->(next)
+"""
+_BUMP = """
+MATCH (c:Cursor {name: 'changes'}) SET c.change = c.change + 1
+WITH c.change AS now UNWIND $items AS item
+MATCH (j:Judge {judge_hash: item.judge})
+MERGE (a:Agent {agent_id: item.agent})
+MERGE (a)-[r:JUDGED_BY]->(j) SET r.changed = now
+"""
+_AT = """
+UNWIND $items AS item MATCH (e:Evaluation {thread_id: item.thread, message_id: item.message})
+WHERE e.body IS NOT NULL RETURN e.evaluation_id AS id, e.agent_id AS agent, e.judge_hash AS judge
+"""
+_FORGET_ROW = """
+UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id})
+REMOVE e.body, e.state, e.agent_id, e.target
+FOREACH (nothing IN CASE WHEN e.answer IS NULL THEN [1] ELSE [] END | DETACH DELETE e)
+"""
+
+
+def evaluation_id(conversation: str, message: str, judge_hash: str | None) -> str:
+    """The id of an Evaluation: a hash over where the message stands and who judged it."""
+    return hashlib.sha256(msgspec.json.encode((conversation, message, judge_hash or ""))).hexdigest()[:32]
+
+
+def keep(transaction: Transaction, rows: Sequence[Row]) -> None:
+    """Put rows into the histories, within a transaction."""
+    ids = [evaluation_id(row.conversation, row.id, row.judge_hash) for row in rows]
+    known = {record["id"]: tuple(record)[1:] for record in transaction.each(_KNOWN, sorted(set(ids)))}
+    there, new = frozenset(known), dict[str, Row]()
+    changed: set[tuple[str, str]] = set()
+    for name, row in zip(ids, rows, strict=True):
+        body, judge = row_body(row), row.judge_hash or ""
+        kept = known.get(name)
+        if kept is None or supersedes(row.state, body, kept[1], kept[2]):
+            changed |= {(row.agent, judge), (kept[0] if kept else row.agent, judge)}
+            known[name], new[name] = (row.agent, row.state, body), row
+    transaction.each(_UNLINK, [name for name in new if name in there])
+    transaction.each(_PUT, [_item(name, row) for name, row in new.items()])
+    transaction.each(_DETECTED, [each for name, row in new.items() for each in _indicators(name, row)])
+    mark(transaction, changed)
+
+
+def leave(transaction: Transaction, places: Iterable[tuple[str, str]]) -> None:
+    """Take messages, by conversation and id, out of every history, within a transaction."""
+    found = transaction.each(_AT, [{"thread": thread, "message": message} for thread, message in places])
+    ids = [record["id"] for record in found]
+    transaction.each(_UNLINK, ids)
+    transaction.each(_FORGET_ROW, ids)
+    mark(transaction, {(record["agent"], record["judge"]) for record in found})
+
+
+def mark(transaction: Transaction, changed: Iterable[tuple[str, str]]) -> None:
+    """Say that these (agent, judge) histories changed, all in one change, and chain their rows again."""
+    items = [{"agent": agent, "judge": judge} for agent, judge in sorted(changed)]
+    if items:
+        transaction.run(_BUMP, items=items)
+        transaction.each(_CHAIN, items)
+
+
+def _item(name: str, row: Row) -> dict[str, Any]:
+    timed = row.time is not None
+    return {
+        "id": name,
+        "properties": {
+            "agent_id": row.agent,
+            "target": row.target,
+            "judge": row.judge or "",
+            "judge_hash": row.judge_hash or "",
+            "thread_id": row.conversation,
+            "message_id": row.id,
+            "position": row.position,
+            "created_at": row.time,
+            "time": microseconds(row.time) if row.time is not None else None,
+            "sequence": "" if timed else row.conversation,
+            "state": row.state,
+            "tier": row.tier,
+            "observed": row.observed,
+            "branch": row.branch,
+            "body": row_body(row),
+        },
+        "traits": {f"trait_{trait}": score for trait, score in (row.traits or {}).items()},
+    }
+
+
+def _indicators(name: str, row: Row) -> list[dict[str, Any]]:
+    return [{"id": name, "indicator": each.id, "confidence": each.confidence} for each in row.indicators or ()]

@@ -1,0 +1,220 @@
+"""Agent histories in SQLite: one row per message and judge in the order of event time, findings, cursors."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from undersong.models import Finding, Row, encode
+from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, Swept
+from undersong.stores.database import Database
+from undersong.stores.moments import microseconds, moment
+from undersong.stores.records import decoded, row_body, rows_of, supersedes, touches
+
+_CHANGES = "changes"  # the cursor that counts the commits that changed a history
+_PAGE = 256  # agents that are listed at a time
+
+
+class Histories(Database):
+    """The part of a Store that patterns read: every agent's rows, across conversations."""
+
+    def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, gone: Iterable[str] = ()) -> None:
+        """See Store."""
+        with self._writing() as db:
+            keep(db, rows)
+            db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in gone))
+            db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
+
+    def history(self, agent: str, judge_hash: str) -> tuple[Row, ...]:
+        """See Store."""
+        query = (
+            "SELECT body FROM history WHERE agent = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
+            " ORDER BY time, position, id, conversation"
+        )
+        with self._translated():
+            return rows_of(body for (body,) in self._db.execute(query, (agent, judge_hash)))
+
+    def thread(self, conversation_id: str, judge_hash: str) -> tuple[Row, ...]:
+        """See Store."""
+        query = (
+            "SELECT body FROM history WHERE conversation = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
+            " ORDER BY position, id"
+        )
+        with self._translated():
+            return rows_of(body for (body,) in self._db.execute(query, (conversation_id, judge_hash)))
+
+    def aimed_at(self, agent: str) -> Iterator[Row]:
+        """See Store."""
+        with self._translated():
+            for name in [name for (name,) in self._db.execute("SELECT DISTINCT conversation FROM history")]:
+                bodies = self._db.execute("SELECT body FROM history WHERE conversation = ?", (name,)).fetchall()
+                yield from (row for row in rows_of(body for (body,) in bodies) if row.target == agent)
+
+    def threads(self) -> Iterator[str]:
+        """See Store."""
+        query = "SELECT DISTINCT conversation FROM history ORDER BY conversation"
+        with self._translated():
+            return iter([name for (name,) in self._db.execute(query)])
+
+    def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[History]:
+        """See Store."""
+        last = self.changes()
+        while True:
+            page = self._changed(judge_hash, after, last, least)
+            for agent, changed in page:
+                yield History(agent, changed, self.history(agent, judge_hash))
+            if not page:
+                return
+            after = Cursor(page[-1][1], page[-1][0])
+
+    def _changed(self, judge_hash: str, after: Cursor, last: int, least: int) -> list[tuple[str, int]]:
+        query = (
+            "SELECT agent, changed FROM agents JOIN judges ON number = judge WHERE hash = ? AND changed <= ?"
+            " AND (changed, agent) > (?, ?) AND (SELECT count(*) FROM (SELECT 1 FROM history"
+            " WHERE history.agent = agents.agent AND history.judge = agents.judge AND state = 'scored' LIMIT ?)) >= ?"
+            " ORDER BY changed, agent LIMIT ?"
+        )
+        with self._translated():
+            return self._db.execute(query, (judge_hash, last, *after, least, least, _PAGE)).fetchall()
+
+    def changes(self) -> int:
+        """See Store."""
+        return self.cursor(_CHANGES).change
+
+    def agents(self, judge_hash: str) -> tuple[AgentEntry, ...]:
+        """See Store."""
+        query = (
+            "SELECT agent, count(*), sum(state = 'scored'), count(DISTINCT conversation), min(time), max(time)"
+            " FROM history WHERE judge = (SELECT number FROM judges WHERE hash = ?) GROUP BY agent ORDER BY agent"
+        )
+        with self._translated():
+            return tuple(
+                AgentEntry(
+                    agent=agent, messages=messages, read=read, threads=threads, first=moment(first), last=moment(last)
+                )
+                for agent, messages, read, threads, first, last in self._db.execute(query, (judge_hash,))
+            )
+
+    def judges(self) -> tuple[JudgeEntry, ...]:
+        """See Store."""
+        query = "SELECT hash, name, (SELECT count(*) FROM history WHERE judge = number) FROM judges ORDER BY number"
+        with self._translated():
+            return tuple(JudgeEntry(judge_hash=h, judge=n, rows=rows) for h, n, rows in self._db.execute(query))
+
+    def cursor(self, name: str) -> Cursor:
+        """See Store."""
+        with self._translated():
+            found = self._db.execute("SELECT change, agent FROM cursors WHERE name = ?", (name,)).fetchone()
+        return Cursor(*found) if found else BEGINNING
+
+    def put_sweep(
+        self, judge_hash: str, swept: Sequence[Swept], patterns: Collection[str], cursors: Mapping[str, Cursor]
+    ) -> None:
+        """See Store."""
+        with self._writing() as db:
+            for each in swept:
+                if _is_current(db, judge_hash, each):
+                    _replace(db, each, patterns)
+            db.executemany(
+                "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", ((name, *place) for name, place in cursors.items())
+            )
+
+    def put_findings(self, conversations: Iterable[str], findings: Iterable[Finding]) -> None:
+        """See Store."""
+        rows, audited = [_finding_row(finding) for finding in findings], frozenset(conversations)
+        found = {row[0] for row in rows}
+        with self._writing() as db:
+            kept = db.execute("SELECT id, agent, body FROM findings").fetchall()
+            gone = [(name, agent) for name, agent, body in kept if name not in found and touches(body, audited)]
+            _bump(db, (place for _, agent in gone for place in _places(db, agent)))  # a sweep may find them again
+            db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name, _ in gone))
+            db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", rows)
+
+    def findings(self, agent: str | None = None) -> Iterator[Finding]:
+        """See Store."""
+        query = "SELECT body FROM findings WHERE ? IS NULL OR agent = ? ORDER BY id"
+        with self._translated():
+            bodies = self._db.execute(query, (agent, agent)).fetchall()
+            return iter([decoded(body, Finding) for (body,) in bodies])
+
+
+def keep(db: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    """Put rows into the histories, within a transaction."""
+    numbers: dict[str | None, int] = {}
+    changed: set[tuple[int, str]] = set()
+    for row in rows:
+        if row.judge_hash not in numbers:
+            numbers[row.judge_hash] = _judge(db, row)
+        changed.update((numbers[row.judge_hash], agent) for agent in _put(db, numbers[row.judge_hash], row))
+    _bump(db, changed)
+
+
+def leave(db: sqlite3.Connection, places: Iterable[tuple[str, str]]) -> None:
+    """Take messages, by conversation and id, out of every history, within a transaction."""
+    changed: set[tuple[int, str]] = set()
+    for place in places:
+        changed.update(
+            db.execute("SELECT judge, agent FROM history WHERE conversation = ? AND id = ?", place).fetchall()
+        )
+        db.execute("DELETE FROM history WHERE conversation = ? AND id = ?", place)
+    _bump(db, changed)
+
+
+def _judge(db: sqlite3.Connection, row: Row) -> int:
+    key = row.judge_hash or ""
+    db.execute("INSERT OR IGNORE INTO judges (hash, name) VALUES (?, ?)", (key, row.judge or ""))
+    number: int = db.execute("SELECT number FROM judges WHERE hash = ?", (key,)).fetchone()[0]
+    return number
+
+
+def _put(db: sqlite3.Connection, judge: int, row: Row) -> tuple[str, ...]:
+    """Keep a row; returns the agents whose histories changed by it. A message that was read stays read."""
+    body = row_body(row)
+    time = None if row.time is None else microseconds(row.time)
+    new = (row.conversation, row.id, judge, row.agent, time, row.position, row.state, body)
+    if db.execute("INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new).rowcount:
+        return (row.agent,)
+    query = "SELECT agent, state, body FROM history WHERE conversation = ? AND id = ? AND judge = ?"
+    agent, state, kept = db.execute(query, new[:3]).fetchone()
+    if not supersedes(row.state, body, state, kept):
+        return ()
+    db.execute("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new)
+    return agent, row.agent
+
+
+def _bump(db: sqlite3.Connection, changed: Iterable[tuple[int, str]]) -> None:
+    """Say that these (judge, agent) histories changed, all in one change."""
+    places = set(changed)
+    if not places:
+        return
+    db.execute(
+        "INSERT INTO cursors VALUES (?, 1, '') ON CONFLICT (name) DO UPDATE SET change = change + 1", (_CHANGES,)
+    )
+    now = db.execute("SELECT change FROM cursors WHERE name = ?", (_CHANGES,)).fetchone()[0]
+    db.executemany("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", ((*place, now) for place in places))
+
+
+def _places(db: sqlite3.Connection, agent: str) -> list[tuple[int, str]]:
+    """The histories of an agent, one per judge."""
+    return db.execute(
+        "SELECT number, agent FROM judges JOIN agents ON judge = number WHERE agent = ?", (agent,)
+    ).fetchall()
+
+
+def _is_current(db: sqlite3.Connection, judge_hash: str, swept: Swept) -> bool:
+    """Whether the history is still the one that was swept; else the next sweep reads it again."""
+    query = "SELECT changed FROM agents JOIN judges ON number = judge WHERE hash = ? AND agent = ?"
+    found = db.execute(query, (judge_hash, swept.agent)).fetchone()
+    return found is not None and found[0] == swept.changed
+
+
+def _replace(db: sqlite3.Connection, swept: Swept, patterns: Collection[str]) -> None:
+    kept = db.execute("SELECT id, pattern FROM findings WHERE agent = ?", (swept.agent,)).fetchall()
+    new = {finding.finding_id for finding in swept.findings}
+    gone = ((name,) for name, pattern in kept if pattern in patterns and name not in new)
+    db.executemany("DELETE FROM findings WHERE id = ?", list(gone))
+    db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, swept.findings))
+
+
+def _finding_row(finding: Finding) -> tuple[str, str, str, str | None, bytes]:
+    return finding.finding_id, finding.pattern, finding.agent, finding.target, encode(finding)

@@ -1,0 +1,90 @@
+"""Nouns to and from the bytes that stores keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import FieldInfo
+
+from undersong.models import Conversation, Finding, Message, Row, Scan, State, ThreadScan, encode
+
+T = TypeVar("T")
+_ROWS = msgspec.json.Decoder(tuple[Row, ...])
+_TEXTS = frozenset({"text", "hits"})  # a history holds no texts
+
+
+class Scans(msgspec.Struct, frozen=True, kw_only=True):
+    """What the scan said of a conversation, kept as one record."""
+
+    scans: tuple[Scan, ...]
+    thread: ThreadScan
+
+
+def decoded(body: object, kind: type[T]) -> T:
+    """A value back from its stored JSON; whatever is wrong with it is a ``msgspec.DecodeError``."""
+    if not isinstance(body, bytes | str):
+        raise msgspec.DecodeError(f"{type(body).__name__} instead of JSON")
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
+
+
+def row_body(row: Row) -> bytes:
+    """A row without its text and its hits, and without what is as by default: half the bytes."""
+    cells = ((name, getattr(row, name), default) for name, default in _DEFAULTS)
+    return msgspec.json.encode({name: value for name, value, default in cells if value != default})
+
+
+def rows_of(bodies: Iterable[bytes]) -> tuple[Row, ...]:
+    """Rows back from their bodies, in one go."""
+    try:
+        return _ROWS.decode(b"[" + b",".join(bodies) + b"]")
+    except (UnicodeDecodeError, RecursionError, TypeError) as error:
+        raise msgspec.DecodeError(str(error)) from error
+
+
+def touches(body: object, conversations: frozenset[str]) -> bool:
+    """Whether a kept finding stands on one of the conversations; True where it cannot be read."""
+    try:
+        return not conversations.isdisjoint(decoded(body, Finding).conversations)
+    except msgspec.DecodeError:
+        return True
+
+
+def supersedes(state: State, body: bytes, kept_state: str, kept_body: bytes) -> bool:
+    """Whether a row takes the place of the kept one: another one, but never an unread one that of a read one."""
+    return body != kept_body and (state != "unread" or kept_state == "unread")
+
+
+def outdated(conversation: Conversation, kept: Iterable[tuple[str, object]]) -> list[str]:
+    """Ids of kept messages that the conversation no longer has, or has with another text or author.
+
+    ``kept`` are the ids and bodies of what a store holds of it.
+    """
+    now = {message.id: message for message in conversation.messages}
+    gone = []
+    for name, body in kept:
+        message = now.get(name)
+        if message is None or (body != encode(message) and _said(body) != (message.agent, message.text)):
+            gone.append(name)
+    return gone
+
+
+def _said(body: object) -> tuple[str, str] | None:
+    try:
+        kept = decoded(body, Message)
+    except msgspec.DecodeError:
+        return None
+    return kept.agent, kept.text
+
+
+def _default(field: FieldInfo) -> object:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default
+
+
+_DEFAULTS = tuple((f.name, _default(f)) for f in msgspec.structs.fields(Row) if f.name not in _TEXTS)

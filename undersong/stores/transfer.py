@@ -1,0 +1,162 @@
+"""A store's content as records, one a line: what export, import, merge and sync hand over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import TypeAlias
+
+import msgspec
+
+from undersong.errors import InputError
+from undersong.models import Conversation, Evaluation, Finding, Noun, Route, Row, Scan, ThreadScan
+from undersong.stores import Grave, Store
+from undersong.stores.forget import Forgotten, digest, forget
+
+VERSION = 1
+_BATCH = 1_000  # findings that are put together
+
+
+class Header(Noun, frozen=True, kw_only=True, tag="undersong-store", tag_field="record"):
+    """The first line of an export."""
+
+    version: int
+
+
+class ThreadRecord(Noun, frozen=True, kw_only=True, tag="thread", tag_field="record"):
+    """Everything that is kept of one conversation; ``conversation`` None where only rows were ever put."""
+
+    id: str
+    conversation: Conversation | None = None
+    scans: tuple[Scan, ...] = ()
+    thread: ThreadScan | None = None
+    routes: tuple[Route, ...] = ()
+    answers: tuple[Evaluation, ...] = ()
+    rows: tuple[Row, ...] = ()
+
+
+class FindingRecord(Noun, frozen=True, kw_only=True, tag="finding", tag_field="record"):
+    """A finding."""
+
+    finding: Finding
+
+
+class GraveRecord(Noun, frozen=True, kw_only=True, tag="grave", tag_field="record"):
+    """What was forgotten, so that it is forgotten elsewhere too."""
+
+    grave: Grave
+
+
+Record: TypeAlias = Header | GraveRecord | ThreadRecord | FindingRecord
+
+
+class Taken(Noun, frozen=True, kw_only=True):
+    """How much an import brought; ``older`` are conversations of which the store holds a longer or the same version."""
+
+    threads: int = 0
+    rows: int = 0
+    findings: int = 0
+    older: int = 0
+    forgotten: int = 0
+
+
+def records(store: Store) -> Iterator[Record]:
+    """The whole content of a store: graves first, then thread by thread, then the findings."""
+    yield Header(version=VERSION)
+    yield from (GraveRecord(grave=grave) for grave in store.graves())
+    judges = [judge.judge_hash for judge in store.judges()]
+    kept = set(store.conversations())
+    for name in sorted(kept | set(store.threads())):
+        record = ThreadRecord(id=name, rows=tuple(row for judge in judges for row in store.thread(name, judge)))
+        yield _with_conversation(store, record) if name in kept else record
+    yield from (FindingRecord(finding=finding) for finding in store.findings())
+
+
+def read_records(lines: Iterable[bytes], name: str) -> Iterator[Record]:
+    """The records of an export; ``name`` is its file. Raises InputError with the line of a wrong one."""
+    decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+    for number, line in enumerate(lines, 1):
+        try:
+            record = decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            remedy = "export the store again; what stands before this line was imported"
+            raise InputError(f"not a record of a store: {error}", where=f"{name}:{number}", remedy=remedy) from error
+        if isinstance(record, Header) and record.version > VERSION:
+            what = f"version {record.version} is newer than this program"
+            raise InputError(what, where=f"{name}:{number}", remedy="upgrade undersong")
+        yield record
+
+
+def take(store: Store, given: Iterable[Record], now: datetime) -> Taken:
+    """Put records into a store; what it or they forgot stays forgotten. ``now`` is written on new graves.
+
+    Of two versions of a conversation the longer one stands, of equally long ones the store's own. The same records
+    again change nothing.
+    """
+    taken, findings = Taken(), list[Finding]()
+    forgotten: Forgotten | None = None
+    for record in given:
+        if isinstance(record, GraveRecord):
+            _bury(store, record.grave, now)
+            forgotten = None
+            continue
+        forgotten = forgotten or Forgotten(store.graves())
+        if isinstance(record, ThreadRecord):
+            taken = _add(taken, _take_thread(store, record, forgotten))
+        elif isinstance(record, FindingRecord) and not _is_forgotten(record.finding, forgotten):
+            findings.append(record.finding)
+        if len(findings) >= _BATCH:
+            store.append((), findings)
+            taken, findings = _add(taken, Taken(findings=len(findings))), []
+    store.append((), findings)
+    return _add(taken, Taken(findings=len(findings)))
+
+
+def _with_conversation(store: Store, record: ThreadRecord) -> ThreadRecord:
+    conversation, scans, thread = store.conversation(record.id)
+    return msgspec.structs.replace(
+        record,
+        conversation=conversation,
+        scans=scans,
+        thread=thread,
+        routes=store.routes(record.id),
+        answers=store.evaluations(record.id),
+    )
+
+
+def _take_thread(store: Store, record: ThreadRecord, forgotten: Forgotten) -> Taken:
+    if forgotten.conversation(record.id):
+        return Taken(forgotten=1)
+    said = record.conversation
+    newer = said is not None and len(said.messages) > (store.length(record.id) or 0)
+    if newer and said is not None and record.thread is not None:
+        shown = forgotten.without(said)
+        hidden = {now.id for now, then in zip(shown.messages, said.messages, strict=True) if now != then}
+        scans = tuple(Scan(message_id=s.message_id) if s.message_id in hidden else s for s in record.scans)
+        store.put_conversation(shown, scans, record.thread)
+        store.put_routes([(record.id, record.routes)])
+        store.put_answers((record.id, answer) for answer in record.answers if answer.message_id not in hidden)
+    rows = [row for row in record.rows if not (forgotten.agent(row.agent) or forgotten.agent(row.target or ""))]
+    store.append(rows)
+    return Taken(threads=1, rows=len(rows), older=int(said is not None and not newer))
+
+
+def _bury(store: Store, grave: Grave, now: datetime) -> None:
+    """Forget what the grave names, where it is here."""
+    names = (
+        {*store.conversations(), *store.threads()}
+        if grave.kind == "conversation"
+        else {entry.agent for judge in store.judges() for entry in store.agents(judge.judge_hash)}
+    )
+    for name in sorted(each for each in names if digest(each) == grave.digest):
+        forget(store, name, now, grave.kind)
+
+
+def _is_forgotten(finding: Finding, forgotten: Forgotten) -> bool:
+    agents = any(forgotten.agent(name) for name in (finding.agent, finding.target or ""))
+    return agents or any(forgotten.conversation(name) for name in finding.conversations)
+
+
+def _add(a: Taken, b: Taken) -> Taken:
+    sums = {name: getattr(a, name) + getattr(b, name) for name in Taken.__struct_fields__}
+    return Taken(**sums)

@@ -1,0 +1,115 @@
+"""The check of a report: hashes first, and what is pure again only where they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from undersong.errors import UndersongError, UsageError
+from undersong.manifest import NAME, Manifest
+from undersong.models import Noun
+from undersong.verify.content import Content, read_content
+from undersong.verify.discrepancy import Discrepancy
+from undersong.verify.evidence import evidence
+from undersong.verify.inputs import inputs as compare_inputs
+from undersong.verify.installed import differences, installed_hashes
+from undersong.verify.sealed import bytes_of, files, kept_digest, read_manifest
+
+Step = tuple[str, Callable[[], Iterator[Discrepancy]]]
+
+
+class Verification(Noun, frozen=True, kw_only=True):
+    """What a check found: ``discrepancies``, what was ``checked``, and what was ``skipped`` with the reason."""
+
+    discrepancies: tuple[Discrepancy, ...]
+    checked: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+def verify(
+    report_dir: Path,
+    inputs: Sequence[Path] = (),
+    installed: Mapping[str, str] | None = None,
+    *,
+    rules: Sequence[str | Path] | None = None,
+    digest: str | None = None,
+) -> tuple[Discrepancy, ...]:
+    """Everything that differs from the manifest of ``report_dir``; empty where all agrees. See ``check``."""
+    return check(report_dir, inputs, installed, rules=rules, digest=digest).discrepancies
+
+
+def check(
+    report_dir: Path,
+    inputs: Sequence[Path] = (),
+    installed: Mapping[str, str] | None = None,
+    *,
+    rules: Sequence[str | Path] | None = None,
+    digest: str | None = None,
+) -> Verification:
+    """Compare a report folder with its manifest, its inputs and this installation, and do its pure steps again.
+
+    ``inputs`` are the files or folders that the report was made from; without any, inputs are not compared. ``digest``
+    is the manifest's, or its first 16 digits or more, kept elsewhere. ``rules`` are the pattern files where the report
+    was made with others than the shipped ones. ``installed`` maps names of rules, prompts and models to SHA-256 and
+    stands for another installation than this one: nothing is then done again. Broken files are named, never raised;
+    ``run.json`` is not covered. Raises UsageError where there is no such folder, or for a digest that is none.
+    """
+    report_dir = Path(report_dir)
+    if not report_dir.is_dir():
+        what = "is not a folder" if report_dir.exists() else "no such folder"
+        raise UsageError(what, where=str(report_dir), remedy="name the folder of a report, such as undersong-report")
+    data = bytes_of(report_dir / NAME)
+    if isinstance(data, Discrepancy):
+        return Verification(discrepancies=(data,))
+    found = [] if digest is None else list(kept_digest(data, digest))
+    manifest, broken = read_manifest(data)
+    found += broken
+    if manifest is None:
+        return Verification(discrepancies=tuple(found))
+    found += files(report_dir, manifest)
+    content, broken = read_content(report_dir)
+    found += [each for each in broken if each.where not in {known.where for known in found}]
+    told = {problem.where for problem in content.case.problems} if content else set()
+    found += compare_inputs([Path(path) for path in inputs], manifest, told)
+    if content:
+        found += evidence(content, manifest)
+    here, broken = ({}, []) if installed is not None else installed_hashes(manifest, rules)
+    found += broken
+    found += differences(manifest, here if installed is None else installed)
+    checked = [f"{len(manifest.files)} files", *([f"{len(manifest.inputs)} inputs"] if inputs else [])]
+    if content is None or found or installed is not None:
+        reason = "another installation was given" if not found else "the hashes do not agree"
+        return Verification(
+            discrepancies=tuple(found), checked=tuple(checked), skipped=(f"nothing was done again: {reason}",)
+        )
+    return _again(report_dir, content, manifest, rules, checked)
+
+
+def _again(
+    report_dir: Path, content: Content, manifest: Manifest, rules: Sequence[str | Path] | None, checked: list[str]
+) -> Verification:
+    from undersong.patterns import all_rules
+    from undersong.verify import rerun
+
+    patterns = all_rules(rules)
+    steps: list[Step] = [
+        ("detect", lambda: rerun.detected(content, patterns)),
+        ("counts and agents", lambda: rerun.counted_again(content, manifest)),
+        ("report", lambda: rerun.written(report_dir, content, patterns)),
+    ]
+    skipped = ["route: it needs every input"]
+    if content.case.parameters.get("redacted"):
+        skipped.append("scan, verdict and offline scores: the texts are redacted")
+    else:
+        steps += [
+            ("scan and verdict", lambda: rerun.scanned(content)),
+            ("offline scores", lambda: rerun.judged_offline(content)),
+        ]
+    found: list[Discrepancy] = []
+    for name, step in steps:
+        try:
+            found += step()
+            checked.append(f"{name} done again")
+        except UndersongError as error:
+            found.append(Discrepancy(what=f"could not be done again: {error.what}", where=name))
+    return Verification(discrepancies=tuple(found), checked=tuple(checked), skipped=tuple(skipped))

@@ -1,0 +1,18 @@
+"""What verify says: one thing that no longer agrees."""
+
+from __future__ import annotations
+
+from undersong.models import Noun
+
+
+class Discrepancy(Noun, frozen=True, kw_only=True):
+    """One thing that no longer agrees: what, where, and both values where there are two."""
+
+    what: str
+    where: str
+    expected: str = ""
+    found: str = ""
+
+    def __str__(self) -> str:
+        values = f" (expected {self.expected}, found {self.found})" if self.expected or self.found else ""
+        return f"{self.where}: {self.what}{values}"

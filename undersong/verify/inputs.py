@@ -1,0 +1,107 @@
+"""The inputs that are given again: each one found by its name or by its content, and compared byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from undersong.ingest import input_files
+from undersong.manifest import Manifest
+from undersong.models import InputFile
+from undersong.verify.discrepancy import Discrepancy
+from undersong.verify.sealed import compared
+
+
+class Given(NamedTuple):
+    """A file that was given, and its name as a report would write it."""
+
+    path: Path
+    name: str
+
+
+def inputs(paths: Sequence[Path], manifest: Manifest, told: Collection[str] = ()) -> Iterator[Discrepancy]:
+    """How the files and folders at ``paths`` differ from the inputs of the manifest; nothing without any path.
+
+    A folder is searched as the audit searches it: what is never read there, such as pages, databases and reports, is
+    passed over, and so are files of which the report tells a problem (their names in ``told``).
+    """
+    if not paths:
+        return
+    missing = [path for path in paths if not path.exists()]
+    yield from (Discrepancy(what="no such file", where=str(path)) for path in missing)
+    given = [Given(*each) for path in paths if path.exists() for each in input_files(path)]
+    named, rest = _named(manifest.inputs, given)
+    for entry, file in named:
+        found = compared(file.path, entry.name, entry.sha256)
+        yield from (msgspec.structs.replace(each, what=f"input {each.what}") for each in found)
+    used = {file.path for _, file in named}
+    gone = {path.name for path in missing}
+    for entry in (each for each in rest if Path(each.name).name not in gone):
+        yield from _renamed(entry, given, used)
+    for file in given:
+        if file.path not in used and file.name not in told:
+            yield Discrepancy(what="is not an input of this report", where=str(file.path))
+
+
+def _named(
+    entries: Sequence[InputFile], given: Sequence[Given]
+) -> tuple[list[tuple[InputFile, Given]], list[InputFile]]:
+    """Each input with the file of its name, and the inputs without one.
+
+    The whole name first; a report may be checked elsewhere than where it was made, so then the file with which most of
+    the path's end agrees, among equals one with the same content.
+    """
+    pairs: list[tuple[InputFile, Given]] = []
+    by_name = {file.name: file for file in given}
+    later, without = [], []
+    for entry in entries:
+        file = by_name.pop(entry.name, None)
+        if file is None:
+            later.append(entry)
+        else:
+            pairs.append((entry, file))
+    free: dict[str, list[Given]] = {}
+    for file in by_name.values():
+        free.setdefault(file.path.name, []).append(file)
+    for entry in later:
+        candidates = free.get(Path(entry.name).name)
+        if not candidates:
+            without.append(entry)
+            continue
+        nearest = max(candidates, key=partial(_nearness, entry=entry))
+        candidates.remove(nearest)
+        pairs.append((entry, nearest))
+    return pairs, without
+
+
+def _nearness(file: Given, entry: InputFile) -> tuple[bool, int]:
+    return _agrees(file, entry), _common_end(file.path, entry.name)
+
+
+def _common_end(path: Path, name: str) -> int:
+    """How many parts the two paths have in common, counted from the file's name."""
+    count = 0
+    for one, other in zip(reversed(path.parts), reversed(Path(name).parts), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _renamed(entry: InputFile, given: Sequence[Given], used: set[Path]) -> Iterator[Discrepancy]:
+    """An input that was not given by its name: the same bytes under another name, or nothing."""
+    same = next((file for file in given if file.path not in used and _agrees(file, entry)), None)
+    if same is None:
+        yield Discrepancy(what="input was not given by this name", where=entry.name, expected=entry.sha256)
+        return
+    used.add(same.path)
+    what = "input has the same content under another name"
+    yield Discrepancy(what=what, where=entry.name, expected=Path(entry.name).name, found=same.path.name)
+
+
+def _agrees(file: Given, entry: InputFile) -> bool:
+    return file.path.is_file() and not list(compared(file.path, entry.name, entry.sha256))

@@ -1,0 +1,166 @@
+"""The pure steps done again from the folder's own data: scan, verdict, detect, chance, counts, and the pages."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from undersong.assemble import count, highest
+from undersong.detect import detect, quote
+from undersong.manifest import RUN, Manifest
+from undersong.models import Conversation, Evaluation, Finding, Message, Row, Scan
+from undersong.patterns import PatternRule
+from undersong.report import DATA, write
+from undersong.scan import load_book, scan_conversation
+from undersong.verdict import agent_verdicts, session_verdict
+from undersong.verify.content import Content
+from undersong.verify.discrepancy import Discrepancy
+from undersong.weigh import Effort, weigh
+
+TOLERANCE = 0.0015  # of a score by the offline judge: .001 and half of the last decimal that is written
+SCANNED = ("flags", "total", "hard_constraints", "loops", "deference", "sentiment_score", "code_change_delta",
+           "latency_drop")  # fmt: skip
+AGAIN = "does not come out again"
+
+
+def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
+    """Patterns, chance, q, stability and quotes from the rows of scores."""
+    case, used = content.case, {outcome.pattern: outcome.rule_hash for outcome in content.case.outcomes}
+    chosen = [rule for rule in rules if used.get(rule.id) == rule.hash]
+    gives = case.parameters.get("judge_gives")
+    detection = detect(content.rows, chosen, gives=None if gives is None else frozenset(gives))
+    effort = _effort(case.parameters)
+    found: Iterable[Finding] = detection.findings
+    if effort is not None:
+        found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort).findings
+    messages = {(message.conversation, message.id): message for message in case.cited}
+    again = {each.finding_id: quote(each, messages) for each in found}
+    yield from _findings(case.findings, again)
+    outcomes = {outcome.pattern: outcome for outcome in detection.outcomes}
+    for outcome in case.outcomes:
+        yield from _unlike(f"pattern {outcome.pattern}", "its outcome", outcome, outcomes.get(outcome.pattern))
+
+
+def _effort(parameters: Mapping[str, Any]) -> Effort | None:
+    values = {name: parameters.get(f"chance_{name}", 0) for name in Effort.__struct_fields__}
+    return Effort(**values) if values["draws"] or values["replicas"] else None
+
+
+def _findings(kept: Sequence[Finding], again: Mapping[str, Finding]) -> Iterator[Discrepancy]:
+    for finding in kept:
+        where = f"finding {finding.finding_id[:12]} ({finding.pattern})"
+        other = again.get(finding.finding_id)
+        if other is None:
+            yield Discrepancy(what=f"{AGAIN} from evaluations.jsonl", where=where)
+            continue
+        names = [name for name in finding.__struct_fields__ if getattr(finding, name) != getattr(other, name)]
+        if names:
+            yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from evaluations.jsonl", where=where)
+    known = {finding.finding_id for finding in kept}
+    for finding_id in sorted(again.keys() - known):
+        where = f"finding {finding_id[:12]} ({again[finding_id].pattern})"
+        yield Discrepancy(what="comes out of evaluations.jsonl, and findings.jsonl does not hold it", where=where)
+
+
+def counted_again(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
+    """The averages of the agents, the counts over all rows, and what case.json says twice."""
+    case, rows = content.case, content.rows
+    facts = {
+        "messages": (case.messages, len(rows)),
+        "tiers": (case.tiers, count(row.tier or "standard" for row in rows)),
+        "states": (case.states, count(row.state for row in rows)),
+        "highest": (case.highest, highest(rows)),
+        "agents": (case.agents, agent_verdicts(rows)),
+        "inputs": (case.inputs, manifest.inputs),
+        "parameters": (case.parameters, manifest.parameters),
+        "hashes": (case.hashes, manifest.hashes),
+    }
+    for name, (kept, again) in facts.items():
+        yield from _unlike("case.json", name, kept, again)
+
+
+def scanned(content: Content) -> Iterator[Discrepancy]:
+    """The free signals and the sovereignty score of each transcript."""
+    verdicts = {session.conversation: session for session in content.case.sessions}
+    by_place = {(row.conversation, row.id): row for row in content.rows}
+    for conversation in content.conversations:
+        scans, thread = scan_conversation(conversation, load_book())
+        pairs = [
+            (by_place.get((conversation.id, m.id)), scan) for m, scan in zip(conversation.messages, scans, strict=True)
+        ]
+        for row, scan in pairs:
+            yield from _signals(row, scan)
+        rows = [
+            msgspec.structs.replace(row, text=message.text, hits=scan.hits)
+            for (row, scan), message in zip(pairs, conversation.messages, strict=True)
+            if row is not None
+        ]
+        again = session_verdict(conversation, scans, thread, rows)
+        kept = verdicts.get(conversation.id)
+        names = [name for name in again.__struct_fields__ if getattr(kept, name, None) != getattr(again, name)]
+        if names:
+            where = f"session {conversation.id}"
+            yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from conversations.jsonl", where=where)
+
+
+def _signals(row: Row | None, scan: Scan) -> Iterator[Discrepancy]:
+    if row is None:
+        yield Discrepancy(what="is in conversations.jsonl and not in evaluations.jsonl", where=scan.message_id)
+        return
+    names = [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
+    if names:
+        yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from conversations.jsonl", where=row.id)
+
+
+def judged_offline(content: Content) -> Iterator[Discrepancy]:
+    """The scores of the offline judge, within .001, where the report holds the text."""
+    from undersong.judges import Question, open_judge
+    from undersong.models import Route
+
+    wanted = {(row.conversation, row.id): row for row in content.rows if row.judge_hash and row.state == "scored"}
+    judges = {row.judge for row in wanted.values() if (row.judge or "").partition(":")[0] == "offline"}
+    for name in sorted(filter(None, judges)):
+        judge = open_judge(name)
+        messages = [
+            message
+            for message in _messages(content.conversations)
+            if (row := wanted.get((message.conversation, message.id))) and row.judge_hash == judge.hash
+        ]
+        route = Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="message")
+        asked = [Question(message=each, scan=Scan(message_id=each.id), route=route) for each in messages]
+        for message, answer in zip(messages, judge.evaluate(asked), strict=True):
+            if _far(wanted[message.conversation, message.id], answer):
+                yield Discrepancy(what=f"its scores by judge {name}: {AGAIN} within .001", where=message.id)
+
+
+def _far(row: Row, answer: Evaluation) -> bool:
+    kept, again = row.traits or {}, answer.traits or {}
+    return kept.keys() != again.keys() or any(abs(kept[name] - again[name]) > TOLERANCE for name in kept)
+
+
+def _messages(conversations: Iterable[Conversation]) -> Iterator[Message]:
+    for conversation in conversations:
+        yield from conversation.messages
+
+
+def written(report_dir: Path, content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
+    """Every page, picture and table from the data beside it, byte for byte."""
+    present = {path.name for path in report_dir.iterdir()}
+    held = {conversation.id: conversation for conversation in content.conversations}
+    with tempfile.TemporaryDirectory() as name:
+        again = Path(name) / "report"
+        write(content.case, content.rows, again, rules=rules, conversations=held.get)
+        made = {path.name for path in again.iterdir()}
+        for each in sorted((made | present) - {RUN, *DATA}):
+            one, two = (folder / each for folder in (report_dir, again))
+            if not (one.is_file() and two.is_file() and one.read_bytes() == two.read_bytes()):
+                yield Discrepancy(what=f"{AGAIN} from case.json, findings.jsonl and the rows", where=each)
+
+
+def _unlike(where: str, name: str, kept: object, again: object) -> Iterator[Discrepancy]:
+    if kept != again:
+        yield Discrepancy(what=f"{name}: {AGAIN}", where=where)
