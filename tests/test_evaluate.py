@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from undersong.evaluate import PRIOR_MESSAGES, Thread, evaluate, message_hash
+from undersong.evaluate import Thread, evaluate, message_hash
 from undersong.judges import Judge, Question, open_judge
 from undersong.models import Conversation, Evaluation, Message, Scan, ThreadScan
 from undersong.route import load_policy, route
@@ -88,7 +88,7 @@ def test_a_deep_question_has_five_prior_messages_and_fewer_only_at_the_start(led
     evaluate([thread(*map(str, range(10)), flagged=[2, 9])], judge, ledger)
     early, late = judge.asked
     assert [message.id for message in early.prior] == ["m0", "m1"]
-    assert [message.id for message in late.prior] == [f"m{n}" for n in range(9 - PRIOR_MESSAGES, 9)]
+    assert [message.id for message in late.prior] == [f"m{n}" for n in range(4, 9)]
 
 
 def test_messages_of_one_text_are_told_apart(ledger: SQLiteStore) -> None:

@@ -39,9 +39,10 @@ LAYERS = (
     {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "outcomes"},
     {"splice"},
     {"rowstream", "passes", "sweep", "profile"},
+    {"judging"},
     {"assemble", "redact", "scanrows"},
     {"pipeline", "verify", "watch"},
-    {"plan"},
+    {"plan", "measure"},
     {"cli"},
     {"__main__"},
 )
@@ -87,7 +88,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_the_public_names_are_there_and_documented() -> None:
     nouns, functions = (
         "Case Conversation Finding Message UndersongError",
-        "audit detect_patterns scan_keywords scan_thread",
+        "audit build_evaluation_prompt detect_patterns scan_keywords scan_thread",
     )
     assert sorted(undersong.__all__) == sorted(["__version__", *nouns.split(), *functions.split()])
     for name in set(undersong.__all__) - {"__version__"}:

@@ -13,6 +13,7 @@ _PUBLIC = {
     "Message": "undersong.models",
     "UndersongError": "undersong.errors",
     "audit": "undersong.pipeline",
+    "build_evaluation_prompt": "undersong.judges.llm.library",
     "detect_patterns": "undersong.detect",
     "scan_keywords": "undersong.scan",
     "scan_thread": "undersong.scan",

@@ -17,6 +17,8 @@ from undersong.models import (
     Moment,
     Problem,
     Row,
+    Spending,
+    Usage,
 )
 from undersong.outcomes import with_outcome
 from undersong.passes import Corpus, Options, Run, reads_all
@@ -35,6 +37,18 @@ def count(values: Iterable[T]) -> dict[T, int]:
     for value in values:
         counts[value] = counts.get(value, 0) + 1
     return dict(sorted(counts.items(), key=lambda item: str(item[0])))
+
+
+def spending(rows: Iterable[Row]) -> Spending | None:
+    """What the answers that these rows stand on took; None where none was paid."""
+    total, tiers, conversations = Usage(), dict[str, Usage](), dict[str, Usage]()
+    for row in rows:
+        if row.reading is not None and row.reading.usage.calls:
+            used, tier = row.reading.usage, row.tier or "standard"
+            total += used
+            tiers[tier] = tiers.get(tier, Usage()) + used
+            conversations[row.conversation] = conversations.get(row.conversation, Usage()) + used
+    return Spending(total=total, tiers=dict(sorted(tiers.items())), conversations=conversations) if tiers else None
 
 
 def highest(rows: Iterable[Row]) -> dict[str, float]:
@@ -116,6 +130,8 @@ def parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed)
         "budget_share": options.budget_share,
         "read_up_to": f"{RANKS[corpus.cut.rank]}, triage {corpus.cut.score:.3f} ({corpus.cut.why})",
         "seed": options.seed,
+        "budget_usd": options.terms.budget,
+        "max_calls": options.terms.max_calls,
         "only": list(options.only),
         "since": options.since.isoformat() if options.since else None,
         "source_format": options.source_format,

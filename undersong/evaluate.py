@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
-from undersong.judges import Judge, Question
+from undersong.errors import JudgeError
+from undersong.judges import BrokenOffError, History, Judge, Question
+from undersong.judges.context import prior_places
 from undersong.models import Conversation, Evaluation, Message, Noun, Route, Scan, ThreadScan
 
-PRIOR_MESSAGES = 5  # for deep reading: the first seed's "3-5", always the same number so that scores compare
+STANDS = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
+Histories = Callable[[Message], History]
 
 
 class Thread(Noun, frozen=True, kw_only=True):
@@ -29,37 +32,58 @@ class Ledger(Protocol):
     def put_answers(self, answers: Sequence[tuple[str, Evaluation]]) -> None: ...
 
 
-class Answers(Noun, frozen=True, kw_only=True):
-    """The evaluations of some threads, each aligned with its messages; ``asked`` counts those asked just now."""
+class Answers(NamedTuple):
+    """The evaluations of some threads, each aligned with its messages; ``asked`` counts those asked just now.
+
+    ``failure`` is set where the judge failed as a whole: what it had answered before is there all the same.
+    """
 
     evaluations: tuple[tuple[Evaluation, ...], ...]
     asked: int = 0
+    failure: JudgeError | None = None
 
 
-def evaluate(threads: Sequence[Thread], judge: Judge, ledger: Ledger, *, read_all: bool = False) -> Answers:
+def evaluate(
+    threads: Sequence[Thread],
+    judge: Judge,
+    ledger: Ledger,
+    *,
+    read_all: bool = False,
+    histories: Histories | None = None,
+    failed: JudgeError | None = None,
+) -> Answers:
     """One Evaluation per message: read now, read before, or unread with the reason.
 
     Everything is read with ``read_all``, else what is routed; so an answer kept from a run that read more is used only
-    where this one reads. New answers are kept in the ledger in one transaction before they are used.
+    where this one reads. New answers are kept in the ledger in one transaction before they are used. A judge that has
+    ``failed`` is not asked again; what is kept of it is used.
     """
-    known = [_known(thread, judge, ledger, read_all) for thread in threads]
-    asked = [
+    questions = [asked(thread, read_all=read_all, histories=histories) for thread in threads]
+    known = [
+        _known(each, ledger.answers(thread.conversation.id, judge.hash))
+        for thread, each in zip(threads, questions, strict=True)
+    ]
+    open_ones = [
         (place, question)
-        for place, thread in enumerate(threads)
-        for question in _questions(thread, read_all)
+        for place, each in enumerate(questions)
+        for question in each
         if question.message.id not in known[place]
     ]
-    new = judge.evaluate([question for _, question in asked]) if asked else []
-    pairs = list(zip(asked, new, strict=True))
+    new, failure = _ask(judge, [question for _, question in open_ones], failed)
+    pairs = [(where, answer) for where, answer in zip(open_ones, new, strict=True) if answer is not None]
     if pairs:
         ledger.put_answers([(question.message.conversation, answer) for (_, question), answer in pairs])
     for (place, _), answer in pairs:
         known[place][answer.message_id] = answer
+    routed = [{question.message.id for question in each} for each in questions]
     evaluations = tuple(
-        tuple(found.get(message.id) or unread(message, judge) for message in thread.conversation.messages)
-        for thread, found in zip(threads, known, strict=True)
+        tuple(
+            found.get(message.id) or unread(message, judge, failure if message.id in wanted else None)
+            for message in thread.conversation.messages
+        )
+        for thread, found, wanted in zip(threads, known, routed, strict=True)
     )
-    return Answers(evaluations=evaluations, asked=len(pairs))
+    return Answers(evaluations, len(pairs), failure)
 
 
 def message_hash(message: Message) -> str:
@@ -67,8 +91,9 @@ def message_hash(message: Message) -> str:
     return hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def unread(message: Message, judge: Judge) -> Evaluation:
-    """The state of a message that the router left out."""
+def unread(message: Message, judge: Judge, failure: JudgeError | None = None) -> Evaluation:
+    """The state of a message that the router left out, or that a judge that failed did not come to."""
+    reason = "not routed: no flag or signal asks for it within the budget, and not in the audit sample"
     return Evaluation(
         message_id=message.id,
         state="unread",
@@ -76,34 +101,59 @@ def unread(message: Message, judge: Judge) -> Evaluation:
         judge_hash=judge.hash,
         message_hash=message_hash(message),
         width="none",
-        reason="not routed: no flag or signal asks for it within the budget, and not in the audit sample",
+        reason=reason if failure is None else f"the judge failed: {failure}",
     )
 
 
-def _known(thread: Thread, judge: Judge, ledger: Ledger, read_all: bool) -> dict[str, Evaluation]:
-    """Stored answers that still hold: the same judge read the same text."""
-    stored = ledger.answers(thread.conversation.id, judge.hash)
-    if not stored:
-        return {}
-    return {
-        message.id: stored[message.id]
-        for message, route in zip(thread.conversation.messages, thread.routes, strict=True)
-        if (read_all or route.depth != "skip")
-        and message.id in stored
-        and stored[message.id].message_hash == message_hash(message)
-    }
-
-
-def _questions(thread: Thread, read_all: bool) -> list[Question]:
-    messages = thread.conversation.messages
+def asked(thread: Thread, *, read_all: bool, histories: Histories | None = None) -> list[Question]:
+    """The questions about what is read of a thread, in order, each with the context of its tier."""
     return [
-        Question(message=message, scan=scan, route=route, prior=_prior(messages, index, route))
-        for index, (message, scan, route) in enumerate(zip(messages, thread.scans, thread.routes, strict=True))
+        _question(thread, place, histories)
+        for place, route in enumerate(thread.routes)
         if read_all or route.depth != "skip"
     ]
 
 
-def _prior(messages: tuple[Message, ...], index: int, route: Route) -> tuple[Message, ...]:
-    if route.width not in {"prior_messages", "thread_and_history"}:
-        return ()
-    return messages[max(0, index - PRIOR_MESSAGES) : index]
+def _question(thread: Thread, place: int, histories: Histories | None) -> Question:
+    messages, route = thread.conversation.messages, thread.routes[place]
+    places = prior_places(messages, place, route.width)
+    wide = route.width == "thread_and_history"
+    return Question(
+        message=messages[place],
+        scan=thread.scans[place],
+        route=route,
+        prior=tuple(messages[at] for at in places),
+        prior_scans=tuple(thread.scans[at] for at in places),
+        cut=place - len(places) if wide else 0,
+        history=(histories(messages[place]) if histories else History()) if wide else None,
+    )
+
+
+def _known(questions: Sequence[Question], stored: dict[str, Evaluation]) -> dict[str, Evaluation]:
+    """Stored answers that still hold: the same judge read the same text in the same context.
+
+    A judge that reads nothing but the message has no context to compare.
+    """
+    if not stored:
+        return {}
+    found = {}
+    for question in questions:
+        answer = stored.get(question.message.id)
+        if answer is None or answer.state not in STANDS or answer.message_hash != message_hash(question.message):
+            continue
+        if not answer.context_hash or answer.context_hash == question.context_hash:
+            found[question.message.id] = answer
+    return found
+
+
+def _ask(
+    judge: Judge, questions: list[Question], failed: JudgeError | None
+) -> tuple[Sequence[Evaluation | None], JudgeError | None]:
+    if failed is not None or not questions:
+        return [None] * len(questions), failed
+    try:
+        return judge.evaluate(questions), None
+    except BrokenOffError as error:
+        return error.answers, error
+    except JudgeError as error:
+        return [None] * len(questions), error

@@ -324,6 +324,57 @@ class Indicator(Noun, frozen=True, kw_only=True):
     quote: str | None = None
 
 
+class Usage(Noun, frozen=True, kw_only=True):
+    """What answers took: requests that were answered, and tokens as the provider counts them.
+
+    ``input`` includes ``cached`` (read from the provider's cache) and ``written`` (put there). ``cost`` in USD is None
+    where the price of a model is not known.
+    """
+
+    calls: int = 0
+    input: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    cost: float | None = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum; a cost that is not known makes it unknown."""
+        known = self.cost is not None and other.cost is not None
+        return Usage(
+            calls=self.calls + other.calls,
+            input=self.input + other.input,
+            cached=self.cached + other.cached,
+            written=self.written + other.written,
+            output=self.output + other.output,
+            cost=(self.cost or 0.0) + (other.cost or 0.0) if known else None,
+        )
+
+
+class Stance(Noun, frozen=True, kw_only=True):
+    """How a message stands towards a claim of the other side, as a judge reads it; ``claim`` in the judge's words."""
+
+    position: Literal["holds", "concedes", "neutral"]
+    claim: str = ""
+
+
+class Reading(Noun, frozen=True, kw_only=True):
+    """What an LLM judge gave beside scores and indicators, and what became of its answer.
+
+    ``mechanisms`` and ``acts`` (request, complies, refuses) each with a quote that stands in the message. ``rejected``
+    counts what was dropped from the answer, by kind. ``cut`` is how many earlier messages the question left out.
+    ``raw`` is the text of the answer that counts, as it came. ``usage`` covers every paid answer to this question.
+    """
+
+    mechanisms: tuple[Indicator, ...] = ()
+    acts: tuple[Indicator, ...] = ()
+    stance: Stance | None = None
+    rejected: dict[str, int] = {}
+    cut: int = 0
+    usage: Usage = Usage()
+    raw: str | None = None
+
+
 class Evaluation(Noun, frozen=True, kw_only=True):
     """What a judge said of one message. ``traits`` is None unless ``state`` is scored; ``reason`` says why.
 
@@ -345,6 +396,7 @@ class Evaluation(Noun, frozen=True, kw_only=True):
     reason: str | None = None
     tokens: int | None = None
     cost: float = 0.0
+    reading: Reading | None = None
 
 
 # ── detect ───────────────────────────────────────────────────────────────────
@@ -390,6 +442,7 @@ class Row(Noun, frozen=True):
     judge: str | None = None
     judge_hash: str | None = None
     source_ref: SourceRef | None = None
+    reading: Reading | None = None
 
     @classmethod
     def of(cls, message: Message, scan: Scan, route: Route, evaluation: Evaluation | None = None) -> Row:
@@ -415,6 +468,7 @@ def _judged(row: Row, evaluation: Evaluation) -> Row:
         signals=evaluation.signals,
         judge=evaluation.judge,
         judge_hash=evaluation.judge_hash,
+        reading=evaluation.reading,
     )
 
 
@@ -626,6 +680,14 @@ class Missed(Noun, frozen=True, kw_only=True):
     share: tuple[float, float, float] | None = None
 
 
+class Spending(Noun, frozen=True, kw_only=True):
+    """What the answers that a run uses took when they were paid, now or before: in all, per tier, per conversation."""
+
+    total: Usage
+    tiers: dict[str, Usage] = {}
+    conversations: dict[str, Usage] = {}
+
+
 N = TypeVar("N", bound=Noun)
 
 
@@ -633,9 +695,10 @@ class Case(Noun, frozen=True, kw_only=True):
     """Everything that a report says, without the transcripts themselves.
 
     ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the
-    messages per agent that a thread signal raised; ``cited`` are the messages that a finding, a deduction or a
-    session flag quotes, in full; ``highest`` is the highest score of each trait in any message; ``missed`` is what the
-    router left out; ``hashes`` maps rule, prompt and model artefact names to SHA-256.
+    messages per agent that a thread signal raised; ``spent`` is None where no answer was paid; ``cited`` are the
+    messages that a finding, a deduction or a session flag quotes, in full; ``highest`` is the highest score of each
+    trait in any message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt and model artefact names
+    to SHA-256.
     """
 
     version: str
@@ -651,6 +714,7 @@ class Case(Noun, frozen=True, kw_only=True):
     highest: dict[str, float] = {}
     judge_calls: int = 0
     cost: float = 0.0
+    spent: Spending | None = None
     sessions: tuple[SessionVerdict, ...] = ()
     agents: tuple[AgentVerdict, ...] = ()
     findings: tuple[Finding, ...] = ()

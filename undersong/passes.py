@@ -12,9 +12,10 @@ import msgspec
 from undersong.budget import NOTHING, Cut, Demand, for_recall, within_share
 from undersong.earlier import SameTarget
 from undersong.errors import JudgeError, UsageError
-from undersong.evaluate import Answers, Thread, evaluate, unread
+from undersong.evaluate import Answers, Histories, Thread, evaluate
 from undersong.ingest import read
 from undersong.judges import Judge
+from undersong.judges.terms import Terms
 from undersong.missed import Census
 from undersong.models import (
     SIGNALS,
@@ -46,6 +47,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
     neither = the policy's budget, which a judge that reads for free does not heed.
     ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone; ``engine`` changes no result.
+    ``terms`` say what a paid judge may spend; its ledger is the store's.
     ``effort`` None: chance, q and stability are not computed. It has its own seed, for ``weigh``.
     """
 
@@ -63,6 +65,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     engine: str = "ahocorasick"
     processes: int = 1
     effort: Effort | None = Effort()
+    terms: Terms = Terms()
 
 
 class Corpus(msgspec.Struct, kw_only=True):
@@ -92,6 +95,7 @@ class Run(msgspec.Struct, kw_only=True):
     upgrades: dict[str, int] = {}
     census: Census = msgspec.field(default_factory=Census)
     failure: JudgeError | None = None
+    histories: Histories | None = None
 
 
 def ingest_and_scan(
@@ -235,14 +239,7 @@ def batched(threads: Iterable[Thread], size: int) -> Iterator[list[Thread]]:
 
 
 def _ask(threads: list[Thread], judge: Judge, store: Store, options: Options, run: Run) -> Answers:
-    if run.failure is None:
-        try:
-            return evaluate(threads, judge, store, read_all=reads_all(judge, options))
-        except JudgeError as error:
-            run.failure = error
-    reason = f"the judge failed: {run.failure}"
-    missing = [
-        tuple(msgspec.structs.replace(unread(m, judge), reason=reason) for m in thread.conversation.messages)
-        for thread in threads
-    ]
-    return Answers(evaluations=tuple(missing))
+    read_all = reads_all(judge, options)
+    answers = evaluate(threads, judge, store, read_all=read_all, histories=run.histories, failed=run.failure)
+    run.failure = answers.failure
+    return answers

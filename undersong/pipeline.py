@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
 
 from undersong import __version__
-from undersong.assemble import cited, count, highest, judge_problem, parameters, quoted
+from undersong.assemble import cited, count, highest, judge_problem, parameters, quoted, spending
 from undersong.detect import Detection, detect
 from undersong.errors import InputError
-from undersong.judges import open_judge
+from undersong.judging import Opened, opened
 from undersong.models import (
     Case,
     Problem,
@@ -60,10 +60,17 @@ def audit(
         with temporary_store() as store:
             return audit(paths, store, options, progress)
     options, progress = options or Options(), progress or silent
-    judge, book = open_judge(options.judge), load_book()
+    with opened(options.judge, options.terms, store) as judging:
+        return _audited(paths, store, options, progress, judging)
+
+
+def _audited(
+    paths: str | Path | Sequence[str | Path], store: Store, options: Options, progress: Progress, judging: Opened
+) -> tuple[Case, list[Row]]:
+    judge, book = judging.judge, load_book()
     rules = load_rules() if options.rules is None else options.rules
     corpus = ingest_and_scan(paths, store, book, options, progress)
-    run = Run()
+    run = Run(histories=judging.histories(corpus.inputs))
     for thread, rows in read_threads(corpus, store, judge, options, progress, run):
         verdict = session_verdict(thread.conversation, thread.scans, thread.thread, rows)
         run.sessions.append(verdict)
@@ -73,12 +80,12 @@ def audit(
             run.census.add(row, blank=not (row.text or "").strip())
             run.rows.append(_without_text(row))
     detection = detect(run.rows, rules, gives=judge.gives)
-    weighed = _weighed(detection, run.rows, rules, options.effort)
-    findings = quoted(weighed.findings, store)
+    weighed = _weighed(detection, run.rows, rules, options.effort, judging.noise)
+    findings, spent = quoted(weighed.findings, store), spending(run.rows)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,
-        parameters=parameters(options, judge, corpus, weighed),
+        parameters=parameters(options, judge, corpus, weighed) | judging.measured,
         inputs=tuple(corpus.inputs),
         problems=(*corpus.problems, *judge_problem(run)),
         conversations=len(corpus.conversations),
@@ -89,6 +96,8 @@ def audit(
         missed=run.census.missed(),
         highest=highest(run.rows),
         judge_calls=sum(row.state != "unread" for row in run.rows),  # answers used, asked in this run or kept
+        cost=(spent.total.cost or 0.0) if spent else 0.0,
+        spent=spent,
         sessions=tuple(run.sessions),
         agents=agent_verdicts(run.rows),
         findings=findings,
@@ -112,11 +121,12 @@ def evaluate_rows(
     if store is None:
         with temporary_store() as store:
             return evaluate_rows(paths, options, write, store=store, progress=progress, text=text)
-    corpus, run = ingest_and_scan(paths, store, load_book(), options, progress or silent), Run()
-    judge = open_judge(options.judge)
-    for _, rows in read_threads(corpus, store, judge, options, progress or silent, run):
-        for row in rows:
-            _write_row(row, write, text)
+    with opened(options.judge, options.terms, store) as judging:
+        corpus = ingest_and_scan(paths, store, load_book(), options, progress or silent)
+        run = Run(histories=judging.histories(corpus.inputs))
+        for _, rows in read_threads(corpus, store, judging.judge, options, progress or silent, run):
+            for row in rows:
+                _write_row(row, write, text)
     return [*corpus.problems, *judge_problem(run)]
 
 
@@ -143,10 +153,16 @@ def detect_rows(
     return problems, detection, weighed
 
 
-def _weighed(detection: Detection, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort | None) -> Weighed:
+def _weighed(
+    detection: Detection,
+    rows: Sequence[Row],
+    rules: Sequence[PatternRule],
+    effort: Effort | None,
+    noise: Mapping[str, float] | None = None,
+) -> Weighed:
     if effort is None:
         return Weighed(findings=detection.findings, family=0)
-    return weigh(detection.findings, detection.outcomes, rows, rules, effort)
+    return weigh(detection.findings, detection.outcomes, rows, rules, effort, noise)
 
 
 def _write_row(row: Row, write: Write, text: bool) -> None:

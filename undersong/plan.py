@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from undersong.budget import RANKS, TRIAGE, rank_of
-from undersong.evaluate import PRIOR_MESSAGES, Thread
-from undersong.judges import JUDGES, open_judge
-from undersong.models import TIERS, Noun, Problem, Route, Scan, Width
+from undersong.evaluate import Thread, asked
+from undersong.judges import is_paid, open_judge
+from undersong.judges.llm.tiered import named
+from undersong.judges.llm.tokens import Rates, Sizes, rates, thumb
+from undersong.models import TIERS, Noun, Problem, Route, Scan, Tier, Width
 from undersong.passes import Options, Progress, ingest_and_scan, reads_all, routed_threads, silent
-from undersong.prices import Price, Tokens, load_prices
+from undersong.prices import Price, load_prices, price_of
 from undersong.scan import load_book
 from undersong.stores.sqlite import temporary_store
 
@@ -21,10 +23,15 @@ SAMPLE = TRIAGE - 0.5  # the rank of the audit sample: after what rules ask for,
 
 
 class Part(Noun, frozen=True, kw_only=True):
-    """One line of a plan: ``tokens_in`` and ``tokens_out`` are estimates, ``cost`` in USD or None = price not known."""
+    """One line of a plan: ``tokens_in`` and ``tokens_out`` are estimates, ``cost`` in USD or None = price not known.
+
+    ``judge`` is who reads this tier; ``learned_from`` how many kept answers the estimate stands on, 0 = rule of thumb.
+    """
 
     name: str
     width: Width
+    judge: str
+    learned_from: int
     messages: int
     tokens_in: int
     tokens_out: int
@@ -47,10 +54,13 @@ class Cutoff(Noun, frozen=True, kw_only=True):
 
 
 class Plan(Noun, frozen=True, kw_only=True):
-    """``parts`` per tier, then the audit sample; ``left_out`` is what no rule, budget or sample reads."""
+    """``parts`` per tier, then the audit sample; ``left_out`` is what no rule, budget or sample reads.
+
+    ``prices`` are of the judges of the parts.
+    """
 
     judge: str
-    price: Price
+    prices: tuple[Price, ...]
     prices_as_of: str
     messages: int
     everything: bool
@@ -64,8 +74,16 @@ class Cell(msgspec.Struct):
     """Messages of one rank and triage score."""
 
     messages: int = 0
-    tokens_in: int = 0
+    cost: float | None = 0.0
     harmful: float = 0.0
+
+
+class Teller(NamedTuple):
+    """Who reads a tier, at what price, and how many tokens that takes."""
+
+    name: str
+    price: Price
+    rates: Rates
 
 
 Cells = dict[tuple[float, float], Cell]
@@ -74,52 +92,56 @@ Cells = dict[tuple[float, float], Cell]
 def plan(
     paths: Sequence[str | Path],
     options: Options,
-    price: Price,
     *,
     budget: float | None = None,
+    ledger: Sizes | None = None,
     progress: Progress = silent,
 ) -> tuple[Plan, list[Problem]]:
-    """Scan and route the files as an audit would, and count; nothing is asked and nothing is stored."""
-    tokens = load_prices().tokens
-    name = options.judge.partition(":")[0]
-    everything = options.read_all or (name in JUDGES and reads_all(open_judge(options.judge), options))
+    """Scan and route the files as an audit would, and count; nothing is asked and nothing is stored.
+
+    ``ledger`` holds answers that were paid before: from 20 of a model on, its tokens are predicted from them. Raises
+    UsageError for a judge that is not known.
+    """
+    tellers = _tellers(options, ledger)
+    everything = options.read_all or (not is_paid(options.judge) and reads_all(open_judge(options.judge), options))
     parts: dict[tuple[str, Width], list[int]] = {}
     cells: Cells = {}
     with temporary_store() as store:
         corpus = ingest_and_scan(paths, store, load_book(), options, progress)
         for thread in routed_threads(corpus, store, options):
-            for scan, each, size in _sizes(thread, tokens, everything):
-                part = parts.setdefault(_line(each, everything), [0, 0])
-                part[0] += 1
-                part[1] += size
+            for scan, each, tokens_in, tokens_out in _sizes(thread, tellers, everything):
+                part = parts.setdefault(_line(each, everything), [0, 0, 0])
+                for place, count in enumerate((1, tokens_in, tokens_out)):
+                    part[place] += count
+                cost = tellers[each.tier].price.cost(tokens_in, tokens_out)
                 cell = cells.setdefault((_rank(each, scan), -(scan.triage or 0.0)), Cell())
                 cell.messages += 1
-                cell.tokens_in += size
+                cell.cost = None if cost is None or cell.cost is None else cell.cost + cost
                 cell.harmful += scan.triage or 0.0
-    lines = tuple(_part(key, parts[key], tokens, price) for key in sorted(parts, key=_order))
+    lines = tuple(_part(key, parts[key], tellers) for key in sorted(parts, key=_order))
     found = Plan(
         judge=options.judge,
-        price=price,
+        prices=tuple({teller.name: teller.price for teller in tellers.values()}.values()),
         prices_as_of=load_prices().as_of.isoformat(),
         messages=corpus.messages,
         everything=everything,
         parts=lines,
         left_out=corpus.messages - sum(part.messages for part in lines),
         routed_by=corpus.cut.why,
-        cutoff=None if budget is None else cut_off(cells, budget, price, tokens, corpus.messages),
+        cutoff=None if budget is None else cut_off(cells, budget, corpus.messages),
     )
     return found, corpus.problems
 
 
-def cut_off(cells: Cells, budget: float, price: Price, tokens: Tokens, messages: int) -> Cutoff | None:
-    """How far a budget in USD goes, cell by cell, never beyond it; None where the price is not known."""
-    if price.input is None or price.output is None:
+def cut_off(cells: Cells, budget: float, messages: int) -> Cutoff | None:
+    """How far a budget in USD goes, cell by cell, never beyond it; None where a price is not known."""
+    if any(cell.cost is None for cell in cells.values()):
         return None
     spent, read, shared, harmful = 0.0, 0, 0, 0.0
     left: dict[str, int] = {}
     paying = True
     for (rank, _), cell in sorted(cells.items()):
-        cost = price.cost(cell.tokens_in, cell.messages * tokens.answer) or 0.0
+        cost = cell.cost or 0.0
         paying = paying and spent + cost <= budget
         if paying:
             spent, read = spent + cost, read + cell.messages
@@ -132,20 +154,21 @@ def cut_off(cells: Cells, budget: float, price: Price, tokens: Tokens, messages:
     return Cutoff(budget=budget, cost=spent, read=read, left=left, share=share, harmful_left=harmful)
 
 
-def _sizes(thread: Thread, tokens: Tokens, everything: bool) -> Iterator[tuple[Scan, Route, int]]:
-    """(scan, route, tokens of the question) of what would be read."""
-    sizes = [len(message.text.encode("utf-8", "surrogatepass")) for message in thread.conversation.messages]
-    upto = [0, *accumulate(sizes)]
-    for index, (scan, each) in enumerate(zip(thread.scans, thread.routes, strict=True)):
-        if not everything and each.depth == "skip":
-            continue
-        if each.width == "prior_messages":
-            extent = upto[index + 1] - upto[max(0, index - PRIOR_MESSAGES)]
-        elif each.width == "thread_and_history":
-            extent = sizes[index] + min(upto[-1] - sizes[index], tokens.thread_most * tokens.bytes_each)
-        else:
-            extent = sizes[index]
-        yield scan, each, tokens.instructions + -(-extent // tokens.bytes_each)
+def _tellers(options: Options, ledger: Sizes | None) -> dict[Tier, Teller]:
+    """Who reads each tier; a judge that reads for free counts by the rule of thumb, as a paid one would."""
+    given = options.terms.price_in, options.terms.price_out
+    if not is_paid(options.judge) or options.judge.startswith("replay:"):
+        teller = Teller(options.judge, price_of(options.judge, *given), thumb(load_prices().tokens))
+        return dict.fromkeys(TIERS, teller)
+    names = {tier: spec.name for tier, spec in named(options.judge).items()}
+    known = {name: Teller(name, price_of(name, *given), rates(name, ledger)) for name in set(names.values())}
+    return {tier: known[name] for tier, name in names.items()}
+
+
+def _sizes(thread: Thread, tellers: dict[Tier, Teller], everything: bool) -> Iterator[tuple[Scan, Route, int, int]]:
+    """(scan, route, tokens of question and answer) of what would be read; an agent's history is not known yet."""
+    for question in asked(thread, read_all=everything):
+        yield question.scan, question.route, *tellers[question.route.tier].rates.of(question)
 
 
 def _rank(each: Route, scan: Scan) -> float:
@@ -168,16 +191,19 @@ def _order(key: tuple[str, Width]) -> tuple[int, str]:
     return (names.index(key[0]) if key[0] in names else len(names)), key[1]
 
 
-def _part(key: tuple[str, Width], counted: list[int], tokens: Tokens, price: Price) -> Part:
-    messages, tokens_in = counted
-    tokens_out = messages * tokens.answer
+def _part(key: tuple[str, Width], counted: list[int], tellers: dict[Tier, Teller]) -> Part:
+    messages, tokens_in, tokens_out = counted
+    tier: Tier = key[0] if key[0] in tellers else "standard"
+    teller = tellers[tier]
     return Part(
         name=key[0],
         width=key[1],
+        judge=teller.name,
+        learned_from=teller.rates.learned_from,
         messages=messages,
         tokens_in=tokens_in,
         tokens_out=tokens_out,
-        cost=price.cost(tokens_in, tokens_out),
+        cost=teller.price.cost(tokens_in, tokens_out),
     )
 
 

@@ -8,7 +8,7 @@ from functools import cache
 import msgspec
 
 from undersong.errors import UsageError
-from undersong.judges import JUDGES
+from undersong.judges import JUDGES, PAID
 from undersong.rulebook import RULES, did_you_mean, read
 
 MILLION = 1_000_000
@@ -22,24 +22,32 @@ class Tokens(_Strict, frozen=True, kw_only=True):
     """How tokens are estimated: see the file."""
 
     bytes_each: int
-    instructions: int
     answer: int
-    thread_most: int
+    learn_from: int
 
 
 class Price(_Strict, frozen=True, kw_only=True):
-    """USD for a million tokens, None = not known."""
+    """USD for a million tokens, None = not known; ``cached`` and ``written`` None = as input.
+
+    ``batch`` is the share of the price that the provider's batch interface takes.
+    """
 
     name: str
     input: float | None
     output: float | None
     source: str
+    cached: float | None = None
+    written: float | None = None
+    batch: float = 1.0
 
-    def cost(self, tokens_in: int, tokens_out: int) -> float | None:
-        """USD, None where either price is not known."""
+    def cost(self, tokens_in: int, tokens_out: int, *, cached: int = 0, written: int = 0) -> float | None:
+        """USD, None where a price is not known; ``tokens_in`` includes those ``cached`` and ``written``."""
         if self.input is None or self.output is None:
             return None
-        return (tokens_in * self.input + tokens_out * self.output) / MILLION
+        reading = self.input if self.cached is None else self.cached
+        writing = self.input if self.written is None else self.written
+        fresh = tokens_in - cached - written
+        return (fresh * self.input + cached * reading + written * writing + tokens_out * self.output) / MILLION
 
 
 class Prices(_Strict, frozen=True, kw_only=True):
@@ -57,17 +65,23 @@ def load_prices() -> Prices:
 
 
 def price_of(judge: str, price_in: float | None = None, price_out: float | None = None) -> Price:
-    """The price of ``NAME`` or ``NAME:ARGUMENT``, or as given; raises UsageError for no such judge."""
-    name = judge.partition(":")[0]
+    """The price of ``NAME`` or ``NAME:MODEL``, or as given; raises UsageError for no such judge.
+
+    An effort or an address behind the model does not matter: a server of one's own has no price unless it is given.
+    """
+    provider, _, argument = judge.partition(":")
     known = {price.name: price for price in load_prices().judges}
-    if name not in known and name not in JUDGES and None in (price_in, price_out):
-        remedy = f"{did_you_mean(name, sorted({*known, *JUDGES}))}, or give --price-in and --price-out"
-        raise UsageError(f"unknown judge '{name}'", remedy=remedy)
-    price = known.get(name, Price(name=name, input=None, output=None, source="not in prices.yaml"))
+    if provider not in {*known, *JUDGES, *PAID} and None in (price_in, price_out):
+        remedy = f"{did_you_mean(provider, sorted({*known, *JUDGES, *PAID}))}, or give --price-in and --price-out"
+        raise UsageError(f"unknown judge '{provider}'", remedy=remedy)
+    price = known.get(provider, Price(name=judge, input=None, output=None, source="not in prices.yaml"))
+    if "@" not in argument:
+        price = known.get(f"{provider}:{argument.partition('+')[0]}", price)
+    price = msgspec.structs.replace(price, name=judge)
     if price_in is None and price_out is None:
         return price
     return Price(
-        name=name,
+        name=judge,
         input=price.input if price_in is None else price_in,
         output=price.output if price_out is None else price_out,
         source="as given",

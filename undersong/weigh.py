@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -11,7 +11,7 @@ from undersong.models import Finding, Noun, Row, RuleOutcome
 from undersong.patterns.chance import Chance, chance
 from undersong.patterns.discovery import false_discovery, pairs
 from undersong.patterns.partitions import Partition, Timeline, groups, timelines
-from undersong.patterns.replicas import noise, survival
+from undersong.patterns.replicas import Noise, noise, survival
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import filtered
 
@@ -54,20 +54,23 @@ def weigh(
     rows: Iterable[Row],
     rules: Sequence[PatternRule],
     effort: Effort,
+    measured_noise: Mapping[str, float] | None = None,
 ) -> Weighed:
     """Fill ``chance``, ``q`` and ``stability`` of findings that ``detect`` made from these rows and rules.
 
     All findings of one rule in one sequence have one chance, that of the strongest of them. Chance and stability depend
     on the seed, the rule and the agent's own rows, whatever else the run holds; q depends on the whole run.
+    ``measured_noise`` is the judge's own, per trait; without it the shipped table stands for it.
     """
-    known = timelines(rows)
+    known, shipped = timelines(rows), noise()
+    table = Noise(known=dict(measured_noise), others=shipped.others) if measured_noise else shipped
     ran = {outcome.pattern for outcome in outcomes if outcome.status != "not_applicable"}
     tried = [rule for rule in rules if rule.id in ran]
     family = sum(pairs(rule, known) for rule in tried)
     weighed = list(findings)
     measured: list[tuple[_Sequence, Chance]] = []
     for sequence in _sequences(findings, tried, known):
-        _stability(weighed, sequence, effort)
+        _stability(weighed, sequence, effort, table)
         if not effort.draws:
             continue
         found = chance(sequence.rule, sequence.partition, seed=effort.seed, draws=effort.draws, block=effort.block)
@@ -80,11 +83,11 @@ def weigh(
     return Weighed(findings=tuple(weighed), family=family, tested=len(measured))
 
 
-def _stability(weighed: list[Finding], sequence: _Sequence, effort: Effort) -> None:
+def _stability(weighed: list[Finding], sequence: _Sequence, effort: Effort, table: Noise) -> None:
     if not effort.replicas:
         return
     ids = [weighed[index].message_ids for index in sequence.indices]
-    found = survival(sequence.rule, sequence.partition, ids, seed=effort.seed, replicas=effort.replicas, table=noise())
+    found = survival(sequence.rule, sequence.partition, ids, seed=effort.seed, replicas=effort.replicas, table=table)
     for index, share in zip(sequence.indices, found.shares, strict=True):
         weighed[index] = msgspec.structs.replace(weighed[index], stability=share, replicas=found.replicas)
 

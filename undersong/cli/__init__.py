@@ -23,6 +23,7 @@ VERBS = (
     "verify",
     "formats",
     "rules",
+    "judge",
     "explain",
     "store",
     "sweep",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime
 from functools import partial
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from undersong.cli.options import (
     budget_options,
@@ -18,27 +20,31 @@ from undersong.cli.options import (
     corpus_options,
     effort_of,
     exit_code,
+    judge_options,
     options_of,
     progress_bar,
     refuse_nothing,
     show_problems,
 )
 from undersong.errors import UsageError
-from undersong.models import LEVELS, Conversation
+from undersong.models import LEVELS, Case, Conversation
 
 if TYPE_CHECKING:
     from undersong.stores import Store
 
 BELOW, AT_OR_ABOVE = 0, 1
+PERCENT = click.FloatRange(0, 100)
 
 
 @click.command("audit", short_help="Read, scan, evaluate, detect, and write a report.")
 @corpus_options
 @budget_options
+@judge_options
 @click.option("--out", default="undersong-report", show_default=True, metavar="DIR", help="Where the report goes.")
 @click.option("--store", metavar="FILE|URL", help="The store; default: undersong.db beside the report.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
+@click.option("--double-check", type=PERCENT, metavar="PERCENT", help="Read so many of the scored again, framed anew.")
 @chance_options
 @click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--redact", is_flag=True, help="Mask e-mails, phones and keys in the report; the store keeps them.")
@@ -55,6 +61,7 @@ def command(
     store: str | None,
     judge: str,
     read_all: bool,
+    double_check: float | None,
     with_chance: bool,
     draws: int,
     block: int,
@@ -96,6 +103,8 @@ def command(
         with progress_bar() as progress:
             case, rows = audit(paths, kept, options, progress)
         refuse_nothing(case.messages, case.problems)
+        if double_check:
+            case = _double_checked(case, paths, kept, options, double_check)
         talk = partial(_conversation, kept)
         look: Look = talk
         if redact or listed:
@@ -105,6 +114,15 @@ def command(
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)
     raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))
+
+
+def _double_checked(case: Case, paths: Any, store: Any, options: Any, percent: float) -> Case:
+    """The case with how far another framing moves the scores of a sample."""
+    from undersong.measure import shifts
+
+    sample = math.ceil(percent / 100 * case.states.get("scored", 0))
+    found = [msgspec.to_builtins(each) for each in shifts("framing", paths, store, options, sample)]
+    return msgspec.structs.replace(case, parameters=case.parameters | {"double_check": found})
 
 
 def _conversation(store: Store, name: str) -> Conversation:

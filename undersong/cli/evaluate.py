@@ -13,6 +13,7 @@ from undersong.cli.options import (
     check_targets,
     corpus_options,
     exit_code,
+    judge_options,
     options_of,
     output,
     progress_bar,
@@ -24,19 +25,24 @@ from undersong.cli.options import (
 @click.command("evaluate", short_help="Scores by a judge: one JSON row per message.")
 @corpus_options
 @budget_options
+@judge_options
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
-@click.option("--store", metavar="FILE|URL", help="Keep and reuse answers here; default: nothing is kept.")
+@click.option(
+    "--store", metavar="FILE|URL", help="Keep and reuse answers here; a paid judge has undersong.db, others nothing."
+)
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the rows go.")
 @click.option("--text/--no-text", default=True, show_default=True, help="Keep the messages' text in the rows.")
 def command(
     paths: tuple[str, ...], judge: str, read_all: bool, store: str | None, out: str, text: bool, **chosen: Any
 ) -> None:
     """Scan, route and evaluate; the rows are what `undersong detect` reads."""
+    from undersong.judges import is_paid
     from undersong.pipeline import evaluate_rows
     from undersong.stores import open_store
     from undersong.stores.sqlite import temporary_store
 
+    store = store or ("undersong.db" if is_paid(judge) else None)
     check_targets(paths, out, store)
     if store:
         check_store(store)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -47,6 +48,32 @@ def budget_options(function: F) -> F:
     for decorator in reversed(decorators):
         function = decorator(function)
     return function
+
+
+def judge_options(function: F) -> F:
+    """What a paid judge may spend, and how it is asked; they become one ``terms``."""
+    usd, calls = click.FloatRange(min=0), click.IntRange(min=0)
+    decorators = (
+        click.option("--budget", type=usd, metavar="USD", help="Stop asking a paid judge before it costs more."),
+        click.option("--max-calls", type=calls, metavar="N", help="Stop asking a paid judge after so many requests."),
+        click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1, 1024), help="At a time."),
+        click.option("--timeout", default=120.0, show_default=True, type=usd, help="Seconds for one answer."),
+        click.option("--batch", is_flag=True, help="Hand questions to the provider's batches; run again to collect."),
+        click.option("--price-in", type=usd, metavar="USD", help="Price of a million tokens of questions."),
+        click.option("--price-out", type=usd, metavar="USD", help="Price of a million tokens of answers."),
+    )
+
+    @wraps(function)
+    def with_terms(*args: Any, **chosen: Any) -> Any:
+        from undersong.judges.terms import Terms
+
+        names = ("budget", "max_calls", "concurrency", "timeout", "batch", "price_in", "price_out")
+        terms = Terms(**{name: chosen.pop(name) for name in names})
+        return function(*args, terms=terms, **chosen)
+
+    for decorator in reversed(decorators):
+        with_terms = decorator(with_terms)
+    return with_terms  # type: ignore[return-value]
 
 
 def chance_options(function: F) -> F:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from undersong.cli.options import budget_options, corpus_options, exit_code, options_of, progress_bar, show_problems
+from undersong.cli.options import (
+    budget_options,
+    check_store,
+    corpus_options,
+    exit_code,
+    options_of,
+    progress_bar,
+    show_problems,
+)
 
 if TYPE_CHECKING:
+    from undersong.judges.llm.tokens import Sizes
     from undersong.plan import Cutoff, Plan
 
 USD = click.FloatRange(min=0)
@@ -23,24 +34,25 @@ USD = click.FloatRange(min=0)
 @click.option("--budget", type=USD, metavar="USD", help="Say what this much money would leave unread.")
 @click.option("--price-in", type=USD, metavar="USD", help="Price of a million tokens of questions.")
 @click.option("--price-out", type=USD, metavar="USD", help="Price of a million tokens of answers.")
+@click.option("--store", metavar="FILE", help="Learn tokens from the answers kept there; default: undersong.db.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     paths: tuple[str, ...],
     budget: float | None,
     price_in: float | None,
     price_out: float | None,
+    store: str | None,
     as_json: bool,
     **chosen: Any,
 ) -> None:
     """Scan and route as an audit would, and print what a judge would cost; nothing is asked."""
+    from undersong.judges.terms import Terms
     from undersong.models import encode
     from undersong.plan import plan
-    from undersong.prices import price_of
 
-    options = options_of(**chosen)
-    price = price_of(options.judge, price_in, price_out)
-    with progress_bar() as progress:
-        found, problems = plan(paths, options, price, budget=budget, progress=progress)
+    options = options_of(**chosen, terms=Terms(price_in=price_in, price_out=price_out))
+    with progress_bar() as progress, kept_answers(store) as ledger:
+        found, problems = plan(paths, options, budget=budget, ledger=ledger, progress=progress)
     if as_json:
         click.echo(encode(found))
     else:
@@ -61,14 +73,31 @@ def _lines(found: Plan, budget: float | None) -> Iterator[str]:
     yield f"{'read':<40}{messages:>10,}{tokens_in:>14,}{tokens_out:>12,}{_usd(cost):>12}"
     yield f"{'left unread':<40}{found.left_out:>10,}"
     by = "the judge reads everything" if found.everything else f"routed by: {found.routed_by}; the audit sample on top"
-    yield f"{by}. Tokens are estimated, 4 bytes each and a fixed part for each question."
-    price = found.price
-    if price.input is None or price.output is None:
-        yield f"The price of judge {found.judge} is not known ({price.source})."
-    else:
-        yield f"Price of judge {found.judge}: {price.input:g} in, {price.output:g} out, USD a million ({price.source})."
+    learned = max((part.learned_from for part in found.parts), default=0)
+    how = f"as {learned} kept answers of the judge took" if learned else "4 bytes each"
+    yield f"{by}. Tokens are estimated, {how}, instructions and schema included, without an agent's history."
+    for price in found.prices:
+        if price.input is None or price.output is None:
+            yield f"The price of judge {price.name} is not known ({price.source})."
+        else:
+            rate = f"{price.input:g} in, {price.output:g} out, USD a million"
+            yield f"Price of judge {price.name}: {rate} ({price.source})."
     if budget is not None:
         yield _budget_line(found.cutoff)
+
+
+@contextmanager
+def kept_answers(store: str | None) -> Iterator[Sizes | None]:
+    """The ledger of a store; None where none is named and there is none in this folder."""
+    from undersong.stores.ledger import SQLiteLedger
+
+    path = Path(store or "undersong.db")
+    if store is None and not path.exists():
+        yield None
+        return
+    check_store(str(path))
+    with SQLiteLedger(path) as ledger:
+        yield ledger
 
 
 def _budget_line(cutoff: Cutoff | None) -> str:

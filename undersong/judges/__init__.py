@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
-from undersong.errors import UsageError
+import msgspec
+
+from undersong.errors import JudgeError, UsageError
+from undersong.judges.terms import Terms
 from undersong.models import Evaluation, Message, Noun, Route, Scan
 from undersong.rulebook import did_you_mean
 
@@ -14,15 +18,51 @@ from undersong.rulebook import did_you_mean
 JUDGES: dict[str, str] = {
     "offline": "undersong.judges.offline",
 }
+# the same, with a function ``open_judge(argument, terms) -> Judge``: the terms say what it may spend
+PAID: dict[str, str] = {
+    "anthropic": "undersong.judges.llm.anthropic",
+    "openai": "undersong.judges.llm.openai",
+    "replay": "undersong.judges.llm.replay",
+    "tiers": "undersong.judges.llm.tiered",  # focused=X,deep=Y,deep_with_context=Z
+}
+
+
+class History(Noun, frozen=True, kw_only=True):
+    """What was read of an agent before a message: number of evaluations, mean per trait, trend, earlier findings.
+
+    ``trends`` compares the mean of the last five with the five before, per trait: rising, falling, steady. ``findings``
+    counts by pattern.
+    """
+
+    evaluations: int = 0
+    averages: dict[str, float] = {}
+    trends: dict[str, str] = {}
+    findings: dict[str, int] = {}
 
 
 class Question(Noun, frozen=True, kw_only=True):
-    """One message to score, with what the tier allows a judge to see: ``prior`` messages in order, oldest first."""
+    """One message to score, with what the tier allows a judge to see: ``prior`` messages in order, oldest first.
+
+    ``prior_scans`` are aligned with them; ``cut`` is how many earlier messages of the thread were left out; ``history``
+    is None where the tier does not ask for it.
+    """
 
     message: Message
     scan: Scan
     route: Route
     prior: tuple[Message, ...] = ()
+    prior_scans: tuple[Scan, ...] = ()
+    cut: int = 0
+    history: History | None = None
+
+    @property
+    def context_hash(self) -> str:
+        """SHA-256 over all that a question shows beside the text of its message."""
+        prior = zip(self.prior, self.prior_scans, strict=True)
+        shown = [[_text_hash(message), *_heading(message, scan)] for message, scan in prior]
+        own = _heading(self.message, self.scan)
+        parts = [self.route.depth == "thorough", self.route.width, own, shown, self.cut, self.history]
+        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 class Judge(Protocol):
@@ -42,14 +82,49 @@ class Judge(Protocol):
     """Whether its scores were compared with labels of this kind of text."""
 
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
-        """One Evaluation per question, in order; raises JudgeError only when nothing can be asked at all."""
+        """One Evaluation per question, in order; raises JudgeError only when nothing can be asked at all.
+
+        The ``context_hash`` of an Evaluation is the question's, or "" where the judge reads the message alone.
+        """
         ...
 
 
-def open_judge(spec: str) -> Judge:
-    """The judge named ``NAME`` or ``NAME:ARGUMENT``; raises UsageError for an unknown name."""
+def is_paid(spec: str) -> bool:
+    """Whether ``--judge`` names models that are asked, one or one per tier, now or in a recorded run."""
+    name = spec.partition(":")[0]
+    return "=" in name or name in PAID
+
+
+class BrokenOffError(JudgeError):
+    """The judge failed as a whole on the way: ``answers`` are those given before, None for the rest."""
+
+    def __init__(self, error: JudgeError, answers: Sequence[Any]) -> None:
+        super().__init__(error.what, where=error.where, remedy=error.remedy)
+        self.answers = tuple(answers)
+
+
+def open_judge(spec: str, terms: Terms | None = None) -> Judge:
+    """The judge named ``NAME`` or ``NAME:ARGUMENT``, or one per tier; raises UsageError for an unknown name.
+
+    ``terms`` say what a judge may spend and where its answers are kept; the offline judge needs none.
+    """
     name, _, argument = spec.partition(":")
-    if name not in JUDGES:
-        raise UsageError(f"unknown judge '{name}'", remedy=did_you_mean(name, list(JUDGES)))
-    opener: Callable[[str], Judge] = import_module(JUDGES[name]).open_judge
-    return opener(argument)
+    if "=" in name:
+        name, argument = "tiers", spec
+    if name in JUDGES:
+        free: Callable[[str], Judge] = import_module(JUDGES[name]).open_judge
+        return free(argument)
+    if name not in PAID:
+        raise UsageError(f"unknown judge '{name}'", remedy=did_you_mean(name, [*JUDGES, *PAID]))
+    paid: Callable[[str, Terms], Judge] = import_module(PAID[name]).open_judge
+    return paid(argument, terms or Terms())
+
+
+def _text_hash(message: Message) -> str:
+    return hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _heading(message: Message, scan: Scan) -> list[object]:
+    """What a question says of a message beside its text."""
+    author = message.author.encode("utf-8", "surrogatepass").hex()  # hex: a name may hold half a character
+    return [author, message.role, scan.labels, scan.total]

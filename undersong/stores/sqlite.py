@@ -70,8 +70,12 @@ def _redact(db: sqlite3.Connection, redaction: Redaction) -> None:
         put(db, conversation, scans, thread)
         db.execute("UPDATE conversations SET routes = ? WHERE id = ?", (msgspec.json.encode(routes), conversation.id))
     for name in redaction.dropped:
+        _forget(db, "conversation = ?", (name,))
         for table, column in (("conversations", "id"), ("messages", "conversation"), ("evaluations", "conversation")):
             db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
+    for place in redaction.answers:
+        _forget(db, "conversation = ? AND message = ?", place)
+    db.execute("DELETE FROM histories WHERE agent = ?", (redaction.name,))
     db.executemany("DELETE FROM evaluations WHERE conversation = ? AND message = ?", redaction.answers)
     leave(db, redaction.left)
     keep(db, redaction.rows)
@@ -80,6 +84,12 @@ def _redact(db: sqlite3.Connection, redaction: Redaction) -> None:
     db.execute("UPDATE cursors SET agent = '' WHERE agent = ?", (redaction.name,))
     grave = redaction.grave
     db.execute("INSERT OR IGNORE INTO graves VALUES (?, ?, ?)", (grave.kind, grave.digest, encode(grave)))
+
+
+def _forget(db: sqlite3.Connection, where: str, place: tuple[str, ...]) -> None:
+    """Drop the raw answers of judges about messages that are forgotten: they quote them."""
+    hashes = f"SELECT json_extract(CAST(body AS TEXT), '$.message_hash') FROM evaluations WHERE {where}"
+    db.execute(f"DELETE FROM paid WHERE message_hash IN ({hashes})", place)
 
 
 def open_store(address: str, read_only: bool) -> SQLiteStore:

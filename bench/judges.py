@@ -1,0 +1,225 @@
+"""LLM judges: throughput against a server of fixed speed, memory, kills; and quality where a key is present.
+
+python bench/judges.py                     throughput at 16 and 64 against a server that takes 200 ms
+python bench/judges.py --memory 20000      memory over so many calls
+python bench/judges.py --kills 40          kill -9 during a run, then the same command again
+python bench/judges.py --judge NAME --data DIR   the development sets through a real judge, as bench/offline.py prints
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from undersong.errors import JudgeError
+from undersong.judges import Judge, Question, open_judge
+from undersong.judges.terms import Terms
+from undersong.models import TRAITS, Message, Route, Scan
+from undersong.stores.ledger import SQLiteLedger
+
+DELAY = 0.2
+SERVER = Path(__file__).with_name("judge_server.py")
+WORDS = "the report was late again and nobody had read the log so please send me the numbers before we go"
+
+
+@contextmanager
+def server(*arguments: str) -> Iterator[int]:
+    """A judge server in a process of its own; its port."""
+    command = [sys.executable, str(SERVER), *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def question(number: int, text: str = "") -> Question:
+    """A focused question about a message of some hundred characters."""
+    dice = random.Random(number)
+    text = text or f"{number} {' '.join(dice.choices(WORDS.split(), k=80))}"
+    message = Message(
+        id=f"m{number}", conversation="c", position=number, author="a", agent="a", role="agent", text=text
+    )
+    route = Route(message_id=message.id, tier="focused", tier_before="focused", depth="standard", width="message")
+    return Question(message=message, scan=Scan(message_id=message.id), route=route)
+
+
+@contextmanager
+def asked_over(*arguments: str, **terms: Any) -> Iterator[Judge]:
+    """A judge over a server of its own, with a ledger in a file."""
+    with (
+        server(*arguments) as port,
+        tempfile.TemporaryDirectory() as folder,
+        SQLiteLedger(Path(folder) / "store.db") as ledger,
+    ):
+        yield open_judge(f"openai:m@http://127.0.0.1:{port}/v1", Terms(ledger=ledger, **terms))
+
+
+def throughput(concurrency: int, seconds: float) -> None:
+    """Questions a second through the ledger, beside what so many requests of 200 ms can be at most."""
+    count = int(concurrency / DELAY * seconds)
+    questions = [question(number) for number in range(count)]
+    with asked_over("--delay", str(DELAY), concurrency=concurrency) as judge:
+        judge.evaluate([question(-1)])  # libraries loaded
+        began, cpu = time.monotonic(), time.process_time()
+        states = Counter(each.state for each in judge.evaluate(questions))
+        wall, cpu = time.monotonic() - began, time.process_time() - cpu
+    most = concurrency / DELAY
+    print(
+        f"concurrency {concurrency}: {count / wall:.1f} a second of {most:.0f} possible = {count / wall / most:.1%}; "
+        f"{1000 * cpu / count:.2f} ms CPU each; {dict(states)}"
+    )
+
+
+def memory(calls: int) -> None:
+    """The process's memory after each tenth of the calls, in groups as a run makes them."""
+    group, sizes = 500, []
+    with asked_over() as judge:
+        for first in range(0, calls, group):
+            judge.evaluate([question(number) for number in range(first, min(calls, first + group))])
+            sizes.append(resident())
+    tenths = " ".join(f"{size:.0f}" for size in sizes[:: max(1, len(sizes) // 10)])
+    print(f"{calls} calls, MiB after each tenth: {tenths}, at the end {sizes[-1]:.0f}")
+    half = sizes[len(sizes) // 2]
+    print(f"growth over the second half: {sizes[-1] - half:+.1f} MiB ({sizes[-1] / half - 1:+.1%})")
+
+
+def resident() -> float:
+    """MiB that this process holds now."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return pages * resource.getpagesize() / 2**20
+
+
+def corpus(path: Path, messages: int) -> None:
+    """A conversation in which every third message is flagged."""
+    with path.open("w") as lines:
+        for n in range(messages):
+            text = f"You owe me this after everything I did, {n}." if n % 3 == 0 else question(n).message.text
+            row = {"id": f"m{n}", "conversation": f"c{n // 40}", "author": f"a{n % 4}", "role": "agent", "text": text,
+                   "time": f"2026-03-{1 + n // 600:02d}T{n // 60 % 10:02d}:{n % 60:02d}:00Z"}  # fmt: skip
+            lines.write(json.dumps(row) + "\n")
+
+
+def audit(folder: Path, talk: Path, port: int) -> subprocess.Popen[bytes]:
+    """Start an audit by the server's judge, as the leader of its own process group."""
+    spec = f"openai:m@http://127.0.0.1:{port}/v1"
+    command = [sys.executable, "-m", "undersong", "audit", str(talk), "--out", str(folder / "report"), "--judge", spec,
+               "--all", "--no-chance", "--concurrency", "16"]  # fmt: skip
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def finished(process: subprocess.Popen[bytes]) -> None:
+    _, errors = process.communicate()
+    if process.returncode:
+        sys.exit(f"the audit ended with {process.returncode}: {errors.decode()}")
+
+
+def report(folder: Path) -> dict[str, bytes]:
+    """Name → bytes of the report, without the times of the run."""
+    return {path.name: path.read_bytes() for path in (folder / "report").iterdir() if path.name != "run.json"}
+
+
+def kills(count: int, messages: int, seed: int) -> int:
+    """How many of so many killed runs lose or repeat more than they may."""
+    dice, wrong, repeated, killed = random.Random(seed), 0, 0, 0
+    with tempfile.TemporaryDirectory() as name:
+        base, talk = Path(name), Path(name) / "talk.jsonl"
+        corpus(talk, messages)
+        # one port for all, since the address is part of the judge's name
+        with server("--delay", "0.02", "--log", str(base / "log")) as port:
+            (base / "undisturbed").mkdir()
+            began = time.monotonic()
+            finished(audit(base / "undisturbed", talk, port))
+            seconds, wanted = time.monotonic() - began, report(base / "undisturbed")
+            for number in range(count):
+                folder = base / f"run{number}"
+                folder.mkdir()
+                before = len((base / "log").read_text().splitlines())
+                process = audit(folder, talk, port)
+                time.sleep(dice.uniform(0.2, 1.0) * seconds)
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    killed += 1
+                process.communicate()
+                finished(audit(folder, talk, port))
+                delivered = Counter((base / "log").read_text().splitlines()[before:])
+                again = [key for key, times in delivered.items() if times > 1]
+                repeated += len(again)
+                bad = report(folder) != wanted or len(delivered) != messages or max(delivered.values()) > 2
+                wrong += bad
+                if bad:
+                    print(f"kill {number}: {len(delivered)} answers, most often {max(delivered.values())}")
+    print(f"{count} runs of {messages} messages ({seconds:.1f} s undisturbed), {killed} killed while running")
+    print(f"{count - wrong} reports equal to the undisturbed one, {wrong} not")
+    print(f"{repeated} answers of {count * messages} asked once more, none oftener")
+    return wrong or not killed
+
+
+def quality(judge_name: str, data: Path, seed: int, sample: int | None) -> None:
+    """The labelled posts through a judge: the figures of bench/offline.py."""
+    from undersong.judges.card import table, thresholds, within
+    from undersong.judges.labels import read_labels
+    from undersong.judges.quality import measure
+
+    rows = read_labels(data / "moltbook_traits.jsonl.gz")
+    rows = rows if sample is None else random.Random(seed).sample(rows, sample)
+    judge = open_judge(judge_name, Terms())
+    found = judge.evaluate([question(number, row.text) for number, row in enumerate(rows)])
+    read = [(row, each.traits) for row, each in zip(rows, found, strict=True) if each.traits is not None]
+    scores = np.array([[traits[trait] for trait in TRAITS] for _, traits in read])
+    figures = measure([row for row, _ in read], scores, seed)
+    print(f"{judge.name}: {len(read)} of {len(rows)} messages scored; {dict(Counter(each.state for each in found))}")
+    print(f"Spearman with the labels [95 % over authors]\n\n{table(figures)}\n")
+    print(f"{within(figures)}\n\n{thresholds(figures)}\n")
+    usage = msgspec.structs.asdict(judge.purse.usage)  # type: ignore[attr-defined]
+    print(f"tokens and cost: {usage}; cached share {usage['cached'] / max(usage['input'], 1):.0%}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=6.0, help="of each throughput measurement")
+    parser.add_argument("--memory", type=int, metavar="CALLS")
+    parser.add_argument("--kills", type=int)
+    parser.add_argument("--messages", type=int, default=400, help="of a run that is killed")
+    parser.add_argument("--judge")
+    parser.add_argument("--sample", type=int, help="so many labelled messages instead of all")
+    parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_DATA"))
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    if options.judge:
+        if options.data is None:
+            sys.exit("give --data DIR or set UNDERSONG_DATA")
+        try:
+            quality(options.judge, Path(options.data), options.seed, options.sample)
+        except JudgeError as error:
+            print(f"not measured: {error}")
+    elif options.memory:
+        memory(options.memory)
+    elif options.kills:
+        sys.exit(kills(options.kills, options.messages, options.seed))
+    else:
+        for concurrency in (16, 64):
+            throughput(concurrency, options.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The second question: one mechanism, one message or two, at any distance."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.judges.dialogue import PROVIDERS, Served, said
+from undersong.errors import UsageError
+from undersong.judges.llm.confirm import Segment, confirm
+from undersong.judges.terms import MemoryLedger
+
+FLIP = (said("No, the moon is not made of cheese.", 1), said("You are right, it is made of cheese.", 50))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_turn_one_against_turn_fifty_is_confirmed_with_both_quotes(served: Served, provider: str) -> None:
+    ledger = MemoryLedger()
+    drift = Segment(mechanism="epistemic_drift", messages=FLIP, between=(said("It is, believe me.", 2, "user"),))
+    (found,) = confirm(served.judge(provider, ledger=ledger), [drift])
+    assert (found.state, found.yes) == ("scored", True)
+    assert all(quote in message.text for quote, message in zip(found.quotes, FLIP, strict=True))
+    assert found.usage.calls == 1
+    assert confirm(served.judge(provider, ledger=ledger), [drift]) == [found]
+    assert len(served.server.seen) == 1
+
+
+def test_another_mechanism_is_another_question(served: Served) -> None:
+    judge = served.judge(ledger=MemoryLedger())
+    confirm(judge, [Segment(mechanism=name, messages=FLIP[:1]) for name in ("false_promise", "fault_admission")])
+    asked = {json.loads(request.raw)["messages"][0]["content"] for request in served.server.seen}
+    assert len(asked) == 1
+    assert len(served.server.seen) == 2
+
+
+def test_a_segment_that_makes_no_question_is_wrong_use(served: Served) -> None:
+    with pytest.raises(UsageError, match="unknown mechanism"):
+        confirm(served.judge(), [Segment(mechanism="false_promises", messages=FLIP)])
+    with pytest.raises(UsageError, match="one message or two"):
+        confirm(served.judge(), [Segment(mechanism="false_promise", messages=())])
+
+
+def test_a_segment_that_gets_no_answer_is_in_a_state_and_no_no(served: Served) -> None:
+    (found,) = confirm(served.judge(), [Segment(mechanism="false_promise", messages=(said("fault=prose"),))])
+    assert (found.state, found.yes) == ("failed", None)

@@ -1,0 +1,61 @@
+"""Which earlier messages a question shows."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.judges.dialogue import said
+from undersong.judges.context import prior_places
+from undersong.judges.llm.book import book
+from undersong.models import Message
+
+
+def tree(*parents: int | None) -> list[Message]:
+    """Messages in order of time; each names the place of the one it answers."""
+    return [
+        said(f"text {place}", place, reply_to=None if parent is None else f"m{parent}")
+        for place, parent in enumerate(parents)
+    ]
+
+
+def test_without_replies_the_five_before_are_shown_and_fewer_only_at_the_start() -> None:
+    talk = tree(*[None] * 9)
+    assert prior_places(talk, 8, "prior_messages") == [3, 4, 5, 6, 7]
+    assert prior_places(talk, 2, "prior_messages") == [0, 1]
+
+
+def test_ancestors_come_before_what_is_merely_near() -> None:
+    talk = tree(None, 0, 0, 1, 2, 2, 2, 2, 3)  # 8 answers 3, which answers 1, which answers 0
+    assert prior_places(talk, 8, "prior_messages") == [0, 1, 3, 6, 7]
+
+
+def test_ancestors_alone_may_fill_the_room() -> None:
+    talk = tree(None, 0, 1, 2, 3, 4, 0, 0, 5)
+    assert prior_places(talk, 8, "prior_messages") == [1, 2, 3, 4, 5]
+
+
+def test_abandoned_branches_are_passed_over_unless_they_lead_to_the_message() -> None:
+    talk = tree(None, 0, 0)
+    talk[1] = msgspec.structs.replace(talk[1], branch="old")
+    assert prior_places(talk, 2, "prior_messages") == [0]
+    talk[2] = msgspec.structs.replace(talk[2], reply_to="m1", branch="old")
+    assert prior_places(talk, 2, "prior_messages") == [0, 1]
+
+
+def test_a_reply_to_something_later_or_unknown_is_no_ancestor() -> None:
+    talk = tree(None, 2, None)
+    assert prior_places(talk, 1, "prior_messages") == [0]
+
+
+def test_a_long_thread_keeps_its_beginning_and_its_end() -> None:
+    limits = msgspec.structs.replace(book().limits, thread_bytes=100, thread_first=2)
+    talk = [said("x" * 10, place) for place in range(30)]
+    found = prior_places(talk, 29, "thread_and_history", limits)
+    assert found == [0, 1, *range(21, 29)]
+    assert prior_places(talk[:5], 4, "thread_and_history", limits) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("width", ["none", "message"])
+def test_shallow_reading_shows_nothing_else(width: str) -> None:
+    assert prior_places(tree(None, None), 1, width) == []  # type: ignore[arg-type]

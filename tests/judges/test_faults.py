@@ -1,0 +1,104 @@
+"""Every fault over real HTTP ends in a state; nothing is lost, and nothing is paid for twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.judges.dialogue import PROVIDERS, Served, question
+from undersong.judges import BrokenOffError
+from undersong.judges.terms import MemoryLedger
+
+# fault → state, requests, words of the reason
+TABLE = [
+    ("429_after*1", "scored", 2, ""),
+    ("429*2", "scored", 3, ""),
+    ("429", "failed", 3, "HTTP 429"),
+    ("500*1", "scored", 2, ""),
+    ("500", "failed", 3, "HTTP 500"),
+    ("529*2", "scored", 3, ""),
+    ("529", "failed", 3, "HTTP 529"),
+    ("400", "failed", 1, "HTTP 400"),
+    ("cut*1", "scored", 2, ""),
+    ("cut", "failed", 3, "broke off"),
+    ("drip", "failed", 3, "no whole answer within"),
+    ("truncated*1", "scored", 2, ""),
+    ("truncated", "failed", 2, "cut off at its longest"),
+    ("broken_envelope*1", "scored", 2, ""),
+    ("broken_envelope", "failed", 2, "not what the interface documents"),
+    ("prose*1", "scored", 2, ""),
+    ("prose", "failed", 2, "not one JSON object"),
+    ("schema*1", "scored", 2, ""),
+    ("schema", "failed", 2, "traits are missing"),
+    ("range", "failed", 2, "virtue has no integer"),
+    ("refusal", "refused", 1, "I cannot help with that"),
+    ("empty*1", "scored", 2, ""),
+    ("empty", "failed", 2, "empty"),
+    ("quote", "scored", 1, ""),
+    ("unknown", "scored", 1, ""),
+    ("control*1", "scored", 2, ""),
+    ("control", "failed", 2, "control question"),
+    ("giant", "failed", 2, "longer than"),
+    ("limit", "scored", 1, ""),
+]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("fault", "state", "requests", "words"), TABLE, ids=[row[0] for row in TABLE])
+def test_each_fault_ends_in_a_state(
+    served: Served, provider: str, fault: str, state: str, requests: int, words: str
+) -> None:
+    timeout = 1.0 if fault == "drip" else 60.0
+    (found,) = served.judge(provider, timeout=timeout).evaluate([question(f"please read fault={fault} now")])
+    assert found.state == state
+    assert words in (found.reason or "")
+    assert (found.traits is None) == (state != "scored")
+    assert len(served.server.seen) == requests
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_was_delivered_is_kept_and_not_asked_again(served: Served, provider: str) -> None:
+    ledger = MemoryLedger()
+    texts = [f"text {n} fault={fault}" for n, fault in enumerate(("refusal", "prose", "truncated*1", "quote", "giant"))]
+    first = served.judge(provider, ledger=ledger).evaluate([question(text) for text in texts])
+    asked = len(served.server.seen)
+    again = served.judge(provider, ledger=ledger).evaluate([question(text) for text in texts])
+    assert again == first
+    assert len(served.server.seen) == asked
+
+
+@pytest.mark.parametrize("fault", ["quote", "unknown"])
+def test_what_nobody_wrote_is_dropped_and_counted(served: Served, fault: str) -> None:
+    (found,) = served.judge().evaluate([question(f"please read fault={fault} now")])
+    assert found.indicators == ()
+    assert found.reading is not None
+    assert sum(found.reading.rejected.values()) == 1
+
+
+def test_a_failed_control_question_is_a_signal_of_its_own(served: Served) -> None:
+    (found,) = served.judge().evaluate([question("please read fault=control now")])
+    assert found.signals["control_failed"] == 1.0
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_key_that_is_turned_away_ends_the_run_and_keeps_what_was_answered(served: Served, provider: str) -> None:
+    questions = [question("one"), question("two"), question("fault=401"), question("four")]
+    with pytest.raises(BrokenOffError, match="HTTP 401") as broken:
+        served.judge(provider, concurrency=1).evaluate(questions)
+    assert [each and each.state for each in broken.value.answers] == ["scored", "scored", None, None]
+
+
+def test_the_same_question_asked_at_the_same_time_is_paid_once(served: Served) -> None:
+    found = served.judge(concurrency=8).evaluate([question("the very same words")] * 8)
+    assert {each.state for each in found} == {"scored"}
+    assert len(served.server.seen) == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_keys_stay_where_they_belong(served: Served, provider: str) -> None:
+    judge = served.judge(provider)
+    (found,) = judge.evaluate([question("hello")])
+    (request,) = served.server.seen
+    sent = " ".join([*request.headers.values(), request.raw.decode()])
+    assert "own-secret" in sent
+    assert "sk-" not in sent  # a provider's key never goes to another host
+    assert "secret" not in repr(found) + judge.name + judge.hash

@@ -1,0 +1,127 @@
+"""How far a judge can be relied on: against labels, against itself, with less context, in another framing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import Undersong
+from tests.judges.dialogue import KEYS, Served
+from undersong.judges.agreement import alpha, auc, calibrated, kappa, spearman
+from undersong.judges.shifts import noise_of, shift
+from undersong.models import TRAITS, Evaluation
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+
+
+def array(*values: float) -> Any:
+    return np.array(values, dtype=float)
+
+
+def test_the_measures_of_hand_worked_cases() -> None:
+    one, same, turned = array(0, 0.25, 0.5, 1), array(0, 0.25, 0.5, 1), array(1, 0.5, 0.25, 0)
+    assert spearman(one, same) == pytest.approx(1)
+    assert spearman(one, turned) == pytest.approx(-1)
+    assert spearman(one, array(1, 1, 1, 1)) is None
+    assert auc(array(0, 0, 1, 1), array(0.1, 0.4, 0.4, 0.8)) == pytest.approx(0.875)
+    assert auc(array(0, 0), array(0, 1)) is None
+    assert kappa(one, same) == pytest.approx(1)
+    # marks (0, 4) against (4, 0): observed 16, expected by chance 8
+    assert kappa(array(0, 1), array(1, 0)) == pytest.approx(-1)
+    assert alpha(one, same) == pytest.approx(1)
+    # two observers, 0 against 1 on both units: observed 1, expected 2/3
+    assert alpha(array(0, 1), array(1, 0)) == pytest.approx(-0.5)
+    assert alpha(array(0, 0), array(0, 0)) is None
+
+
+def test_intervals_hold_the_figure_and_follow_the_seed() -> None:
+    dice = np.random.default_rng(1)
+    labels = dice.random((60, 12))
+    scores = np.clip(labels + dice.normal(0, 0.2, labels.shape), 0, 1)
+    groups = [f"a{n % 20}" for n in range(60)]
+    figures, harmful = calibrated(labels, scores, groups, seed=3)
+    for of_trait in figures.values():
+        assert of_trait.keys() == set(TRAITS)
+        for each in of_trait.values():
+            assert each.value is not None
+            assert each.low is not None
+            assert each.high is not None
+            assert each.low <= each.value <= each.high
+    assert calibrated(labels, scores, groups, seed=3) == (figures, harmful)
+
+
+def reading(width: str, **traits: float) -> Evaluation:
+    return Evaluation(
+        message_id="m", state="scored", judge="j", judge_hash="h", message_hash="", width=width,  # type: ignore[arg-type]
+        traits=dict.fromkeys(TRAITS, 0.0) | traits,
+    )  # fmt: skip
+
+
+def test_shifts_are_told_by_width_with_their_sign() -> None:
+    pairs = [(reading("message"), reading("message", manipulation=0.5)), (reading("message"), reading("message"))]
+    (found,) = shift("repeat", "j", "h", pairs)
+    assert (found.apart["manipulation"], found.moved["manipulation"], found.flips) == (0.25, 0.25, 1)
+    (context,) = shift("context", "j", "h", [(reading("prior_messages", virtue=1), reading("message"))])
+    assert context.moved["virtue"] == -1
+    assert noise_of([context]) == {}
+    assert noise_of([found, context])["virtue"] == 1.0
+    assert noise_of([found, context])["manipulation"] == 0.25
+
+
+def test_validation_prints_figures_and_reports_carry_them(undersong: Undersong, served: Served) -> None:
+    labels = [
+        {"author": f"a{n % 5}", "text": f"text number {n}", "traits": dict.fromkeys(TRAITS, n % 5 / 4)}
+        for n in range(25)
+    ]
+    Path("labels.jsonl").write_text("".join(json.dumps(each) + "\n" for each in labels))
+    spec = served.spec()
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", spec, "--json")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert (found["messages"], found["groups"]) == (25, 5)
+    assert set(found["figures"]) == {"spearman", "auc", "kappa", "alpha"}
+    assert undersong("audit", "samples", "--judge", spec, "--json").code == 0
+    parameters = json.loads(Path("undersong-report/case.json").read_text())["parameters"]
+    assert parameters["calibrated"] is True
+    assert parameters["calibration"]["labels_sha256"] == found["labels_sha256"]
+    undersong("audit", "samples", "--judge", served.spec(model="other"), "--json")
+    assert json.loads(Path("undersong-report/case.json").read_text())["parameters"]["calibrated"] is False
+
+
+def test_a_judge_that_says_the_same_twice_has_no_noise_and_stability_uses_that(
+    undersong: Undersong, served: Served
+) -> None:
+    spec = served.spec()
+    ran = undersong("judge", "repeat", "samples", "--judge", spec, "--all", "--sample", "10", "--json")
+    assert ran.code == 0, ran.err
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert sum(each["messages"] for each in lines) == 10
+    assert {value for each in lines for value in each["apart"].values()} == {0.0}
+    assert len(served.server.seen) == 20
+    undersong("audit", "samples", "--judge", spec, "--json")
+    assert set(json.loads(Path("undersong-report/case.json").read_text())["parameters"]["judge_noise"].values()) == {
+        0.0
+    }
+
+
+def test_context_and_framing_are_measured_without_paying_the_first_reading_again(
+    undersong: Undersong, served: Served
+) -> None:
+    spec = served.spec()
+    undersong("audit", "samples", "--judge", spec, "--json", "--double-check", "20")
+    double = json.loads(Path("undersong-report/case.json").read_text())["parameters"]["double_check"]
+    assert sum(each["messages"] for each in double) > 0
+    asked = len(served.server.seen)
+    ran = undersong("judge", "context", "samples", "--judge", spec, "--sample", "4", "--json")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert lines
+    assert {each["width"] for each in lines} <= {"prior_messages", "thread_and_history"}
+    assert len(served.server.seen) - asked == sum(each["asked"] for each in lines)

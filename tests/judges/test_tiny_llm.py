@@ -1,0 +1,69 @@
+"""A real llama.cpp server: transport, schema, tokens and timeouts end to end. It says nothing about judgement."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.conftest import Undersong
+from tests.judges.dialogue import question
+from tests.judges.tiny_llm import serve, write_model
+from undersong.judges import open_judge
+from undersong.judges.llm.answer import checked
+from undersong.judges.llm.book import book
+from undersong.judges.llm.openai import said
+from undersong.judges.terms import Terms
+from undersong.stores.ledger import SQLiteLedger
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path = tmp_path_factory.mktemp("model") / "tiny.gguf"
+    write_model(path)
+    server = serve(path)
+    yield str(server.listening_address)
+    del server
+
+
+def test_an_audit_by_a_local_model_gets_answers_of_the_asked_form_and_counts_their_tokens(
+    undersong: Undersong, address: str
+) -> None:
+    text = "You owe me this after everything I did for you."
+    Path("talk.jsonl").write_text(json.dumps({"id": "m", "conversation": "c", "author": "kira", "text": text}) + "\n")
+    spec = f"openai:tiny@{address}/v1"
+    ran = undersong("audit", "talk.jsonl", "--judge", spec, "--all", "--json", "--no-chance", "--timeout", "600")
+    assert ran.code == 0, ran.err
+    with SQLiteLedger(Path("undersong.db")) as ledger:
+        paid = list(ledger.all([spec], book().hash))
+    assert paid
+    for each in paid:  # a model that knows nothing may miss the control question; the form it cannot miss
+        raw = said(each.body).text
+        control = msgspec.json.decode(raw)["control"]
+        assert set(checked(raw, text, control).traits.values()) <= {0, 0.25, 0.5, 0.75, 1}
+        assert each.input >= 0.9 * (each.fixed + each.sent)  # its tokens are bytes
+        assert 0 < each.output <= book().limits.answer_tokens["standard"]
+    lines = Path("undersong-report/evaluations.jsonl").read_text().splitlines()
+    states = {row["state"]: row["reason"] for row in map(json.loads, lines)}
+    assert states.keys() <= {"scored", "failed"}
+    assert all("control question" in states[state] for state in states if state == "failed")
+
+
+def test_an_answer_that_takes_too_long_is_a_failed_message(address: str) -> None:
+    judge = open_judge(f"openai:tiny@{address}/v1", Terms(timeout=0.3, attempts=1))
+    (found,) = judge.evaluate([question("hello")])
+    assert (found.state, found.traits) == ("failed", None)
+    assert "no whole answer within" in (found.reason or "")
+
+
+def test_a_server_that_ignores_the_schema_breaks_the_contract_and_is_told_so(address: str) -> None:
+    judge = open_judge(f"anthropic:tiny@{address}", Terms(timeout=600))
+    (found,) = judge.evaluate([question("hello")])
+    assert found.state == "failed"
+    assert "cannot be used" in (found.reason or "")
+    assert found.reading is not None
+    assert found.reading.usage.calls == 2
+    assert found.reading.usage.output > 0

@@ -1,0 +1,144 @@
+"""``undersong judge``: how far a judge can be relied on, and the answers that were paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from undersong.cli.options import (
+    budget_options,
+    check_store,
+    check_targets,
+    corpus_options,
+    judge_options,
+    options_of,
+    output,
+    progress_bar,
+)
+
+if TYPE_CHECKING:
+    from undersong.judges.agreement import Calibration
+    from undersong.judges.shifts import Kind, Shift
+
+STORE = click.option(
+    "--store", default="undersong.db", show_default=True, metavar="FILE", help="Where answers are kept."
+)
+JUDGE = click.option("--judge", required=True, metavar="NAME", help="Who is measured.")
+SAMPLE = click.option("--sample", default=100, show_default=True, type=click.IntRange(1), help="Messages, at most.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group("judge", short_help="Measure a judge, or export the answers that were paid for.")
+def command() -> None:
+    """How far a judge can be relied on, and the answers that were paid for."""
+
+
+@command.command("export", short_help="Write paid answers as a file for --judge replay:FILE.")
+@click.option("--judge", required=True, metavar="NAME", help="Whose answers, as in the run.")
+@click.option("--store", default="undersong.db", show_default=True, metavar="FILE", help="The store that holds them.")
+@click.option("--out", default="-", show_default=True, metavar="FILE", help="Where they go.")
+def export(judge: str, store: str, out: str) -> None:
+    """Write every answer that a store keeps of a judge, raw, under the prompts of this version."""
+    from undersong.judges.llm.book import book
+    from undersong.judges.llm.replay import written
+    from undersong.judges.llm.tiered import named
+    from undersong.stores.ledger import SQLiteLedger
+
+    check_store(store)
+    check_targets([store], out)
+    names = [spec.name for spec in named(judge).values()]
+    count = -1  # the first line is the header
+    with SQLiteLedger(Path(store)) as ledger, output(out) as file:
+        for line in written(judge, book().hash, ledger.all(names, book().hash)):
+            file.write(line)
+            count += 1
+    click.echo(f"{count:,} answers of {judge}", err=True)
+
+
+def _twice(kind: Kind, help_: str, short: str) -> None:
+    """Add a verb that reads a sample of the routed messages twice."""
+
+    @command.command(kind, help=help_, short_help=short)
+    @corpus_options
+    @budget_options
+    @judge_options
+    @JUDGE
+    @STORE
+    @SAMPLE
+    @click.option("--all", "read_all", is_flag=True, help="Draw from every message, whatever the router says.")
+    @JSON
+    def verb(paths: tuple[str, ...], store: str, sample: int, as_json: bool, **chosen: Any) -> None:
+        from undersong.measure import shifts
+        from undersong.models import encode
+        from undersong.stores.sqlite import SQLiteStore
+
+        check_store(store)
+        with SQLiteStore(Path(store)) as kept, progress_bar() as progress:
+            found = shifts(kind, paths, kept, options_of(**chosen), sample, progress)
+        for each in found:
+            click.echo(encode(each)) if as_json else _print(_shift_lines(each))
+        if not found:
+            click.echo("no message asks for such a reading", err=True)
+
+
+_twice("repeat", "Ask the same questions again: the judge's own noise, which `stability` uses.", "A judge's own noise.")
+_twice("context", "Ask without thread and history: how far context moves the scores.", "What context changes.")
+_twice(
+    "framing",
+    "Ask with our words after the data and before: how far framing moves the scores.",
+    "What framing changes.",
+)
+
+
+@command.command("validate", short_help="Compare a judge with labels.")
+@click.argument("labels", metavar="LABELS")
+@judge_options
+@JUDGE
+@STORE
+@click.option("--sample", type=click.IntRange(1), help="So many labelled messages instead of all.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the sample and of the intervals.")
+@JSON
+def validate(labels: str, judge: str, store: str, sample: int | None, seed: int, as_json: bool, **chosen: Any) -> None:
+    """Read the messages of LABELS (JSON Lines with author, text and traits) and print how far the judge agrees.
+
+    The figures are kept under the judge's and the prompts' hash, and reports by the same judge print them.
+    """
+    from undersong.measure import validate as measured
+    from undersong.models import encode
+    from undersong.passes import Options
+    from undersong.stores.sqlite import SQLiteStore
+
+    check_store(store)
+    with SQLiteStore(Path(store)) as kept:
+        found = measured(Path(labels), kept, Options(judge=judge, seed=seed, **chosen), sample)
+    click.echo(encode(found)) if as_json else _print(_calibration_lines(found))
+
+
+def _print(lines: Iterator[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
+def _shift_lines(found: Shift) -> Iterator[str]:
+    yield f"{found.kind}, width {found.width}: {found.messages} of {found.asked} messages scored in both readings"
+    yield f"{'trait':<16}{'apart':>8}{'moved':>8}   (mean absolute, mean signed difference)"
+    for trait, apart in found.apart.items():
+        yield f"{trait:<16}{apart:>8.3f}{found.moved[trait]:>+8.3f}"
+    yield f"{found.flips} change on any negative trait of .5 or more"
+
+
+def _calibration_lines(found: Calibration) -> Iterator[str]:
+    yield f"{found.judge}: {found.messages} of {found.asked} labelled messages by {found.groups} authors scored"
+    yield f"{'trait':<16}" + "".join(f"{name:>24}" for name in found.figures)
+    for trait in next(iter(found.figures.values())):
+        yield f"{trait:<16}" + "".join(f"{_figure(each[trait]):>24}" for each in found.figures.values())
+    yield f"any harm, AUC {_figure(found.harmful)}"
+
+
+def _figure(measured: Any) -> str:
+    if measured.value is None:
+        return "not defined"
+    return f"{measured.value:.3f} [{measured.low:.3f}, {measured.high:.3f}]"

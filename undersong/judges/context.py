@@ -1,0 +1,68 @@
+"""Which earlier messages a question shows: ancestors first, then nearest in time; a long thread is cut by a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from undersong.judges.llm.book import Limits, book
+from undersong.models import Message, Width
+
+
+def prior_places(messages: Sequence[Message], place: int, width: Width, limits: Limits | None = None) -> list[int]:
+    """Places of the earlier messages that a question about ``messages[place]`` shows, in order.
+
+    ``prior_messages``: always the same number, fewer only at a thread's start. ``thread_and_history``: all earlier
+    ones; of a long thread the first few and the latest that fit. Abandoned branches that do not lead to the message
+    are passed over.
+    """
+    limits = limits or book().limits
+    if width == "prior_messages":
+        return sorted(_ranked(messages, place, limits.prior_messages))
+    if width == "thread_and_history":
+        return _fitting(messages, sorted(_ranked(messages, place, place)), limits)
+    return []
+
+
+def _ranked(messages: Sequence[Message], place: int, most: int) -> list[int]:
+    """Ancestors, nearest first, then the other earlier messages, nearest first: at most so many."""
+    found = _ancestors(messages, place, most)
+    seen = {place, *found}
+    for earlier in range(place - 1, -1, -1):
+        if len(found) >= most:
+            break
+        if earlier not in seen and messages[earlier].branch in (None, messages[place].branch):
+            found.append(earlier)
+    return found
+
+
+def _ancestors(messages: Sequence[Message], place: int, most: int) -> list[int]:
+    found: list[int] = []
+    at = place
+    while len(found) < most and messages[at].reply_to is not None:
+        parent = _before(messages, at, messages[at].reply_to)
+        if parent is None:
+            break
+        found.append(parent)
+        at = parent
+    return found
+
+
+def _before(messages: Sequence[Message], place: int, message_id: str | None) -> int | None:
+    """The place of a message of this id before ``place``."""
+    return next((at for at in range(place - 1, -1, -1) if messages[at].id == message_id), None)
+
+
+def _fitting(messages: Sequence[Message], places: list[int], limits: Limits) -> list[int]:
+    """The first ones of a thread, and as many of the latest as fit beside them."""
+    sizes = [min(limits.prior_bytes, len(messages[at].text.encode("utf-8", "surrogatepass"))) for at in places]
+    if sum(sizes) <= limits.thread_bytes:
+        return places
+    first = places[: limits.thread_first]
+    room = limits.thread_bytes - sum(sizes[: limits.thread_first])
+    latest: list[int] = []
+    for at, size in zip(reversed(places[limits.thread_first :]), reversed(sizes[limits.thread_first :]), strict=True):
+        room -= size
+        if room < 0:
+            break
+        latest.append(at)
+    return first + latest[::-1]

@@ -1,0 +1,100 @@
+"""Anthropic's messages, with structured output, prompt caching and message batches."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import msgspec
+
+from undersong.judges.llm.answer import UnusableError
+from undersong.judges.llm.judge import LLMJudge
+from undersong.judges.llm.sdk import SdkBackend
+from undersong.judges.llm.spec import parse
+from undersong.judges.llm.tiered import judge_of
+from undersong.judges.llm.wire import Collected, Said, Sent
+from undersong.judges.terms import Terms
+from undersong.models import TIERS
+
+CACHED = {"type": "ephemeral"}  # five minutes, renewed by each question: a run asks more often than that
+_STOPS = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refusal"}
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int | None = 0
+    cache_creation_input_tokens: int | None = 0
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+
+
+class _Answer(msgspec.Struct):
+    content: list[_Block]
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+
+
+class AnthropicBackend(SdkBackend):
+    """Messages with a JSON schema; the stable part is marked for the provider's cache."""
+
+    library, client, key = "anthropic", "AsyncAnthropic", "ANTHROPIC_API_KEY"
+    path = "/v1/messages"
+
+    async def submit(self, requests: Iterable[Sent]) -> str:
+        """See Backend."""
+        listed = [{"custom_id": str(number), "params": self._body(sent)} for number, sent in enumerate(requests)]
+        with self._errors():
+            return str((await self._connected().messages.batches.create(requests=listed)).id)
+
+    async def ended(self, batch_id: str) -> bool:
+        """See Backend."""
+        with self._errors():
+            return bool((await self._connected().messages.batches.retrieve(batch_id)).processing_status == "ended")
+
+    async def collect(self, batch_id: str) -> AsyncIterator[Collected]:
+        """See Backend."""
+        with self._errors():
+            lines = [line async for line in await self._connected().messages.batches.results(batch_id)]
+        for line in lines:
+            number = int(line.custom_id)
+            if line.result.type == "succeeded":
+                yield Collected(number, line.result.message.to_json(indent=None).encode())
+            else:
+                yield Collected(number, None, str(line.result.type))
+
+    def _body(self, sent: Sent) -> dict[str, Any]:
+        effort = {"effort": self._spec.effort} if self._spec.effort else {}
+        return {
+            "model": self._spec.model,
+            "max_tokens": self._most(sent),
+            "system": [{"type": "text", "text": sent.system, "cache_control": CACHED}],
+            "messages": [{"role": "user", "content": sent.user}],
+            "output_config": {"format": {"type": "json_schema", "schema": sent.schema}, **effort},
+        }
+
+
+def said(body: bytes) -> Said:
+    """What an answer's body says; raises UnusableError where it is not what the provider documents."""
+    try:
+        found = msgspec.json.decode(body, type=_Answer)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise UnusableError("it is not what the interface documents") from None
+    usage = found.usage or _Usage()
+    cached, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+    return Said(
+        text="".join(block.text for block in found.content if block.type == "text"),
+        stop=_STOPS.get(found.stop_reason or "", "end"),
+        input=usage.input_tokens + cached + written,  # the provider counts the three apart
+        cached=cached,
+        written=written,
+        output=usage.output_tokens,
+    )
+
+
+def open_judge(argument: str, terms: Terms) -> LLMJudge:
+    """``anthropic:MODEL``, ``anthropic:MODEL+EFFORT``, ``anthropic:MODEL@URL``."""
+    return judge_of(dict.fromkeys(TIERS, parse("anthropic", argument)), terms)

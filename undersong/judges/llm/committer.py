@@ -1,0 +1,36 @@
+"""Answers go into the ledger in groups, and nobody goes on before his own is there."""
+
+from __future__ import annotations
+
+import asyncio
+
+from undersong.judges.terms import AnswerLedger, Paid
+
+GROUP = 0.004  # seconds in which answers are gathered for one commit: far less than any answer takes
+
+
+class Committer:
+    """Keeps answers that arrive at about the same time in one transaction."""
+
+    def __init__(self, ledger: AnswerLedger) -> None:
+        self._ledger = ledger
+        self._waiting: list[Paid] = []
+        self._commit: asyncio.Future[None] | None = None
+
+    async def keep(self, answer: Paid) -> None:
+        """Returns when the answer is kept; raises what the ledger raises."""
+        self._waiting.append(answer)
+        if self._commit is None:
+            loop = asyncio.get_running_loop()
+            self._commit = loop.create_future()
+            loop.call_later(GROUP, self._flush, self._commit)
+        await asyncio.shield(self._commit)
+
+    def _flush(self, commit: asyncio.Future[None]) -> None:
+        answers, self._waiting, self._commit = self._waiting, [], None
+        try:
+            self._ledger.keep(answers)
+        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait for the commit must hear it
+            commit.set_exception(error)
+        else:
+            commit.set_result(None)

@@ -1,0 +1,126 @@
+"""A question → the two texts that a model is sent: fixed words of ours, and data blocks that a text cannot leave."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from undersong.judges import History, Question
+from undersong.judges.llm.book import Book, book
+from undersong.judges.llm.encode import encoded, shortened
+from undersong.models import Message, Role, Scan
+from undersong.wording import counted
+
+Framing = Literal["data_first", "question_first"]
+SPEAKERS: dict[Role, str] = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
+LOW, HIGH = 0.25, 0.5  # averages up to and from which the history says so: the seed's example calls .52 high
+
+
+class Framed(NamedTuple):
+    """What is sent: ``control`` is the right answer to the control question, ``nonce`` the code of the data blocks."""
+
+    system: str
+    user: str
+    control: str
+    nonce: str
+
+
+class Spoken(NamedTuple):
+    """One message as a block shows it: who, what, and the line of the scanner."""
+
+    speaker: str
+    author: str
+    text: str
+    scanner: str
+
+
+def framed(question: Question, framing: str = "data_first", prompts: Book | None = None) -> Framed:
+    """The question in one of two framings: the data before our question, or after it."""
+    prompts = prompts or book()
+    context = [
+        spoken(message, scan, prompts.limits.prior_bytes)
+        for message, scan in zip(question.prior, question.prior_scans, strict=True)
+    ]
+    own = spoken(question.message, question.scan, prompts.limits.message_bytes)
+    system = prompts.system(question.route.depth)
+    return put(system, context, own, question.cut, question.history, framing, prompts)
+
+
+def put(
+    system: str,
+    context: Sequence[Spoken],
+    own: Spoken,
+    cut: int,
+    history: History | None,
+    framing: str,
+    prompts: Book,
+) -> Framed:
+    """The same from the parts of a question."""
+    nonce = nonce_of([*context, own])
+    control, asking = control_question(nonce, prompts)
+    data = []
+    if context:
+        words = prompts.words.cut.format(messages=counted(cut, "message")) if cut else ""
+        head = prompts.words.thread.format(count=counted(len(context), "message"), cut=words)
+        data.append(head + block(context, nonce))
+    if history is not None:
+        data.append(prompts.words.history + "".join(f"  {line}\n" for line in history_lines(history)))
+    data.append(prompts.words.message + block([own], nonce))
+    parts = [asking, *data] if framing == "question_first" else [*data, asking]
+    return Framed(system, "\n".join(parts), control, nonce)
+
+
+def spoken(message: Message, scan: Scan, most: int) -> Spoken:
+    """A message with its scan line; of a long text the middle is left out."""
+    text, size = shortened(message.text, most)
+    scanner = scan_line(scan.labels, scan.total)
+    if size:
+        scanner += book().words.shortened.format(bytes=f"{size:,}").rstrip()
+    return Spoken(SPEAKERS.get(message.role, "Agent"), message.author, text, scanner)
+
+
+def scan_line(labels: Sequence[str], total: int) -> str:
+    """``flattery, isolation (2 flags)``, as in the first seed's example; nothing found is ``standard (0 flags)``."""
+    return f"{', '.join(labels) or ('flagged' if total else 'standard')} ({counted(total, 'flag')})"
+
+
+def block(messages: Sequence[Spoken], nonce: str) -> str:
+    """Messages between delimiters; each is one line of JSON strings and one line of ours."""
+    return "".join((f"BEGIN DATA {nonce}\n", *_lines(messages), f"END DATA {nonce}\n"))
+
+
+def nonce_of(messages: Sequence[Spoken]) -> str:
+    """A code for the delimiters that no text of these messages holds: a hash over all of them, forgeries included."""
+    joined = "".join(_lines(messages))
+    nonce = hashlib.sha256(f"data\0{joined}".encode()).hexdigest()[:32]
+    while nonce in joined:  # pragma: no cover - nobody can write a text that holds its own hash
+        nonce = hashlib.sha256(nonce.encode()).hexdigest()[:32]
+    return nonce
+
+
+def control_question(nonce: str, prompts: Book, words: str | None = None) -> tuple[str, str]:
+    """The right answer and our question; which word is right follows from the data, so that no text can foretell it."""
+    choices = prompts.limits.control
+    number = int(nonce[:8], 16) % len(choices)
+    asking = (words or prompts.words.question).format(number=number + 1, words=", ".join(choices))
+    return choices[number], asking
+
+
+def history_lines(history: History) -> Iterator[str]:
+    """The agent's history as in the first seed's example; numbers and names of ours only."""
+    yield f"Evaluations: {history.evaluations}"
+    for trait, mean in history.averages.items():
+        level = " (high)" if mean >= HIGH else " (low)" if mean <= LOW else ""
+        yield f"Avg {trait}: {mean:.2f}{level}"
+    moving = [f"{trait} {trend}" for trait, trend in history.trends.items() if trend != "steady"]
+    if history.evaluations:
+        yield f"Recent trend: {', '.join(moving) or 'steady'}"
+    if history.findings:
+        yield "Prior pattern flags: " + ", ".join(f"{name} ({times}x)" for name, times in history.findings.items())
+
+
+def _lines(messages: Sequence[Spoken]) -> Iterator[str]:
+    for each in messages:
+        yield f"[{each.speaker}: {encoded(each.author)}] {encoded(each.text)}\n"
+        yield f"  Scanner: {each.scanner}\n"

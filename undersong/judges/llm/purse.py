@@ -1,0 +1,49 @@
+"""Money and calls of a run: every request is reserved before it goes out, and settled when its answer is there."""
+
+from __future__ import annotations
+
+import asyncio
+
+from undersong.judges.terms import Terms
+from undersong.models import Usage
+
+
+class SpentError(Exception):
+    """Nothing more may be asked in this run; the text says which limit was reached."""
+
+
+class Purse:
+    """What a run may still spend; where a request is too dear just now, those under way may cost less than reserved."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._budget, self._calls_left = terms.budget, terms.max_calls
+        self._reserved = 0.0
+        self._under_way = 0
+        self._settled: asyncio.Event | None = None
+        self.usage = Usage()
+
+    async def take(self, most: float) -> None:
+        """Reserve what a request may cost at most, in USD; raises SpentError where it cannot be paid."""
+        while not self._affords(most):
+            if self._under_way == 0:
+                raise SpentError(f"the budget of ${self._budget:,.2f} is used up")
+            self._settled = self._settled or asyncio.Event()
+            await self._settled.wait()
+        if self._calls_left is not None:
+            if self._calls_left == 0:
+                raise SpentError("the number of calls that were allowed is used up")
+            self._calls_left -= 1
+        self._reserved += most
+        self._under_way += 1
+
+    def settle(self, most: float, used: Usage) -> None:
+        """Give back what was reserved, and book what was used."""
+        self._reserved -= most
+        self._under_way -= 1
+        self.usage += used
+        if self._settled is not None:
+            self._settled.set()
+            self._settled = None
+
+    def _affords(self, most: float) -> bool:
+        return self._budget is None or (self.usage.cost or 0.0) + self._reserved + most <= self._budget

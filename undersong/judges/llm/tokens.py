@@ -1,0 +1,98 @@
+"""How many tokens a question will take: a rule of thumb, until answers of the model are kept; then its own rates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from undersong.judges import Question
+from undersong.judges.llm.book import book
+from undersong.judges.llm.framing import framed
+from undersong.prices import Tokens, load_prices
+
+DEPTHS = ("standard", "thorough")
+LEAST, MOST = 0.05, 2.0  # tokens a byte that a fit may give; beyond lies no tokenizer, but a fit to too little spread
+
+
+class Sizes(Protocol):
+    """The part of a ledger that tells what kept answers took."""
+
+    def sizes(self, judge: str, prompt_hash: str, most: int) -> list[tuple[str, int, int, int]]:
+        """(depth, bytes of the user part, tokens in, tokens out) of the first ``most`` answers."""
+        ...
+
+
+class Rates(NamedTuple):
+    """Tokens of a question = ``fixed`` of its depth + ``each`` times the bytes of its user part; answers by depth.
+
+    ``learned_from`` is how many kept answers this stands on; 0 = a rule of thumb.
+    """
+
+    fixed: dict[str, float]
+    each: float
+    answer: dict[str, float]
+    learned_from: int
+
+    def of(self, question: Question) -> tuple[int, int]:
+        """(tokens in, tokens out) of a question."""
+        depth = "thorough" if question.route.depth == "thorough" else "standard"
+        sent = len(framed(question).user.encode())
+        return round(self.fixed[depth] + self.each * sent), round(self.answer[depth])
+
+
+def thumb(tokens: Tokens) -> Rates:
+    """The rule of thumb of ``prices.yaml``."""
+    each = 1 / tokens.bytes_each
+    fixed = {depth: _system_bytes(depth) * each for depth in DEPTHS}
+    return Rates(fixed, each, dict.fromkeys(DEPTHS, float(tokens.answer)), 0)
+
+
+def rates(judge: str, ledger: Sizes | None) -> Rates:
+    """The rates of a judge: learned from the first answers that are kept of it, or the rule of thumb.
+
+    Tokens are linear in the bytes of the question, with an offset per depth; of a depth that was not asked yet the
+    offset is scaled by the length of its prompt.
+    """
+    tokens = load_prices().tokens
+    kept = ledger.sizes(judge, book().hash, tokens.learn_from) if ledger is not None else []
+    if len(kept) < tokens.learn_from:
+        return thumb(tokens)
+    each = _slope(kept)
+    offsets = {depth: _mean([taken - each * sent for d, sent, taken, _ in kept if d == depth]) for depth in DEPTHS}
+    answers = {depth: _mean([out for d, _, _, out in kept if d == depth]) for depth in DEPTHS}
+    fixed = {depth: _other(offsets, depth) for depth in DEPTHS}
+    every = _mean([float(out) for *_, out in kept]) or 0.0
+    return Rates(fixed, each, {depth: every if a is None else a for depth, a in answers.items()}, len(kept))
+
+
+def _slope(kept: Sequence[tuple[str, int, int, int]]) -> float:
+    """Tokens a byte by least squares within each depth; the plain ratio where all questions are of one length."""
+    x, y = [], []
+    for depth in DEPTHS:
+        of_depth = np.array([(sent, taken) for d, sent, taken, _ in kept if d == depth], dtype=float).reshape(-1, 2)
+        if len(of_depth):
+            centred = of_depth - of_depth.mean(axis=0)
+            x.extend(centred[:, 0])
+            y.extend(centred[:, 1])
+    spread = float(np.dot(x, x))
+    whole = sum(sent + _system_bytes(depth) for depth, sent, _, _ in kept)
+    ratio = sum(taken for _, _, taken, _ in kept) / whole
+    return float(np.clip(np.dot(x, y) / spread, LEAST, MOST)) if spread > 0 else ratio
+
+
+def _other(offsets: dict[str, float | None], depth: str) -> float:
+    own = offsets[depth]
+    if own is not None:
+        return own
+    known, value = next((name, value) for name, value in offsets.items() if value is not None)
+    return value * _system_bytes(depth) / _system_bytes(known)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _system_bytes(depth: str) -> int:
+    return len((book().thorough if depth == "thorough" else book().standard).encode())

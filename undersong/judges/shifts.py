@@ -1,0 +1,77 @@
+"""How far two readings of the same messages lie apart: a judge's own noise, and what context or framing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Evaluation, Noun
+
+Kind = Literal["repeat", "context", "framing"]
+PRESENT = 0.5
+
+
+class Shift(Noun, frozen=True, kw_only=True):
+    """Two readings compared: ``moved`` is the mean difference per trait (second minus first), ``apart`` the mean
+    absolute one, ``flips`` how many messages change on "any negative trait of .5 or more".
+
+    ``width`` is what the first reading saw; ``messages`` were scored in both readings, of ``asked``.
+    """
+
+    kind: Kind
+    judge: str
+    judge_hash: str
+    width: str
+    asked: int
+    messages: int
+    moved: dict[str, float]
+    apart: dict[str, float]
+    flips: int
+
+
+def shift(kind: Kind, judge: str, judge_hash: str, pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Shift]:
+    """One Shift per width, over the messages that both readings scored."""
+    found = []
+    for width in sorted({one.width for one, _ in pairs}):
+        asked = [(one, other) for one, other in pairs if one.width == width]
+        both = [(one.traits, other.traits) for one, other in asked if one.traits and other.traits]
+        differences = {trait: [other[trait] - one[trait] for one, other in both] for trait in TRAITS if both}
+        found.append(
+            Shift(
+                kind=kind,
+                judge=judge,
+                judge_hash=judge_hash,
+                width=width,
+                asked=len(asked),
+                messages=len(both),
+                moved={trait: round(sum(each) / len(each), 4) for trait, each in differences.items()},
+                apart={trait: round(sum(map(abs, each)) / len(each), 4) for trait, each in differences.items()},
+                flips=sum(_harmful(one) != _harmful(other) for one, other in both),
+            )
+        )
+    return found
+
+
+def noise_of(shifts: Sequence[Shift]) -> dict[str, float]:
+    """Mean absolute difference per trait for ``stability``: repeats, and on top what context moves, as independent.
+
+    The larger of several widths counts. Empty where the judge was not read twice.
+    """
+    repeats = [each for each in shifts if each.kind == "repeat" and each.messages]
+    if not repeats:
+        return {}
+    context = [each for each in shifts if each.kind == "context" and each.messages]
+    return {
+        trait: round(
+            (_most(repeats, trait) ** 2 + max((abs(each.moved[trait]) for each in context), default=0.0) ** 2) ** 0.5, 4
+        )
+        for trait in TRAITS
+    }
+
+
+def _most(shifts: Sequence[Shift], trait: str) -> float:
+    return max(each.apart[trait] for each in shifts)
+
+
+def _harmful(traits: dict[str, float]) -> bool:
+    return any(traits[trait] >= PRESENT for trait in NEGATIVE_TRAITS)

@@ -1,0 +1,73 @@
+"""A judge with its ledger: paid answers lie in the store's file, and agents' histories are fixed for a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from undersong.evaluate import Histories
+from undersong.judges import History, Judge, open_judge
+from undersong.judges.agreement import Calibration
+from undersong.judges.history import history
+from undersong.judges.shifts import noise_of
+from undersong.judges.terms import Terms
+from undersong.models import InputFile, Message
+from undersong.stores import Store
+from undersong.stores.ledger import SQLiteLedger
+from undersong.stores.sqlite import SQLiteStore
+
+
+class Opened(NamedTuple):
+    """A judge, and the ledger that its answers go to; None where the store has no file for one."""
+
+    judge: Judge
+    ledger: SQLiteLedger | None
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """How the judge agrees with labels, None where nobody measured it."""
+        return self.ledger.calibration(self.judge.hash) if self.ledger is not None else None
+
+    @property
+    def noise(self) -> dict[str, float]:
+        """How far two readings of the judge lie apart per trait; empty where nobody measured it."""
+        return noise_of(self.ledger.shifts(self.judge.hash)) if self.ledger is not None else {}
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What was measured of the judge, as a report's parameters hold it; nothing where nobody measured."""
+        found: dict[str, Any] = {}
+        if (calibration := self.calibration) is not None:
+            found |= {"calibrated": True, "calibration": msgspec.to_builtins(calibration)}
+        return found | ({"judge_noise": self.noise} if self.noise else {})
+
+    def histories(self, inputs: Iterable[InputFile]) -> Histories | None:
+        """Agents' histories as of now, and as of the first time for a run over the same files by the same judge."""
+        if self.ledger is None or self.judge.reads_everything:
+            return None
+        named = [self.judge.hash, *sorted(each.sha256 for each in inputs)]
+        run = hashlib.sha256("\0".join(named).encode()).hexdigest()
+        self.ledger.snapshot(run, self.judge.hash)
+        return partial(_history, self.ledger, run)
+
+
+@contextmanager
+def opened(spec: str, terms: Terms, store: Store) -> Iterator[Opened]:
+    """The judge of ``--judge``; raises UsageError, and JudgeError where a key, a library or a file is missing.
+
+    A store that is not a SQLite file keeps evaluations but no raw answers, so that they are paid again after a crash.
+    """
+    if not isinstance(store, SQLiteStore):
+        yield Opened(open_judge(spec, terms), None)
+        return
+    with SQLiteLedger(store.path) as ledger:
+        yield Opened(open_judge(spec, msgspec.structs.replace(terms, ledger=ledger)), ledger)
+
+
+def _history(ledger: SQLiteLedger, run: str, message: Message) -> History:
+    return history(ledger.past(run, message.agent), message.time)

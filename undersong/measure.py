@@ -1,0 +1,128 @@
+"""Measure a judge: how far it agrees with itself, with less context, with another framing, and with labels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from undersong.errors import InputError
+from undersong.evaluate import asked
+from undersong.judges import Question
+from undersong.judges.agreement import Calibration, calibrated
+from undersong.judges.labels import read_labels
+from undersong.judges.shifts import Kind, Shift, shift
+from undersong.judging import opened
+from undersong.models import TRAITS, Conversation, Message, Route
+from undersong.passes import Options, Progress, ingest_and_scan, routed_threads, silent
+from undersong.scan import load_book, scan_conversation
+from undersong.stores.sqlite import SQLiteStore, temporary_store
+
+
+def shifts(
+    kind: Kind,
+    paths: Sequence[str | Path],
+    store: SQLiteStore,
+    options: Options,
+    sample: int,
+    progress: Progress = silent,
+) -> list[Shift]:
+    """Read a seeded sample of the routed messages twice, and say how far the readings lie apart.
+
+    ``repeat`` asks the same question again, ``context`` without thread and history, ``framing`` in the other framing.
+    First readings that are in the store are not paid again. The result is kept for ``stability``.
+    """
+    with temporary_store() as place, opened(options.judge, options.terms, store) as first:
+        corpus = ingest_and_scan(paths, place, load_book(), options, progress)
+        histories = first.histories(corpus.inputs)
+        threads = routed_threads(corpus, place, options)
+        each = (asked(thread, read_all=options.read_all, histories=histories) for thread in threads)
+        suited = (question for questions in each for question in questions if _suits(kind, question))
+        chosen = _sample(suited, options.seed, sample)
+        one = first.judge.evaluate(chosen)
+        name, judge_hash = first.judge.name, first.judge.hash
+    terms = msgspec.structs.replace(
+        options.terms,
+        sample=1 if kind == "repeat" else 0,
+        framing="question_first" if kind == "framing" else "data_first",
+    )
+    with opened(options.judge, terms, store) as second:
+        other = second.judge.evaluate([_narrow(each) for each in chosen] if kind == "context" else chosen)
+        found = shift(kind, name, judge_hash, list(zip(one, other, strict=True)))
+        if second.ledger is not None:
+            second.ledger.put_shifts(found)
+    return found
+
+
+def validate(labels: Path, store: SQLiteStore, options: Options, sample: int | None) -> Calibration:
+    """Read labelled messages one by one and compare: one JSON object a line, as ``read_labels`` takes them.
+
+    Raises InputError where nothing was scored.
+    """
+    rows = read_labels(labels)
+    if sample is not None and sample < len(rows):
+        places = np.random.default_rng(options.seed).choice(len(rows), size=sample, replace=False)
+        rows = [rows[place] for place in sorted(places.tolist())]
+    with opened(options.judge, options.terms, store) as judging:
+        found = judging.judge.evaluate(list(_alone([(row.author, row.text) for row in rows])))
+        scored = [(row, each.traits) for row, each in zip(rows, found, strict=True) if each.traits is not None]
+        if not scored:
+            why = next((each.reason for each in found if each.reason), "nothing was asked")
+            raise InputError("no labelled message was scored", where=str(labels), remedy=str(why))
+        figures, harmful = calibrated(
+            np.array([row.scores for row, _ in scored]),
+            np.array([[traits[trait] for trait in TRAITS] for _, traits in scored]),
+            [row.author for row, _ in scored],
+            options.seed,
+        )
+        calibration = Calibration(
+            judge=judging.judge.name,
+            judge_hash=judging.judge.hash,
+            labels=labels.name,
+            labels_sha256=hashlib.sha256(labels.read_bytes()).hexdigest(),
+            messages=len(scored),
+            asked=len(rows),
+            groups=len({row.author for row, _ in scored}),
+            figures=figures,
+            harmful=harmful,
+        )
+        if judging.ledger is not None:
+            judging.ledger.put_calibration(calibration)
+        return calibration
+
+
+def _alone(texts: Iterable[tuple[str, str]]) -> Iterator[Question]:
+    """Focused questions: each message by itself, with its scan."""
+    book = load_book()
+    for number, (author, text) in enumerate(texts):
+        message = Message(
+            id=f"m{number}", conversation=f"c{number}", position=0, author=author, agent=author, role="agent", text=text
+        )
+        talk = Conversation(id=message.conversation, source_format="labels", messages=(message,))
+        (scan,), _ = scan_conversation(talk, book)
+        route = Route(message_id=message.id, tier="focused", tier_before="focused", depth="standard", width="message")
+        yield Question(message=message, scan=scan, route=route)
+
+
+def _suits(kind: Kind, question: Question) -> bool:
+    """Whether a second reading can differ: without context there is none to leave out."""
+    return kind != "context" or bool(question.prior) or question.history is not None
+
+
+def _sample(questions: Iterable[Question], seed: int, count: int) -> list[Question]:
+    """The questions whose hashes are lowest: the same ones however the files are ordered."""
+
+    def rank(question: Question) -> str:
+        name = f"{seed}\0{question.message.conversation}\0{question.message.id}"
+        return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+    return sorted(questions, key=rank)[:count]
+
+
+def _narrow(question: Question) -> Question:
+    """The question without thread and history, at the same depth."""
+    route = msgspec.structs.replace(question.route, width="message")
+    return msgspec.structs.replace(question, route=route, prior=(), prior_scans=(), cut=0, history=None)

@@ -1,0 +1,145 @@
+"""The ledger of paid answers, in the file of the SQLite store: what was paid is there after any crash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+import msgspec
+
+from undersong.judges.agreement import Calibration
+from undersong.judges.history import Past
+from undersong.judges.shifts import Shift
+from undersong.judges.terms import Paid, Pending
+from undersong.models import TRAITS
+from undersong.stores.database import Database
+
+
+class _Scored(msgspec.Struct):
+    traits: dict[str, float]
+
+
+class _Ended(msgspec.Struct):
+    end: datetime | None = None
+
+
+COLUMNS = tuple(Paid.__struct_fields__)
+_INSERT = f"INSERT OR IGNORE INTO paid ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM paid"
+
+
+class SQLiteLedger(Database):
+    """An AnswerLedger with a connection of its own to a store's file."""
+
+    def paid(self, keys: Iterable[str]) -> dict[str, dict[int, Paid]]:
+        """See AnswerLedger."""
+        found: dict[str, dict[int, Paid]] = {}
+        with self._translated():
+            for key in keys:
+                for row in self._db.execute(f"{_SELECT} WHERE key = ?", (key,)):
+                    answer = _paid(row)
+                    found.setdefault(key, {})[answer.attempt] = answer
+        return found
+
+    def keep(self, answers: Iterable[Paid]) -> None:
+        """See AnswerLedger."""
+        rows = [msgspec.structs.astuple(each) for each in answers]
+        with self._writing() as db:
+            db.executemany(_INSERT, rows)
+
+    def all(self, judges: Iterable[str], prompt_hash: str) -> Iterator[Paid]:
+        """Every kept answer of these judges under a prompt, in the order of their keys."""
+        for judge in sorted(set(judges)):
+            with self._translated():
+                query = f"{_SELECT} WHERE judge = ? AND prompt_hash = ? ORDER BY key, attempt"
+                rows = self._db.execute(query, (judge, prompt_hash))
+                yield from map(_paid, rows)
+
+    def sizes(self, judge: str, prompt_hash: str, most: int) -> list[tuple[str, int, int, int]]:
+        """(depth, bytes of the user part, tokens in, tokens out) of the first answers of a judge that were kept."""
+        query = (
+            "SELECT depth, sent, input, output FROM paid WHERE judge = ? AND prompt_hash = ? AND attempt = 0"
+            " AND input > 0 ORDER BY rowid LIMIT ?"
+        )
+        with self._translated():
+            return list(self._db.execute(query, (judge, prompt_hash, most)))
+
+    def pending(self, judge: str) -> list[Pending]:
+        """See AnswerLedger."""
+        with self._translated():
+            query = "SELECT body FROM batches WHERE judge = ? ORDER BY rowid"
+            rows = self._db.execute(query, (judge,)).fetchall()
+            return [msgspec.json.decode(body, type=Pending) for (body,) in rows]
+
+    def submit(self, batch: Pending) -> None:
+        """See AnswerLedger."""
+        row = (batch.id, batch.judge, msgspec.json.encode(batch))
+        with self._writing() as db:
+            db.execute("INSERT OR REPLACE INTO batches (id, judge, body) VALUES (?, ?, ?)", row)
+
+    def collected(self, batch_id: str) -> None:
+        """See AnswerLedger."""
+        with self._writing() as db:
+            db.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
+
+    def put_calibration(self, calibration: Calibration) -> None:
+        """Keep how a judge agrees with labels; the latest figures of a judge stand."""
+        row = (calibration.judge_hash, msgspec.json.encode(calibration))
+        with self._writing() as db:
+            db.execute("INSERT OR REPLACE INTO calibrations VALUES (?, ?)", row)
+
+    def calibration(self, judge_hash: str) -> Calibration | None:
+        """How a judge agrees with labels, None where nobody measured it."""
+        with self._translated():
+            query = "SELECT body FROM calibrations WHERE judge_hash = ?"
+            row = self._db.execute(query, (judge_hash,)).fetchone()
+            return msgspec.json.decode(row[0], type=Calibration) if row else None
+
+    def put_shifts(self, shifts: Iterable[Shift]) -> None:
+        """Keep how far readings of a judge lie apart; the latest of a kind and width stand."""
+        rows = [(each.judge_hash, each.kind, each.width, msgspec.json.encode(each)) for each in shifts]
+        with self._writing() as db:
+            db.executemany("INSERT OR REPLACE INTO shifts VALUES (?, ?, ?, ?)", rows)
+
+    def shifts(self, judge_hash: str) -> list[Shift]:
+        """How far readings of a judge lie apart, as far as it was measured."""
+        with self._translated():
+            query = "SELECT body FROM shifts WHERE judge_hash = ? ORDER BY kind, width"
+            rows = self._db.execute(query, (judge_hash,)).fetchall()
+            return [msgspec.json.decode(body, type=Shift) for (body,) in rows]
+
+    def snapshot(self, run: str, judge_hash: str) -> None:
+        """Fix what this judge said of every agent so far under the name of a run; a second call changes nothing."""
+        with self._writing() as db:
+            if db.execute("INSERT OR IGNORE INTO snapshots VALUES (?)", (run,)).rowcount:
+                rows = ((run, agent, msgspec.json.encode(past)) for agent, past in self._pasts(judge_hash))
+                db.executemany("INSERT INTO histories VALUES (?, ?, ?)", rows)
+
+    def past(self, run: str, agent: str) -> Past:
+        """What a snapshot holds of an agent."""
+        with self._translated():
+            query = "SELECT body FROM histories WHERE run = ? AND agent = ?"
+            row = self._db.execute(query, (run, agent)).fetchone()
+            return msgspec.json.decode(row[0], type=Past) if row else Past()
+
+    def _pasts(self, judge_hash: str) -> Iterator[tuple[str, Past]]:
+        query = (
+            "SELECT m.agent, m.time, e.body FROM evaluations e JOIN messages m"
+            " ON m.conversation = e.conversation AND m.id = e.message WHERE e.judge_hash = ? AND e.state = 'scored'"
+            " AND m.time IS NOT NULL ORDER BY m.agent, m.time, m.position, m.id"
+        )
+        readings: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
+        for agent, time, body in self._db.execute(query, (judge_hash,)):
+            traits = msgspec.json.decode(body, type=_Scored).traits
+            readings.setdefault(agent, []).append((time, tuple(traits[trait] for trait in TRAITS)))
+        found: dict[str, list[tuple[int, str]]] = {}
+        for agent, pattern, body in self._db.execute("SELECT agent, pattern, body FROM findings ORDER BY id"):
+            end = msgspec.json.decode(body, type=_Ended).end
+            if end is not None:
+                found.setdefault(agent, []).append((round(end.timestamp() * 1_000_000), pattern))
+        for agent in sorted({*readings, *found}):
+            yield agent, Past(tuple(readings.get(agent, ())), tuple(sorted(found.get(agent, ()))))
+
+
+def _paid(row: tuple[object, ...]) -> Paid:
+    return msgspec.convert(dict(zip(COLUMNS, row, strict=True)), Paid)
