@@ -35,7 +35,7 @@ def main() -> None:
     for seed in range(arguments.first, arguments.first + arguments.cases):
         dice = random.Random(seed)
         rule, known = random_rule(dice), timelines(random_rows(dice))
-        searches, expected = Searches(known), told(search(rule, known))
+        searches, expected = Searches(known, few=0), told(search(rule, known))
         try:
             searches.run.find(rule)
         except (Unsuited, FloatingPointError):

@@ -96,18 +96,13 @@ def test_a_rule_that_ran_and_found_nothing_says_over_how_many_sequences() -> Non
 
 
 def test_a_search_that_reaches_the_step_limit_gave_up_and_says_where() -> None:
-    rows = table("who manipulation\n" + "kira .9\n" * 50 + "kira .1\nkira .9\nkira .1\nbo .1\n")
-    tangled = rule("(A | A ANY?)* B B", A="manipulation > 0.5", B="manipulation < 0.5 or manipulation > 0.99")
+    rows = table("who manipulation\n" + "kira .9\n" * 50 + "bo .1\n")
+    tangled = rule("(A | A ANY?)* B", A="manipulation > 0.5", B="manipulation < 0.5 or manipulation > 0.99")
     assert detect(rows, [tangled]).outcomes[0].status == "ran"
-    (outcome,) = detect(rows, [tangled], steps=50).outcomes
+    both = [*rows, *table("id who manipulation\ny kira .1\n")]
+    (outcome,) = detect(both, [tangled], steps=50).outcomes
     assert outcome.status == "gave_up"
     assert "kira" in outcome.reason
-
-
-def test_a_search_that_rows_rule_out_beforehand_needs_no_steps() -> None:
-    rows = table("who manipulation\n" + "kira .1\n" + "kira .9\n" * 50)
-    tangled = rule("(A | A ANY?)* B", A="manipulation > 0.5", B="manipulation < 0.5 or manipulation > 0.99")
-    assert detect(rows, [tangled], steps=50).outcomes[0].status == "ran"
 
 
 def test_plain_dictionaries_go_in_and_come_out() -> None:

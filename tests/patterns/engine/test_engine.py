@@ -13,6 +13,7 @@ from tests.patterns.engine.worlds import random_rows, random_rule, told
 from tests.patterns.rulebox import rule
 from undersong.models import TRAITS, Row
 from undersong.patterns import load_rules
+from undersong.patterns.cases import table
 from undersong.patterns.engine import targets
 from undersong.patterns.engine.arrays import Columns, Encoded, pieces, table_of_columns
 from undersong.patterns.engine.automaton import Automaton
@@ -105,10 +106,10 @@ def test_columns_give_the_rows_findings_by_their_places() -> None:
         for i in range(300)
     ]  # fmt: skip
     rows = [row if row.state == "scored" else msgspec.structs.replace(row, traits=None) for row in rows]
-    table = table_of_columns(_columns(rows))
-    searches = Searches(timelines(rows))
+    columns = table_of_columns(_columns(rows))
+    searches = Searches(timelines(rows), few=0)
     for chosen in load_rules(names=("love_bombing", "darvo", "gaslight_isolation", "darvo_literal")):
-        found = [Run(piece, Vectors(table.source)).find(chosen) for piece in pieces(table, 100)]
+        found = [Run(piece, Vectors(columns.source)).find(chosen) for piece in pieces(columns, 100)]
         ids = [rows[k].id for part in found for k in part.table.index[part.rows].tolist()]
         expected = [entry.row.id for match in searches.search(chosen).matches for _, entry in match.stages]
         assert ids == expected
@@ -127,3 +128,13 @@ def _columns(rows: list[Row]) -> Columns:
         texts=texts,
         numbers={name: np.array([row.traits[name] if row.traits else np.nan for row in rows]) for name in TRAITS},
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tail", "gave_up"), [("B", "", ()), ("B B", "kira .1\nkira .9\nkira .1\n", ("kira",))]
+)
+def test_only_what_rows_do_not_rule_out_takes_steps(pattern: str, tail: str, gave_up: tuple[str, ...]) -> None:
+    known = timelines(table("who manipulation\n" + "kira .1\n" + "kira .9\n" * 50 + tail))
+    tangled = rule(f"(A | A ANY?)* {pattern}", A="manipulation > 0.5", B="manipulation < 0.5 or manipulation > 0.99")
+    assert search(tangled, known, steps=50).gave_up == gave_up
+    assert told(search(tangled, known)) == told(reference(tangled, known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -19,22 +20,39 @@ from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import Match, Search
 from undersong.patterns.sequences import ANY
 
+FEW = 500  # rows; arrays cost about a millisecond a rule, however few rows they hold
+
 
 def search(rule: PatternRule, timelines: Sequence[Timeline], *, steps: int = STEPS) -> Search:
-    """Every match of a rule, as ``search.search`` finds them."""
-    return Searches(timelines, steps=steps).search(rule)
+    """Every match of a rule, as ``search.search`` finds them, through the engine however few the rows are."""
+    return Searches(timelines, steps=steps, few=0).search(rule)
 
 
 class Searches:
-    """Some timelines, to be searched with one rule after the other; what rules have in common is done once."""
+    """Some timelines, to be searched with one rule after the other; what rules have in common is done once.
 
-    def __init__(self, timelines: Sequence[Timeline], *, steps: int = STEPS) -> None:
+    Up to ``few`` rows are left to the reference: there it is the quicker one.
+    """
+
+    def __init__(self, timelines: Sequence[Timeline], *, steps: int = STEPS, few: int = FEW) -> None:
         self.timelines, self.steps = tuple(timelines), steps
+        self.few = sum(len(timeline.entries) for timeline in self.timelines) <= few
+
+    @cached_property
+    def run(self) -> Run:
+        """The rows as arrays."""
         table = table_of(self.timelines)
-        self.run, self.names = Run(table, Vectors(table.source)), names(table.source)
+        return Run(table, Vectors(table.source))
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """What the codes of texts stand for."""
+        return names(self.run.table.source)
 
     def search(self, rule: PatternRule) -> Search:
         """Every match of a rule; one that is beyond the engine is left to the reference."""
+        if self.few:
+            return reference.search(rule, self.timelines, steps=self.steps)
         try:
             found = self.run.find(rule, steps=self.steps)
         except (Unsuited, FloatingPointError):
