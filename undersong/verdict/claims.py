@@ -53,7 +53,7 @@ def claims(message: Message, scan: Scan) -> tuple[Claim, ...]:
     """The claims of a message in order, overlapping ones once."""
     text = prose(message, scan)
     kept: list[Claim] = []
-    for claim in sorted(_found(text), key=lambda each: (each.start, -each.end)):
+    for claim in sorted(_found(text), key=lambda each: (each.start, -each.end, each.kind == "act")):
         if len(kept) < MOST and (not kept or claim.start >= kept[-1].end):
             kept.append(claim)
     return tuple(kept)

@@ -136,6 +136,8 @@ def _contradicts(course: Course, failed: Placed, turn: Turn, claim: Claim) -> bo
         for each in course.said(failed.agent, failed.turn.place + 1, turn.place)
         for block in each.blocks
     )
+    if failed.outcome.family != "call" and turn.message.tool_calls:
+        return False  # the work goes on in this very message
     if failed.outcome.family == "check":
         if any(_makes_good(failed.outcome, each) for each in later):
             return False

@@ -14,6 +14,7 @@ State = Literal["failed", "passed", "unknown"]
 Family = Literal["check", "edit", "call", "look"]
 LOOKED = 20_000  # characters at each end of a result that are searched
 START = 400  # characters at the start of a result where a refusal stands
+HTTP_ERRORS = range(400, 600)
 LINE = 300  # characters of a line that are quoted
 _WORD = re.compile(r"[A-Za-z]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -218,7 +219,7 @@ def _said(given: dict[str, Any]) -> bool | None:
                 return False
             verdict = True
         if key in book.status_keys:
-            bad = value >= 400 if isinstance(value, int) and not isinstance(value, bool) else None
+            bad = value in HTTP_ERRORS if isinstance(value, int) and not isinstance(value, bool) else None
             word = value.lower().replace(" ", "_") if isinstance(value, str) else ""
             if bad or word in book.bad_status:
                 return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from undersong.models import Deduction, Moment, Quote
 from undersong.verdict.course import ASKS, Course, Turn, quote
@@ -13,7 +13,8 @@ from undersong.verdict.words import pattern, stance_book
 
 MECHANISM, KIND, DRIFT = "epistemic_instability", "reversal_under_pressure", "epistemic_drift"
 NO_PRESSURE = "nobody objects to what an agent says in this session, so there is no pressure under which it could turn"
-LOOKED, LATEST = 3, 200  # words of a claim, and earlier claims with each, that are looked at: any session stays cheap
+# words of a claim, earlier claims with each, and claims of people that are looked at: any session stays cheap
+LOOKED, LATEST, LED = 3, 200, 2000
 Signals = Mapping[str, Mapping[str, float]]
 
 
@@ -105,44 +106,43 @@ def _concession(before: Turn, objection: Turn, answer: Turn, head: float | None)
 
 
 def _drifts(course: Course) -> list[Moment]:
-    """Claims that an agent turns round over a long window, towards what somebody else said before."""
-    others: list[Statement] = []
-    turn_of: dict[str, int] = {}
-    by_word: dict[tuple[str, str], list[tuple[int, Statement]]] = {}
-    found: dict[str, Moment] = {}
+    """Claims that an agent turns round over a long window, towards what somebody else said before; one a turn."""
     agents = Counter(turn.message.agent for turn in course.turns if turn.is_agent)
-    if not agents or max(agents.values()) <= stance_book().drift_turns:
-        return []
-    led_by = [each for turn in course.turns if turn.message.role in ASKS for each in statements(turn)]
-    spoken: dict[int, list[Statement]] = {}
-    for each in led_by:
-        spoken.setdefault(each.turn.place, []).append(each)
+    long = {agent for agent, turns in agents.items() if turns > stance_book().drift_turns}
+    led_by = [each for turn in course.turns if long and turn.message.role in ASKS for each in statements(turn)]
+    found = [moment for agent in sorted(long) for moment in _drifts_of(course, agent, led_by)]
+    return sorted(found, key=lambda each: each.position)
+
+
+def _drifts_of(course: Course, agent: str, led_by: Sequence[Statement]) -> Iterator[Moment]:
     told = frozenset().union(*(each.key for each in led_by))
-    for turn in course.turns if told else ():
-        agent = turn.message.agent
-        if turn.message.role in ASKS:
-            others += spoken.get(turn.place, ())
-        if not turn.is_agent:
-            continue
-        turn_of[agent] = number = turn_of.get(agent, 0) + 1
-        for late in statements(turn):
-            if len(late.key & told) < stance_book().words:
-                continue
-            early = _earlier(by_word, agent, late, number)
-            led = early and next((each for each in others[:LATEST] if _agrees(each, late)), None)
-            if early and led and turn.message.id not in found:
-                found[turn.message.id] = _drift(early, late, led)
-            for word in late.key:
-                by_word.setdefault((agent, word), []).append((number, late))
-    return list(found.values())
+    past: dict[str, list[tuple[int, Statement]]] = {}
+    own = (turn for turn in course.turns if turn.is_agent and turn.message.agent == agent)
+    for number, turn in enumerate(own if told else ()):
+        said = [each for each in statements(turn) if len(each.key & told) >= stance_book().words]
+        yield from list(_turned(said, past, number, led_by))[:1]
+        for each in said:
+            for word in each.key:
+                past.setdefault(word, []).append((number, each))
 
 
-def _earlier(
-    by_word: Mapping[tuple[str, str], Sequence[tuple[int, Statement]]], agent: str, late: Statement, number: int
-) -> Statement | None:
+def _turned(
+    said: Iterable[Statement],
+    past: Mapping[str, Sequence[tuple[int, Statement]]],
+    number: int,
+    led_by: Sequence[Statement],
+) -> Iterator[Moment]:
+    for late in said:
+        early = _earlier(past, late, number)
+        led = early and next((each for each in led_by[:LED] if _agrees(each, late)), None)
+        if early and led:
+            yield _drift(early, late, led)
+
+
+def _earlier(past: Mapping[str, Sequence[tuple[int, Statement]]], late: Statement, number: int) -> Statement | None:
     limit = number - stance_book().drift_turns
-    rarest = sorted(late.key, key=lambda word: (len(by_word.get((agent, word), ())), word))[:LOOKED]
-    said = (each for word in rarest for each in by_word.get((agent, word), ())[:LATEST])
+    rarest = sorted(late.key, key=lambda word: (len(past.get(word, ())), word))[:LOOKED]
+    said = (each for word in rarest for each in past.get(word, ())[:LATEST])
     return next((early for turn, early in said if turn <= limit and opposed(early, late)), None)
 
 

@@ -28,7 +28,7 @@ class Shown(NamedTuple):
 
     turn: Turn
     block: CodeBlock
-    past: tuple[Message, CodeBlock] | None = None
+    past: tuple[Turn, CodeBlock] | None = None
     idle: bool = False
     form: bool = False
 
@@ -42,11 +42,11 @@ class Versions:
     """The code of a conversation so far: who showed which version, and who showed it first."""
 
     def __init__(self) -> None:
-        self._shown: dict[tuple[str, str | None, str], tuple[Message, CodeBlock]] = {}
+        self._shown: dict[tuple[str, str | None, str], tuple[Turn, CodeBlock]] = {}
         self._origin: dict[str, str] = {}
         self._files: dict[tuple[str, str | None], int] = {}
 
-    def earlier(self, agent: str, path: str | None, version: str) -> tuple[Message, CodeBlock] | None:
+    def earlier(self, agent: str, path: str | None, version: str) -> tuple[Turn, CodeBlock] | None:
         """The agent's own earlier showing of the same version, None where it is new or was somebody else's first."""
         return self._shown.get((agent, path, version)) if self._origin.get(version) == agent else None
 
@@ -54,8 +54,8 @@ class Versions:
         """Remember the code of one turn, by its hash and by its substance."""
         message = turn.message
         for block in turn.blocks:
-            for version in {block.sha256, f"substance {_version(block)}"}:
-                self._shown[message.agent, block.path, version] = (message, block)
+            for version in _names(block):
+                self._shown[message.agent, block.path, version] = (turn, block)
                 self._origin.setdefault(version, message.agent)
         if turn.is_agent:
             for path in {block.path for block in turn.blocks}:
@@ -130,11 +130,21 @@ def _shown(turn: Turn, block: CodeBlock, versions: Versions) -> Shown:
     agent = turn.message.agent
     if block.replaces is not None and block.replaces == block.substance:
         return Shown(turn, block, idle=True)
-    past = versions.earlier(agent, block.path, block.sha256)
-    if past:
-        return Shown(turn, block, past)
-    past = versions.earlier(agent, block.path, f"substance {_version(block)}")
-    return Shown(turn, block, past, form=past is not None)
+    for number, version in enumerate(_names(block)):
+        past = versions.earlier(agent, block.path, version)
+        if past and (block.kind != "edit" or past[0].run < turn.run):
+            return Shown(turn, block, past, form=number > 0)
+    return Shown(turn, block)
+
+
+def _names(block: CodeBlock) -> tuple[str, str]:
+    """What a version is known by: its hash, then its substance; of an edit, together with what it replaces.
+
+    The same new lines may well be put in several places of a file; the same edit again is the same only when somebody
+    asked again.
+    """
+    place = f"{block.replaces} → " if block.kind == "edit" and block.replaces else ""
+    return f"{place}{block.sha256}", f"{place}substance {_version(block)}"
 
 
 def _promise(course: Course, turn: Turn, shown: Sequence[Shown], run: Sequence[Shown]) -> Deduction | None:
@@ -151,6 +161,7 @@ def _promise(course: Course, turn: Turn, shown: Sequence[Shown], run: Sequence[S
         return None
     of_layout = of_form(turn.prose) or (asked is not None and of_form(asked.prose))
     new = News(fresh)
+    shown = [each for each in shown if len(shown) == 1 or each.block.path or each.block.lines != 1]
     repeated = (each for each in shown if not (each.fresh or new.replaces(each.block) or (each.form and of_layout)))
     found = next(repeated, None)
     return _deduction(turn, claim, found) if found else None
@@ -198,7 +209,7 @@ def _deduction(turn: Turn, claim: tuple[int, int], shown: Shown, *, undone: bool
     quotes = (
         quote(turn.message, *claim),
         *_code_quote(shown.turn.message, block),
-        *(_code_quote(*past) if past else ()),
+        *(_code_quote(past[0].message, past[1]) if past else ()),
     )
     words = f"The message says that something is done or fixed, and {_what(shown, undone)}."
     return deduction(MECHANISM, KIND, turn, words, quotes, f"{turn.message.agent} {block.sha256[:16]}")
@@ -210,7 +221,7 @@ def _what(shown: Shown, undone: bool) -> str:
         return f"the edits{where} since the last request end where they began"
     if shown.past is None:
         return f"the edit{where} replaces code by the same code, comments and white space apart"
-    at = f"the code of the same agent at turn {shown.past[0].position}"
+    at = f"the code of the same agent at turn {shown.past[0].message.position}"
     if shown.form:
         return f"its code{where} differs from {at} in comments and white space only"
     return f"its code{where} has the same hash ({shown.block.sha256[:12]}) as {at}"

@@ -1,0 +1,124 @@
+"""What counts as a claim, and what a tool's answer says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.scan.dialogue import change, scan
+from tests.verdict.test_mechanisms import dialogue, judged
+from undersong.models import Message, ToolCall, ToolResult
+from undersong.scan.phrases import load_book
+from undersong.verdict.claims import admits, claims
+from undersong.verdict.outcomes import outcome
+from undersong.verdict.words import outcomes_book
+
+SAID = {
+    "I've fixed the leak.": "fix",
+    "We have now resolved it.": "fix",
+    "The bug is fixed.": "fix",
+    "All 12 tests pass.": "tests",
+    "12/12 tests pass": "tests",
+    "It works now.": "works",
+    "Done!": "done",
+    "You're all set.": "done",
+    "I have sent the letter.": "act",
+    "Your flight has been booked.": "act",
+    "Great, saved to disk.": "act",
+    "Successfully deployed.": "act",
+    "It should be fixed now.": "fix",
+}
+UNSAID = [
+    "Is it fixed?",
+    "I'll fix it tomorrow.",
+    "If it is fixed, tell me.",
+    "I couldn't fix it.",
+    "It isn't fixed.",
+    "Let me know once it has been sent.",
+    "I would have sent it.",
+    "Make sure it is saved.",
+    "> I've fixed it",
+    "```\nprint('fixed')\n```",
+    "You are working so hard on this.",
+    "The tests must pass.",
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), SAID.items(), ids=SAID)
+def test_a_statement_in_the_agents_voice_is_a_claim(text: str, kind: str) -> None:
+    conversation = dialogue(f"agent: {text}")
+    found = claims(conversation.messages[0], scan(conversation)[0][0])
+    assert [each.kind for each in found][:1] == [kind]
+
+
+@pytest.mark.parametrize("text", UNSAID)
+def test_what_is_asked_planned_denied_or_quoted_is_no_claim(text: str) -> None:
+    conversation = dialogue(f"agent: {text}")
+    assert claims(conversation.messages[0], scan(conversation)[0][0]) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "admitted"),
+    [
+        ("It was not sent.", True),
+        ("Two tests still fail.", True),
+        ("The upload timed out.", True),
+        ("I spoke too soon.", True),
+        ("I fixed the failing test.", False),
+        ("No errors, 0 failed.", False),
+        ("You will not be charged.", False),
+    ],
+)
+def test_an_admission_speaks_of_a_failure_that_stands(text: str, admitted: bool) -> None:
+    assert (admits(text) is not None) is admitted
+
+
+RESULTS = [
+    ("Bash", {"command": "pytest"}, "1 failed, 2 passed in 0.1s", None, ("check", "failed")),
+    ("Bash", {"command": "pytest"}, "3 passed in 0.1s", None, ("check", "passed")),
+    ("Bash", {"command": "pytest"}, "2 passed, 0 failed", False, ("check", "passed")),
+    ("Bash", {"command": "cat a.log"}, "1 failed, 2 passed in 0.1s", None, ("look", "unknown")),
+    ("Bash", {"command": "git push"}, "Exit code: 1\nrejected", None, ("call", "failed")),
+    ("shell", {"command": ["true"]}, '{"output": "", "metadata": {"exit_code": 2}}', None, ("look", "unknown")),
+    (
+        "shell",
+        {"command": ["cargo", "test"]},
+        '{"output": "x", "metadata": {"exit_code": 0}}',
+        None,
+        ("check", "passed"),
+    ),
+    ("Edit", {"file_path": "a.py"}, "The file a.py has been updated.\n  3\treturn 1", None, ("edit", "unknown")),
+    ("Edit", {"file_path": "a.py"}, "String to replace not found in file.", None, ("edit", "failed")),
+    ("send_mail", {"to": "a"}, '{"error": null, "id": 3}', None, ("call", "unknown")),
+    ("send_mail", {"to": "a"}, '{"error": "bounced"}', None, ("call", "failed")),
+    ("send_mail", {"to": "a"}, '{"code": 1001, "name": "part"}', None, ("call", "unknown")),
+    ("send_mail", {"to": "a"}, '{"status_code": 503}', None, ("call", "failed")),
+    ("get_order", {"id": 1}, "Error: not found", None, ("look", "unknown")),
+    ("tool", None, "--- FAIL: TestX (0.0s)\nFAIL", None, ("check", "failed")),
+    ("tool", None, "", None, ("call", "unknown")),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "text", "flag", "expected"), RESULTS)
+def test_a_result_says_what_came_of_a_call(
+    name: str, given: object, text: str, flag: bool | None, expected: tuple[str, str]
+) -> None:
+    message = Message(id="m", conversation="c", position=0, author=name, role="tool", text=text)
+    found = outcome(message, ToolResult(text=text, is_error=flag), ToolCall(name=name, input=given), 0)
+    assert (found.family, found.state) == expected
+    assert 0 <= found.start <= found.end <= len(text)
+
+
+def test_both_steps_know_the_same_tools() -> None:
+    code = load_book().structure.code
+    assert outcomes_book().edit_tools == set(code.tools)
+    assert outcomes_book().shell_tools == code.shells
+    assert outcomes_book().paths == code.paths
+
+
+def test_the_same_new_lines_in_two_places_are_no_repeated_version() -> None:
+    conversation = dialogue("user: guard both", "agent: Guarding.", "agent: Both are fixed.")
+    edits = tuple(
+        ToolCall(name="Edit", id=f"c{old}", input={"file_path": "a.py", "old_string": old, "new_string": "if x: go()"})
+        for old in ("first()", "second()")
+    )
+    assert judged(change(conversation, 1, tool_calls=edits)).deductions == ()
