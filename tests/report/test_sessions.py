@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.report.conftest import CODE, messages, quote, row
+from tests.report.conftest import CODE, messages, quote, row, with_moments
 from tests.report.pages import written
 from undersong.models import Case, Deduction, Deference, Loop, Row, SessionVerdict
 
@@ -105,3 +105,22 @@ def stuck(times: int) -> tuple[Case, list[Row]]:
         flags=("Death Spiral", "High Deference"),
     )
     return Case(version="0.1.0", parameters={}, sessions=(verdict,), cited=said), rows
+
+
+def test_a_report_of_one_session_says_in_its_head_which_and_who_spoke(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    one = msgspec.structs.replace(case, sessions=case.sessions[1:2])
+    page, _, markdown, _ = written(one, rows, tmp_path / "out")
+    html = " ".join(" ".join(page.text).split())
+    for text in (html.split("Verdict Verdict")[0], markdown.split("## Verdict")[0]):
+        assert "work" in text
+        assert "code heavy" in text
+        assert "helper" in text
+
+
+def test_protective_moments_look_different_from_the_others_in_the_chart(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    _, html, _, svg = written(with_moments(case), rows, tmp_path / "out")
+    for text in (html, svg):
+        assert '<circle class="protective"' in text
+        assert '<rect class="moment"' in text

@@ -140,7 +140,12 @@ def session_view(
         coverage=coverage_words(verdict, calibrated=calibrated),
         findings=findings,
         deductions=deductions,
-        chart=chart(verdict, trace.turns, marks, [(each.position, moment_label(each)) for each in verdict.moments]),
+        chart=chart(
+            verdict,
+            trace.turns,
+            marks,
+            [(each.position, moment_label(each), each.kind == "protective") for each in verdict.moments],
+        ),
         events=_folded(_events(verdict, trace, deductions, findings, marks, citations)),
         evidence=evidence(trace),
         moments=moments,
