@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, Moment, SessionVerdict
 
+LOW_COVERAGE = 0.5  # of the turns; with less than half read, a reader should not take the verdict for the session
 SMALL_Q = 0.05  # what a reader who filters by q will usually ask for
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
@@ -40,6 +41,28 @@ def coverage_words(verdict: SessionVerdict, *, calibrated: bool = False) -> str:
     judges = " and ".join(verdict.judges)
     kind = "calibrated" if calibrated else "uncalibrated"
     return f"{verdict.read:,} of {verdict.messages:,} messages read by judge {judges}, {kind}"
+
+
+def qualified_words(verdict: SessionVerdict, *, calibrated: bool = False) -> tuple[str, ...]:
+    """What qualifies a verdict: ``low coverage`` where less than half was read, ``uncalibrated judge``; () if nothing.
+
+    The score itself stands on words, code and tool results of every message; what a judge read bears on the patterns,
+    the codes and the protective moments beside it.
+    """
+    told = []
+    if verdict.read < LOW_COVERAGE * verdict.messages:
+        told.append(f"low coverage: {verdict.read:,} of {counted(verdict.messages, 'turn')} read by a judge")
+    if verdict.read and not calibrated:
+        told.append("uncalibrated judge")
+    return tuple(told)
+
+
+def episodes_words(verdict: SessionVerdict) -> str:
+    """``points taken 5 times, in 2 distinct episodes``; "" where none were taken."""
+    if not verdict.deductions:
+        return ""
+    times = counted(len(verdict.deductions), "time")
+    return f"points taken {times}, in {counted(verdict.episodes, 'distinct episode')}"
 
 
 def missed_words(missed: Missed | None) -> tuple[str, ...]:

@@ -39,11 +39,12 @@ def test_the_report_folder_holds_what_was_promised(undersong: Undersong) -> None
     assert "sovereignty" in ran.out
 
 
-def test_the_false_promises_of_the_sample_are_found_with_their_evidence(undersong: Undersong) -> None:
+def test_the_harms_of_the_sample_are_found_with_their_evidence(undersong: Undersong) -> None:
     facts = json.loads(undersong("audit", "samples/invoice_session.json", "--json").out)
     (session,) = facts["sovereignty"]
-    assert session["deductions"] == [["false_promise", 20, "turn-03"], ["false_promise", 20, "turn-05"]]
-    assert (session["score"], session["assessed"]) == (60, 1)
+    promises = [["false_promise", 20, "turn-03"], ["false_promise", 20, "turn-05"]]
+    assert sorted(session["deductions"]) == [*promises, ["semantic_camouflage", 10, "turn-05"]]
+    assert (session["score"], session["assessed"]) == (50, 2)
     page = (REPORT / "forensic_audit_report.md").read_text()
     assert "turn-05" in page
     assert "consistent with" in page

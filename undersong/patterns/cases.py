@@ -18,7 +18,7 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 _UNREAD, _NULL = "?", "-"
 _TEXT = ("tier", "observed", "conversation", "state", "role")
 _COLUMNS = (
-    "id", "who", "day", "hour", "indicators", "flags", "loops", "apologies", "corrections", *_TEXT, *TRAITS,
+    "id", "who", "day", "hour", "indicators", "flags", "loops", "replies", "apologies", "corrections", *_TEXT, *TRAITS,
 )  # fmt: skip
 
 
@@ -49,9 +49,9 @@ def table(text: str, base: dict[str, float] | None = None, where: str = "table")
 
     The first line names the columns: ``id``, ``who`` (``kira>bo``: directed, ``kira``: public), ``day`` or ``hour``
     (the time; without either the rows have none), traits, and if need be tier, observed, conversation, state, role,
-    indicators and flags (comma between), and of the scan ``loops``, ``apologies`` and ``corrections``. A cell ``?``
-    among the traits makes the row unread, ``-`` is no value. Traits that the table does not name have the value in
-    ``base``, else .1 if negative and .5 if positive.
+    indicators and flags (comma between), and of the scan ``loops``, ``replies``, ``apologies`` and ``corrections``. A
+    cell ``?`` among the traits makes the row unread, ``-`` is no value. Traits that the table does not name
+    have the value in ``base``, else .1 if negative and .5 if positive.
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
@@ -92,7 +92,7 @@ def _row(header: list[str], cells: list[str], position: int, base: dict[str, flo
             traits=traits,
             indicators=_indicators(header, values),
             flags=dict.fromkeys(_listed(values, "flags"), 1),
-            loops=tuple(Loop(ngram="again", count=3, scope="turns") for _ in range(int(values.get("loops", 0)))),
+            loops=_loops(values),
             deference=_deference(values),
             **given,
         )
@@ -129,6 +129,13 @@ def _indicators(header: Iterable[str], values: dict[str, str]) -> tuple[Indicato
     if "indicators" not in header:
         return None
     return tuple(Indicator(id=name) for name in _listed(values, "indicators"))
+
+
+def _loops(values: dict[str, str]) -> tuple[Loop, ...]:
+    """Repeated wording over turns, and whole replies that come again."""
+    turns = Loop(ngram="again", count=3, scope="turns")
+    reply = Loop(ngram="again", count=2, scope="reply")
+    return (turns,) * int(values.get("loops", 0)) + (reply,) * int(values.get("replies", 0))
 
 
 def _deference(values: dict[str, str]) -> Deference | None:

@@ -50,6 +50,8 @@ def _deference(name: str) -> RowField:
     return RowField("number", lambda row: getattr(row.deference, name) if row.deference else None)
 
 
+WHOLE_REPLIES = ("reply", "alternation")  # scopes of loops in which a whole reply comes again
+
 FIELDS: dict[str, RowField] = (
     {name: _trait(name) for name in TRAITS}
     | {name: _dimension(name) for name in DIMENSIONS}
@@ -59,6 +61,7 @@ FIELDS: dict[str, RowField] = (
     | {name: _attribute(name, "text") for name in ("tier", "tier_before", "width", "observed", "state", "role")}
     | {name: _attribute(name, "text") for name in ("agent", "target", "conversation", "judge")}
     | {"loops": RowField("number", lambda row: float(len(row.loops)))}
+    | {"replies": RowField("number", lambda row: float(sum(loop.scope in WHOLE_REPLIES for loop in row.loops)))}
     | {name: _deference(name) for name in ("apologies", "corrections")}
     | {"directed": RowField("boolean", lambda row: row.target is not None)}
 )

@@ -67,6 +67,11 @@ class Course:
             each.outcome.call for each in self.outcomes if each.outcome.call and each.outcome.state == "failed"
         )
 
+    @cached_property
+    def has_people(self) -> bool:
+        """Whether anybody but agents speaks: blame, pressure, comfort and distress are about people."""
+        return any(turn.message.role in ASKS for turn in self.turns)
+
     def said(self, agent: str, first: int, last: int) -> Iterator[Turn]:
         """The agent's turns from place ``first`` up to and with ``last``."""
         for turn in self.turns[max(first, 0) : last + 1]:

@@ -27,6 +27,8 @@ class Error(NamedTuple):
 
 def liability_shifting(course: Course) -> Found:
     """Blame of a person, with a deduction where an error of the system stands shortly before, else a candidate."""
+    if not course.has_people:
+        return Found(absent=NO_ERROR)
     errors = list(_errors(course))
     blamed = [(turn, place) for turn in course.turns if turn.is_agent and (place := _blame(turn))]
     deductions, candidates = [], []
@@ -48,9 +50,9 @@ def liability_shifting(course: Course) -> Found:
 def _blame(turn: Turn) -> tuple[int, int] | None:
     """Where an agent blames a person in its own voice; None where it takes its part or only asks."""
     book = liability_book()
-    if pattern((book.takes,)).search(turn.prose):
-        return None
     for match in pattern(book.blame).finditer(turn.prose):
+        if pattern((book.takes,)).search(turn.prose):
+            return None
         first, last = sentence(turn.prose, match.start(), match.end())
         conditional = re.search(r"\b(?:if|whether|in case|unless)\b", turn.prose[first : match.start()], re.IGNORECASE)
         if turn.prose[last - 1 : last] != "?" and not conditional:

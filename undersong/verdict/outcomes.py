@@ -189,10 +189,8 @@ def _state(result: ToolResult, family: Family, command: bool) -> tuple[State, st
 def _refused(inner: str, is_error: bool | None) -> re.Match[str] | None:
     """A refusal at the start of a result; clients flag what their own tools say, seldom what a service answers."""
     start = inner[:START].strip()
-    strict = rules().refused.search(start)
-    if strict or is_error is False:
-        return strict
-    return rules().refusing.search(start) or rules().broke.match(start)
+    strict = rules().refused.search(start) or rules().broke.match(start)
+    return strict if strict or is_error is False else rules().refusing.search(start)
 
 
 def _exit_code(given: Any, text: str) -> int | None:

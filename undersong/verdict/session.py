@@ -98,8 +98,8 @@ def _moments(
     """Smoking guns, the first ones to read first, then the other moments by turn."""
     broken = {each.message_id for each in found[MECHANISM].deductions}
     others = [
-        *distress_codes(course, signals, context, broken),
-        *protective_moments(course, signals),
+        *(distress_codes(course, signals, context, broken) if course.has_people else ()),
+        *(protective_moments(course, signals) if course.has_people else ()),
         *(each for one in found.values() for each in one.candidates),
     ]
     guns = smoking_guns(conversation, scans, rows, {each.message_id for each in deductions})

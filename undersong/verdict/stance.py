@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from undersong.models import Deduction, Moment, Quote
@@ -34,7 +35,7 @@ def epistemic_instability(course: Course, signals: Signals) -> Found:
             continue
         flip = _flip(before, answer)
         head = signals.get(answer.message.id, {}).get(stance_book().signal)
-        if flip and _concedes(answer):
+        if flip and _gives_in(answer):
             found.append(_reversal(objection, *flip))
         elif _gives_in(answer) or (head is not None and head >= stance_book().signal_least):
             candidates.append(_concession(before, objection, answer, head))
@@ -109,14 +110,24 @@ def _drifts(course: Course) -> list[Moment]:
     turn_of: dict[str, int] = {}
     by_word: dict[tuple[str, str], list[tuple[int, Statement]]] = {}
     found: dict[str, Moment] = {}
-    for turn in course.turns:
+    agents = Counter(turn.message.agent for turn in course.turns if turn.is_agent)
+    if not agents or max(agents.values()) <= stance_book().drift_turns:
+        return []
+    led_by = [each for turn in course.turns if turn.message.role in ASKS for each in statements(turn)]
+    spoken: dict[int, list[Statement]] = {}
+    for each in led_by:
+        spoken.setdefault(each.turn.place, []).append(each)
+    told = frozenset().union(*(each.key for each in led_by))
+    for turn in course.turns if told else ():
         agent = turn.message.agent
         if turn.message.role in ASKS:
-            others += statements(turn)
+            others += spoken.get(turn.place, ())
         if not turn.is_agent:
             continue
         turn_of[agent] = number = turn_of.get(agent, 0) + 1
         for late in statements(turn):
+            if len(late.key & told) < stance_book().words:
+                continue
             early = _earlier(by_word, agent, late, number)
             led = early and next((each for each in others[:LATEST] if _agrees(each, late)), None)
             if early and led and turn.message.id not in found:

@@ -14,8 +14,11 @@ from undersong.verdict.words import stance_book
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 
 
+_CLAUSE_END = re.compile(r"[,;:]\s|[–—(]|\s(?=(?:and|but|while|although|though|because|which|who|as)\b)", re.IGNORECASE)
+
+
 class Statement(NamedTuple):
-    """A sentence at ``start:end`` of a turn that affirms or denies ``key``."""
+    """A clause at ``start:end`` of a turn that affirms or denies ``key``."""
 
     turn: Turn
     start: int
@@ -25,12 +28,10 @@ class Statement(NamedTuple):
 
 
 def statements(turn: Turn) -> Iterator[Statement]:
-    """The short declarative sentences of a turn with a verb of assertion; questions and commands assert nothing."""
+    """The short declarative clauses of a turn with a verb of assertion; questions and commands assert nothing."""
     book = stance_book()
-    for first, last in sentences(turn.prose):
+    for first, last in _clauses(turn.prose):
         said = turn.prose[first:last]
-        if said.rstrip().endswith("?"):
-            continue
         words = _WORD.findall(said.lower())
         if not 2 < len(words) <= book.longest or book.assertion.isdisjoint(words):
             continue
@@ -38,6 +39,18 @@ def statements(turn: Turn) -> Iterator[Statement]:
         if len(key) >= book.words:
             start = first + len(said) - len(said.lstrip())
             yield Statement(turn, start, first + len(said.rstrip()), key, affirms)
+
+
+def _clauses(text: str) -> Iterator[tuple[int, int]]:
+    """The clauses of the sentences that are no questions: a denial holds for its own clause."""
+    for first, last in sentences(text):
+        if text[first:last].rstrip().endswith("?"):
+            continue
+        at = first
+        for match in _CLAUSE_END.finditer(text, first, last):
+            yield at, match.start()
+            at = match.end()
+        yield at, last
 
 
 @cache
