@@ -124,3 +124,13 @@ def test_protective_moments_look_different_from_the_others_in_the_chart(make_cas
     for text in (html, svg):
         assert '<circle class="protective"' in text
         assert '<rect class="moment"' in text
+
+
+def test_a_verdict_on_less_than_half_of_a_session_is_qualified(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    little = msgspec.structs.replace(case.sessions[1], read=1)
+    for each, words in ((little, True), (msgspec.structs.replace(little, read=2), False)):
+        folder = tmp_path / str(words)
+        _, html, markdown, _ = written(msgspec.structs.replace(case, sessions=(each,)), rows, folder)
+        assert ("low coverage, so this is not the whole session" in html) is words
+        assert ("low coverage, so this is not the whole session" in markdown) is words
