@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.report.conftest import CODE, messages, quote, row
+from tests.report.conftest import CODE, messages, quote, row, with_moments
 from tests.report.pages import written
 from undersong.models import Case, Deduction, Deference, Loop, Row, SessionVerdict
 
@@ -105,3 +105,32 @@ def stuck(times: int) -> tuple[Case, list[Row]]:
         flags=("Death Spiral", "High Deference"),
     )
     return Case(version="0.1.0", parameters={}, sessions=(verdict,), cited=said), rows
+
+
+def test_a_report_of_one_session_says_in_its_head_which_and_who_spoke(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    one = msgspec.structs.replace(case, sessions=case.sessions[1:2])
+    page, _, markdown, _ = written(one, rows, tmp_path / "out")
+    html = " ".join(" ".join(page.text).split())
+    for text in (html.split("Verdict Verdict")[0], markdown.split("## Verdict")[0]):
+        assert "work" in text
+        assert "code heavy" in text
+        assert "helper" in text
+
+
+def test_protective_moments_look_different_from_the_others_in_the_chart(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    _, html, _, svg = written(with_moments(case), rows, tmp_path / "out")
+    for text in (html, svg):
+        assert '<circle class="protective"' in text
+        assert '<rect class="moment"' in text
+
+
+def test_a_verdict_on_less_than_half_of_a_session_is_qualified(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    little = msgspec.structs.replace(case.sessions[1], read=1)
+    for each, words in ((little, True), (msgspec.structs.replace(little, read=2), False)):
+        folder = tmp_path / str(words)
+        _, html, markdown, _ = written(msgspec.structs.replace(case, sessions=(each,)), rows, folder)
+        assert ("low coverage, so this is not the whole session" in html) is words
+        assert ("low coverage, so this is not the whole session" in markdown) is words

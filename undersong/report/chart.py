@@ -57,9 +57,9 @@ def chart(
     verdict: SessionVerdict,
     turns: Sequence[Turn],
     findings: Iterable[tuple[int, str]],
-    moments: Sequence[tuple[int, str]] = (),
+    moments: Sequence[tuple[int, str, bool]] = (),
 ) -> Chart:
-    """The chart of one session; ``findings`` and ``moments`` pair positions with what stands there."""
+    """The chart of one session; ``findings`` pairs positions with what stands there, ``moments`` adds: protective."""
     positions = sorted({turn.position for turn in turns} | {position for position, _ in verdict.turns})
     place = {position: index for index, position in enumerate(positions)}
     step = (WIDTH - LEFT - RIGHT) / max(len(positions), 1)
@@ -73,7 +73,8 @@ def chart(
     marks = [
         *_merged("finding", ((x(at), text) for at, text in findings if at in place), lane_findings),
         *_merged("flag", ((x(turn.position), ", ".join(turn.flags)) for turn in turns if turn.flags), lane_flags),
-        *_merged("moment", ((x(at), text) for at, text in moments if at in place), lane_moments),
+        *_merged("moment", ((x(at), text) for at, text, kind in moments if at in place and not kind), lane_moments),
+        *_merged("protective", ((x(at), text) for at, text, kind in moments if at in place and kind), lane_moments),
         *_deductions(verdict, x),
     ]
     columns = min(COLUMNS, max(len(positions), 1))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from undersong.report.markdown_parts import appendix, finding_lines, gun_lines, session_lines, table
 from undersong.report.text import code, first_upper, label, period, plain, sparkline
 from undersong.report.view import View
-from undersong.wording import alignment_words, counted, mechanism_name
+from undersong.wording import alignment_words, context_words, counted, mechanism_name
 
 
 def render(shown: View) -> str:
@@ -27,6 +27,13 @@ def _header(v: View) -> Iterator[str]:
         f"{counted(case.messages, 'message')} · {period(v.tally.first, v.tally.last)}"
     )
     yield ""
+    if len(case.sessions) == 1 and v.sessions:
+        told = v.sessions[0]
+        speakers = ", ".join(f"{code(name, 50)} ({count})" for name, count in told.trace.speakers.most_common(12))
+        title = f"“{plain(label(told.verdict.title))}” " if told.verdict.title else ""
+        yield f"- session {title}{code(told.verdict.conversation)}"
+        yield f"- context: {plain(context_words(told.verdict))}"
+        yield f"- who spoke: {speakers or 'not known'}"
     for each in case.inputs[:20]:
         yield f"- input {code(each.name)}, sha256 `{each.sha256}`"
     if len(case.inputs) > 20:

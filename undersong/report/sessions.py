@@ -14,7 +14,7 @@ from undersong.report.facets import MOMENTS as KINDS
 from undersong.report.findings import FindingView
 from undersong.report.groups import group_of
 from undersong.report.tally import Tally, Trace
-from undersong.wording import counted, coverage_words, mechanism_name, moment_label
+from undersong.wording import counted, coverage_words, mechanism_name, moment_label, qualified_words
 
 GUNS = 10  # smoking guns of a session that are told; case.json names all
 MOMENTS = 200  # distress codes and protective moments of a session that are told
@@ -137,15 +137,27 @@ def session_view(
         verdict=verdict,
         anchor=anchor,
         trace=trace,
-        coverage=coverage_words(verdict, calibrated=calibrated),
+        coverage=_coverage(verdict, calibrated),
         findings=findings,
         deductions=deductions,
-        chart=chart(verdict, trace.turns, marks, [(each.position, moment_label(each)) for each in verdict.moments]),
+        chart=chart(
+            verdict,
+            trace.turns,
+            marks,
+            [(each.position, moment_label(each), each.kind == "protective") for each in verdict.moments],
+        ),
         events=_folded(_events(verdict, trace, deductions, findings, marks, citations)),
         evidence=evidence(trace),
         moments=moments,
         more_guns=max(0, guns - GUNS),
     )
+
+
+def _coverage(verdict: SessionVerdict, calibrated: bool) -> str:
+    """How much was read and by whom, qualified where that is less than half."""
+    told = coverage_words(verdict, calibrated=calibrated)
+    low = any(each.startswith("low coverage") for each in qualified_words(verdict, calibrated=calibrated))
+    return f"{told}; low coverage, so this is not the whole session" if low else told
 
 
 def _moments(verdict: SessionVerdict, anchor: str, citations: Citations) -> Iterator[MomentView]:
