@@ -150,6 +150,20 @@ def test_of_several_judges_one_has_to_be_chosen(store: SQLiteStore) -> None:
         chosen_judge(store, "x")
 
 
+def test_warnings_are_told_apart_and_kept_nowhere(undersong: Undersong) -> None:
+    def row(day: int, **scores: float) -> Row:
+        quiet = dict.fromkeys(("deception", "manipulation", "dismissal", "exploitation"), 0.1)
+        return said("kira", day, quiet | scores, "t")
+
+    with SQLiteStore(Path("undersong.db")) as kept:
+        kept.append([row(0), row(1), row(2), row(3, deception=0.8), row(4, manipulation=0.8, dismissal=0.8)])
+    ran = undersong("sweep", "--emerging", "--rule", "darvo", "--fail-on", "low")
+    assert (ran.code, "darvo: kira towards bo, DENY, ATTACK seen, REVERSE missing" in ran.out) == (0, True)
+    assert "0 new findings" in ran.out
+    with SQLiteStore(Path("undersong.db")) as kept:
+        assert list(kept.findings()) == []
+
+
 def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> None:
     with SQLiteStore(Path("undersong.db")) as kept:
         kept.append([*love_bombing("kira"), *(said("al", day, WARM, "warm") for day in range(12))])

@@ -537,6 +537,25 @@ class Finding(Noun, frozen=True, kw_only=True, eq=False):
         return hash(self.finding_id)
 
 
+class Emerging(Noun, frozen=True, kw_only=True):
+    """An early warning, and no finding: a sequence past the middle stage of a pattern that is still open.
+
+    ``seen`` and ``missing`` are stages that every match has; ``start`` and ``last`` are message times.
+    """
+
+    pattern: str
+    title: str
+    level: Level
+    agent: str
+    target: str | None
+    seen: tuple[str, ...]
+    missing: tuple[str, ...]
+    message_ids: tuple[str, ...]
+    message_conversations: tuple[str, ...]
+    start: datetime | None = None
+    last: datetime | None = None
+
+
 class RuleOutcome(Noun, frozen=True, kw_only=True):
     """What became of one rule in a run: never a bare "0 findings"."""
 

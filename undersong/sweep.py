@@ -8,10 +8,11 @@ import msgspec
 
 from undersong.detect import Detection, detect, quote
 from undersong.errors import UsageError
-from undersong.models import Finding, Noun, RuleOutcome
+from undersong.models import Emerging, Finding, Noun, RuleOutcome
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.patterns.discovery import false_discovery
+from undersong.patterns.emerging import emerging
 from undersong.stores import BEGINNING, Cursor, History, JudgeEntry, Store, Swept
 from undersong.weigh import Effort, Weighed, weigh
 
@@ -23,6 +24,7 @@ class Sweep(Noun, frozen=True, kw_only=True):
     """What a sweep did: ``found`` are findings that the store did not hold, ``gone`` ids of those that no longer hold.
 
     ``agents`` and ``rows`` count what was read; ``findings`` all that stand in these agents' histories by these rules.
+    ``emerging`` are warnings about the agents that were read, where they were asked for; they are no findings.
     """
 
     agents: int = 0
@@ -31,6 +33,7 @@ class Sweep(Noun, frozen=True, kw_only=True):
     found: tuple[Finding, ...] = ()
     gone: tuple[str, ...] = ()
     outcomes: tuple[RuleOutcome, ...] = ()
+    emerging: tuple[Emerging, ...] = ()
 
 
 def sweep(
@@ -41,6 +44,7 @@ def sweep(
     least: int = 1,
     effort: Effort | None = None,
     again: bool = False,
+    warn: bool = False,
     watch: Watch | None = None,
 ) -> Sweep:
     """Run the rules over every history with ``least`` or more scored rows that changed since they last saw it.
@@ -48,7 +52,7 @@ def sweep(
     A rule has its cursor by its hash: a changed rule begins anew, as every rule does with ``again``. What was found is
     kept together with the cursor, some thousand rows at a time: a sweep that was stopped goes on there. Histories are
     read to their beginning, so that a pattern may take months. With ``effort`` each finding has its chance and
-    stability, and q over all that this sweep read.
+    stability, and q over all that this sweep read. With ``warn`` sequences that are only on their way are told too.
     """
     cursors = {rule.id: _cursor(judge_hash, least, rule) for rule in rules}
     places = {rule.id: BEGINNING if again else store.cursor(cursors[rule.id]) for rule in rules}
@@ -63,6 +67,8 @@ def sweep(
             swept = _by_agent(histories, weighed.findings)
             store.put_sweep(judge_hash, swept, [rule.id for rule in due], dict.fromkeys(names, last))
             tally.add(histories, detection, weighed)
+            if warn:
+                tally.emerging += _warnings(histories, due, weighed.findings)
     after = {finding.finding_id: finding for finding in store.findings()}
     corrected = [finding for finding in tally.corrected(rules) if finding.finding_id in after]
     store.append((), corrected)
@@ -74,6 +80,7 @@ def sweep(
         found=tuple(finding for name, finding in after.items() if name not in before),
         gone=tuple(sorted(before - after.keys())),
         outcomes=tally.outcomes(rules),
+        emerging=tuple(tally.emerging),
     )
 
 
@@ -97,6 +104,7 @@ class _Tally:
         self.agents: set[str] = set()
         self.rows = self.family = 0
         self.findings: list[Finding] = []
+        self.emerging: list[Emerging] = []
         self._outcomes: dict[str, list[RuleOutcome]] = {}
         self._watch = watch
 
@@ -165,6 +173,15 @@ def _detected(
     if effort is None:
         return detection, Weighed(findings=findings, family=0)
     return detection, weigh(findings, detection.outcomes, rows, rules, effort)
+
+
+def _warnings(
+    histories: Sequence[History], rules: Sequence[PatternRule], findings: Iterable[Finding]
+) -> list[Emerging]:
+    """What is about to come: open sequences of which no row is part of a finding by the same rule."""
+    bound = {(f.pattern, f.agent, place) for f in findings for place in f.message_ids}
+    found = emerging(rules, (row for history in histories for row in history.rows))
+    return [each for each in found if not any((each.pattern, each.agent, place) in bound for place in each.message_ids)]
 
 
 def _by_agent(histories: Sequence[History], findings: Iterable[Finding]) -> list[Swept]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 LIBRARIES = HERE.parent.parent / ".neo4j" / "lib"
 OPENED = ("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED")
 STOPPING_SECONDS = 60
+ENDED = 143  # 128 + SIGTERM
 
 
 def fetch() -> Path:
@@ -88,6 +90,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ENDED))  # so that the server is stopped with this
     with serving(options.port) as address:
         print(address, flush=True)
         if options.command:

@@ -23,6 +23,7 @@ from undersong.wording import counted
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
 @click.option("--slow/--no-slow", default=True, show_default=True, help="Also the variants that take months.")
+@click.option("--emerging", "warn", is_flag=True, help="Also warn of sequences past the middle of a pattern.")
 @click.option("--again", is_flag=True, help="Read every agent, changed or not.")
 @chance_options
 @click.option("--seed", default=0, show_default=True, help="Seed of the shuffles.")
@@ -35,6 +36,7 @@ def command(
     folder: str | None,
     names: tuple[str, ...],
     slow: bool,
+    warn: bool,
     again: bool,
     with_chance: bool,
     draws: int,
@@ -48,6 +50,10 @@ def command(
     Only agents that changed since the last sweep are read, and a rule that changed reads all of them again. New
     findings are printed; what was found before is not said twice.
     """
+    import json
+
+    import msgspec
+
     from undersong.cli.summary import outcome_lines
     from undersong.models import encode
     from undersong.patterns import all_rules, load_rules
@@ -61,11 +67,18 @@ def command(
     effort = effort_of(with_chance, draws, block, seed)
     check_existing(store)
     with open_store(store) as kept:
-        done = sweep(kept, rules, chosen_judge(kept, judge).judge_hash, least=least, effort=effort, again=again)
+        done = sweep(
+            kept, rules, chosen_judge(kept, judge).judge_hash, least=least, effort=effort, again=again, warn=warn
+        )
     for finding in done.found:
         aim = f" towards {finding.target}" if finding.target else ""
         line = f"{finding.finding_id[:12]}  {finding.level:<8} {finding.pattern}: {finding.agent}{aim}"
         click.echo(encode(finding).decode() if as_json else one_line(f"{line}, strength {finding.strength:.2f}", 160))
+    for each in done.emerging:
+        aim = f" towards {each.target}" if each.target else ""
+        stages = f"{', '.join(each.seen)} seen, {', '.join(each.missing)} missing"
+        line = one_line(f"emerging      {each.level:<8} {each.pattern}: {each.agent}{aim}, {stages}", 160)
+        click.echo(json.dumps({"emerging": msgspec.to_builtins(each)}) if as_json else line)
     parts = [counted(done.agents, "agent"), counted(done.rows, "row"), f"{counted(len(done.found), 'new finding')}"]
     parts += [f"{len(done.gone)} that no longer hold"] if done.gone else []
     click.echo(f"swept {', '.join(parts)}", err=as_json)

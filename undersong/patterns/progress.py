@@ -45,7 +45,7 @@ def furthest(program: Program, names: Sequence[str], masks: Sequence[int], ends:
 
 
 def _attempt(program: Program, names: Sequence[str], masks: Sequence[int], start: int, end: int) -> Attempt:
-    places = _reached(program, [0], start, len(masks))
+    places = reached(program, [0], start, len(masks))
     waiting = []
     row = start
     while row < end:
@@ -54,7 +54,7 @@ def _attempt(program: Program, names: Sequence[str], masks: Sequence[int], start
             break
         waiting.append(_wanted(program, names, places))
         row += 1
-        places = _reached(program, taken, row, len(masks))
+        places = reached(program, taken, row, len(masks))
     return Attempt(start, tuple(waiting), _wanted(program, names, places))
 
 
@@ -63,7 +63,7 @@ def _takes(program: Program, place: int, mask: int) -> bool:
     return operation == ROW and (not wanted or bool(mask & wanted))
 
 
-def _reached(program: Program, places: Iterable[int], row: int, rows: int) -> list[int]:
+def reached(program: Program, places: Iterable[int], row: int, rows: int) -> list[int]:
     """The places that take a row or accept, from these places without taking a row."""
     seen: set[int] = set()
     found: list[int] = []

@@ -1,0 +1,120 @@
+"""Early warning: sequences past the middle stage of a pattern that are still open, with the stages that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from undersong.models import Emerging, Row
+from undersong.patterns.columns import derive
+from undersong.patterns.fields import Context
+from undersong.patterns.partitions import Partition, limits, partitions, timelines
+from undersong.patterns.program import ACCEPT, ROW, Program
+from undersong.patterns.progress import reached
+from undersong.patterns.rules import PatternRule
+from undersong.patterns.search import filtered, local_mask
+
+FEWEST = 3  # stages: of two, the first alone is no warning
+LONGEST = 200  # rows before the last one in which a sequence may have begun
+
+
+class _Way(NamedTuple):
+    """One way into a pattern: the variables that it has bound, as bits, and the rows it bound them to."""
+
+    seen: int
+    rows: tuple[int, ...]
+
+
+def emerging(rules: Iterable[PatternRule], rows: Iterable[Row]) -> tuple[Emerging, ...]:
+    """The open sequences of these rows, at most one per rule and partition, in the order of the rules and agents.
+
+    A sequence is open where every row up to the last one fits, and nothing bounds it yet. It counts only past the
+    middle: with more than half of the stages that every match has. Rules with fewer than three stages have no middle.
+    """
+    known = timelines(rows)
+    return tuple(
+        found
+        for rule in rules
+        if len(rule.required) >= FEWEST
+        for timeline in known
+        for partition in partitions(filtered(rule, timeline), rule.file.partition_by)
+        if partition.rows and (found := _open(rule, partition)) is not None
+    )
+
+
+def _open(rule: PatternRule, partition: Partition) -> Emerging | None:
+    local = [local_mask(rule, entry.row) for entry in partition.rows]
+    if not _past_middle(rule, reduce(or_, local, 0)):
+        return None
+    cells = derive(partition, rule.columns, {})
+    contexts = [Context(entry.row, each) for entry, each in zip(partition.rows, cells, strict=True)]
+    closed = [rule.until is not None and rule.until(context) is True for context in contexts]
+    ends = limits(partition, rule.within, rule.file.max_unread, closed)
+    masks = [_exact(rule, mask, context) for mask, context in zip(local, contexts, strict=True)]
+    last = len(masks)
+    ways = [
+        way
+        for start in range(max(0, last - LONGEST), last)
+        if masks[start] and ends[start] == last
+        for way in _ways(rule.program, masks, start)
+        if _warns(rule, partition, way)
+    ]
+    if not ways:
+        return None
+    return _told(rule, partition, max(ways, key=lambda way: (_count(rule, way.seen), way.rows[0], len(way.rows))))
+
+
+def _ways(program: Program, masks: Sequence[int], start: int) -> Iterator[_Way]:
+    """Every way that takes all rows from ``start`` on without having come to the end of the pattern."""
+    ways = {place: _Way(0, ()) for place in reached(program, [0], start, len(masks))}
+    for row in range(start, len(masks)):
+        taken: dict[int, _Way] = {}
+        for place, way in ways.items():
+            operation, wanted, variable = program.instructions[place]
+            if operation != ROW or (wanted and not masks[row] & wanted):
+                continue
+            grown = _Way(way.seen | (1 << variable), (*way.rows, row)) if variable >= 0 else way
+            for following in reached(program, [place + 1], row + 1, len(masks)):
+                taken[following] = max(taken.get(following, grown), grown, key=lambda each: each.seen.bit_count())
+        ways = taken
+    if not any(program.instructions[place][0] == ACCEPT for place in ways):
+        yield from ways.values()
+
+
+def _exact(rule: PatternRule, mask: int, context: Context) -> int:
+    for index, condition in enumerate(rule.conditions):
+        if mask >> index & 1 and condition.derived is not None and condition.derived(context) is not True:
+            mask &= ~(1 << index)
+    return mask
+
+
+def _warns(rule: PatternRule, partition: Partition, way: _Way) -> bool:
+    directed = partition.target is None or any(partition.rows[row].row.target is not None for row in way.rows)
+    return directed and _past_middle(rule, way.seen) and _count(rule, way.seen) < len(rule.required)
+
+
+def _past_middle(rule: PatternRule, seen: int) -> bool:
+    return 2 * _count(rule, seen) > len(rule.required)
+
+
+def _count(rule: PatternRule, seen: int) -> int:
+    return sum(seen >> index & 1 for index in rule.required)
+
+
+def _told(rule: PatternRule, partition: Partition, way: _Way) -> Emerging:
+    bound = [partition.rows[row] for row in way.rows]
+    return Emerging(
+        pattern=rule.id,
+        title=rule.file.title,
+        level=rule.file.level,
+        agent=partition.timeline.agent,
+        target=partition.target,
+        seen=tuple(rule.names[i] for i in sorted(rule.required) if way.seen >> i & 1),
+        missing=tuple(rule.names[i] for i in sorted(rule.required) if not way.seen >> i & 1),
+        message_ids=tuple(entry.row.id for entry in bound),
+        message_conversations=tuple(entry.row.conversation for entry in bound),
+        start=bound[0].row.time,
+        last=bound[-1].row.time,
+    )
