@@ -74,10 +74,8 @@ def _measured_words(parameters: Mapping[str, Any]) -> Iterator[str]:
     for each in parameters.get("double_check", ()):
         apart = max(each["apart"].values(), default=0.0)
         sample = f"width {each['width'].replace('_', ' ')}, {each['messages']} of {each['asked']} messages scored twice"
-        yield (
-            f"Read again in another framing ({sample}): at most {apart:.3f} apart in a trait, {each['flips']} change on "
-            "any negative trait of .5 or more."
-        )
+        flips = f"{each['flips']} change on any negative trait of .5 or more"
+        yield f"Read again in another framing ({sample}): at most {apart:.3f} apart in a trait, {flips}."
 
 
 def score_words(verdict: SessionVerdict) -> str:

@@ -41,6 +41,7 @@ def test_a_price_that_is_not_known_is_said_and_no_zero(undersong: Undersong, ser
 def test_a_report_by_a_paid_judge_verifies_without_key_or_server(
     undersong: Undersong, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    undersong("judge", "repeat", "samples", "--judge", served.spec(), "--all", "--sample", "3")
     undersong("audit", "samples", "--judge", served.spec(), "--json")
     for name in KEYS:
         monkeypatch.delenv(name)

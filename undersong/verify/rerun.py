@@ -36,7 +36,8 @@ def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrep
     effort = _effort(case.parameters)
     found: Iterable[Finding] = detection.findings
     if effort is not None:
-        found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort).findings
+        noise = case.parameters.get("judge_noise")
+        found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort, noise).findings
     messages = {(message.conversation, message.id): message for message in case.cited}
     again = {each.finding_id: quote(each, messages) for each in found}
     yield from _findings(case.findings, again)
