@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, Moment, SessionVerdict
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, Moment, SessionVerdict, Usage
+from undersong.visible import one_line
+
+DEAREST = 5  # conversations whose tokens a report names
 LOW_COVERAGE = 0.5  # of the turns; with less than half read, a reader should not take the verdict for the session
 SMALL_Q = 0.05  # what a reader who filters by q will usually ask for
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
@@ -24,6 +29,54 @@ def assessed_words(verdict: SessionVerdict) -> str:
     assessed = _names(verdict, "assessed")
     named = f" ({', '.join(assessed)})" if assessed else ""
     return f"assessed {len(assessed)} of {len(verdict.mechanisms)} mechanisms{named}"
+
+
+def cost_words(case: Case) -> str:
+    """``0.12 USD``, or that the price is not known: then it is no zero."""
+    if case.spent is not None and case.spent.total.cost is None:
+        return "an unknown sum (the judge's price is not known)"
+    return f"{case.cost:.2f} USD"
+
+
+def judge_words(case: Case) -> Iterator[str]:
+    """What the answers took, per tier and for the dearest conversations, and what was measured of the judge."""
+    if case.spent is not None:
+        yield f"Tokens: {_usage_words(case.spent.total)}."
+        tiers = (f"{tier.replace('_', ' ')}: {_usage_words(used)}" for tier, used in case.spent.tiers.items())
+        yield f"By tier: {'; '.join(tiers)}."
+        most = sorted(case.spent.conversations.items(), key=lambda each: (-each[1].input - each[1].output, each[0]))
+        named = "; ".join(f"{one_line(name, 60)}: {_usage_words(used)}" for name, used in most[:DEAREST])
+        more = f"; case.json holds all {len(most)}" if len(most) > DEAREST else ""
+        yield f"By conversation, the dearest first: {named}{more}."
+    yield from _measured_words(case.parameters)
+
+
+def _usage_words(used: Usage) -> str:
+    share = f" ({used.cached / used.input:.0%} from the provider's cache)" if used.input else ""
+    cost = "price not known" if used.cost is None else f"{used.cost:.4f} USD"
+    return f"{counted(used.calls, 'call')}, {used.input:,} in{share}, {used.output:,} out, {cost}"
+
+
+def _measured_words(parameters: Mapping[str, Any]) -> Iterator[str]:
+    calibration = parameters.get("calibration")
+    if calibration is not None:
+        figures = [each["value"] for each in calibration["figures"]["spearman"].values() if each["value"] is not None]
+        mean = f"{sum(figures) / len(figures):.2f}" if figures else "not defined"
+        harm = calibration["harmful"]
+        auc = "not defined" if harm["value"] is None else f"{harm['value']:.2f} [{harm['low']:.2f}, {harm['high']:.2f}]"
+        on = f"{counted(calibration['messages'], 'labelled message')} of {calibration['labels']}"
+        yield (
+            f"Calibrated on {on}: mean rank correlation over the traits {mean}, AUC of any harm {auc} (95 % over "
+            "authors); case.json holds every trait."
+        )
+    if (noise := parameters.get("judge_noise")) is not None:
+        least = f"{max(noise.values()):.3f}"
+        yield f"Two readings of one message by this judge lie {least} apart on average in its least steady trait."
+    for each in parameters.get("double_check", ()):
+        apart = max(each["apart"].values(), default=0.0)
+        sample = f"width {each['width'].replace('_', ' ')}, {each['messages']} of {each['asked']} messages scored twice"
+        flips = f"{each['flips']} change on any negative trait of .5 or more"
+        yield f"Read again in another framing ({sample}): at most {apart:.3f} apart in a trait, {flips}."
 
 
 def score_words(verdict: SessionVerdict) -> str:

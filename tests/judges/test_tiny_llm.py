@@ -11,10 +11,13 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.judges.dialogue import question
+from tests.judges.dialogue import said as said_by
 from tests.judges.tiny_llm import serve, write_model
 from undersong.judges import open_judge
 from undersong.judges.llm.answer import checked
 from undersong.judges.llm.book import book
+from undersong.judges.llm.confirm import Segment, confirm
+from undersong.judges.llm.judge import LLMJudge
 from undersong.judges.llm.openai import said
 from undersong.judges.terms import Terms
 from undersong.stores.ledger import SQLiteLedger
@@ -61,9 +64,9 @@ def test_an_answer_that_takes_too_long_is_a_failed_message(address: str) -> None
 
 def test_a_server_that_ignores_the_schema_breaks_the_contract_and_is_told_so(address: str) -> None:
     judge = open_judge(f"anthropic:tiny@{address}", Terms(timeout=600))
-    (found,) = judge.evaluate([question("hello")])
-    assert found.state == "failed"
-    assert "cannot be used" in (found.reason or "")
-    assert found.reading is not None
-    assert found.reading.usage.calls == 2
-    assert found.reading.usage.output > 0
+    assert isinstance(judge, LLMJudge)
+    (found,) = confirm(judge, [Segment(mechanism="fault_admission", messages=(said_by("I made that figure up."),))])
+    assert (found.state, found.yes) == ("failed", None)
+    assert "no usable answer" in (found.reason or "")
+    assert found.usage.calls == 2
+    assert found.usage.output > 0

@@ -33,7 +33,8 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "missed_words": list(missed_words(case.missed)),
         "judge": {"name": case.parameters["judge"], "calibrated": case.parameters["calibrated"]},
         "judge_calls": case.judge_calls,
-        "cost_usd": case.cost,
+        "cost_usd": case.cost if case.spent is None else case.spent.total.cost,
+        "spent": msgspec.to_builtins(case.spent),
         "findings": [_finding(finding) for finding in case.findings],
         "cautions": list(low_scores_words(case)),
         "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
@@ -110,7 +111,8 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
         yield f"upgraded   {counted(sum(facts['upgrades'].values()), 'message')} by thread signals: {raised}"
     states = ", ".join(f"{count:,} {state}" for state, count in facts["states"].items()) or "nothing"
     calibrated = "" if facts["judge"]["calibrated"] else ", uncalibrated"
-    price = f"{counted(facts['judge_calls'], 'answer')}, ${facts['cost_usd']:.2f}"
+    cost = "price not known" if facts["cost_usd"] is None else f"${facts['cost_usd']:.2f}"
+    price = f"{counted(facts['judge_calls'], 'answer')}, {cost}"
     yield f"evaluated  {states} (judge {facts['judge']['name']}{calibrated}; {price})"
     yield from (f"left out   {sentence}" for sentence in facts["missed_words"])
     yield from _finding_lines(facts)

@@ -209,10 +209,11 @@ def _reading(v: View) -> Iterator[str]:
     yield from ("## What was read, and how", "")
     yield f"{counted(v.tally.rows, 'message')} scanned. {v.upgraded}"
     yield (
-        f"{counted(case.judge_calls, 'answer')} of the judge, kept ones included, cost {case.cost:.2f} USD. "
+        f"{counted(case.judge_calls, 'answer')} of the judge, kept ones included, cost {v.cost}. "
         f"{counted(v.tally.sampled, 'unflagged message')} in the audit sample."
     )
     yield ""
+    yield from (f"{plain(sentence)}\n" for sentence in v.judged)
     yield from (f"{sentence}\n" for sentence in v.missed)
     rows = [(plain(tier.replace("_", " ")), before, after) for tier, before, after in v.tiers]
     yield from table(("tier", "before routing", "after routing"), rows)

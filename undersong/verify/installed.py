@@ -21,7 +21,8 @@ def installed_hashes(
     ``rules`` are the pattern files of a report that was made with other patterns than the shipped ones. A file that
     cannot be read as what it should be is a Discrepancy; its hashes are then missing.
     """
-    from undersong.judges import open_judge
+    from undersong.judges import is_paid, open_judge
+    from undersong.judges.llm.book import book
     from undersong.outcomes import outcome_hashes
     from undersong.patterns import all_rules, rule_hashes
     from undersong.patterns.replicas import noise_hashes
@@ -47,7 +48,7 @@ def installed_hashes(
     judges = {str(manifest.parameters.get("judge", "")), *(use.judge for use in manifest.judges)} - {""}
     for name in sorted(judges):
         try:
-            hashes |= open_judge(name).hashes
+            hashes |= book().hashes if is_paid(name) else open_judge(name).hashes
         except UndersongError:
             continue  # its files are then named as not installed
     return hashes, broken

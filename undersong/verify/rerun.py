@@ -38,7 +38,8 @@ def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrep
     effort = _effort(case.parameters)
     found: Iterable[Finding] = detection.findings
     if effort is not None:
-        found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort).findings
+        noise = case.parameters.get("judge_noise")
+        found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort, noise).findings
     messages = {(message.conversation, message.id): message for message in case.cited}
     held = {conversation.id: conversation.messages for conversation in content.conversations}
     kept = {each.finding_id: each for each in case.findings}

@@ -1,0 +1,49 @@
+"""A report by a paid judge says what it took, and verifies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Undersong
+from tests.judges.dialogue import KEYS, Served
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_tokens_and_cost_stand_per_run_tier_and_conversation(undersong: Undersong, served: Served) -> None:
+    priced = ("--price-in", "1", "--price-out", "5")
+    ran = undersong("audit", "samples", "--judge", served.spec(), "--json", "--double-check", "50", *priced)
+    assert ran.code == 0, ran.err
+    spent = json.loads(Path("undersong-report/case.json").read_text())["spent"]
+    for parts in (spent["tiers"], spent["conversations"]):
+        assert sum(each["calls"] for each in parts.values()) == spent["total"]["calls"]
+        assert sum(each["cost"] for each in parts.values()) == pytest.approx(spent["total"]["cost"])
+    assert set(spent["conversations"]) <= {"invoice-session", "memory-post"}
+    for name in ("forensic_audit_report.md", "report.html"):
+        page = Path("undersong-report", name).read_text()
+        assert "from the provider" in page
+        assert "in another framing" in page
+
+
+def test_a_price_that_is_not_known_is_said_and_no_zero(undersong: Undersong, served: Served) -> None:
+    ran = undersong("audit", "samples", "--judge", served.spec())
+    assert "price not known" in ran.out
+    assert "cost an unknown sum" in Path("undersong-report/forensic_audit_report.md").read_text()
+
+
+def test_a_report_by_a_paid_judge_verifies_without_key_or_server(
+    undersong: Undersong, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undersong("judge", "repeat", "samples", "--judge", served.spec(), "--all", "--sample", "3")
+    undersong("audit", "samples", "--judge", served.spec(), "--json")
+    for name in KEYS:
+        monkeypatch.delenv(name)
+    ran = undersong("verify", "undersong-report", "samples")
+    assert ran.code == 0, ran.out
