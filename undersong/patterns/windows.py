@@ -135,6 +135,27 @@ class Tally(NamedTuple):
 EMPTY = Tally(0, 0, 0, 0, 64)  # scores need no smaller units: from 2**-11 on a float64 is a multiple of 2**-64
 
 
+class Count:
+    """``count`` of a window: of its conditions, how many hold."""
+
+    def __init__(self, _function: str) -> None:
+        self.values: deque[bool] = deque()
+        self.held = 0
+
+    def push(self, value: Any) -> None:
+        """Take a condition."""
+        self.values.append(bool(value))
+        self.held += bool(value)
+
+    def drop(self) -> None:
+        """Forget the oldest."""
+        self.held -= self.values.popleft()
+
+    def result(self) -> float | None:
+        """The number of those that hold."""
+        return float(self.held)
+
+
 class Extreme:
     """``min`` or ``max``: a queue of the values that can still become the extreme one."""
 
@@ -242,7 +263,7 @@ def aggregate(function: str, span: int | None = None) -> Aggregate:
     if function == "ewma":
         return Smoothed(span or 1)
     kinds: dict[str, Callable[[str], Aggregate]] = {
-        "min": Extreme, "max": Extreme, "delta": Ends, "rank": Ends, "count_distinct": Distinct,
+        "min": Extreme, "max": Extreme, "delta": Ends, "rank": Ends, "count_distinct": Distinct, "count": Count,
     }  # fmt: skip
     return kinds.get(function, Sums)(function)
 

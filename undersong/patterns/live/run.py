@@ -12,6 +12,7 @@ from undersong.patterns.logic import Value
 from undersong.patterns.matcher import Path, resume
 from undersong.patterns.search import Match, strongest
 
+_BITS = 8  # variables up to which a mask fits a byte
 SLACK = 16  # rows after which those that nobody needs are dropped together
 
 Build: TypeAlias = Callable[[Path], Match | None]
@@ -35,19 +36,18 @@ class Run:
 
     def __init__(self, plan: Plan, first: int, steps: int) -> None:
         self.plan, self.first, self.steps = plan, first, steps
-        self.masks: list[int] = []
-        self.eager: list[Mapping[str, Value]] = []
-        self.groups: dict[State, list[int]] = {}
-        self.ready: list[Decided] = []
-        self.found: list[tuple[Path, Match]] = []
+        self.masks: bytearray | list[int] = bytearray() if len(plan.rule.names) <= _BITS else []
+        self.eager: list[Mapping[str, Value]] | None = [] if plan.eager else None
+        self.groups: dict[State, tuple[int, ...]] = {}
+        self.ready: tuple[Decided, ...] = ()
+        self.found: tuple[tuple[Path, Match], ...] = ()
         self.wanted, self.front = 0, first
 
     def copy(self) -> Run:
         """The same state, to go on by itself."""
         other = Run(self.plan, self.first, self.steps)
-        other.masks, other.eager = self.masks.copy(), self.eager.copy()
-        other.groups = {state: starts.copy() for state, starts in self.groups.items()}
-        other.ready, other.found = self.ready.copy(), self.found.copy()
+        other.masks, other.eager = self.masks.copy(), None if self.eager is None else self.eager.copy()
+        other.groups, other.ready, other.found = self.groups.copy(), self.ready, self.found
         other.wanted, other.front = self.wanted, self.front
         return other
 
@@ -58,7 +58,7 @@ class Run:
 
     def close(self, before: int, end: int, last_directed: int) -> None:
         """Decide the starts before a row: no match from them takes row ``end`` or a later one."""
-        kept: dict[State, list[int]] = {}
+        kept: dict[State, tuple[int, ...]] = {}
         for state, starts in self.groups.items():
             closed = bisect_left(starts, before)
             if state.accepted:
@@ -68,19 +68,23 @@ class Run:
         self.groups = kept
         self.look(end)
 
-    def take(self, index: int, mask: int, opening: State | None, last_directed: int) -> None:
+    def take(
+        self, index: int, mask: int, eager: Mapping[str, Value], opening: State | None, last_directed: int
+    ) -> None:
         """One more row, at which a start may open from the state ``opening``."""
         self.masks.append(mask)
+        if self.eager is not None:
+            self.eager.append(eager)
         step, groups = self.plan.machine.step, self.groups
         if opening is not None:
-            groups[opening] = [*groups.get(opening, ()), index]  # an older start may be where a new one begins
+            groups[opening] = (*groups.get(opening, ()), index)  # an older start may be where a new one begins
         self.steps -= len(groups)
         self.groups, self.wanted, self.front = {}, 0, index + 1
         for before, starts in groups.items():
             state = before.following.get(mask & before.wanted) or step(before, mask)
             if state.places:
                 known = self.groups.get(state)
-                self.groups[state] = starts if known is None else sorted(known + starts)
+                self.groups[state] = starts if known is None else tuple(sorted(known + starts))
                 self.wanted |= state.wanted
                 if starts[0] < self.front:
                     self.front = starts[0]
@@ -89,7 +93,7 @@ class Run:
 
     def _decide(self, starts: Iterable[int], end: int, last_directed: int) -> None:
         """Keep decided starts; those without a row directed at the target behind them can give no finding."""
-        self.ready += [Decided(start, end) for start in starts if start <= last_directed]
+        self.ready += tuple(Decided(start, end) for start in starts if start <= last_directed)
 
     def end(self, rows: int, last_directed: int) -> None:
         """Decide every start: no row follows."""
@@ -112,12 +116,14 @@ class Run:
         A match stands once its start is decided and, where the search goes on behind a match, every start before it.
         Of overlapping matches the strongest stands once no open start can overlap them any more.
         """
-        self.ready.sort(reverse=True)
-        while self.ready and (self.plan.independent or self.ready[-1].start < self.front):
-            path = self._path(self.ready.pop(), following, ended=ended)
+        self.ready = tuple(sorted(self.ready))
+        while self.ready and (self.plan.independent or self.ready[0].start < self.front):
+            decided, *rest = self.ready
+            self.ready = tuple(rest)
+            path = self._path(decided, following, ended=ended)
             match = None if path is None else build(path)
             if path is not None and match is not None:
-                self.found.append((path, match))
+                self.found += ((path, match),)
                 if not self.plan.independent:
                     self._skip(max(path.start + 1, resume(path, self.plan.rule.skip)), following)
         return self._standing(self._oldest())
@@ -137,7 +143,7 @@ class Run:
 
     def _skip(self, to: int, following: int) -> None:
         """Leave out the starts before a row."""
-        self.ready = [decided for decided in self.ready if decided.start >= to]
+        self.ready = tuple(decided for decided in self.ready if decided.start >= to)
         kept = {state: starts[bisect_left(starts, to) :] for state, starts in self.groups.items()}
         self.groups = {state: starts for state, starts in kept.items() if starts}
         self.look(following)
@@ -145,25 +151,25 @@ class Run:
     def _standing(self, oldest: int) -> list[tuple[Path, Match]]:
         """The found matches that nothing can take away: all of them, or the strongest of what cannot grow any more."""
         if not self.plan.strongest:
-            standing, self.found = self.found, []
+            standing, self.found = list(self.found), ()
             return standing
-        self.found.sort(key=lambda each: each[0].start)
         clusters: list[list[tuple[Path, Match]]] = []
         reach = -1
-        for path, match in self.found:
+        for path, match in sorted(self.found, key=lambda each: each[0].start):
             if path.start >= reach:
                 clusters.append([])
             clusters[-1].append((path, match))
             reach = max(reach, path.end)
         closed = [cluster for cluster in clusters if max(path.end for path, _ in cluster) <= oldest]
-        self.found = [each for cluster in clusters[len(closed) :] for each in cluster]
+        self.found = tuple(each for cluster in clusters[len(closed) :] for each in cluster)
         return [each for cluster in closed for each in _kept(cluster)]
 
     def trim(self) -> None:
         """Forget the rows before the oldest that is still needed."""
         oldest = self._oldest()
         del self.masks[: oldest - self.first]
-        del self.eager[: oldest - self.first]
+        if self.eager is not None:
+            del self.eager[: oldest - self.first]
         self.first = oldest
 
     def _oldest(self) -> int:

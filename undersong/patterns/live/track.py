@@ -153,17 +153,13 @@ class Track:
             reach = self._reach(run, index)
             if reach > run.front:
                 run.close(reach, index, self.last_directed)
-        run.take(index, bits, opening, self.last_directed)
-        if plan.eager:
-            run.eager.append(eager)
+        run.take(index, bits, eager, opening, self.last_directed)
         return self._settle(run)
 
     def _cut(self, run: Run, index: int, eager: Mapping[str, Value]) -> list[Emitted]:
         """A row that no match takes or crosses (``until``)."""
         run.close(index, index, self.last_directed)
-        run.take(index, 0, None, self.last_directed)
-        if run.plan.eager:
-            run.eager.append(eager)
+        run.take(index, 0, eager, None, self.last_directed)
         return self._settle(run)
 
     def _here(self, plan: Plan, reading: Reading, eager: Mapping[str, Value]) -> Context:
@@ -227,7 +223,7 @@ class Track:
 
     def _context(self, run: Run, place: int) -> Context:
         seen = self.rows[place - self.base]
-        eager = run.eager[place - run.first] if run.plan.eager else _NO_VALUES
+        eager = _NO_VALUES if run.eager is None else run.eager[place - run.first]
         return Context(seen.row, OwnCells(SharedCells(run.plan, seen), self.aimed[place - self.base], eager))
 
     def _eager(self, plan: Plan, seen: Seen, aim: Aim) -> dict[str, Value]:
