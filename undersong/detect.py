@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from undersong.models import DIMENSIONS, Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
+from undersong.models import DIMENSIONS, TRAITS, Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.fields import FIELDS, dimension
 from undersong.patterns.matcher import STEPS
@@ -18,12 +18,18 @@ from undersong.patterns.partitions import Timeline, timelines
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import ROWS, Match, Search, search
 from undersong.patterns.sequences import ANY
+from undersong.ranks import levelled
 from undersong.rows import row_of
 
 ID_LENGTH = 32  # hex digits of SHA-256 that a finding id keeps: 128 bits
 EXCERPT = 280  # characters of a quote
 _NEVER_MISSING = frozenset({"observed", "target", "directed", "agent", "conversation", "role", "state", "position"})
 _FROM_SCAN = frozenset({"total", "density", "sampled"})  # every row has a value, scanned or not
+_TRAITS = frozenset({*TRAITS, *DIMENSIONS})
+_RANKS_ONLY = (
+    "needs scores as levels; this text is of a kind that the judge was not measured on, so they are ranks: "
+    "name a judge that gives levels with --judge"
+)
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+")
 
 Place = tuple[str, str]  # a message by conversation and id: ids may repeat between conversations
@@ -45,14 +51,15 @@ def detect(
     ``not_applicable``, as is one that asks for what no row has. ``steps`` bounds the search per partition: a rule that
     reaches it ``gave_up`` there, and says so.
     """
+    rows = levelled(rows)
     known = timelines(rows)
     read = [entry.row for timeline in known for entry in timeline.entries if entry.read]
-    has = _given(read)
+    has, ranks = _given(read), any(row.scale == "rank" for row in read)
     balances = _balances(known)
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     for rule in rules:
-        lacking = _lacking(rule, has, gives, bool(read))
+        lacking = _lacking(rule, has, gives, bool(read), ranks)
         if lacking:
             outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=lacking))
             continue
@@ -177,7 +184,7 @@ def _given(read: Sequence[Row]) -> frozenset[str]:
     return frozenset(given | {f"signals:{name}" for row in read for name in row.signals})
 
 
-def _lacking(rule: PatternRule, has: frozenset[str], gives: Collection[str] | None, any_read: bool) -> str:
+def _lacking(rule: PatternRule, has: frozenset[str], gives: Collection[str] | None, any_read: bool, ranks: bool) -> str:
     """Why a rule cannot say anything about these rows; "" where it can."""
     if not any_read:
         return "no message was read"
@@ -189,6 +196,9 @@ def _lacking(rule: PatternRule, has: frozenset[str], gives: Collection[str] | No
             missing |= {need for need in rule.needs if need in FIELDS and (need in DIMENSIONS or _is_trait(need))}
     if not missing:
         return ""
+    if ranks and missing <= _TRAITS:
+        return _RANKS_ONLY
+    missing -= _TRAITS if ranks else set()  # named by what no other text would have either
     return f"needs {', '.join(sorted(name.removeprefix('signals:') for name in missing))}, which no read message has"
 
 

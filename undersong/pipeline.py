@@ -10,15 +10,15 @@ from pathlib import Path
 import msgspec
 
 from undersong import __version__
-from undersong.assemble import cited, count, highest, judge_problem, parameters, quoted
+from undersong.assemble import bands_of, cited, count, highest, judge_problem, parameters, quoted
 from undersong.detect import Detection, detect
 from undersong.errors import InputError
 from undersong.judges import open_judge
+from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.models import (
     Case,
     Problem,
     Row,
-    encode,
 )
 from undersong.passes import (
     Options,
@@ -31,6 +31,7 @@ from undersong.passes import (
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns import rule_hashes as pattern_hashes
 from undersong.patterns.replicas import noise_hashes
+from undersong.ranks import RowSpool, levelled, ranks_of
 from undersong.rows import read_rows
 from undersong.scan import load_book
 from undersong.stores import Store
@@ -71,8 +72,10 @@ def audit(
         for row in rows:
             run.census.add(row, blank=not (row.text or "").strip())
             run.rows.append(_without_text(row))
-    detection = detect(run.rows, rules, gives=judge.gives)
-    weighed = _weighed(detection, run.rows, rules, options.effort)
+    ranks = ranks_of(run.rows)
+    run.rows = [ranks.of(row) for row in run.rows]
+    detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
+    weighed = _weighed(detection, levelled(run.rows), rules, options.effort)
     findings = quoted(weighed.findings, store)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
@@ -87,13 +90,15 @@ def audit(
         upgrades=dict(sorted(run.upgrades.items())),
         missed=run.census.missed(),
         highest=highest(run.rows),
+        signals=bands_of(run.rows, judge),
+        ranked=sum(row.scale == "rank" for row in run.rows),
         judge_calls=sum(row.state != "unread" for row in run.rows),  # answers used, asked in this run or kept
         sessions=tuple(run.sessions),
         agents=agent_verdicts(run.rows),
         findings=findings,
         outcomes=detection.outcomes,
         cited=cited(findings, run, store),
-        hashes=book.hashes | judge.hashes | rule_hashes() | noise_hashes() | pattern_hashes(rules),
+        hashes=book.hashes | judge.hashes | rule_hashes() | stance_hashes() | noise_hashes() | pattern_hashes(rules),
     )
     return case, run.rows
 
@@ -113,9 +118,11 @@ def evaluate_rows(
             return evaluate_rows(paths, options, write, store=store, progress=progress, text=text)
     corpus, run = ingest_and_scan(paths, store, load_book(), options, progress or silent), Run()
     judge = open_judge(options.judge)
+    spool = RowSpool()
     for _, rows in read_threads(corpus, store, judge, options, progress or silent, run):
         for row in rows:
-            _write_row(row, write, text)
+            spool.add(row if text else msgspec.structs.replace(row, text=None))
+    spool.write(write)
     return [*corpus.problems, *judge_problem(run)]
 
 
@@ -138,7 +145,7 @@ def detect_rows(
         remedy = problems[0].what if problems else "it is empty; `undersong evaluate` writes such rows"
         raise InputError("holds no row", where=str(path), remedy=remedy)
     detection = detect(rows, rules)
-    weighed = _weighed(detection, rows, rules, effort)
+    weighed = _weighed(detection, levelled(rows), rules, effort)
     return problems, detection, weighed
 
 
@@ -146,10 +153,6 @@ def _weighed(detection: Detection, rows: Sequence[Row], rules: Sequence[PatternR
     if effort is None:
         return Weighed(findings=detection.findings, family=0)
     return weigh(detection.findings, detection.outcomes, rows, rules, effort)
-
-
-def _write_row(row: Row, write: Write, text: bool) -> None:
-    write(encode(row if text else msgspec.structs.replace(row, text=None)) + b"\n")
 
 
 def _without_text(row: Row) -> Row:

@@ -13,7 +13,7 @@ import click
 from undersong import __version__
 from undersong.errors import UndersongError
 
-VERBS = ("audit", "plan", "scan", "evaluate", "detect", "verify", "formats", "rules", "explain", "store")
+VERBS = ("audit", "plan", "scan", "evaluate", "detect", "verify", "formats", "rules", "explain", "store", "judge")
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
 CRASHED = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT

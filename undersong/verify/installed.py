@@ -22,6 +22,7 @@ def installed_hashes(
     cannot be read as what it should be is a Discrepancy; its hashes are then missing.
     """
     from undersong.judges import open_judge
+    from undersong.judges.stance import stance_hashes
     from undersong.patterns import all_rules, rule_hashes
     from undersong.patterns.replicas import noise_hashes
     from undersong.scan import load_book
@@ -33,6 +34,7 @@ def installed_hashes(
         lambda: load_book().hashes,
         verdict_hashes,
         noise_hashes,
+        stance_hashes,
         lambda: rule_hashes(all_rules(rules)),
     )
     for read in readers:
