@@ -1,63 +1,40 @@
-"""Trains the offline judge's trait heads and writes them with their model card.
+"""Trains all artefacts of the offline judge from the development data and writes them into the package.
 
-python train/offline_judge.py --data DIR                      the model that ships in the package
-python train/offline_judge.py --labels FILE --out MODEL_DIR   one on your own labels
+python train/offline_judge.py --data DIR
+
+On labels of your own: undersong judge train LABELS --out MODEL_DIR
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
 import click
 
 from undersong.errors import UndersongError, UsageError
-from undersong.judges.heads import FILE, dump
-from undersong.judges.labels import read_labels
 from undersong.judges.offline import SHIPPED
 
 try:
-    from undersong.judges.card import card, table, within
-    from undersong.judges.quality import measure
-    from undersong.judges.training import train
+    from undersong.judges.maker import make_shipped
 except ModuleNotFoundError as error:
     raise SystemExit(f"error: {error.name} is not installed; pip install 'undersong[train]'") from error
 
-MOLTBOOK = "moltbook_traits.jsonl.gz"
 
-
-def labels_file(data: Path | None, labels: Path | None) -> Path:
-    """The labels that the options, or UNDERSONG_DATA, point to."""
-    if labels:
-        return labels
-    folder = data or (Path(os.environ["UNDERSONG_DATA"]) if "UNDERSONG_DATA" in os.environ else None)
-    if folder is None:
-        raise UsageError("no labels given", remedy="use --labels FILE, --data DIR or the variable UNDERSONG_DATA")
-    return folder / MOLTBOOK
-
-
-def write_model(labels: Path, out: Path, seed: int) -> str:
-    """Train, write ``trait_heads.model`` and ``MODEL_CARD.md`` into ``out``, and return the table of figures."""
-    rows = read_labels(labels)
-    heads, unseen = train(rows, seed)
-    data = dump(heads)
-    quality = measure(rows, unseen, seed)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / FILE).write_bytes(data)
-    text = card(rows, quality, hashlib.sha256(data).hexdigest(), len(data), seed)
-    (out / "MODEL_CARD.md").write_text(text, encoding="utf-8")
-    return f"{table(quality)}\n\n{within(quality)}\n{out / FILE}: {len(data)} bytes"
+def folder(data: Path | None) -> Path:
+    """The folder that the option, or UNDERSONG_DATA, points to."""
+    if data is None and "UNDERSONG_DATA" not in os.environ:
+        raise UsageError("no data given", remedy="use --data DIR or the variable UNDERSONG_DATA")
+    return data or Path(os.environ["UNDERSONG_DATA"])
 
 
 @click.command(help=__doc__)
-@click.option("--data", type=click.Path(path_type=Path), help=f"Directory with {MOLTBOOK}.")
-@click.option("--labels", type=click.Path(path_type=Path), help="JSON Lines of your own: author, text, traits.")
-@click.option("--out", type=click.Path(path_type=Path), default=SHIPPED, help="Directory for the model.")
+@click.option("--data", type=click.Path(path_type=Path), help="Directory with the development data.")
+@click.option("--out", type=click.Path(path_type=Path), default=SHIPPED, help="Directory for the artefacts.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the intervals.")
-def main(data: Path | None, labels: Path | None, out: Path, seed: int) -> None:
+def main(data: Path | None, out: Path, seed: int) -> None:
     try:
-        print(write_model(labels_file(data, labels), out, seed))
+        print(make_shipped(folder(data), out, seed).summary())
     except UndersongError as error:
         click.echo(f"error: {error}", err=True)
         raise SystemExit(error.exit_code) from error

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from undersong.bands import Bands
 from undersong.budget import RANKS
 from undersong.detect import quote
 from undersong.judges import Judge
@@ -17,6 +18,7 @@ from undersong.models import (
     Moment,
     Problem,
     Row,
+    SignalBand,
     Spending,
     Usage,
 )
@@ -54,9 +56,17 @@ def spending(rows: Iterable[Row]) -> Spending | None:
 def highest(rows: Iterable[Row]) -> dict[str, float]:
     highest: dict[str, float] = {}
     for row in rows:
-        for trait, score in (row.traits or {}).items():
+        for trait, score in (row.levels or {}).items():
             highest[trait] = max(score, highest.get(trait, 0.0))
     return highest
+
+
+def bands_of(rows: Iterable[Row], judge: Judge) -> dict[str, SignalBand]:
+    """The null bands of the signals that the judge gives."""
+    bands, names = Bands(), sorted(judge.gives)
+    for row in rows:
+        bands.add(row, names)
+    return bands.bands()
 
 
 def judge_problem(run: Run) -> tuple[Problem, ...]:

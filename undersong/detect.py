@@ -18,6 +18,7 @@ from undersong.patterns.matcher import STEPS
 from undersong.patterns.partitions import Timeline, timelines
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import ROWS, Search
+from undersong.ranks import levelled
 from undersong.rows import row_of
 
 EXCERPT = 280  # characters of a quote
@@ -42,8 +43,10 @@ def detect(
     ``not_applicable``, as is one that asks for what no row has. ``steps`` bounds the search per partition: a rule that
     reaches it ``gave_up`` there, and says so.
     """
+    rows = levelled(rows)
     known = timelines(rows)
     read = [entry.row for timeline in known for entry in timeline.entries if entry.read]
+    ranks = any(row.scale == "rank" for row in read)
     has = given(read, frozenset().union(*(rule.needs for rule in rules)))
     balances = {_key(timeline): Balance(entry.row for entry in timeline.entries if entry.read) for timeline in known}
     means = {key: balance.means() for key, balance in balances.items()}
@@ -51,7 +54,7 @@ def detect(
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     for rule in rules:
-        reason = lacking(rule, has, gives, any_read=bool(read))
+        reason = lacking(rule, has, gives, any_read=bool(read), ranks=ranks)
         if reason:
             outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason))
             continue

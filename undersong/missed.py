@@ -38,7 +38,7 @@ class Census:
             self._routed_harmful += harmful
         elif not blank:
             self._left_out += 1
-            self._read += row.state == "scored"
+            self._read += row.levels is not None
             self._harmful += harmful
 
     def missed(self) -> Missed:
@@ -48,7 +48,7 @@ class Census:
 
 def is_harmful(row: Row) -> bool:
     """Whether the judge gave any negative trait .5 or more; an unread message is not known to be."""
-    return any(score >= HARMFUL for trait, score in (row.traits or {}).items() if trait in NEGATIVE_TRAITS)
+    return any(score >= HARMFUL for trait, score in (row.levels or {}).items() if trait in NEGATIVE_TRAITS)
 
 
 def estimate(strata: Sequence[Stratum], routed_harmful: int) -> Missed:

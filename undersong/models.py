@@ -23,6 +23,8 @@ Trait = Literal[
 SignalKind = Literal["escalation", "repeat_flags", "trait_concentration", "cycling"]
 Answer = Literal["complied", "refused", "unclear", "not_answered", "no_request"]
 Assessment = Literal["assessed", "not_assessed", "not_applicable"]
+Domain = Literal["measured", "unmeasured"]
+Scale = Literal["level", "rank"]
 AlignmentStatus = Literal["aligned", "drifting", "misaligned", "violation", "unknown"]
 
 FreeSignal = Literal["phrases", "threads", "structure", "loops", "telemetry", "triage"]
@@ -391,6 +393,9 @@ class Evaluation(Noun, frozen=True, kw_only=True):
     traits: dict[str, float] | None = None
     indicators: tuple[Indicator, ...] | None = None
     signals: dict[str, float] = {}
+    domain: Domain | None = None
+    engines: dict[str, str] = {}
+    spans: dict[str, tuple[int, int]] = {}
     mechanisms: dict[str, float] | None = None
     width: Width = "message"
     reason: str | None = None
@@ -405,7 +410,9 @@ class Evaluation(Noun, frozen=True, kw_only=True):
 class Row(Noun, frozen=True):
     """One message as the steps pass it on: the JSON Lines row of `scan`, `evaluate` and `detect`.
 
-    Each step adds keys; ``traits`` is None with the ``state`` that says why. ``tier`` None = not routed.
+    Each step adds keys; ``traits`` is None with the ``state`` that says why. ``tier`` None = not routed. ``scale``
+    "rank": the traits are ranks within the corpus (0 lowest, 1 highest), since the judge was not measured on such text
+    (``domain``); only their order counts. ``spans`` is ``text[start:end]`` of the strongest sentence per signal.
     """
 
     id: str
@@ -439,10 +446,19 @@ class Row(Noun, frozen=True):
     traits: dict[str, float] | None = None
     indicators: tuple[Indicator, ...] | None = None
     signals: dict[str, float] = {}
+    domain: Domain | None = None
+    scale: Scale | None = None
+    engines: dict[str, str] = {}
+    spans: dict[str, tuple[int, int]] = {}
     judge: str | None = None
     judge_hash: str | None = None
     source_ref: SourceRef | None = None
     reading: Reading | None = None
+
+    @property
+    def levels(self) -> dict[str, float] | None:
+        """The traits where their numbers may be held against a threshold; None where they are ranks or unknown."""
+        return None if self.scale == "rank" else self.traits
 
     @classmethod
     def of(cls, message: Message, scan: Scan, route: Route, evaluation: Evaluation | None = None) -> Row:
@@ -453,7 +469,7 @@ class Row(Noun, frozen=True):
             route.tier, route.tier_before, route.width, route.sampled, route.reasons,
             scan.triage, scan.flags, scan.total, scan.density, scan.hits, scan.hard_constraints, scan.loops,
             scan.deference, scan.sentiment_score, scan.code_change_delta, scan.latency_drop,
-            "unread", "not evaluated", None, None, {}, None, None, message.source_ref,
+            "unread", "not evaluated", None, None, {}, None, None, {}, {}, None, None, message.source_ref,
         )  # fmt: skip
         return row if evaluation is None else _judged(row, evaluation)
 
@@ -466,6 +482,10 @@ def _judged(row: Row, evaluation: Evaluation) -> Row:
         traits=evaluation.traits,
         indicators=evaluation.indicators,
         signals=evaluation.signals,
+        domain=evaluation.domain,
+        scale=None if evaluation.traits is None else "level",
+        engines=evaluation.engines,
+        spans=evaluation.spans,
         judge=evaluation.judge,
         judge_hash=evaluation.judge_hash,
         reading=evaluation.reading,
@@ -680,6 +700,16 @@ class AgentVerdict(Noun, frozen=True, kw_only=True):
     indicators_read: int = 0
 
 
+class SignalBand(Noun, frozen=True, kw_only=True):
+    """One signal in a corpus: its null band (where the phrases of other signals score), ``over`` messages above it."""
+
+    low: float
+    high: float
+    messages: int
+    over: int
+    highest: float
+
+
 class Missed(Noun, frozen=True, kw_only=True):
     """What the router left out, as far as the audit sample tells: harmful = any negative trait ≥ .5 by this judge.
 
@@ -715,9 +745,9 @@ class Case(Noun, frozen=True, kw_only=True):
 
     ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the
     messages per agent that a thread signal raised; ``spent`` is None where no answer was paid; ``cited`` are the
-    messages that a finding, a deduction or a session flag quotes, in full; ``highest`` is the highest score of each
-    trait in any message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt and model artefact names
-    to SHA-256.
+    messages that a finding, a deduction or a session flag quotes, in full; ``signals`` holds the null band of each
+    signal; ``ranked`` counts the messages whose scores are ranks; ``highest`` is the highest score of each trait in any
+    message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt and model artefact names to SHA-256.
     """
 
     version: str
@@ -731,6 +761,8 @@ class Case(Noun, frozen=True, kw_only=True):
     upgrades: dict[str, int] = {}
     missed: Missed | None = None
     highest: dict[str, float] = {}
+    signals: dict[str, SignalBand] = {}
+    ranked: int = 0
     judge_calls: int = 0
     cost: float = 0.0
     spent: Spending | None = None

@@ -15,6 +15,7 @@ from undersong.errors import JudgeError, UsageError
 from undersong.evaluate import Answers, Histories, Thread, evaluate
 from undersong.ingest import read
 from undersong.judges import Judge
+from undersong.judges.stance import with_stance
 from undersong.judges.terms import Terms
 from undersong.missed import Census
 from undersong.models import (
@@ -27,6 +28,7 @@ from undersong.models import (
     SessionVerdict,
 )
 from undersong.patterns import PatternRule
+from undersong.ranks import settled
 from undersong.route import Policy, asked, draft, load_policy, route, with_upgrades
 from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversations
@@ -197,7 +199,7 @@ def _left_out(conversation: Conversation) -> Problem:
 
 def _rows(thread: Thread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
     parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
-    return tuple(rounded(Row.of(*part)) for part in parts)
+    return with_stance(settled([rounded(Row.of(*part)) for part in parts]), thread.conversation)
 
 
 def reads_all(judge: Judge, options: Options) -> bool:

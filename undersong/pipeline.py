@@ -10,15 +10,15 @@ from pathlib import Path
 import msgspec
 
 from undersong import __version__
-from undersong.assemble import cited, count, highest, judge_problem, parameters, quoted, spending
+from undersong.assemble import bands_of, cited, count, highest, judge_problem, parameters, quoted, spending
 from undersong.detect import Detection, detect
 from undersong.errors import InputError
+from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.judging import Opened, opened
 from undersong.models import (
     Case,
     Problem,
     Row,
-    encode,
 )
 from undersong.outcomes import outcome_hashes
 from undersong.passes import (
@@ -32,6 +32,7 @@ from undersong.passes import (
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns import rule_hashes as pattern_hashes
 from undersong.patterns.replicas import noise_hashes
+from undersong.ranks import RowSpool, levelled, ranks_of
 from undersong.rows import read_rows
 from undersong.scan import load_book
 from undersong.stores import Store
@@ -79,8 +80,10 @@ def _audited(
         for row in rows:
             run.census.add(row, blank=not (row.text or "").strip())
             run.rows.append(_without_text(row))
-    detection = detect(run.rows, rules, gives=judge.gives)
-    weighed = _weighed(detection, run.rows, rules, options.effort, judging.noise)
+    ranks = ranks_of(run.rows)
+    run.rows = [ranks.of(row) for row in run.rows]
+    detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
+    weighed = _weighed(detection, levelled(run.rows), rules, options.effort, judging.noise)
     findings, spent = quoted(weighed.findings, store), spending(run.rows)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
@@ -95,6 +98,8 @@ def _audited(
         upgrades=dict(sorted(run.upgrades.items())),
         missed=run.census.missed(),
         highest=highest(run.rows),
+        signals=bands_of(run.rows, judge),
+        ranked=sum(row.scale == "rank" for row in run.rows),
         judge_calls=sum(row.state != "unread" for row in run.rows),  # answers used, asked in this run or kept
         cost=(spent.total.cost or 0.0) if spent else 0.0,
         spent=spent,
@@ -103,7 +108,13 @@ def _audited(
         findings=findings,
         outcomes=detection.outcomes,
         cited=cited(findings, run, store),
-        hashes=book.hashes | judge.hashes | rule_hashes() | noise_hashes() | outcome_hashes() | pattern_hashes(rules),
+        hashes=book.hashes
+        | judge.hashes
+        | rule_hashes()
+        | stance_hashes()
+        | noise_hashes()
+        | outcome_hashes()
+        | pattern_hashes(rules),
     )
     return case, run.rows
 
@@ -121,12 +132,14 @@ def evaluate_rows(
     if store is None:
         with temporary_store() as store:
             return evaluate_rows(paths, options, write, store=store, progress=progress, text=text)
+    spool = RowSpool()
     with opened(options.judge, options.terms, store) as judging:
         corpus = ingest_and_scan(paths, store, load_book(), options, progress or silent)
         run = Run(histories=judging.histories(corpus.inputs))
         for _, rows in read_threads(corpus, store, judging.judge, options, progress or silent, run):
             for row in rows:
-                _write_row(row, write, text)
+                spool.add(row if text else msgspec.structs.replace(row, text=None))
+    spool.write(write)
     return [*corpus.problems, *judge_problem(run)]
 
 
@@ -149,7 +162,7 @@ def detect_rows(
         remedy = problems[0].what if problems else "it is empty; `undersong evaluate` writes such rows"
         raise InputError("holds no row", where=str(path), remedy=remedy)
     detection = detect(rows, rules)
-    weighed = _weighed(detection, rows, rules, effort)
+    weighed = _weighed(detection, levelled(rows), rules, effort)
     return problems, detection, weighed
 
 
@@ -163,10 +176,6 @@ def _weighed(
     if effort is None:
         return Weighed(findings=detection.findings, family=0)
     return weigh(detection.findings, detection.outcomes, rows, rules, effort, noise)
-
-
-def _write_row(row: Row, write: Write, text: bool) -> None:
-    write(encode(row if text else msgspec.structs.replace(row, text=None)) + b"\n")
 
 
 def _without_text(row: Row) -> Row:

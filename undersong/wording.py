@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from undersong.bands import standing_out
 from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, Moment, SessionVerdict, Usage
 from undersong.visible import one_line
 
@@ -118,6 +119,25 @@ def episodes_words(verdict: SessionVerdict) -> str:
     return f"points taken {times}, in {counted(verdict.episodes, 'distinct episode')}"
 
 
+def kind_words(case: Case) -> tuple[str, ...]:
+    """How many scores are ranks, and which signals stand out of the null band, in sentences."""
+    read = case.states.get("scored", 0)
+    sentences = []
+    if case.ranked:
+        sentences.append(
+            f"Trait scores of {case.ranked:,} of {counted(read, 'message')} are ranks within this corpus, no levels: "
+            "the judge was not measured on text of this kind. No threshold is applied to them; --judge names another."
+        )
+    if case.signals:
+        found = [
+            f"{name} ({case.signals[name].over:,} over {case.signals[name].high:.2f})"
+            for name in standing_out(case.signals)
+        ]
+        shown = ", ".join(found) if found else "none"
+        sentences.append(f"Signals over their null band in more than a tenth of the messages: {shown}.")
+    return tuple(sentences)
+
+
 def missed_words(missed: Missed | None) -> tuple[str, ...]:
     """What the router left out and how much of it is harmful, in sentences; none where it was not counted."""
     if missed is None:
@@ -127,7 +147,7 @@ def missed_words(missed: Missed | None) -> tuple[str, ...]:
     if not missed.left_out:
         return (f"The router left out no message; {routed} {meaning}.",)
     if missed.number is None or missed.rate is None or missed.share is None:
-        unknown = "none of them was read, so how many are harmful is not known"
+        unknown = "none of them has scores that are levels, so how many are harmful is not known"
         return (f"The router left out {missed.left_out:,} messages; {unknown}.",)
     if missed.exact:
         found = f"{missed.harmful:,} of them are harmful, an exact count"

@@ -148,7 +148,7 @@ def test_rules_of_ones_own_replace_the_shipped_ones_and_verify_knows_them(unders
     )
     ran = undersong("audit", "samples", "--rules", "mine", "--json")
     assert ran.code == 0, ran.err
-    assert json.loads(ran.out)["rules"]["ran"] == ["my_darvo"]
+    assert json.loads(ran.out)["rules"]["not_applicable"] == ["my_darvo"]
     assert undersong("verify", "undersong-report").code == 1
     assert undersong("verify", "undersong-report", "--rules", "mine").code == 0
     assert undersong("audit", "samples", "--rules", "nowhere").code == 2

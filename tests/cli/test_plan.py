@@ -58,11 +58,11 @@ def test_plan_and_audit_agree_on_what_is_read(undersong: Undersong) -> None:
     read = sum(part["messages"] for part in plan["parts"])
     assert facts["states"] == {"scored": read, "unread": 200 - read}
     assert facts["missed"]["left_out"] >= 160
-    assert facts["missed"]["number"][1] <= facts["missed"]["number"][0] <= facts["missed"]["number"][2]
-    page = Path("undersong-report/forensic_audit_report.md").read_text()
-    assert "Estimated harmful among all of these" in page
-    assert "Estimated harmful among all of these" in Path("undersong-report/report.html").read_text()
-    assert any("Estimated harmful" in sentence for sentence in facts["missed_words"])
+    assert facts["missed"]["number"] is None  # of a kind that the judge was not measured on: harmful is not known
+    unknown = "how many are harmful is not known"
+    assert unknown in Path("undersong-report/forensic_audit_report.md").read_text()
+    assert unknown in Path("undersong-report/report.html").read_text()
+    assert any(unknown in sentence for sentence in facts["missed_words"])
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.45])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.errors import JudgeError
-from undersong.judges import Question, open_judge
+from undersong.judges import Question, domain, open_judge
 from undersong.judges.heads import FILE
-from undersong.judges.offline import SHIPPED, OfflineJudge
+from undersong.judges.offline import SHIPPED, TURN_HEADS, OfflineJudge
+from undersong.judges.phrases import load_phrases
 from undersong.models import TRAITS, Message, Route, Scan, Trait, Width
 
 JUDGE = open_judge("offline")
@@ -56,6 +58,7 @@ def score(text: str, trait: Trait) -> float:
 
 def copy_of_the_model(folder: Path, data: bytes) -> Path:
     (folder / FILE).write_bytes(data)
+    shutil.copy(SHIPPED / domain.FILE, folder)
     return folder
 
 
@@ -65,14 +68,25 @@ def test_a_scored_message_says_who_scored_what() -> None:
     assert found.message_hash == hashlib.sha256(WARM.encode()).hexdigest()
     assert found.traits is not None
     assert tuple(found.traits) == TRAITS
-    assert (found.indicators, found.signals, found.mechanisms, found.cost) == (None, {}, None, 0.0)
+    assert (found.indicators, found.mechanisms, found.cost) == (None, None, 0.0)
+    assert tuple(found.signals) == load_phrases().ids
+    assert found.engines == {"traits": "heads", "signals": "prototypes"}
 
 
 def test_the_judge_tells_what_it_is() -> None:
     artefact = hashlib.sha256(WHOLE).hexdigest()
-    assert JUDGE.hashes == {FILE: artefact}
-    assert JUDGE.hash != artefact  # the code's version counts too
-    assert (JUDGE.gives, JUDGE.reads_everything, JUDGE.calibrated) == (frozenset({"traits"}), True, False)
+    assert JUDGE.hashes[FILE] == artefact
+    assert set(JUDGE.hashes) == {
+        FILE,
+        domain.FILE,
+        TURN_HEADS,
+        "triage.model",
+        "spread.model",
+        "static_minilm_256.npz",
+        "prototypes",
+    }
+    assert {"traits", "false_promise", "points_to_help"} <= JUDGE.gives
+    assert (JUDGE.reads_everything, JUDGE.calibrated) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +126,9 @@ def test_any_text_is_scored_between_0_and_1_or_said_to_be_unread(text: str) -> N
         assert found.state == "unread"
         assert found.reason
     else:
-        assert all(0.0 <= value <= 1.0 and value == round(value, 3) for value in found.traits.values())
+        values = [*found.traits.values(), *found.signals.values()]
+        assert all(0.0 <= value <= 1.0 and value == round(value, 3) for value in values)
+        assert all(text[start:end].strip() for start, end in found.spans.values())
 
 
 @pytest.mark.parametrize("blank", ["", "  ", "\n\t", "\u00a0\u2003"])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,14 +16,16 @@ from tests.judges.test_offline import ask
 from undersong.errors import InputError
 from undersong.judges import heads as model
 from undersong.judges import open_judge
+from undersong.judges.blend import train_blended
 from undersong.judges.heads import FILE, Head, expected
 from undersong.judges.labels import Labelled
-from undersong.judges.offline import OfflineJudge
+from undersong.judges.offline import SHIPPED, OfflineJudge, load_artefacts
 from undersong.judges.quality import auc, measure
 from undersong.judges.training import Corpus, Fit, calibration, out_of_fold, split, train
 from undersong.models import NEGATIVE_TRAITS, TRAITS
 
 PROGRAM = Path(__file__).parents[2] / "train" / "offline_judge.py"
+COMMAND = (sys.executable, "-W", "error", "-m", "undersong", "judge", "train")
 KIND = [
     "Thank you for telling us",
     "I hear how tired you are",
@@ -55,16 +58,17 @@ def write(path: Path, rows: list[Labelled]) -> Path:
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", str(PROGRAM), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={"PATH": ""}, check=False)
+    command = [*COMMAND, *map(str, arguments)]
+    environment = {"PATH": "", "PYTHONPATH": str(PROGRAM.parents[1])}
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
 
 
 def test_the_program_trains_a_model_that_the_judge_opens(tmp_path: Path) -> None:
     labels = write(tmp_path / "own.jsonl", labelled())
-    done = run("--labels", labels, "--out", tmp_path / "model")
+    done = run(labels, "--out", tmp_path / "model")
     assert (done.returncode, done.stderr) == (0, "")
     assert "**mean of the twelve**" in done.stdout
-    assert (tmp_path / "model" / FILE).read_bytes() == model.dump(train(labelled(), seed=0)[0])  # the same every time
+    assert (tmp_path / "model" / FILE).read_bytes() == model.dump(train_blended(labelled(), 0)[0])  # the same
 
     judge = open_judge(f"offline:{tmp_path / 'model'}")
     kind, harsh = judge.evaluate(
@@ -83,22 +87,25 @@ def test_a_broken_label_file_is_named_with_its_line(tmp_path: Path) -> None:
     labels = write(tmp_path / "own.jsonl", labelled())
     with labels.open("a", encoding="utf-8") as file:
         file.write('\n{"author": "x", "text": "y", "traits": {}}\n')
-    done = run("--labels", labels, "--out", tmp_path / "out")
+    done = run(labels, "--out", tmp_path / "out")
     assert done.returncode == 3
-    assert done.stderr.startswith(f"error: {labels}:49: no score for virtue")
+    assert done.stderr.startswith(f"undersong: error: {labels}:49: no score for virtue")
     assert not (tmp_path / "out").exists()
 
 
-def test_without_labels_the_program_says_how_to_give_them() -> None:
-    done = run()
+def test_the_program_of_the_shipped_model_says_how_to_give_it_data() -> None:
+    command = [sys.executable, "-W", "error", str(PROGRAM)]
+    environment = {"PATH": "", "PYTHONPATH": str(PROGRAM.parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
     assert done.returncode == 2
-    assert "--labels FILE, --data DIR or the variable UNDERSONG_DATA" in done.stderr
+    assert "--data DIR or the variable UNDERSONG_DATA" in done.stderr
 
 
 def test_a_text_of_nothing_that_the_model_knows_is_unread() -> None:
     heads, _ = train(labelled(), seed=0)
     silent = model.Heads(heads.meta, heads.weights, heads.scales, np.zeros_like(heads.idf))
-    (found,) = OfflineJudge(silent, "0").evaluate([ask("Thank you")])
+    judge = OfflineJudge(msgspec.structs.replace(load_artefacts(SHIPPED), heads=silent))
+    (found,) = judge.evaluate([ask("Thank you")])
     assert (found.state, found.traits, found.reason) == ("unread", None, "nothing in its text is known to the model")
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from undersong.cli.explain_scores import why_lines
 from undersong.cli.options import check_existing
+from undersong.models import NEGATIVE_TRAITS
 from undersong.wording import certainty_words, counted, outcome_words
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def _message_lines(store: Store, conversation_id: str, message_id: str) -> Itera
     now, earlier = _evaluations(store, message)
     for evaluation in now:
         yield from _evaluation_lines(evaluation)
+        yield from why_lines(evaluation, message, sorted(NEGATIVE_TRAITS))
     yield from (f"an earlier version of the text was scored by {each.judge}" for each in earlier)
 
 
@@ -112,6 +115,7 @@ def _stage_scores(store: Store, message: Message, rule: RuleWords, stage: str) -
     for evaluation in now:
         for trait, score in rule.scores(stage, evaluation.traits).items():
             yield f"  {trait:<13} {score:.3f} by {evaluation.judge}"
+        yield from why_lines(evaluation, message, rule.scores(stage, evaluation.traits))
     yield from (f"  an earlier version of the text was scored by {each.judge}" for each in earlier)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from undersong.cli.judge_train import command as train
 from undersong.cli.options import (
     budget_options,
     check_store,
@@ -31,9 +32,12 @@ SAMPLE = click.option("--sample", default=100, show_default=True, type=click.Int
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group("judge", short_help="Measure a judge, or export the answers that were paid for.")
+@click.group("judge", short_help="Measure or train a judge, or export the answers that were paid for.")
 def command() -> None:
-    """How far a judge can be relied on, and the answers that were paid for."""
+    """How far a judge can be relied on, the answers that were paid for, and judges of one's own."""
+
+
+command.add_command(train)
 
 
 @command.command("export", short_help="Write paid answers as a file for --judge replay:FILE.")

@@ -13,7 +13,7 @@ import msgspec
 
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.visible import one_line
-from undersong.wording import basis_words, counted, low_scores_words, mechanism_name, missed_words
+from undersong.wording import basis_words, counted, kind_words, low_scores_words, mechanism_name, missed_words
 
 SHOWN = 10  # findings and sessions on the screen; all of them are in the report
 
@@ -31,6 +31,9 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "states": case.states,
         "missed": msgspec.to_builtins(case.missed),
         "missed_words": list(missed_words(case.missed)),
+        "ranked": case.ranked,
+        "kind_words": list(kind_words(case)),
+        "signals": {name: msgspec.structs.asdict(band) for name, band in case.signals.items()},
         "judge": {"name": case.parameters["judge"], "calibrated": case.parameters["calibrated"]},
         "judge_calls": case.judge_calls,
         "cost_usd": case.cost if case.spent is None else case.spent.total.cost,
@@ -115,6 +118,7 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     price = f"{counted(facts['judge_calls'], 'answer')}, {cost}"
     yield f"evaluated  {states} (judge {facts['judge']['name']}{calibrated}; {price})"
     yield from (f"left out   {sentence}" for sentence in facts["missed_words"])
+    yield from (f"signals    {sentence}" for sentence in facts["kind_words"])
     yield from _finding_lines(facts)
     yield from _session_lines(facts["sovereignty"])
     yield from _problem_lines(facts["problems"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from undersong.judges.blend import SHARE
+from undersong.judges.domain import Domain
 from undersong.judges.labels import Labelled
 from undersong.judges.quality import HARMFUL, Quality
 from undersong.judges.training import ALPHA, FEWEST_AUTHORS, FOLDS
@@ -41,11 +44,16 @@ def within(quality: Quality) -> str:
     return f"Mean of the twelve among messages of one month: {quality.within_month:.3f}."
 
 
-def card(rows: Sequence[Labelled], quality: Quality, sha256: str, size: int, seed: int) -> str:
-    """The model card, in Markdown."""
+def card(rows: Sequence[Labelled], quality: Quality, domain: Domain, data: bytes, seed: int) -> str:
+    """The model card of the trait heads (``data`` is their file) and their domain check, in Markdown."""
+    kind = domain.meta.kinds[0]
     return CARD.format(
-        sha256=sha256,
-        size=size,
+        sha256=hashlib.sha256(data).hexdigest(),
+        size=len(data),
+        kind=kind.name,
+        kept=kind.kept,
+        refused=kind.refused,
+        refused_by=", ".join(f"{name} {share:.0%}" for name, share in kind.refused_by.items()),
         seed=seed,
         messages=quality.messages,
         authors=quality.authors,
@@ -54,6 +62,7 @@ def card(rows: Sequence[Labelled], quality: Quality, sha256: str, size: int, see
         licenses=_names(row.license for row in rows),
         folds=min(FOLDS, quality.authors),
         alpha=ALPHA,
+        share=SHARE,
         words=FEWEST_AUTHORS[0],
         chars=FEWEST_AUTHORS[1],
         table=table(quality),
@@ -89,6 +98,9 @@ how few authors use them, each block to length 1), ridge regression with alpha {
 half its rank. An n-gram counts when {words} (words) or {chars} (characters) authors share it, so that an author's
 signature is not learnt as a trait.
 
+The raw score of triage, another model of such labels ([its card](../../triage/models/MODEL_CARD.md)), is added to each
+head with {share} of the head's own spread: harmful traits rise with it, the others fall.
+
 A score is the mean label of messages with such a raw score, so it **shrinks towards the middle**: it is an estimate of
 what the judge behind the labels would have said, not a second opinion and not a probability. It sees one message and
 nothing around it. The same text has the same scores in every batch and on every machine.
@@ -112,6 +124,13 @@ What a fixed threshold finds, out of fold:
 
 So a rule with an absolute threshold sees less through this judge than through the judge that made the labels.
 
+## Where its levels hold
+
+A check says for each text whether it is of the kind of the labels ({kind}): by authors held out {kept:.0%} of them
+are taken for it. Of texts of another kind, each kind held out of the check's training, {refused:.0%} on average are
+taken for unmeasured: {refused_by}. Where a text is unmeasured, its trait scores are **ranks within the corpus**, and
+no rule with a threshold on them is applied.
+
 ## Where it fails
 
 - **Other domains: near chance.** Heads trained on one kind of conversation do not carry over to another. On chat
@@ -126,7 +145,7 @@ So a rule with an absolute threshold sees less through this judge than through t
 
 ## Train it again
 
-    python train/offline_judge.py --labels LABELS.jsonl --out MODEL_DIR
+    undersong judge train LABELS.jsonl --out MODEL_DIR
     undersong audit FILE --judge offline:MODEL_DIR
 
 A line of LABELS.jsonl is `{{"author": "...", "text": "...", "traits": {{"virtue": 0.7, ...}}}}` with all twelve traits,

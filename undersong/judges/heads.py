@@ -28,11 +28,15 @@ Scores = npt.NDArray[np.float64]
 
 
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One trait: ``knots`` turn a raw score into the expected label, ``slope`` goes on beyond the outer knots."""
+    """One trait or signal: ``knots`` turn a raw score into the expected label, ``slope`` goes on beyond them.
+
+    ``triage`` is what triage's raw score adds to the head's own before.
+    """
 
     trait: str
     knots: tuple[tuple[float, float], ...]
     slope: float
+    triage: float = 0.0
 
 
 class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,8 +52,8 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Heads(msgspec.Struct, frozen=True, eq=False):
     """A model in memory.
 
-    ``weights`` (2 blocks, buckets, 12) int8, one step = ``scales`` (2, 12); ``idf`` (2, buckets) uint8, 0 = not known
-    to the model. Block 0 is words, block 1 characters.
+    ``weights`` (2 blocks, buckets, heads) int8, one step = ``scales`` (2, heads); ``idf`` (2, buckets) uint8, 0 = not
+    known to the model. Block 0 is words, block 1 characters.
     """
 
     meta: Meta
@@ -72,9 +76,11 @@ class Scorer:
         self._scales = heads.scales
         self._heads = heads.meta.heads
         self._ones = np.ones(ngrams.BUCKETS, dtype=np.float32)
+        self.size = len(self._heads)
+        self.triage = np.array([head.triage for head in self._heads])
 
     def raw(self, text: str) -> Scores | None:
-        """One raw score per trait, or None where nothing in the text is known to the model."""
+        """One raw score per head, or None where nothing in the text is known to the model."""
         total, known = np.zeros(len(self._heads)), False
         for block, buckets in enumerate(ngrams.grams(text)):
             square = self._squares[block].take(buckets).sum()
@@ -85,7 +91,7 @@ class Scorer:
         return total if known else None
 
     def calibrate(self, raw: Scores) -> Scores:
-        """Raw scores (n, 12) → expected labels."""
+        """Raw scores (n, heads) → expected labels."""
         return calibrated(raw, self._heads)
 
 
@@ -109,28 +115,31 @@ def dump(heads: Heads) -> bytes:
     return pack(MAGIC, VERSION, heads.meta, arrays)
 
 
-def load(folder: Path) -> tuple[Heads, str]:
-    """The model in a directory and the SHA-256 of its file; raises JudgeError where it is missing, broken or other."""
-    return read_model(folder / FILE, _parse, REMEDY)
+def load(folder: Path, file: str = FILE, names: Sequence[str] = TRAITS) -> tuple[Heads, str]:
+    """The model in a directory and the SHA-256 of its file; raises JudgeError where it is missing, broken or other.
+
+    ``names`` are what its heads must score, in order.
+    """
+
+    def parse(data: bytes) -> Heads:
+        meta, arrays = unpack(data, MAGIC, VERSION, LARGEST, "trait heads")
+        return _heads(msgspec.json.decode(meta, type=Meta), arrays, names)
+
+    return read_model(folder / file, parse, REMEDY)
 
 
-def _parse(data: bytes) -> Heads:
-    meta, arrays = unpack(data, MAGIC, VERSION, LARGEST, "trait heads")
-    return _heads(msgspec.json.decode(meta, type=Meta), arrays)
-
-
-def _heads(meta: Meta, arrays: bytes) -> Heads:
+def _heads(meta: Meta, arrays: bytes, names: Sequence[str]) -> Heads:
     if meta.features != ngrams.VERSION:
         raise ValueError(f"it is for features of version {meta.features}, not {ngrams.VERSION}")
-    if tuple(head.trait for head in meta.heads) != TRAITS or not all(head.knots for head in meta.heads):
-        raise ValueError("it does not have the twelve traits in order, each with its knots")
-    sizes = np.cumsum([BLOCKS * ngrams.BUCKETS * len(TRAITS), BLOCKS * len(TRAITS) * 8, BLOCKS * ngrams.BUCKETS])
+    if tuple(head.trait for head in meta.heads) != tuple(names) or not all(head.knots for head in meta.heads):
+        raise ValueError(f"it does not have {', '.join(names)} in this order, each with its knots")
+    sizes = np.cumsum([BLOCKS * ngrams.BUCKETS * len(names), BLOCKS * len(names) * 8, BLOCKS * ngrams.BUCKETS])
     if len(arrays) != sizes[-1]:
         raise ValueError(f"it has {len(arrays)} bytes of weights, not {sizes[-1]}")
     weights, scales, idf = arrays[: sizes[0]], arrays[sizes[0] : sizes[1]], arrays[sizes[1] :]
     return Heads(
         meta,
-        weights=np.frombuffer(weights, dtype=np.int8).reshape(BLOCKS, ngrams.BUCKETS, len(TRAITS)),
-        scales=np.frombuffer(scales, dtype="<f8").reshape(BLOCKS, len(TRAITS)).astype(np.float64),
+        weights=np.frombuffer(weights, dtype=np.int8).reshape(BLOCKS, ngrams.BUCKETS, len(names)),
+        scales=np.frombuffer(scales, dtype="<f8").reshape(BLOCKS, len(names)).astype(np.float64),
         idf=np.frombuffer(idf, dtype=np.uint8).reshape(BLOCKS, ngrams.BUCKETS),
     )

@@ -6,6 +6,7 @@ text is made of is all that counts, so a message's features cannot depend on wha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -67,6 +68,13 @@ def grams(text: str) -> Grams:
     if len(words) == 1:
         return Grams(words[0], chars[0])
     return Grams(_distinct(np.concatenate(words)), _distinct(np.concatenate(chars)))
+
+
+def words_of(text: str) -> list[str]:
+    """The words and marks of a text as they are hashed, in order: for explaining a score."""
+    data = b" ".join(encode(text).split())
+    found = re.findall(rb"[A-Za-z0-9_'\x80-\xff]+|[^\x00-\x20\x7fA-Za-z0-9_'\x80-\xff]", data)
+    return [word.decode("utf-8", "replace") for word in found]
 
 
 def encode(text: str) -> bytes:

@@ -32,11 +32,19 @@ MOST = 20_000  # messages: the ridge is solved over pairs of messages
 
 
 class Corpus:
-    """Texts as sparse rows of distinct buckets, a block for words and one for characters."""
+    """Texts as sparse rows of distinct buckets, a block for words and one for characters.
 
-    def __init__(self, rows: Sequence[Labelled]) -> None:
+    ``names`` are what the scores of the rows are for; ``groups`` is what is held out together, by default authors.
+    """
+
+    def __init__(
+        self, rows: Sequence[Labelled], names: Sequence[str] = TRAITS, groups: Sequence[str] | None = None
+    ) -> None:
+        self.names = tuple(names)
         _, self.authors = np.unique([row.author for row in rows], return_inverse=True)
         self.labels: Array = np.array([row.scores for row in rows], dtype=np.float64)
+        _, held_out = np.unique(groups, return_inverse=True) if groups is not None else (None, self.authors)
+        self.groups: npt.NDArray[Any] = held_out
         _check(self)
         found = [ngrams.grams(row.text) for row in rows]
         self.blocks = [sparse([grams[block] for grams in found]) for block in range(model.BLOCKS)]
@@ -70,17 +78,19 @@ class Fit:
         return np.rint(exact / scales[:, None, :]).astype(np.int8), scales, idf.astype(np.uint8)
 
 
-def train(rows: Sequence[Labelled], seed: int) -> tuple[model.Heads, Array]:
+def train(
+    rows: Sequence[Labelled], seed: int, names: Sequence[str] = TRAITS, groups: Sequence[str] | None = None
+) -> tuple[model.Heads, Array]:
     """The model from all rows, and each row's scores by a model of the same making that never saw its author.
 
     Both go through one calibration. It only rises, so it moves no message past another within a trait.
     """
-    corpus = Corpus(rows)
+    corpus = Corpus(rows, names, groups)
     raw = out_of_fold(corpus)
     weights, scales, idf = Fit(corpus, np.arange(len(rows))).weights()
     meta = model.Meta(
         features=ngrams.VERSION,
-        heads=calibration(raw, corpus.labels),
+        heads=calibration(raw, corpus.labels, corpus.names),
         seed=seed,
         messages=len(rows),
         authors=len(set(corpus.authors.tolist())),
@@ -91,7 +101,7 @@ def train(rows: Sequence[Labelled], seed: int) -> tuple[model.Heads, Array]:
 def out_of_fold(corpus: Corpus) -> Array:
     """Raw scores of every row, each fold by heads trained on the other folds' authors."""
     raw = np.zeros_like(corpus.labels)
-    for seen, unseen in split(corpus.authors):
+    for seen, unseen in split(corpus.groups):
         raw[unseen] = Fit(corpus, seen).raw(unseen)
     return raw
 
@@ -101,9 +111,9 @@ def split(authors: npt.NDArray[Any]) -> Iterator[tuple[Indices, Indices]]:
     yield from GroupKFold(min(FOLDS, len(set(authors.tolist())))).split(authors, groups=authors)
 
 
-def calibration(raw: Array, labels: Array) -> tuple[model.Head, ...]:
-    """Per trait, the mean label of messages with such a raw score, made rising (pooled adjacent violators)."""
-    return tuple(_calibrate(trait, raw[:, i], labels[:, i]) for i, trait in enumerate(TRAITS))
+def calibration(raw: Array, labels: Array, names: Sequence[str] = TRAITS) -> tuple[model.Head, ...]:
+    """Per name, the mean label of messages with such a raw score, made rising (pooled adjacent violators)."""
+    return tuple(_calibrate(trait, raw[:, i], labels[:, i]) for i, trait in enumerate(names))
 
 
 def _calibrate(trait: str, raw: Array, labels: Array) -> model.Head:
@@ -169,6 +179,6 @@ def _check(corpus: Corpus) -> None:
         )
     if messages > MOST:
         raise InputError(f"{messages} labelled messages", remedy=f"give at most {MOST}: training compares all pairs")
-    flat = [trait for trait, spread in zip(TRAITS, np.ptp(corpus.labels, axis=0), strict=True) if spread == 0]
+    flat = [trait for trait, spread in zip(corpus.names, np.ptp(corpus.labels, axis=0), strict=True) if spread == 0]
     if flat:
         raise InputError(f"every message has the same score for {', '.join(flat)}", remedy="there is nothing to learn")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from undersong.models import DIMENSIONS, Row
+from undersong.models import DIMENSIONS, TRAITS, Row
 from undersong.patterns.fields import FIELDS
 from undersong.patterns.rules import PatternRule
 
@@ -12,6 +12,11 @@ _ALWAYS_THERE = frozenset({"observed", "target", "directed", "agent", "conversat
 _FROM_SCAN = frozenset({"total", "density", "sampled"})  # every row has a value, scanned or not
 NEVER_MISSING = _ALWAYS_THERE | _FROM_SCAN
 _SIGNAL = "signals:"
+_TRAITS = frozenset({*TRAITS, *DIMENSIONS})
+_RANKS_ONLY = (
+    "needs scores as levels; this text is of a kind that the judge was not measured on, so they are ranks: "
+    "name a judge that gives levels with --judge"
+)
 
 
 def given(read: Iterable[Row], wanted: Collection[str]) -> frozenset[str]:
@@ -37,10 +42,13 @@ def gives(row: Row, name: str) -> bool:
     return name in FIELDS and FIELDS[name].read(row) is not None
 
 
-def lacking(rule: PatternRule, has: Collection[str], gives: Collection[str] | None, *, any_read: bool) -> str:
+def lacking(
+    rule: PatternRule, has: Collection[str], gives: Collection[str] | None, *, any_read: bool, ranks: bool = False
+) -> str:
     """Why a rule cannot say anything about these rows; "" where it can.
 
-    ``has`` are the inputs that some read row has; ``gives`` names what the judge fills, None where nobody says.
+    ``has`` are the inputs that some read row has; ``gives`` names what the judge fills, None where nobody says;
+    ``ranks``: some read row has ranks for scores, which count as missing.
     """
     if not any_read:
         return "no message was read"
@@ -52,6 +60,9 @@ def lacking(rule: PatternRule, has: Collection[str], gives: Collection[str] | No
             missing |= {need for need in rule.needs if need in FIELDS and (need in DIMENSIONS or _is_trait(need))}
     if not missing:
         return ""
+    if ranks and missing <= _TRAITS:
+        return _RANKS_ONLY
+    missing -= _TRAITS if ranks else set()  # named by what no other text would have either
     return f"needs {', '.join(sorted(name.removeprefix(_SIGNAL) for name in missing))}, which no read message has"
 
 

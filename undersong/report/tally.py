@@ -112,8 +112,8 @@ class Tally:
             self._not_scored(row)
         if row.hard_constraints:
             self._words_only(row)
-        if row.traits and (row.conversation, row.id) in self.staged:
-            self.scores[row.conversation, row.id] = row.traits
+        if row.levels and (row.conversation, row.id) in self.staged:
+            self.scores[row.conversation, row.id] = row.levels
         if row.conversation in self.wanted:
             self._trace(row)
 
@@ -169,9 +169,10 @@ def write_rows(rows: Iterable[Row], path: Path, wanted: Iterable[str], staged: I
 
 
 def _worst(row: Row) -> tuple[str | None, float | None]:
-    if row.state != "scored" or not row.traits:
+    levels = row.levels if row.state == "scored" else None
+    if not levels:
         return None, None
-    scores = [(row.traits[trait], trait) for trait in sorted(NEGATIVE_TRAITS & row.traits.keys())]
+    scores = [(levels[trait], trait) for trait in sorted(NEGATIVE_TRAITS & levels.keys())]
     score, trait = max(scores, default=(None, None))
     return trait, score
 

@@ -19,7 +19,16 @@ from undersong.report.sessions import DeductionView, MomentView, SessionView, se
 from undersong.report.tally import Tally, WordsOnly
 from undersong.report.transcript import Mark, Origin, Part, Place, page_name, pages_of, transcript_pages
 from undersong.report.words import Words, words
-from undersong.wording import basis_words, cost_words, counted, judge_words, mechanism_name, missed_words, moment_label
+from undersong.wording import (
+    basis_words,
+    cost_words,
+    counted,
+    judge_words,
+    kind_words,
+    mechanism_name,
+    missed_words,
+    moment_label,
+)
 
 DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
@@ -140,7 +149,7 @@ class View:
     @property
     def missed(self) -> tuple[str, ...]:
         """How many harmful messages the router left out, in sentences."""
-        return missed_words(self.case.missed)
+        return missed_words(self.case.missed) + kind_words(self.case)
 
     @property
     def judged(self) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ Balance = Literal["balanced", "moderate", "lopsided", "unknown"]
 def agent_verdicts(rows: Iterable[Row]) -> tuple[AgentVerdict, ...]:
     """One verdict per agent, by name; rows are read once and not kept.
 
-    Only scored rows count. An agent with none has ``traits``, ``dimensions`` and ``values`` None and alignment
+    Only scored rows count, and of these only levels: ranks have no mean.
+    An agent with none has ``traits``, ``dimensions`` and ``values`` None and alignment
     "unknown". Keyword hits are counted in ``hard_constraint_words`` and change no status.
     """
     tallies: dict[str, _Tally] = {}
@@ -36,15 +37,15 @@ class _Tally:
     def add(self, row: Row) -> None:
         self.messages += 1
         self.words += len(row.hard_constraints)
-        if row.state != "scored" or not row.traits:
+        if row.state != "scored" or not row.levels:
             return
         self.read += 1
         self.indicators_read += row.indicators is not None
         prefix = constitution().violation_indicator
         self.violation |= any(found.id.startswith(prefix) for found in row.indicators or ())
         for trait in TRAITS:
-            if trait in row.traits:
-                self.sums[trait] = self.sums.get(trait, 0.0) + row.traits[trait]
+            if trait in row.levels:
+                self.sums[trait] = self.sums.get(trait, 0.0) + row.levels[trait]
                 self.counts[trait] = self.counts.get(trait, 0) + 1
 
     def verdict(self, agent: str) -> AgentVerdict:

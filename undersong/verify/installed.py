@@ -23,6 +23,7 @@ def installed_hashes(
     """
     from undersong.judges import is_paid, open_judge
     from undersong.judges.llm.book import book
+    from undersong.judges.stance import stance_hashes
     from undersong.outcomes import outcome_hashes
     from undersong.patterns import all_rules, rule_hashes
     from undersong.patterns.replicas import noise_hashes
@@ -36,6 +37,7 @@ def installed_hashes(
         lambda: load_book().hashes,
         verdict_hashes,
         noise_hashes,
+        stance_hashes,
         outcome_hashes,
         lambda: rule_hashes(all_rules(rules)),
         redaction_hashes,

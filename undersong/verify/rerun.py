@@ -12,9 +12,10 @@ import msgspec
 from undersong.assemble import count, highest
 from undersong.detect import detect, quote
 from undersong.manifest import NAME, RUN, Manifest
-from undersong.models import Conversation, Evaluation, Finding, Message, Row, Scan
+from undersong.models import Conversation, Finding, Message, Row, Scan
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
+from undersong.ranks import levelled, ranks_of
 from undersong.report import DATA, formats_of, write
 from undersong.report.exports import FORMATS
 from undersong.scan import load_book, scan_conversation
@@ -26,6 +27,7 @@ from undersong.weigh import Effort, weigh
 TOLERANCE = 0.0015  # of a score by the offline judge: .001 and half of the last decimal that is written
 SCANNED = ("flags", "total", "hard_constraints", "loops", "deference", "sentiment_score", "code_change_delta",
            "latency_drop")  # fmt: skip
+RANK_TOLERANCE = 0.05  # a score that moves by .001 can pass many others with the same score
 AGAIN = "does not come out again"
 
 
@@ -39,7 +41,8 @@ def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrep
     found: Iterable[Finding] = detection.findings
     if effort is not None:
         noise = case.parameters.get("judge_noise")
-        found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort, noise).findings
+        rows = levelled(content.rows)
+        found = weigh(detection.findings, detection.outcomes, rows, chosen, effort, noise).findings
     messages = {(message.conversation, message.id): message for message in case.cited}
     held = {conversation.id: conversation.messages for conversation in content.conversations}
     kept = {each.finding_id: each for each in case.findings}
@@ -86,6 +89,7 @@ def counted_again(content: Content, manifest: Manifest) -> Iterator[Discrepancy]
         "tiers": (case.tiers, count(row.tier or "standard" for row in rows)),
         "states": (case.states, count(row.state for row in rows)),
         "highest": (case.highest, highest(rows)),
+        "ranked": (case.ranked, sum(row.scale == "rank" for row in rows)),
         "agents": (case.agents, agent_verdicts(rows)),
         "inputs": (case.inputs, manifest.inputs),
         "parameters": (case.parameters, manifest.parameters),
@@ -149,14 +153,20 @@ def judged_offline(content: Content) -> Iterator[Discrepancy]:
         ]
         route = Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="message")
         asked = [Question(message=each, scan=Scan(message_id=each.id), route=route) for each in messages]
-        for message, answer in zip(messages, judge.evaluate(asked), strict=True):
-            if _far(wanted[message.conversation, message.id], answer):
+        answers = judge.evaluate(asked)
+        pairs = [(wanted[each.conversation, each.id], answer) for each, answer in zip(messages, answers, strict=True)]
+        again = [msgspec.structs.replace(row, traits=answer.traits) for row, answer in pairs]
+        whole = sum(row.scale == "rank" for row in again) == content.case.ranked  # else the ranks are of other rows
+        ranks = ranks_of(again)
+        for message, (kept, _), now in zip(messages, pairs, again, strict=True):
+            if (whole or kept.scale != "rank") and _far(kept, ranks.of(now)):
                 yield Discrepancy(what=f"its scores by judge {name}: {AGAIN} within .001", where=message.id)
 
 
-def _far(row: Row, answer: Evaluation) -> bool:
-    kept, again = row.traits or {}, answer.traits or {}
-    return kept.keys() != again.keys() or any(abs(kept[name] - again[name]) > TOLERANCE for name in kept)
+def _far(row: Row, now: Row) -> bool:
+    kept, again = row.traits or {}, now.traits or {}
+    close = RANK_TOLERANCE if row.scale == "rank" else TOLERANCE
+    return kept.keys() != again.keys() or any(abs(kept[name] - again[name]) > close for name in kept)
 
 
 def messages_of(conversations: Iterable[Conversation]) -> Iterator[Message]:

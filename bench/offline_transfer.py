@@ -1,0 +1,99 @@
+"""Heads trained on one source, tested on every other: why the judge gives ranks where it was not measured."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from bench.offline_tables import header, interval, row
+from undersong.judges.labels import Labelled, read_labels
+from undersong.judges.offline import SHIPPED, load_artefacts
+from undersong.judges.prototypes import Prototypes
+from undersong.judges.quality import NEGATIVE
+from undersong.judges.sources import (
+    OTHER_TALK,
+    STANCE_LABELS,
+    TRAIT_LABELS,
+    TURN_LABELS,
+    judged_turns,
+    pressed,
+    read_talks,
+)
+from undersong.judges.training import Corpus, Fit, split
+
+MOST = 1000  # messages of a source, evenly thinned: the ridge is solved over pairs
+HARMS = ("delusion_reinforcement", "harmful_encouragement", "escalation")
+# source → the signals whose highest is held against its labels, chosen by meaning
+BY_MEANING = {
+    "agent posts: any harm": ("pressure", "scam_ask", "isolation", "liability_shifting"),
+    "companion chats: delusion or harm": ("delusion_reinforcement", "harmful_encouragement"),
+    "opinions: concedes": ("complies", "fault_admission"),
+    "prejudice: concedes": ("complies",),
+    "negotiation: a lie": ("false_promise",),
+}
+
+
+def transfer(data: Path, seed: int) -> None:
+    """The matrix of AUC: the diagonal out of fold by author, conversation or question, elsewhere trained on the row."""
+    sources = _sources(data)
+    rows = [each for own in sources.values() for each in own]
+    corpus = Corpus(rows, ("present",))
+    bounds = np.cumsum([0, *map(len, sources.values())])
+    places = [np.arange(a, b) for a, b in pairwise(bounds.tolist())]
+    present = corpus.labels[:, 0] > 0
+    print(header("trained on \\ tested on", *sources))
+    for name, own in zip(sources, places, strict=True):
+        fit = Fit(corpus, own)
+        cells = []
+        for tested in places:
+            raw = _held_out(corpus, own) if tested is own else fit.raw(tested)[:, 0]
+            cells.append(interval(present[tested], raw, [rows[i].author for i in tested], seed))
+        print(row(name, *cells))
+    print(row("prototypes, no label", *_prototypes(rows, places, present, seed)))
+
+
+def _held_out(corpus: Corpus, own: np.ndarray) -> np.ndarray:
+    raw = np.zeros(len(own))
+    for seen, unseen in split(corpus.authors[own]):
+        raw[unseen] = Fit(corpus, own[seen]).raw(own[unseen])[:, 0]
+    return raw
+
+
+def _prototypes(rows: list[Labelled], places: list[np.ndarray], present: np.ndarray, seed: int) -> list[object]:
+    artefacts = load_artefacts(SHIPPED)
+    prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.spread)
+    scores = prototypes.score(artefacts.vectors.embed([each.text for each in rows])).scores
+    cells: list[object] = []
+    for signals, own in zip(BY_MEANING.values(), places, strict=True):
+        highest = scores[own][:, [prototypes.ids.index(name) for name in signals]].max(axis=1)
+        cells.append(interval(present[own], highest, [rows[i].author for i in own], seed))
+    return cells
+
+
+def _sources(data: Path) -> dict[str, list[Labelled]]:
+    posts = read_labels(data / TRAIT_LABELS)
+    turns = judged_turns(read_talks(data / TURN_LABELS))
+    stance = pressed(read_talks(data / STANCE_LABELS))
+    found = [
+        [_row(each.author, each.text, max(each.scores[i] for i in NEGATIVE) >= 0.5) for each in posts],
+        [_row(each.conversation, each.text, max(each.signals[name] for name in HARMS[:2]) > 1) for each in turns],
+        *([_row(each.question, each.turn.answer.text, each.concedes) for each in own] for own in stance.values()),
+        _lies(data),
+    ]
+    thinned = [own[:: -(-len(own) // MOST)] for own in found]
+    return dict(zip(BY_MEANING, thinned, strict=True))
+
+
+def _lies(data: Path) -> list[Labelled]:
+    rows = []
+    for talk in read_talks(data / OTHER_TALK):
+        for said, true in zip(talk.messages, talk.labels["sender_truth"], strict=True):
+            if isinstance(true, bool) and said.text.strip():
+                rows.append(_row(talk.conversation_id, said.text, not true))
+    return rows
+
+
+def _row(group: str, text: str, present: bool) -> Labelled:
+    return Labelled(group, text, (float(present),))

@@ -1,0 +1,126 @@
+"""Labels → a folder that ``--judge offline:DIR`` reads; the artefacts of the package are made by the same program.
+
+Needs scikit-learn (``pip install undersong[train]``); scoring does not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from undersong.judges import domain as domains
+from undersong.judges import heads as trait_heads
+from undersong.judges import spread as spreads
+from undersong.judges import stance as stances
+from undersong.judges import stance_training
+from undersong.judges.blend import train_blended
+from undersong.judges.card import card, table, within
+from undersong.judges.domain import Domain
+from undersong.judges.domain_training import Source, made_up
+from undersong.judges.domain_training import train as train_domain
+from undersong.judges.labels import Labelled, read_labels
+from undersong.judges.offline import SHIPPED, TURN_HEADS, TURN_SIGNALS, TURNS
+from undersong.judges.quality import Quality, measure
+from undersong.judges.sources import (
+    OTHER_TALK,
+    STANCE_LABELS,
+    TRAIT_LABELS,
+    TURN_LABELS,
+    judged_turns,
+    pressed,
+    read_talks,
+    source,
+    turn_labels,
+)
+from undersong.judges.training import train
+from undersong.triage.model import FILE as TRIAGE
+from undersong.triage.model import triage_bytes
+from undersong.vectors import load_vectors
+
+OWN = "labelled"  # the kind of text that a user's labels are of
+CARD = "MODEL_CARD.md"
+SENTENCES = 4000  # of each source that the spread is learnt from
+
+
+class Made(msgspec.Struct, frozen=True):
+    """What a training wrote: file name → size in bytes, and the figures of the trait heads."""
+
+    files: dict[str, int]
+    quality: Quality
+    domain: Domain
+
+    def summary(self) -> str:
+        """The table of figures and the files, for a terminal."""
+        kind = self.domain.meta.kinds[0]
+        lines = [table(self.quality), "", within(self.quality)]
+        lines.append(
+            f"Domain check: {kind.kept:.0%} of the labelled texts, by authors held out, are taken for measured; "
+            f"{kind.refused:.0%} of texts of other kinds, each kind held out, are not."
+        )
+        return "\n".join(lines + [f"{name}: {size:,} bytes" for name, size in self.files.items()])
+
+
+def make_own(labels: Path, out: Path, seed: int) -> Made:
+    """Trait heads and domain check from labels of one's own, with their card.
+
+    Raises InputError, which names file and line, for labels that cannot be used.
+    """
+    rows = read_labels(labels)
+    texts = Source(OWN, tuple(row.text for row in rows), tuple(row.author for row in rows))
+    spread, _ = spreads.load(SHIPPED)
+    return _traits(rows, [texts], made_up(), spread, out, seed)
+
+
+def make_shipped(data: Path, out: Path, seed: int) -> Made:
+    """All artefacts from the development data in a folder."""
+    rows = read_labels(data / TRAIT_LABELS)
+    talks = {name: read_talks(data / name) for name in (TURN_LABELS, STANCE_LABELS, OTHER_TALK)}
+    posts = Source("agent_posts", tuple(row.text for row in rows), tuple(row.author for row in rows))
+    measured = [posts, source(TURNS, talks[TURN_LABELS], "assistant")]
+    others = [
+        source("companion_users", talks[TURN_LABELS], "user"),
+        source("pressed_answers", talks[STANCE_LABELS], "assistant"),
+        source("pressing_users", talks[STANCE_LABELS], "user"),
+        source("negotiation", talks[OTHER_TALK]),
+    ]
+    spread = _spread([*measured, *others])
+    out.mkdir(parents=True, exist_ok=True)
+    sizes = {spreads.FILE: _write(out / spreads.FILE, spreads.dump(spread))}
+    turns = judged_turns(talks[TURN_LABELS])
+    heads, _ = train(turn_labels(turns), seed, TURN_SIGNALS, groups=[turn.model for turn in turns])
+    sizes[TURN_HEADS] = _write(out / TURN_HEADS, trait_heads.dump(heads))
+    stance, _ = stance_training.train(dict(pressed(talks[STANCE_LABELS])), load_vectors())
+    sizes[stances.FILE] = _write(out / stances.FILE, stances.dump(stance))
+    made = _traits(rows, measured, [*others, *made_up()], spread, out, seed)
+    return Made(made.files | sizes, made.quality, made.domain)
+
+
+def _traits(
+    rows: list[Labelled], measured: list[Source], others: list[Source], spread: spreads.Spread, out: Path, seed: int
+) -> Made:
+    heads, triage, unseen = train_blended(rows, seed)
+    domain = train_domain(measured, others, load_vectors(), spread)
+    quality = measure(rows, unseen, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    data = trait_heads.dump(heads)
+    sizes = {
+        trait_heads.FILE: _write(out / trait_heads.FILE, data),
+        domains.FILE: _write(out / domains.FILE, domains.dump(domain)),
+    }
+    if out != SHIPPED:  # the package has the same model on its own shelf
+        sizes[TRIAGE] = _write(out / TRIAGE, triage_bytes(triage))
+    (out / CARD).write_text(card(rows, quality, domain, data, seed), encoding="utf-8")
+    return Made(sizes, quality, domain)
+
+
+def _spread(sources: list[Source]) -> spreads.Spread:
+    """From the sentences of all sources, each evenly thinned to the same number at most; no label is used."""
+    parts = [load_vectors().embed(each.texts).parts for each in sources]
+    return spreads.learn(np.vstack([each[:: -(-len(each) // SENTENCES)] for each in parts]))
+
+
+def _write(path: Path, data: bytes) -> int:
+    path.write_bytes(data)
+    return len(data)

@@ -1,0 +1,94 @@
+"""Scores of text that the judge was not measured on become ranks within the corpus: only their order counts."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from tempfile import TemporaryFile
+
+import msgspec
+
+from undersong.models import TRAITS, Row, decode, encode
+
+DIGITS = 3
+MAJORITY = 0.5  # of a conversation's scored messages that must be of a measured kind before any number there counts
+
+
+def settled(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows of one conversation with their scale: "rank" for a message, or a conversation, of an unmeasured kind.
+
+    A few messages that look like the measured kind, in a conversation that does not, are ranks too. A judge that says
+    nothing of domains gives levels.
+    """
+    told = [row for row in rows if row.domain is not None]
+    foreign = sum(row.domain == "measured" for row in told) < MAJORITY * len(told)
+    return tuple(_ranked_only(row) if row.domain and (foreign or row.domain == "unmeasured") else row for row in rows)
+
+
+def levelled(rows: Iterable[Row]) -> list[Row]:
+    """The rows as a threshold may see them: without the traits that are ranks."""
+    return [msgspec.structs.replace(row, traits=None) if row.scale == "rank" else row for row in rows]
+
+
+class Ranks:
+    """Collects the scores of rows whose scale is "rank"; then turns each into its rank among them, 0 to 1."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, array[float]] = {trait: array("d") for trait in TRAITS}
+        self._sorted = False
+
+    def add(self, row: Row) -> None:
+        """Note the scores of a row; rows of levels are passed over."""
+        if row.scale == "rank" and row.traits:
+            for trait, score in row.traits.items():
+                self._seen[trait].append(score)
+
+    def __bool__(self) -> bool:
+        return any(self._seen.values())
+
+    def of(self, row: Row) -> Row:
+        """The row with ranks: the share of rows with a lower score, those with the same counting half."""
+        if row.scale != "rank" or not row.traits:
+            return row
+        if not self._sorted:
+            self._seen = {trait: array("d", sorted(scores)) for trait, scores in self._seen.items()}
+            self._sorted = True
+        ranks = {trait: self._rank(self._seen[trait], score) for trait, score in row.traits.items()}
+        return msgspec.structs.replace(row, traits=ranks)
+
+    @staticmethod
+    def _rank(scores: Sequence[float], score: float) -> float:
+        return round((bisect_left(scores, score) + bisect_right(scores, score)) / 2 / len(scores), DIGITS)
+
+
+def ranks_of(rows: Iterable[Row]) -> Ranks:
+    """The ranks of some rows."""
+    ranks = Ranks()
+    for row in rows:
+        ranks.add(row)
+    return ranks
+
+
+class RowSpool:
+    """Rows on their way out, kept in a temporary file until the ranks of all of them are known."""
+
+    def __init__(self) -> None:
+        self._ranks = Ranks()
+        self._file = TemporaryFile()  # noqa: SIM115 - closed when it has been written out
+
+    def add(self, row: Row) -> None:
+        """Take one row."""
+        self._ranks.add(row)
+        self._file.write(encode(row) + b"\n")
+
+    def write(self, write: Callable[[bytes], object]) -> None:
+        """Write every row as a JSON line, in order, with its ranks; the spool is used up."""
+        with self._file as lines:
+            lines.seek(0)
+            for line in lines:
+                write(encode(self._ranks.of(decode(line, Row))) + b"\n" if self._ranks else line)
+
+
+def _ranked_only(row: Row) -> Row:
+    return row if row.traits is None else msgspec.structs.replace(row, scale="rank")

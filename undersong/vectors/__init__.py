@@ -1,0 +1,8 @@
+"""Static vectors: texts and their sentences as points whose closeness is closeness in meaning; NumPy only."""
+
+from __future__ import annotations
+
+from undersong.vectors.sentences import Span, sentences
+from undersong.vectors.static import Embedded, StaticVectors, load_vectors
+
+__all__ = ["Embedded", "Span", "StaticVectors", "load_vectors", "sentences"]
