@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from undersong.patterns.program import ACCEPT, AT_END, AT_START, JUMP, MARK, ROW, SPLIT, Program
 
-MOST = 1_000_000  # places that the states remembered for a rule may hold; beyond them the memory starts anew
+MOST = 400_000  # places that the states remembered for a rule may hold; beyond them the memory starts anew
 _STATE = 10  # what a state takes besides its places, in places
 
 Way: TypeAlias = tuple[Any, int]  # the way before its last row (None: that was its first), and that row's variable
