@@ -14,6 +14,7 @@ from undersong.patterns.live.agent import Agent, Setup, Standing
 from undersong.patterns.live.archive import Archive, Change, Key, Line
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.rules import PatternRule
+from undersong.ranks import levelled
 
 APART = 256  # rows between two marks of a timeline: what a row that is a little late replays at most twice
 
@@ -79,7 +80,7 @@ class Live:
         self.threads: dict[Line, Thread] = {}
         self._wanted = frozenset[str]().union(*(rule.needs for rule in self.rules)) - NEVER_MISSING
         self._has = NEVER_MISSING
-        self._read = 0
+        self._read = self._ranked = 0
         self._speaking = self._speak()
 
     def observe(self, row: Row) -> Changes:
@@ -90,7 +91,7 @@ class Live:
         """Take several rows at once, in any order; a timeline is replayed at most once."""
         changes: dict[Line, list[Change]] = {}
         lost: set[str] = set()
-        for row in rows:
+        for row in levelled(rows):
             lost |= self._count(row)
             for change in self.archive.put(row):
                 changes.setdefault(change.line, []).append(change)
@@ -170,10 +171,12 @@ class Live:
         before = self.archive.get(row.conversation, row.id)
         if row.state == "scored":
             self._read += 1
+            self._ranked += row.scale == "rank"
             self._has |= {name for name in self._wanted - self._has if gives(row, name)}
         if before is None or before.state != "scored":
             return set()
         self._read -= 1
+        self._ranked -= before.scale == "rank"
         return {
             name for name in self._wanted if gives(before, name) and not (row.state == "scored" and gives(row, name))
         }
@@ -188,7 +191,7 @@ class Live:
         return frozenset(index for index in range(len(self.rules)) if not self._lacking(index))
 
     def _lacking(self, index: int) -> str:
-        return lacking(self.rules[index], self._has, self.given_by, any_read=self._read > 0)
+        return lacking(self.rules[index], self._has, self.given_by, any_read=self._read > 0, ranks=self._ranked > 0)
 
     def _outcome(self, index: int, rule: PatternRule) -> RuleOutcome:
         reason = self._lacking(index)
