@@ -122,7 +122,8 @@ def _findings(
     detection = detect(after, rules, gives=None if gives is None else frozenset(gives))
     if effort is None:
         return detection.findings
-    return weigh(detection.findings, detection.outcomes, after, rules, effort).findings
+    noise = case.parameters.get("judge_noise")
+    return weigh(detection.findings, detection.outcomes, after, rules, effort, noise).findings
 
 
 def _session(session: SessionVerdict, masker: Masker, texts: dict[tuple[str, str], Masked]) -> SessionVerdict:
