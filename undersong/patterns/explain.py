@@ -19,6 +19,7 @@ from undersong.patterns.rulefile import written
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import Match, filtered, strongest
 from undersong.patterns.sequences import ANY
+from undersong.ranks import levelled
 from undersong.visible import one_line
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,7 +47,7 @@ def explain(
     Control characters of names and ids are made visible. Pure: no clock, no colour.
     """
     shown = False
-    for timeline in timelines(rows):
+    for timeline in timelines(levelled(rows)):
         if agent is not None and timeline.agent != agent:
             continue
         for partition in partitions(filtered(rule, timeline), rule.file.partition_by):
