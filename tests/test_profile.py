@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+
 from undersong.models import Row
 from undersong.profile import Aim, profile, rank
 
@@ -44,3 +46,10 @@ def test_targets_are_counted_over_scored_messages() -> None:
 def test_a_rank_is_the_share_below_with_ties_as_half() -> None:
     assert rank(0.5, [0.1, 0.5, 0.9, 0.2]) == 0.625
     assert rank(0.5, []) is None
+
+
+def test_ranks_within_a_corpus_are_part_of_no_mean() -> None:
+    ranked = [msgspec.structs.replace(row, scale="rank") for row in rows(*[0.5] * 12)]
+    known = profile(ranked)
+    assert (known.trends, known.months, known.verdict.read) == ({}, {}, 0)
+    assert known.aims == (Aim(target="bo", messages=6, compassion=None, manipulation=None),)

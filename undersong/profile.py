@@ -14,7 +14,7 @@ Trend = Literal["rising", "falling", "steady"]
 
 
 class Aim(Noun, frozen=True, kw_only=True):
-    """A target of an agent: how many scored messages, and the means of warmth and manipulation in them."""
+    """A target of an agent: how many scored messages, and the means of warmth and manipulation of those with levels."""
 
     target: str
     messages: int
@@ -25,8 +25,9 @@ class Aim(Noun, frozen=True, kw_only=True):
 class Profile(Noun, frozen=True, kw_only=True):
     """An agent over its whole history.
 
-    ``verdict`` holds means per trait and dimension; ``trends`` compares the last five scored rows with the five before;
-    ``months`` maps each month with scores to its mean per dimension; ``aims`` are its targets, the most frequent first.
+    Scores that are ranks within a corpus are part of no mean. ``verdict`` holds means per trait and dimension;
+    ``trends`` compares the last five scored rows with the five before; ``months`` maps each month with scores to its
+    mean per dimension; ``aims`` are its targets, the most frequent first.
     """
 
     verdict: AgentVerdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -147,8 +148,8 @@ def missed_words(missed: Missed | None) -> tuple[str, ...]:
     if not missed.left_out:
         return (f"The router left out no message; {routed} {meaning}.",)
     if missed.number is None or missed.rate is None or missed.share is None:
-        unknown = "none of them has scores that are levels, so how many are harmful is not known"
-        return (f"The router left out {missed.left_out:,} messages; {unknown}.",)
+        unknown = "none has scores that are levels, so how many are harmful is not known"
+        return (f"Of {counted(missed.left_out, 'message')} that the router does not call for, {unknown}.",)
     if missed.exact:
         found = f"{missed.harmful:,} of them are harmful, an exact count"
         return (
@@ -174,6 +175,31 @@ def low_scores_words(case: Case) -> tuple[str, ...]:
         f"That says little: the judge is uncalibrated, and its highest harmful score in any message is "
         f"{harmful[trait]:.2f} ({mechanism_name(trait)}), where most patterns ask for more than 0.5.",
     )
+
+
+def unassessed_words(case: Case) -> tuple[str, ...]:
+    """That nothing found is no all-clear, where patterns or mechanisms could not be looked for; () where they were."""
+    idle = sum(each.status != "ran" for each in case.outcomes)
+    partly = sum(any(each.assessment != "assessed" for each in session.mechanisms) for session in case.sessions)
+    told = []
+    if idle:
+        told.append(f"{idle:,} of {counted(len(case.outcomes), 'pattern')} could not be looked for")
+    if partly:
+        told.append(
+            f"not every mechanism of the score was assessed in {partly:,} of {counted(len(case.sessions), 'session')}"
+        )
+    found = case.findings or any(session.deductions for session in case.sessions)
+    return () if found or not told else (f"This is no all-clear: {'; '.join(told)}.",)
+
+
+def guns_words(case: Case) -> tuple[str, ...]:
+    """How many turns stand under smoking guns, which neither the score nor the findings tell."""
+    guns = [each for session in case.sessions for each in session.moments if each.kind == "smoking_gun"]
+    turns = len({each.message_id for each in guns})
+    if not turns:
+        return ()
+    names = ", ".join(f"{title} ({count:,})" for title, count in Counter(each.title for each in guns).items())
+    return (f"{counted(turns, 'turn')} to read first, as smoking guns, which take no points: {names}.",)
 
 
 def alignment_words(verdict: AgentVerdict) -> str:

@@ -85,4 +85,4 @@ def test_detect_reads_rows_from_standard_input(undersong: Undersong, monkeypatch
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("rows.jsonl").read_bytes())))
     ran = undersong("detect", "-")
     assert ran.code == 0, ran.err
-    assert "rules ran" in ran.err
+    assert "2 rules ran" in ran.err

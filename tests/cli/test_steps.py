@@ -54,7 +54,7 @@ def test_detect_reads_what_evaluate_wrote(undersong: Undersong) -> None:
     undersong("evaluate", "samples", "--out", "rows.jsonl")
     ran = undersong("detect", "rows.jsonl", "--out", "findings.jsonl")
     assert ran.code == 0, ran.err
-    assert "rules ran" in ran.err
+    assert "2 rules ran" in ran.err
 
 
 def test_detect_reports_a_broken_row_and_goes_on(undersong: Undersong) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import msgspec
 
+from tests.report.conftest import with_moments
 from tests.report.pages import written
 from undersong.models import Case, Row
 from undersong.patterns import all_rules, named
 from undersong.report.text import plain
+from undersong.wording import guns_words, unassessed_words
 
 Make = Callable[..., tuple[Case, list[Row]]]
 
@@ -105,3 +107,22 @@ def test_a_finding_shows_the_scores_it_rests_on_and_what_else_looks_like_it(make
         assert "first a denial that is deceptive but takes nothing" in text
     _, _, changed, _ = written(*make_case(), tmp_path / "other")
     assert "look-alike" not in changed, "a rule of another hash is told in these words"
+
+
+def test_a_report_without_findings_says_that_it_is_no_all_clear_and_where_to_read_first(
+    make_case: Make, tmp_path: Path
+) -> None:
+    case = with_moments(make_case()[0])
+    sessions = tuple(msgspec.structs.replace(each, deductions=()) for each in case.sessions)
+    bare = msgspec.structs.replace(case, findings=(), sessions=sessions)
+    clear = "This is no all-clear: 1 of 2 patterns could not be looked for; "
+    clear += "not every mechanism of the score was assessed in 3 of 3 sessions."
+    guns = "1 turn to read first, as smoking guns, which take no points: Admission of fault (1)."
+    assert (unassessed_words(bare), guns_words(bare)) == ((clear,), (guns,))
+    assert unassessed_words(msgspec.structs.replace(bare, findings=case.findings)) == ()
+    assert unassessed_words(msgspec.structs.replace(bare, sessions=case.sessions)) == (), "points were taken"
+    assert guns_words(make_case()[0]) == ()
+    page, _, markdown, _ = written(bare, make_case()[1], tmp_path / "out")
+    for text in (" ".join(" ".join(page.text).split()), " ".join(markdown.split())):
+        assert clear in text
+        assert guns in text

@@ -69,7 +69,7 @@ def _ranks(known: Profile, others: list[dict[str, float]]) -> dict[str, float]:
 
 def _lines(known: Profile, ranks: dict[str, float], findings: Iterable[Finding], agents: int) -> Iterator[str]:
     verdict = known.verdict
-    read = f"{counted(verdict.messages, 'message')}, {verdict.read:,} scored"
+    read = f"{counted(verdict.messages, 'message')}, {verdict.read:,} with scores that are levels"
     yield f"{verdict.agent}: {read}, alignment {verdict.alignment}"
     if verdict.dimensions:
         means = ", ".join(f"{name} {value:.2f}" for name, value in verdict.dimensions.items())

@@ -13,7 +13,16 @@ import msgspec
 
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.visible import one_line
-from undersong.wording import basis_words, counted, kind_words, low_scores_words, mechanism_name, missed_words
+from undersong.wording import (
+    basis_words,
+    counted,
+    guns_words,
+    kind_words,
+    low_scores_words,
+    mechanism_name,
+    missed_words,
+    unassessed_words,
+)
 
 SHOWN = 10  # findings and sessions on the screen; all of them are in the report
 
@@ -40,6 +49,8 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "spent": msgspec.to_builtins(case.spent),
         "findings": [_finding(finding) for finding in case.findings],
         "cautions": list(low_scores_words(case)),
+        "smoking_guns": list(guns_words(case)),
+        "not_looked_for": list(unassessed_words(case)),
         "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
         "rules": {
             status: sorted(each.pattern for each in case.outcomes if each.status == status)
@@ -121,6 +132,8 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     yield from (f"signals    {sentence}" for sentence in facts["kind_words"])
     yield from _finding_lines(facts)
     yield from _session_lines(facts["sovereignty"])
+    yield from (f"moments    {sentence}" for sentence in facts["smoking_guns"])
+    yield from (f"caution    {sentence}" for sentence in facts["not_looked_for"])
     yield from _problem_lines(facts["problems"])
     yield f"report     {facts['report']} (digest {facts['digest'][:16]}…)"
 

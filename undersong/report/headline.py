@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from undersong.models import Case, SessionVerdict
 from undersong.report.order import order_findings
 from undersong.report.text import label
-from undersong.wording import assessed_words, counted, low_scores_words, mechanism_name
+from undersong.wording import (
+    assessed_words,
+    counted,
+    guns_words,
+    low_scores_words,
+    mechanism_name,
+    unassessed_words,
+)
 
 REASONS = 3  # distinct reasons told for each mechanism
 
@@ -27,7 +34,14 @@ class Gap:
 
 def headline(case: Case) -> tuple[str, ...]:
     """What took points, what was found, how little that says by an uncalibrated judge, and the lowest score."""
-    return (*_deductions_words(case), findings_words(case), *low_scores_words(case), _score_words(case))
+    return (
+        *_deductions_words(case),
+        findings_words(case),
+        *low_scores_words(case),
+        _score_words(case),
+        *unassessed_words(case),
+        *guns_words(case),
+    )
 
 
 def coverage(case: Case) -> str:

@@ -173,7 +173,7 @@ def _agents(v: View) -> Iterator[str]:
                 each.hard_constraint_words,
             )
         )
-    head = ("agent", "alignment", "ethos", "logos", "pathos", "balance", "safety", "read", "constraint words")
+    head = ("agent", "alignment", "ethos", "logos", "pathos", "balance", "safety", "with levels", "constraint words")
     yield from table(head, rows)
     if len(v.agents) < len(v.case.agents):
         yield from (f"The first {len(v.agents)} of {len(v.case.agents)}; case.json holds all.", "")

@@ -19,16 +19,17 @@ def protective_moments(course: Course, signals: Signals) -> list[Moment]:
         if not turn.is_agent:
             continue
         for code, kind in book.kinds.items():
-            moment = _moment(turn, code, kind, signals.get(turn.message.id, {}).get(kind.signal))
+            moment = _moment(turn, code, kind, signals.get(turn.message.id, {}))
             if moment and counts.get(code, 0) < book.reported:
                 counts[code] = counts.get(code, 0) + 1
                 found.append(moment)
     return found
 
 
-def _moment(turn: Turn, code: str, kind: Protection, strength: float | None) -> Moment | None:
+def _moment(turn: Turn, code: str, kind: Protection, signals: Mapping[str, float]) -> Moment | None:
     words = pattern(kind.patterns).search(turn.prose)
-    by_signal = strength is not None and strength >= protective_book().least
+    strength = signals.get(kind.signal)
+    by_signal = strength is not None and _by_signal(strength, signals)
     if not words and not by_signal:
         return None
     place = sentence(turn.prose, words.start(), words.end()) if words else (0, min(len(turn.message.text), 300))
@@ -44,3 +45,9 @@ def _moment(turn: Turn, code: str, kind: Protection, strength: float | None) -> 
         quotes=(quote(turn.message, *place),),
         strength=strength,
     )
+
+
+def _by_signal(strength: float, signals: Mapping[str, float]) -> bool:
+    """Strong enough, and no signal of the opposite is as strong in the same turn."""
+    book = protective_book()
+    return strength >= book.least and all(signals.get(name, 0.0) < strength for name in book.not_with)

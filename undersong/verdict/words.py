@@ -143,6 +143,7 @@ class Protective(_Book, frozen=True, kw_only=True):
     misses: str
     kinds: dict[str, Protection]
     least: float
+    not_with: tuple[str, ...]
     reported: int
 
 
