@@ -120,7 +120,7 @@ def _outline(part: Part, bits: dict[str, int]) -> Outline:
 
 def candidates(wanted: Outlook, frame: Frame, table: Table, masks: Masks, bounds: Bounds) -> tuple[I, I]:
     """The rows of a frame from which a match is not ruled out, and one past the furthest that each may take."""
-    starts = _followed(wanted, masks, *_headed_in(wanted, frame, masks, bounds))
+    starts = followed(wanted, masks, *_headed_in(wanted, frame, masks, bounds))
     if bounds.closed is not None:
         starts = starts[~bounds.closed[starts]]
     limits = reach(frame, table, bounds, starts)
@@ -135,7 +135,7 @@ def _headed_in(wanted: Outlook, frame: Frame, masks: Masks, bounds: Bounds) -> t
     return starts, limits if bounds.longest is None else np.minimum(limits, starts + bounds.longest)
 
 
-def _followed(wanted: Outlook, masks: Masks, starts: I, limits: I) -> I:
+def followed(wanted: Outlook, masks: Masks, starts: I, limits: I) -> I:
     """The starts after which the rest of the outlook is found in time."""
     place = starts + wanted.taken
     kept = starts + len(wanted.head) <= limits

@@ -11,7 +11,7 @@ from undersong.patterns.engine.automaton import Automaton, Crowded
 from undersong.patterns.engine.frames import Bounds, Frame, after, fences, reach
 from undersong.patterns.engine.jit import machine
 from undersong.patterns.engine.plan import Plan, plan
-from undersong.patterns.engine.starts import candidates, crowded
+from undersong.patterns.engine.starts import candidates, crowded, followed
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Masks
@@ -103,6 +103,8 @@ class _Swift:
         if not len(late):
             return found
         limits = reach(self.ground.frame, self.ground.table, self.ground.bounds, starts[late])
+        possible = np.isin(starts[late], followed(self.ground.plan.outlook, self.ground.masks, starts[late], limits))
+        late, limits = late[possible], limits[possible]
         again, lost = _limited(self.ground, starts[late], limits, self.runs[numbers[late]])
         self.lost |= lost
         return put(found, late, again)
