@@ -96,3 +96,10 @@ def test_hostile_names_are_made_visible_on_the_command_line(tmp_path: Path) -> N
     assert "⟦U+202E⟧1" in ran.output
     assert "\x1b" not in ran.output
     assert "rows.jsonl:3" in ran.output
+
+
+def test_scores_that_are_ranks_are_told_before_anything_is_explained() -> None:
+    levels = table("id who manipulation\n1 kira .6\n2 kira .7\n3 kira .1\n")
+    ranks = [msgspec.structs.replace(row, scale="rank") for row in levels]
+    assert next(explain(PAIR, ranks)).startswith("probe: not applicable: needs scores as levels")
+    assert next(explain(PAIR, levels)).startswith("probe: kira, 3 rows")

@@ -10,6 +10,7 @@ from undersong.models import Row
 from undersong.patterns.columns import derive
 from undersong.patterns.expressions import Field, parse, walk
 from undersong.patterns.fields import Context, row_leaf
+from undersong.patterns.inputs import given, lacking
 from undersong.patterns.logic import Evaluate, Value
 from undersong.patterns.matcher import STEPS, GaveUp, Matcher, Path, find_all
 from undersong.patterns.measures import MATCH, Bound, measure
@@ -44,10 +45,14 @@ def explain(
 ) -> Iterator[str]:
     """Lines of text for every sequence of the rows (of one agent, towards one target where given).
 
-    Control characters of names and ids are made visible. Pure: no clock, no colour.
+    Ranks are no levels: they are shown as unknown, as `detect` takes them. Control characters of
+    names and ids are made visible. Pure: no clock, no colour.
     """
-    shown = False
-    for timeline in timelines(levelled(rows)):
+    given_rows = list(rows)
+    shown, rows = False, levelled(given_rows)
+    if why := _lacking(rule, rows, ranks=any(row.scale == "rank" for row in given_rows)):
+        yield f"{rule.id}: not applicable: {why}"
+    for timeline in timelines(rows):
         if agent is not None and timeline.agent != agent:
             continue
         for partition in partitions(filtered(rule, timeline), rule.file.partition_by):
@@ -56,6 +61,12 @@ def explain(
                 yield from _lines(_try(rule, partition))
     if not shown:
         yield "no read row of this agent and target"
+
+
+def _lacking(rule: PatternRule, rows: Iterable[Row], *, ranks: bool) -> str:
+    """Why the rule cannot say anything about these rows, as `detect` tells it; "" where it can or nothing was read."""
+    read = [row for row in rows if row.state == "scored"]
+    return lacking(rule, given(read, rule.needs), None, any_read=True, ranks=ranks) if read else ""
 
 
 def _try(rule: PatternRule, partition: Partition) -> Tried:
