@@ -178,7 +178,9 @@ def test_what_came_of_a_masked_finding_is_told_of_the_masked_words(report: Path,
         masked, new_rows, look = redacted(case, rows, lambda name: store.conversation(name)[0], load_rules(), None)
         write(masked, new_rows, tmp_path / "masked", conversations=look)
     (outcome,) = [finding.outcome for finding in masked.findings]
-    assert outcome and outcome.request and (outcome.answer, "ann@" in outcome.request.text) == ("refused", False)
+    assert outcome
+    assert outcome.request
+    assert (outcome.answer, "ann@" in outcome.request.text) == ("refused", False)
     digest = hashlib.sha256(ask.encode()).hexdigest().encode()  # from which the address could be guessed
     assert not any(digest in path.read_bytes() for path in (tmp_path / "masked").iterdir())
     assert verify(tmp_path / "masked", [source]) == ()
