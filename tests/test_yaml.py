@@ -42,6 +42,8 @@ def test_both_parsers_read_a_shipped_file_alike(path: Path) -> None:
         ("a: 1\nb: !!python/name:os.system\n", 2, "not plain data"),
         ("a: 1\nb: 2\na: 3\n", 3, "key 'a' stands twice"),
         ("# nothing\n", 1, "is empty"),
+        ("a: " + "[" * 3000 + "\n", 1, "nested too deep"),
+        ("a: &a [*a]\n", 1, "an alias in it stands for what it is part of"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str, line: int, what: str) -> None:

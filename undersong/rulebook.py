@@ -54,12 +54,17 @@ def load(path: Path) -> Located:
         raise RuleError(f"not valid YAML: {error.problem}", where=f"{path}:{line}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise RuleError(f"not valid YAML: {error}", where=f"{path}:1", remedy="save it as UTF-8 text") from error
+    except RecursionError as error:
+        raise _bottomless(path) from error
     except OSError as error:
         raise RuleError(f"cannot be read: {error.strerror}", where=str(path)) from error
     if root is None:
         raise RuleError("is empty", where=f"{path}:1", remedy="write at least one key")
-    _refuse_repeated_keys(root, path)
-    return Located(path, _construct(loader, root, path), root)
+    try:
+        _refuse_repeated_keys(root, path)
+        return Located(path, _construct(loader, root, path), root)
+    except RecursionError as error:
+        raise _bottomless(path) from error
 
 
 def convert(document: Located, kind: type[T]) -> T:
@@ -84,6 +89,11 @@ def did_you_mean(name: str, known: list[str]) -> str:
     """A remedy such as ``did you mean 'within'?``, or the known names."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean '{close[0]}'?" if close else f"known are {', '.join(sorted(known))}"
+
+
+def _bottomless(path: Path) -> RuleError:
+    what = "is nested too deep, or an alias in it stands for what it is part of"
+    return RuleError(what, where=f"{path}:1", remedy="write the keys of docs/rules.md without such nesting")
 
 
 def _compose(text: str) -> tuple[yaml.Node | None, Any]:
