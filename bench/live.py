@@ -161,9 +161,10 @@ def _size(archive: Archive) -> int:
 
 
 class Clock:
-    """CPU time per row, and per row and sequence."""
+    """CPU time per row, and per row and sequence; ``yardstick`` is a fixed loop, timed in between."""
 
     def __init__(self) -> None:
+        self.yardstick: list[float] = []
         self.rows: list[float] = []
         self.shares: list[float] = []
 
@@ -177,17 +178,28 @@ class Clock:
             began = time.process_time_ns()
             found += len(live.observe(row).found)
             took = (time.process_time_ns() - began) / 1000
+            if len(self.rows) % 200 == 0:
+                self.yardstick.append(_loop())
             self.rows.append(took)
             self.shares.append(took / (1 if row.target is not None else 1 + len(known)))
         return found
 
     def show(self) -> None:
         """Percentiles in microseconds."""
+        loop = sorted(self.yardstick)[len(self.yardstick) // 2]
+        print(f"  in between, 10,000 additions took {loop:.0f} µs (median)")
         for name, times in (("a row", self.rows), ("a row and target", self.shares)):
             ordered = sorted(times)
             p50, p99, p999 = (ordered[int(len(ordered) * share)] for share in (0.5, 0.99, 0.999))
             mean = sum(ordered) / len(ordered)
             print(f"  {name}: p50 {p50:.0f}, p99 {p99:.0f}, p99.9 {p999:.0f}, mean {mean:.0f} µs ({len(ordered)} rows)")
+
+
+def _loop() -> float:
+    began, total = time.process_time_ns(), 0
+    for number in range(10_000):
+        total += number
+    return (time.process_time_ns() - began) / 1000
 
 
 def generated(rows: int, agents: int, targets: int, seed: int) -> Iterator[Row]:

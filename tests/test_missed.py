@@ -7,7 +7,7 @@ import random
 import pytest
 
 from undersong.missed import Census, Stratum, clopper_pearson, estimate, is_harmful
-from undersong.models import Row
+from undersong.models import Missed, Row, decode, encode
 from undersong.wording import missed_words
 
 
@@ -106,3 +106,9 @@ def test_a_blank_message_is_nobodys_and_a_good_trait_is_no_harm() -> None:
     assert counted.missed().left_out == 0
     assert not is_harmful(row(1, bad=0.49))
     assert is_harmful(row(1, bad=0.5))
+
+
+@pytest.mark.parametrize("strata", [[], [Stratum(112, 97, 1)], [Stratum(40, 30, 30)], [Stratum(3, 3, 1)]])
+def test_an_estimate_that_was_read_back_is_written_as_it_was(strata: list[Stratum]) -> None:
+    written = encode(estimate(strata, routed_harmful=0))
+    assert encode(decode(written, Missed)) == written

@@ -69,7 +69,7 @@ def estimate(strata: Sequence[Stratum], routed_harmful: int) -> Missed:
         return counted
     risk = (1 - CONFIDENCE) / max(sum(stratum.messages > stratum.read for stratum in strata), 1)
     parts = [_scaled(stratum, risk) for stratum in strata if stratum.messages]
-    low, value, high = (sum(part[i] for part in parts) for i in range(3))
+    low, value, high = (sum((part[i] for part in parts), 0.0) for i in range(3))
     number = value, low, high
     rate = _each(number, lambda part: part / left_out if left_out else 0.0)
     share = _each(number, lambda part: part / (part + routed_harmful) if part + routed_harmful else 0.0)
@@ -101,7 +101,8 @@ def _scaled(stratum: Stratum, risk: float) -> tuple[float, float, float]:
     if messages == read:
         return float(harmful), float(harmful), float(harmful)
     low, high = clopper_pearson(harmful, read, risk)
-    return max(low * messages, harmful), messages * harmful / read, min(high * messages, messages - (read - harmful))
+    least, most = float(harmful), float(messages - (read - harmful))
+    return max(low * messages, least), messages * harmful / read, min(high * messages, most)
 
 
 def _root(reached: Callable[[float], bool]) -> float:

@@ -142,7 +142,9 @@ def _in_batches(
         elif forgotten.conversation(item.id):
             corpus.problems.append(_left_out(item))
         elif chosen(item, options):
-            batch.append(forgotten.without(item))
+            kept = forgotten.without(item)
+            corpus.problems += _emptied(item, kept)
+            batch.append(kept)
             size += sum(len(message.text) for message in item.messages)
         else:
             corpus.passed_over += 1
@@ -195,6 +197,15 @@ def read_threads(
 def _left_out(conversation: Conversation) -> Problem:
     what = f"conversation {conversation.id} is left out: this store was told to forget it"
     return Problem(what=what, where=str(conversation.source_ref or ""), remedy="use another --store", kind="note")
+
+
+def _emptied(conversation: Conversation, kept: Conversation) -> Iterator[Problem]:
+    """That messages of a forgotten agent have no text here: they are unread, not harmless."""
+    count = sum(one.agent != other.agent for one, other in zip(conversation.messages, kept.messages, strict=True))
+    if count:
+        said = "1 message" if count == 1 else f"{count} messages"
+        what = f"conversation {kept.id}: {said} not read: this store was told to forget who wrote them"
+        yield Problem(what=what, where=str(kept.source_ref or ""), remedy="use another --store", kind="note")
 
 
 def _rows(thread: Thread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:

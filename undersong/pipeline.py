@@ -32,7 +32,7 @@ from undersong.passes import (
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns import rule_hashes as pattern_hashes
 from undersong.patterns.replicas import noise_hashes
-from undersong.ranks import RowSpool, levelled, ranks_of
+from undersong.ranks import RowSpool, ranks_of
 from undersong.rows import read_rows
 from undersong.scan import load_book
 from undersong.stores import Store
@@ -83,7 +83,7 @@ def _audited(
     ranks = ranks_of(run.rows)
     run.rows = [ranks.of(row) for row in run.rows]
     detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
-    weighed = _weighed(detection, levelled(run.rows), rules, options.effort, judging.noise)
+    weighed = _weighed(detection, run.rows, rules, options.effort, judging.noise)
     findings, spent = quoted(weighed.findings, store), spending(run.rows)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
@@ -162,7 +162,7 @@ def detect_rows(
         remedy = problems[0].what if problems else "it is empty; `undersong evaluate` writes such rows"
         raise InputError("holds no row", where=str(path), remedy=remedy)
     detection = detect(rows, rules)
-    weighed = _weighed(detection, levelled(rows), rules, effort)
+    weighed = _weighed(detection, rows, rules, effort)
     return problems, detection, weighed
 
 

@@ -39,10 +39,11 @@ class Profile(Noun, frozen=True, kw_only=True):
 def profile(rows: Sequence[Row]) -> Profile:
     """The profile of one agent from its rows in order; at least one row."""
     scored = [row for row in rows if row.state == "scored" and row.traits]
+    levels = [row for row in scored if row.levels]
     return Profile(
         verdict=agent_verdicts(rows)[0],
-        trends=_trends(scored),
-        months=_months(scored),
+        trends=_trends(levels),
+        months=_months(levels),
         aims=_aims(scored),
     )
 

@@ -150,6 +150,8 @@ def asked(conversation: Conversation, scans: Sequence[Scan], ranks: Sequence[int
         dtype=np.int16,
     )
     drawn = draws(seed, conversation.messages)
+    if all([message.target is None for message in conversation.messages]):
+        return Asked(levels, drawn, [])
     directed = [
         Directed.of(place, message, flagged=bool(scan.total), score=scan.triage if rank == TRIAGE else None, draw=draw)
         for place, (message, scan, rank, draw) in enumerate(

@@ -24,15 +24,14 @@ def draws(seed: int, messages: Sequence[Message]) -> Draws:
 
     It hashes ``seed``, conversation and id, so it depends on nothing else in the run; ids may repeat between threads.
     """
-    digests = b"".join(
-        hashlib.sha256(
-            f"{seed}\0{message.conversation}\0{message.id}".encode("utf-8", "surrogatepass")
-        ).digest()
-        for message in messages
-    )  # fmt: skip
+    sha256 = hashlib.sha256
+    named = [f"{seed}\0{message.conversation}\0{message.id}" for message in messages]
+    digests = b"".join([sha256(each.encode("utf-8", "surrogatepass")).digest() for each in named])
     high = np.frombuffer(digests, dtype=">u8")[:: DIGEST // 8]
     found: Draws = (high // _KEPT) / float(1 << 53)
-    found[[not message.text or message.text.isspace() for message in messages]] = NEVER
+    silent = [place for place, message in enumerate(messages) if not message.text or message.text.isspace()]
+    if silent:
+        found[silent] = NEVER
     return found
 
 

@@ -14,6 +14,7 @@ from undersong.patterns.partitions import Partition, Timeline, groups, timelines
 from undersong.patterns.replicas import Noise, noise, survival
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import filtered
+from undersong.ranks import levelled
 
 DRAWS = 999  # shuffles per sequence with a finding: chance can be as low as .001
 REPLICAS = 50  # noisy replicas per sequence with a finding: a share is known to about .07
@@ -62,7 +63,7 @@ def weigh(
     on the seed, the rule and the agent's own rows, whatever else the run holds; q depends on the whole run.
     ``measured_noise`` is the judge's own, per trait; without it the shipped table stands for it.
     """
-    known, shipped = timelines(rows), noise()
+    known, shipped = timelines(levelled(rows)), noise()
     table = Noise(known=dict(measured_noise), others=shipped.others) if measured_noise else shipped
     ran = {outcome.pattern for outcome in outcomes if outcome.status != "not_applicable"}
     tried = [rule for rule in rules if rule.id in ran]

@@ -45,9 +45,9 @@ class Tab:
         return self.page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
+    """One browser for these tests; while Playwright runs, no other test could start an event loop of its own."""
     if CHROMIUM is None:
         pytest.fail(MISSING)
     with sync_playwright() as playwright:

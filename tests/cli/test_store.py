@@ -53,6 +53,16 @@ def test_a_forgotten_conversation_does_not_come_back_with_its_file(undersong: Un
     assert b"Invoice" not in text_of(Path("undersong.db"))
 
 
+def test_a_forgotten_agent_is_told_as_not_read_and_the_report_verifies_with_its_inputs(undersong: Undersong) -> None:
+    undersong("audit", "samples", "--draws", "9")
+    assert undersong("store", "forget", "kira_x").code == 0
+    ran = undersong("audit", "samples", "--draws", "9")
+    assert (ran.code, "not read: this store was told to forget who wrote them" in ran.err) == (0, True)
+    checked = undersong("verify", "undersong-report", "samples")
+    assert (checked.code, "everything agrees" in checked.out) == (0, True), checked.out
+    assert "from the inputs done again" in checked.out
+
+
 def test_a_damaged_store_is_exit_code_4_with_the_place(undersong: Undersong) -> None:
     undersong("audit", "samples", "--draws", "9")
     db = sqlite3.connect("undersong.db")

@@ -165,6 +165,27 @@ def test_a_report_with_masked_agents_still_proves_itself(report: Path, tmp_path:
     assert verify(tmp_path / "masked", [source]) == ()
 
 
+def test_what_came_of_a_masked_finding_is_told_of_the_masked_words(report: Path, tmp_path: Path) -> None:
+    source, ask = report.parent / "talk.jsonl", "Please send me the letters, to ann@example.org."
+    talk = [("kira", "mo", 6, ask), ("mo", "kira", 7, "No, ann@example.org is not mine.")]
+    with source.open("a") as lines:
+        for agent, target, day, text in talk:
+            line = {"id": f"m{day}", "conversation": "c", "author": agent, "role": "agent", "agent_id": agent,
+                    "target": target, "time": f"2026-01-0{day}T00:00:00Z", "text": text}  # fmt: skip
+            lines.write(json.dumps(line) + "\n")
+    with temporary_store() as store:
+        case, rows = audit(source, store, Options(judge="scripted"))
+        masked, new_rows, look = redacted(case, rows, lambda name: store.conversation(name)[0], load_rules(), None)
+        write(masked, new_rows, tmp_path / "masked", conversations=look)
+    (outcome,) = [finding.outcome for finding in masked.findings]
+    assert outcome
+    assert outcome.request
+    assert (outcome.answer, "ann@" in outcome.request.text) == ("refused", False)
+    digest = hashlib.sha256(ask.encode()).hexdigest().encode()  # from which the address could be guessed
+    assert not any(digest in path.read_bytes() for path in (tmp_path / "masked").iterdir())
+    assert verify(tmp_path / "masked", [source]) == ()
+
+
 def test_a_finding_that_was_left_out_is_named(report: Path) -> None:
     forge(report, "findings.jsonl", lambda data: data.split(b"\n", 1)[1])
     assert "comes out of evaluations.jsonl, and findings.jsonl does not hold it" in says(report)

@@ -92,6 +92,7 @@ def test_loops_are_those_of_plain_counting() -> None:
 def test_hits_words_and_spans_of_a_block_are_those_of_its_texts(texts: list[str]) -> None:
     block = Block(texts)
     assert block.word_counts == [len(text.split()) for text in texts]
+    assert [block.words_of(text) for text in range(len(texts))] == block.word_counts
     together = BOOK.hits_of(block)
     for index, text in enumerate(texts):
         hits = together.get(index, ())
@@ -146,3 +147,9 @@ BIG: dict[str, Callable[[int], str]] = {
 def test_a_long_text_of_one_kind_is_scanned(text: Callable[[int], str]) -> None:
     ((scans, _),) = scan_conversations([talk(f"assistant: {text(200_000)}")], BOOK)
     assert scans[0].words == len(text(200_000).split())
+
+
+def test_thread_signals_are_the_same_where_nothing_is_summed_up() -> None:
+    scanned = scan_conversations(CONVERSATIONS, BOOK, summed=False)
+    assert [thread.signals for _, thread in scanned] == [thread.signals for _, thread in ALONE]
+    assert any(thread.signals for _, thread in scanned)

@@ -208,7 +208,8 @@ def _owner(line: Line, stem: str) -> str | None:
         if line.text is None:
             _text(line)
         _time(line)
-        return _conversation(line) or stem
+        own = line.conversation
+        return own if isinstance(own, str) and own and not own.isspace() else _conversation(line) or stem
     except _NOT_PLAIN:
         return None
 

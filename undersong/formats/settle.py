@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from undersong.formats.scope import looks_kept_apart, scoped
+from undersong.formats.scope import APART, looks_kept_apart, scoped
 from undersong.models import Conversation, Message, Problem
 
 _SILENT = ("system", "tool")  # roles that are no party and aim at nobody
@@ -23,7 +23,7 @@ def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, 
     messages = _ordered(_all_if_distinct(parts, files) or list(_distinct(parts, counts)), files)
     timezone = _first(part.timezone for part in parts) or _common_offset(messages)
     settled = tuple(_settled(messages, first.id))
-    counts["apart"] = sum(looks_kept_apart(message.agent) for message in settled)
+    counts["apart"] = sum(looks_kept_apart(agent) for agent in [each.agent for each in settled] if agent[:1] == APART)
     conversation = msgspec.structs.replace(
         first,
         messages=settled,
@@ -111,11 +111,13 @@ def _arrivals(messages: list[Message]) -> dict[str, int]:
 
 def _settled(messages: list[Message], conversation: str) -> Iterator[Message]:
     """Positions, ids where the source has none, times in UTC, the identity that patterns follow, and the target."""
-    taken = {message.id for message in messages}
     agents = [
         each.agent or (each.author if each.role == "agent" else scoped(conversation, each.author)) for each in messages
     ]
-    names = [message.id or _free(f"{conversation}:{place}", taken) for place, message in enumerate(messages)]
+    names = [message.id for message in messages]
+    if not all(names):
+        taken = set(names)
+        names = [name or _free(f"{conversation}:{place}", taken) for place, name in enumerate(names)]
     targets = _targets(messages, names, agents)
     for position, (message, name, agent, target) in enumerate(zip(messages, names, agents, targets, strict=True)):
         moment = message.time
@@ -141,7 +143,7 @@ def _targets(messages: list[Message], ids: list[str], agents: list[str]) -> list
     known = set(agents)
     parties = list(dict.fromkeys(agent for agent, speaks in zip(agents, speaking, strict=True) if speaks))
     others = dict(zip(parties, reversed(parties), strict=True)) if len(parties) == 2 else {}
-    if not others and all(message.target is None and message.reply_to is None for message in messages):
+    if not others and all([each.target is None and each.reply_to is None for each in messages]):
         return [None] * len(messages)
     names, spoken = _addresses(messages, ids, agents, speaking)
     found: list[str | None] = []

@@ -15,6 +15,7 @@ from undersong.patterns.program import ACCEPT, ROW, Program
 from undersong.patterns.progress import reached
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import filtered, local_mask
+from undersong.ranks import levelled
 
 FEWEST = 3  # stages: of two, the first alone is no warning
 LONGEST = 200  # rows before the last one in which a sequence may have begun
@@ -33,7 +34,7 @@ def emerging(rules: Iterable[PatternRule], rows: Iterable[Row]) -> tuple[Emergin
     A sequence is open where every row up to the last one fits, and nothing bounds it yet. It counts only past the
     middle: with more than half of the stages that every match has. Rules with fewer than three stages have no middle.
     """
-    known = timelines(rows)
+    known = timelines(levelled(rows))
     return tuple(
         found
         for rule in rules

@@ -11,6 +11,7 @@ import msgspec
 from undersong.detect import detect, quote
 from undersong.manifest import text_hash
 from undersong.models import Case, Conversation, Deduction, Finding, Message, Moment, Noun, Quote, Row, SessionVerdict
+from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.redact.secrets import Masked, Masker
 from undersong.rulebook import RULES, file_hash
@@ -55,11 +56,16 @@ def redacted(
     cited = tuple(_message(message, masker) for message in case.cited)
     messages = {(message.conversation, message.id): message for message in cited}
     findings = _findings(case.findings, rows, new_rows, rules, effort, case)
+    originals = {mask: name for name, mask in masks.items()}
+
+    def masked(name: str) -> Conversation | None:
+        return _conversation(look(originals[name]), masker) if name in originals else None
+
     facts = {**masker.counts(), "names_listed": len(masker.listed), "messages": len(dirty), "places": places}
     new = _any(msgspec.structs.replace(case, findings=(), cited=(), sessions=(), agents=()), masker)
     again = msgspec.structs.replace(
         new,
-        findings=tuple(quote(_any(each, masker), messages) for each in findings),
+        findings=tuple(_told(quote(_any(each, masker), messages), masked) for each in findings),
         cited=cited,
         sessions=tuple(_session(each, masker, texts) for each in case.sessions),
         agents=agent_verdicts(new_rows),
@@ -67,8 +73,7 @@ def redacted(
         parameters=new.parameters | {"redacted": facts},
         hashes=case.hashes | hashes(),
     )
-    originals = {mask: name for name, mask in masks.items()}
-    return again, new_rows, lambda name: _conversation(look(originals[name]), masker) if name in originals else None
+    return again, new_rows, masked
 
 
 def hashes() -> dict[str, str]:
@@ -122,7 +127,14 @@ def _findings(
     detection = detect(after, rules, gives=None if gives is None else frozenset(gives))
     if effort is None:
         return detection.findings
-    return weigh(detection.findings, detection.outcomes, after, rules, effort).findings
+    noise = case.parameters.get("judge_noise")
+    return weigh(detection.findings, detection.outcomes, after, rules, effort, noise).findings
+
+
+def _told(finding: Finding, look: Callable[[str], Conversation | None]) -> Finding:
+    """The finding with what came of it as the masked talks tell it: quotes, places and hashes are of masked texts."""
+    held = [conversation for name in finding.conversations if (conversation := look(name)) is not None]
+    return with_outcome(finding, (message for conversation in held for message in conversation.messages))
 
 
 def _session(session: SessionVerdict, masker: Masker, texts: dict[tuple[str, str], Masked]) -> SessionVerdict:

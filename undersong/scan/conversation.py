@@ -15,7 +15,7 @@ from undersong.scan.repetition import loops_of
 from undersong.scan.rules import StructureRules
 from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score
 from undersong.scan.telemetry import session_context_vector, telemetry
-from undersong.scan.threads import agent_flags, thread_signals, turns_of
+from undersong.scan.threads import agent_flags, flagged_turns, thread_signals, turns_of
 from undersong.triage import Triage
 
 ALL: frozenset[str] = frozenset(SIGNALS)
@@ -110,7 +110,7 @@ def _scans(
         else:
             scans += [Scan(message_id=message.id) for message in own]
         for index, found in hits.items():
-            scans[first + index] = _flagged_scan(own[index], found, block.word_counts[index])
+            scans[first + index] = _flagged_scan(own[index], found, block.words_of(index))
     for place, each in loops.items():
         _fill(scans[place], "loops", each)
     return scans
@@ -180,7 +180,8 @@ def _add_structure(
 def _thread(
     conversation: Conversation, scans: tuple[Scan, ...], book: SignalBook, signals: frozenset[str], summed: bool
 ) -> ThreadScan:
-    turns = turns_of(conversation.messages, scans) if "threads" in signals else []
+    looked_at = turns_of if summed else flagged_turns
+    turns = looked_at(conversation.messages, scans) if "threads" in signals else []
     found = thread_signals(turns, book.routing.signals)
     if not summed:
         return ThreadScan(conversation=conversation.id, signals=found)

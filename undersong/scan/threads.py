@@ -27,6 +27,22 @@ def turns_of(messages: Sequence[Message], scans: Sequence[Scan]) -> list[Turn]:
     ]
 
 
+def flagged_turns(messages: Sequence[Message], scans: Sequence[Scan]) -> list[Turn]:
+    """As ``turns_of`` for the agents with a flag alone: all that ``thread_signals`` looks at."""
+    flagged = {
+        message.agent or message.author
+        for message, scan in zip(messages, scans, strict=True)
+        if scan.total and message.branch is None
+    }
+    if not flagged:
+        return []
+    return [
+        Turn(message.id, agent, scan)
+        for message, scan in zip(messages, scans, strict=True)
+        if (agent := message.agent or message.author) in flagged and message.branch is None
+    ]
+
+
 def thread_signals(turns: Sequence[Turn], rules: SignalRules) -> tuple[ThreadSignal, ...]:
     """The four signals of the first seed; ``message_ids`` are the flagged messages that carry each."""
     flagged = {turn.agent for turn in turns if turn.scan.total}

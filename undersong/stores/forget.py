@@ -13,6 +13,7 @@ from undersong.models import Conversation, Finding, Message, Row, Scan, ThreadSc
 from undersong.stores import Forgettable, Grave, Redaction, Store
 
 _SHOWN = 12  # hex digits of the digest that stand for a forgotten name
+PSEUDONYM = "forgotten:"  # and these digits
 
 
 def digest(name: str) -> str:
@@ -22,7 +23,7 @@ def digest(name: str) -> str:
 
 def pseudonym(agent: str) -> str:
     """What stands where the name of a forgotten agent stood."""
-    return f"forgotten:{digest(agent)[:_SHOWN]}"
+    return f"{PSEUDONYM}{digest(agent)[:_SHOWN]}"
 
 
 def forget(store: Store, name: str, now: datetime, kind: Forgettable | None = None) -> Grave:

@@ -15,7 +15,7 @@ from undersong.manifest import NAME, RUN, Manifest
 from undersong.models import Conversation, Finding, Message, Row, Scan
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
-from undersong.ranks import levelled, ranks_of
+from undersong.ranks import ranks_of
 from undersong.report import DATA, formats_of, write
 from undersong.report.exports import FORMATS
 from undersong.scan import load_book, scan_conversation
@@ -41,8 +41,7 @@ def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrep
     found: Iterable[Finding] = detection.findings
     if effort is not None:
         noise = case.parameters.get("judge_noise")
-        rows = levelled(content.rows)
-        found = weigh(detection.findings, detection.outcomes, rows, chosen, effort, noise).findings
+        found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort, noise).findings
     messages = {(message.conversation, message.id): message for message in case.cited}
     held = {conversation.id: conversation.messages for conversation in content.conversations}
     kept = {each.finding_id: each for each in case.findings}

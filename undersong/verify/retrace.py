@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from undersong.models import Message, Row
 from undersong.passes import Options, ingest_and_scan, routed_threads, silent
 from undersong.route import Policy
 from undersong.scan import load_book
+from undersong.stores import Grave, Redaction
+from undersong.stores.forget import PSEUDONYM, digest, pseudonym
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import session_verdict
 from undersong.verify.content import Content
@@ -37,7 +39,10 @@ def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
     rows = {(row.conversation, row.id): row for row in content.rows}
     verdicts = {session.conversation: session for session in content.case.sessions}
     options = options_of(content.case.parameters)
+    forgotten = _forgotten(content.rows, inputs, options)
     with temporary_store() as store:
+        for name in forgotten:
+            store.redact(Redaction(name=name, grave=_grave(name)))
         corpus = ingest_and_scan(inputs, store, load_book(), options, silent)
         texts = {text_hash(m.text) for name in corpus.conversations for m in store.conversation(name)[0].messages}
         yield from _texts(content, texts)
@@ -51,6 +56,22 @@ def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
             if names:
                 where = f"session {thread.conversation.id}"
                 yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from the inputs", where=where)
+
+
+def _forgotten(rows: Iterable[Row], inputs: Sequence[Path], options: Options) -> list[str]:
+    """The agents of the inputs for whom the report has a pseudonym, since its store was told to forget them."""
+    known = {name for row in rows for name in (row.agent, row.target) if name and name.startswith(PSEUDONYM)}
+    if not known:
+        return []
+    with temporary_store() as store:
+        corpus = ingest_and_scan(inputs, store, load_book(), options, silent)
+        messages = (message for name in corpus.conversations for message in store.conversation(name)[0].messages)
+        named = {name for message in messages for name in (message.agent, message.target) if name}
+    return sorted(name for name in named if pseudonym(name) in known)
+
+
+def _grave(name: str) -> Grave:
+    return Grave(kind="agent", digest=digest(name), forgotten=datetime(1970, 1, 1, tzinfo=UTC), messages=0)
 
 
 def options_of(parameters: Mapping[str, Any]) -> Options:

@@ -90,6 +90,22 @@ def test_many_targets_cost_the_surroundings_of_their_rows_only(monkeypatch: pyte
     assert sizes[0] < 12 * 1200  # all public rows in each target's sequence would be 180,000
 
 
+def test_directed_rows_without_what_a_match_needs_around_them_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    high = "manipulation > 0.5"
+    keys = {"partition_by": ["agent", "target"], "within": "2 days"}
+    sizes: list[int] = []
+    merged = targets._merged
+    monkeypatch.setattr(
+        targets, "_merged", lambda table, parts, run, whole: _noted(sizes, merged(table, parts, run, whole))
+    )
+    known = timelines(busy(1200, 300))
+    for pattern in ("HIGH ANY{0,2}?", "HIGH (ANY{0,2}? HIGH){1,}"):
+        chosen = rule(pattern, keys, HIGH=high)
+        assert told(search(chosen, known)) == told(reference(chosen, known))
+    assert sizes[0] > 100  # one such message is there for a match
+    assert sizes[1] == 0  # two within two days are not
+
+
 def _noted(sizes: list[int], frame: targets.Frame) -> targets.Frame:
     sizes.append(len(frame.rows))
     return frame

@@ -67,3 +67,26 @@ def test_the_loops_and_the_arrays_are_the_same(values: list[float]) -> None:
 def test_what_the_limbs_cannot_hold_is_left_to_the_reference(value: float) -> None:
     with pytest.raises(sums.Unsuited):
         sums.limbs(np.array([value]))
+
+
+@given(values=VALUES, function=st.sampled_from(("mean", "std", "slope")))
+def test_a_rough_statistic_says_between_what_the_exact_one_lies(values: list[float], function: str) -> None:
+    size = len(values)
+    low, high = np.full(1, np.nan), np.full(1, np.nan)
+    bindings, offsets = np.zeros(size, dtype=np.int8), np.array([0, size])
+    start = np.zeros(1, dtype=np.int64)
+    statistics.rough.plain(statistics.FUNCTIONS[function], 0, start, offsets, bindings, np.array(values), low, high)
+    if size == 1:
+        assert np.isnan(low[0])
+        return
+    exact = windows.over(function, values)
+    assert exact is not None
+    assert low[0] <= exact <= high[0]
+    assert high[0] - low[0] < (1e-4 if function == "std" else 1e-8)
+
+
+def test_nothing_rough_is_said_of_large_values() -> None:
+    low, high = np.full(1, np.nan), np.full(1, np.nan)
+    bindings, start = np.zeros(3, dtype=np.int8), np.zeros(1, dtype=np.int64)
+    statistics.rough.plain(statistics.STD, 0, start, np.array([0, 3]), bindings, np.array([0.5, 1e200, 1]), low, high)
+    assert np.isnan(low[0])

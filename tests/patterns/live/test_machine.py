@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.patterns.live import worlds
 from undersong.patterns.live.machine import Machine
-from undersong.patterns.matcher import Matcher
+from undersong.patterns.matcher import GaveUp, Matcher
 from undersong.patterns.program import compile_program
 from undersong.patterns.sequences import can_be_empty, parse
 
@@ -62,12 +62,15 @@ def test_extent_and_path_are_those_of_the_reference_matcher(seed: int, rows: lis
     if can_be_empty(part, named_only=True):
         return
     program = compile_program(part, NAMES)
-    automaton, reference = Machine(program), Matcher(program, rows, [len(rows)] * len(rows))
+    automaton, reference = Machine(program), Matcher(program, rows, [len(rows)] * len(rows), steps=20_000)
     for start in range(len(rows)):
         state = automaton.begin(start)
         for mask in rows[start:]:
             state = automaton.step(state, mask)
-        expected = reference.match(start)
+        try:
+            expected = reference.match(start)
+        except GaveUp:  # it may need more steps than rows times places where repetitions can be empty
+            return
         assert automaton.ended(state) == (expected is not None)
         found = automaton.path(automaton.begin(start), rows[start:], ended=True)
         assert found == (None if expected is None else expected.bindings)

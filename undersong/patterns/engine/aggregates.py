@@ -9,16 +9,29 @@ import numpy as np
 
 from undersong.patterns import kinds, windows
 from undersong.patterns.engine import statistics
+from undersong.patterns.engine.jit import machine
 from undersong.patterns.engine.scopes import FrameVectors
 from undersong.patterns.engine.sums import F, I, Unsuited
 from undersong.patterns.engine.vectors import B, Codes, Vectors
 from undersong.patterns.engine.walk import Paths
-from undersong.patterns.expressions import Call, Field, Member, Node, Variable, replaced, walk
+from undersong.patterns.expressions import (
+    Call,
+    Compare,
+    Field,
+    Member,
+    Node,
+    Number,
+    Variable,
+    replaced,
+    walk,
+)
 from undersong.patterns.fields import Kind
 from undersong.patterns.logic import Value
 from undersong.patterns.measures import MATCH
 from undersong.patterns.sequences import ANY
 
+_ROUGHLY = ("mean", "std", "slope")
+_DEAR = 8  # steps of other loops that a row of an exact statistic takes, at least
 Measured = dict[str, Any]  # per measure an array: numbers with NaN, or a pair of where it holds and where it fails
 
 
@@ -26,7 +39,22 @@ class Bound(Vectors):
     """Expressions over matches. ``rows`` evaluates over the rows that the starts of the paths are places in."""
 
     def __init__(self, names: tuple[str, ...], paths: Paths, rows: FrameVectors, measures: Mapping[str, Node]) -> None:
-        super().__init__(_Leaves(self, names, paths, rows, measures))
+        self.own = _Leaves(self, names, paths, rows, measures)
+        super().__init__(self.own)
+
+    def surely_fails(self, tree: Node) -> B | None:
+        """Where a statistic is so far on the other side of a bound that no rounding matters; None: not of that kind.
+
+        It is worked out with ordinary sums, a fraction of what exact ones cost.
+        """
+        if not machine(len(self.own.paths.bindings)) or not isinstance(tree, Compare):
+            return None
+        left, right = tree.left, tree.right
+        if not isinstance(right, Number) or not isinstance(left, Call) or left.name not in _ROUGHLY:
+            return None
+        low, high = self.own.rough(left)
+        refused = {">": high < right.value, ">=": high < right.value, "<": low > right.value, "<=": low > right.value}
+        return refused.get(tree.operator)
 
 
 class _Leaves:
@@ -71,7 +99,7 @@ class _Leaves:
         values = self._values(node.name, value)
         found = np.full(len(paths.starts), 0.0 if node.name in ("sum", "count") else np.nan)
         hard = np.zeros(len(paths.starts), dtype=np.bool_)
-        work = statistics.statistic.at(len(paths.bindings))
+        work = statistics.statistic.at(len(paths.bindings) * _DEAR)
         work(
             statistics.FUNCTIONS[node.name], variable, paths.starts, paths.offsets, paths.bindings, values, found, hard
         )
@@ -80,6 +108,15 @@ class _Leaves:
             result = bound[-1] if node.name == "last" else windows.over(node.name, bound[~np.isnan(bound)].tolist())
             found[k] = np.nan if result is None else result
         return found
+
+    def rough(self, node: Call) -> tuple[F, F]:
+        """Between what a statistic of each match surely lies; NaN where that is not known."""
+        argument, paths = node.arguments[0], self.paths
+        variable, values = self._selector(kinds.single_variable(node)), self._values(node.name, _of_row(argument))
+        low, high = (np.full(len(paths.starts), np.nan) for _ in range(2))
+        work = statistics.rough.at(len(paths.bindings))
+        work(statistics.FUNCTIONS[node.name], variable, paths.starts, paths.offsets, paths.bindings, values, low, high)
+        return low, high
 
     def _values(self, function: str, value: Node) -> F:
         if self.rows.kind(value) == "boolean":

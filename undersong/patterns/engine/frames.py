@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.engine.jit import kernel
+from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
@@ -128,7 +128,7 @@ def framed(
 def reach(frame: Frame, table: Table, bounds: Bounds, rows: I) -> I:
     """For some rows, one past the furthest that a match from there may take (as ``partitions.limits``)."""
     ends = fences(frame, bounds)
-    last = ends[np.searchsorted(ends, rows, side="right")]
+    last = ends[after(ends, rows)]
     if bounds.closed is not None:
         last = np.where(bounds.closed[rows], rows, last)
     if bounds.longest is not None:
@@ -137,6 +137,24 @@ def reach(frame: Frame, table: Table, bounds: Bounds, rows: I) -> I:
         return last
     times = table.times[frame.rows]
     return bisected(times, times[rows] + bounds.within + 1, rows, last)
+
+
+def after(ordered: I, wanted: I) -> I:
+    """``np.searchsorted(ordered, wanted, side="right")`` for wanted places in ascending order."""
+    if machine(len(wanted)) and len(wanted) * 16 > len(ordered):
+        return _after.at(len(wanted))(ordered, wanted)  # type: ignore[no-any-return]
+    return np.searchsorted(ordered, wanted, side="right")
+
+
+@kernel
+def _after(ordered, wanted):  # type: ignore[no-untyped-def]
+    found = np.empty(len(wanted), dtype=np.int64)
+    place = 0
+    for k in range(len(wanted)):
+        while place < len(ordered) and ordered[place] <= wanted[k]:
+            place += 1
+        found[k] = place
+    return found
 
 
 def bisected(times: I, wanted: I, low: I, high: I) -> I:

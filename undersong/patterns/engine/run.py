@@ -13,7 +13,7 @@ from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, TableVec
 from undersong.patterns.engine.sequence_windows import Added
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table, ranges
-from undersong.patterns.engine.targets import Masks, Targets, apart, sequences, towards
+from undersong.patterns.engine.targets import Masks, Targets, Wanted, apart, sequences, towards
 from undersong.patterns.engine.vectors import B, Codes, Vectors
 from undersong.patterns.engine.walk import Bindings
 from undersong.patterns.engine.walkers import Ground, walker
@@ -147,7 +147,8 @@ class _Search:
         masks, parts, plan = self._masks(), self.layout.parts, self.plan
         ordered = masks[parts.order.rows]
         bounds = Bounds(plan.rule.within, None, None, plan.outlook.longest)
-        frame, beyond = towards(self.table, parts, ordered, plan.rule.required, bounds, whole=plan.whole)
+        wanted = Wanted(plan.rule.required, plan.outlook.needs)
+        frame, beyond = towards(self.table, parts, ordered, wanted, bounds, whole=plan.whole)
         return frame, masks[frame.rows], beyond
 
     def _masks(self) -> Masks:
@@ -156,9 +157,8 @@ class _Search:
         masks = np.zeros(self.table.size, dtype=kind)
         for index, condition in enumerate(self.plan.conditions):
             holds = np.True_ if condition.before is None else self.vectors.holds(condition.before)
-            masks |= np.where(holds, kind.type(1 << index), kind.type(0))
-        masks[~self.table.read] = 0
-        return masks
+            masks |= np.multiply(holds, kind.type(1 << index), dtype=kind)
+        return np.multiply(masks, self.table.read, dtype=kind)
 
     def _narrowed(self, masks: Masks, frame: Frame, added: Added) -> Masks:
         """The masks without the bits that the rule's own sequences rule out; asked only where the rest holds."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.engine.frames import Bounds, Frame, fences, reach
+from undersong.patterns.engine.frames import Bounds, Frame, after, fences, reach
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Masks
@@ -26,7 +27,8 @@ class Outlook(NamedTuple):
 
     Its first rows fit ``head``, one after the other; the ``rest`` is found in this order, with any rows between, from
     the row after the first ``taken`` ones on. ``fixed``: the head is the whole pattern. ``longest``: how many rows a
-    match takes at most (None: no bound). ``counts``: how many rows ``having`` asks for, per mask.
+    match takes at most (None: no bound). ``counts``: how many rows ``having`` asks for, per mask; ``needs``: how many
+    the pattern or ``having`` asks for, per mask.
     """
 
     head: Outline
@@ -35,11 +37,20 @@ class Outlook(NamedTuple):
     fixed: bool
     longest: int | None
     counts: tuple[tuple[int, int], ...] = ()
+    needs: tuple[tuple[int, int], ...] = ()
 
 
 def outlook(part: Part, program: Program, names: tuple[str, ...], having: tuple[Node, ...]) -> Outlook:
     """The outlook of a row pattern and its program."""
-    return _pattern_outlook(part, program, names)._replace(counts=tuple(_counts(having, names)))
+    known, counts = _pattern_outlook(part, program, names), tuple(_counts(having, names))
+    return known._replace(counts=counts, needs=_needs(part, names, counts))
+
+
+def _needs(part: Part, names: tuple[str, ...], counts: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    needs = Counter(mask for mask in _outline(part, {name: 1 << index for index, name in enumerate(names)}) if mask)
+    for mask, number in counts:
+        needs[mask] = max(needs[mask], number)
+    return tuple(sorted(needs.items()))
 
 
 def _counts(having: tuple[Node, ...], names: tuple[str, ...]) -> Iterator[tuple[int, int]]:
@@ -109,7 +120,7 @@ def _outline(part: Part, bits: dict[str, int]) -> Outline:
 
 def candidates(wanted: Outlook, frame: Frame, table: Table, masks: Masks, bounds: Bounds) -> tuple[I, I]:
     """The rows of a frame from which a match is not ruled out, and one past the furthest that each may take."""
-    starts = _followed(wanted, masks, *_headed_in(wanted, frame, masks, bounds))
+    starts = followed(wanted, masks, *_headed_in(wanted, frame, masks, bounds))
     if bounds.closed is not None:
         starts = starts[~bounds.closed[starts]]
     limits = reach(frame, table, bounds, starts)
@@ -120,11 +131,11 @@ def _headed_in(wanted: Outlook, frame: Frame, masks: Masks, bounds: Bounds) -> t
     """The rows at which the head fits, and how far a match could go but for ``within``."""
     starts = _headed(masks, wanted.head)
     ends = fences(frame, bounds)
-    limits = ends[np.searchsorted(ends, starts, side="right")]
+    limits = ends[after(ends, starts)]
     return starts, limits if bounds.longest is None else np.minimum(limits, starts + bounds.longest)
 
 
-def _followed(wanted: Outlook, masks: Masks, starts: I, limits: I) -> I:
+def followed(wanted: Outlook, masks: Masks, starts: I, limits: I) -> I:
     """The starts after which the rest of the outlook is found in time."""
     place = starts + wanted.taken
     kept = starts + len(wanted.head) <= limits

@@ -18,6 +18,8 @@ FUNCTIONS = {
     "mean": MEAN, "sum": SUM, "count": SUM, "std": STD, "slope": SLOPE, "min": MIN, "max": MAX, "first": FIRST,
     "last": LAST,
 }  # fmt: skip
+_ROUGH = 2.0**-34  # more than ordinary sums of MOST values lose, of the sum of what their parts come to without signs
+_TINY = 2.0**-960  # more than falls below the least float64
 MATCH = -2  # all rows that are bound to a variable; -1 are those passed over
 MOST = 4096  # values of a match up to which its sums are exact pairs
 _LEAST, _LARGEST = 2.0**-20, 16.0  # between them a float64 is a multiple of 2**-72
@@ -183,3 +185,36 @@ def result(function, values, start, rows, size):  # type: ignore[no-untyped-def]
     if function == FIRST or function == LAST:  # noqa: SIM109 - numba's tuples are slow
         return values[start + rows[0 if function == FIRST else size - 1]], True
     return extreme(values, start, rows, size, function == MIN), True
+
+
+@kernel
+def rough(function, variable, starts, offsets, bindings, values, low, high):  # type: ignore[no-untyped-def]
+    """Between what a mean, a spread or a trend surely lies, by ordinary sums; NaN where that is not known."""
+    for k in range(len(starts)):
+        size, total, parts, squares, first = 0, 0.0, 0.0, 0.0, 0.0
+        weighted = weighted_parts = 0.0
+        for i in range(offsets[k + 1] - offsets[k]):
+            bound = bindings[offsets[k] + i]
+            value = values[starts[k] + i]
+            if value == value and (bound == variable or (variable == MATCH and bound >= 0)):
+                if abs(value) > _LARGEST:
+                    size = MOST + 1
+                    break
+                first = value if size == 0 else first
+                value -= first
+                total, parts, squares = total + value, parts + abs(value), squares + value * value
+                weighted, weighted_parts = weighted + size * value, weighted_parts + size * abs(value)
+                size += 1
+        if size < 2 or size > MOST:
+            continue
+        if function == STD:
+            square, error = (squares - total * total / size) / size, squares / size * _ROUGH + _TINY
+            low[k], high[k] = math.sqrt(max(square - error, 0.0)), math.sqrt(max(square + error, 0.0))
+        elif function == SLOPE:
+            scale = 6.0 / (size * (size * size - 1.0))
+            near = (2.0 * weighted - (size - 1.0) * total) * scale
+            error = (2.0 * weighted_parts + (size - 1.0) * parts) * scale * _ROUGH + _TINY
+            low[k], high[k] = near - error, near + error
+        else:
+            near, error = first + total / size, (abs(first) + parts / size) * _ROUGH + _TINY
+            low[k], high[k] = near - error, near + error

@@ -13,7 +13,7 @@ import numpy as np
 
 from undersong.patterns.engine.frames import Bounds, Frame, Order, Place, bisected, framed
 from undersong.patterns.engine.jit import kernel, machine
-from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.sums import I, counts
 from undersong.patterns.engine.table import Table, ranges
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.search import ROWS
@@ -51,6 +51,13 @@ class Around(NamedTuple):
     last: I
 
 
+class Wanted(NamedTuple):
+    """What every match needs: variables, and numbers of rows that fit a mask (of which each stands for some bits)."""
+
+    variables: Sequence[int]
+    rows: tuple[tuple[int, int], ...]
+
+
 def apart(table: Table, order: Order) -> Targets:
     """The public and the directed rows of each group."""
     targets = table.targets[order.rows]
@@ -86,17 +93,17 @@ def sequences(table: Table, parts: Targets) -> int:
 
 
 def towards(
-    table: Table, parts: Targets, masks: Masks, required: Sequence[int], bounds: Bounds, *, whole: bool
+    table: Table, parts: Targets, masks: Masks, wanted: Wanted, bounds: Bounds, *, whole: bool
 ) -> tuple[Frame, I]:
     """The runs in which a match may lie, and the timelines whose further runs would be too many rows.
 
-    ``masks`` has the bits of each place of the order, ``required`` those that every match needs. With ``whole`` a run
-    is its sequence, from the first row to the last.
+    ``masks`` has the bits of each place of the order. With ``whole`` a run is its sequence, from the first row to the
+    last.
     """
     order = parts.order
     groups = np.arange(len(order.timelines))
     hot = np.flatnonzero(masks[parts.chain])
-    around = _whole(parts, hot) if whole else _around(table, parts, hot, bounds)
+    around = _whole(parts, hot) if whole else _around(table, parts, hot, masks, wanted, bounds)
     public_first, public_last = parts.public_before[order.bounds[:-1]], parts.public_before[order.bounds[1:]]
     nothing = np.zeros(len(groups), dtype=np.int64)
     run = _Runs(
@@ -107,7 +114,7 @@ def towards(
         np.concatenate([nothing, np.searchsorted(parts.keys, around.link * parts.span + around.first)]),
         np.concatenate([nothing, np.searchsorted(parts.keys, around.link * parts.span + around.last)]),
     )
-    run = run.only(_complete(parts, run, masks, required))
+    run = run.only(_complete(parts, run, masks, wanted.variables))
     kept, gave_up = _affordable(order, run)
     return _merged(table, parts, run.only(kept), whole), gave_up
 
@@ -136,8 +143,11 @@ def _whole(parts: Targets, hot: I) -> Around:
     return Around(link, parts.order.bounds[group], parts.order.bounds[group + 1])
 
 
-def _around(table: Table, parts: Targets, hot: I, bounds: Bounds) -> Around:
-    """The surroundings of directed rows that can be bound; where they overlap they are one run."""
+def _around(table: Table, parts: Targets, hot: I, masks: Masks, wanted: Wanted, bounds: Bounds) -> Around:
+    """The surroundings of directed rows that can be bound; where they overlap they are one run.
+
+    A match that binds such a row lies within its surroundings, and so do the rows that the match needs.
+    """
     link = np.searchsorted(parts.bounds, hot, side="right") - 1
     place, group = parts.chain[hot], parts.groups[link]
     first, last = parts.order.bounds[group], parts.order.bounds[group + 1]
@@ -147,11 +157,40 @@ def _around(table: Table, parts: Targets, hot: I, bounds: Bounds) -> Around:
         times = table.times[parts.order.rows]
         first = bisected(times, times[place] - bounds.within, first, place)
         last = bisected(times, times[place] + bounds.within + 1, place, last)
-    new = np.ones(len(hot), dtype=np.bool_)
+    kept = _enough(parts, hot, link, first, last, masks, wanted)
+    link, first, last = link[kept], first[kept], last[kept]
+    new = np.ones(len(link), dtype=np.bool_)
     new[1:] = (link[1:] != link[:-1]) | (first[1:] > last[:-1])
     opening = np.flatnonzero(new)
-    closing = np.append(opening[1:], len(hot))[: len(opening)] - 1
+    closing = np.append(opening[1:], len(link))[: len(opening)] - 1
     return Around(link[opening], first[opening], last[closing])
+
+
+def _enough(parts: Targets, hot: I, link: I, first: I, last: I, masks: Masks, wanted: Wanted) -> B:
+    """The directed rows in whose surroundings as many rows fit each mask as a match needs."""
+    kept = np.ones(len(hot), dtype=np.bool_)
+    public, chain = masks[parts.public], masks[parts.chain]
+    first_public, last_public = parts.public_before[first], parts.public_before[last]
+    for mask, number in wanted.rows:
+        bits = masks.dtype.type(mask)
+        before = counts(public & bits != 0)
+        left = number - (before[last_public] - before[first_public])  # to be found among the directed rows
+        _reached.at(len(hot))(counts(chain & bits != 0), parts.chain, parts.bounds, hot, link, first, last, left, kept)
+    return kept
+
+
+@kernel
+def _reached(before, chain, bounds, hot, link, first, last, left, kept):  # type: ignore[no-untyped-def]
+    low = high = 0
+    for k in range(len(hot)):
+        if k == 0 or link[k] != link[k - 1]:
+            low = high = bounds[link[k]]
+        while chain[low] < first[k]:
+            low += 1
+        while high < bounds[link[k] + 1] and chain[high] < last[k]:
+            high += 1
+        if before[high] - before[low] < left[k]:
+            kept[k] = False
 
 
 def _within_rows(table: Table, parts: Targets, place: I, first: I, last: I, longest: int) -> tuple[I, I]:

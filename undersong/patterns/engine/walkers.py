@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from undersong.patterns.engine.automaton import Automaton, Crowded
-from undersong.patterns.engine.frames import Bounds, Frame, fences, reach
+from undersong.patterns.engine.frames import Bounds, Frame, after, fences, reach
 from undersong.patterns.engine.jit import machine
 from undersong.patterns.engine.plan import Plan, plan
-from undersong.patterns.engine.starts import candidates, crowded
+from undersong.patterns.engine.starts import candidates, crowded, followed
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Masks
@@ -89,7 +89,7 @@ class _Swift:
             limits = reach(ground.frame, ground.table, ground.bounds, starts)
             starts, _ = crowded(ground.plan.outlook, ground.masks, starts, limits)
         self.starts = starts
-        self.runs = np.searchsorted(ground.frame.bounds, starts, side="right") - 1
+        self.runs = after(ground.frame.bounds, starts) - 1
         self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
 
     def spans(self, numbers: I) -> I:
@@ -97,12 +97,14 @@ class _Swift:
 
     def paths(self, numbers: I) -> Paths:
         starts = self.starts[numbers]
-        ends = self.fences[np.searchsorted(self.fences, starts, side="right")]
+        ends = self.fences[after(self.fences, starts)]
         found, far = self.automaton.paths(self.states, starts, ends, self.times, self.ground.bounds.within)
         late = np.flatnonzero(far)
         if not len(late):
             return found
         limits = reach(self.ground.frame, self.ground.table, self.ground.bounds, starts[late])
+        possible = np.isin(starts[late], followed(self.ground.plan.outlook, self.ground.masks, starts[late], limits))
+        late, limits = late[possible], limits[possible]
         again, lost = _limited(self.ground, starts[late], limits, self.runs[numbers[late]])
         self.lost |= lost
         return put(found, late, again)
@@ -115,7 +117,7 @@ class _Bounded:
         self.ground = ground
         found = candidates(ground.plan.outlook, ground.frame, ground.table, ground.masks, ground.bounds)
         self.starts, self.limits = found
-        self.runs = np.searchsorted(ground.frame.bounds, self.starts, side="right") - 1
+        self.runs = after(ground.frame.bounds, self.starts) - 1
         self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
 
     def spans(self, numbers: I) -> I:
@@ -180,7 +182,7 @@ class _Plain:
         self.ground = ground
         found = candidates(ground.plan.outlook, ground.frame, ground.table, ground.masks, ground.bounds)
         self.starts, self.limits = found
-        self.runs = np.searchsorted(ground.frame.bounds, self.starts, side="right") - 1
+        self.runs = after(ground.frame.bounds, self.starts) - 1
         self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
         self.regions, self.owners, _ = regions_of(ground, self.starts, self.limits, self.runs)
         self._matchers: dict[int, Matcher] = {}

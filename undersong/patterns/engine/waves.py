@@ -17,6 +17,7 @@ from undersong.patterns.engine.vectors import B
 from undersong.patterns.engine.walk import Paths, some
 from undersong.patterns.engine.walk import joined as joined_paths
 from undersong.patterns.engine.walkers import Ground, Walker
+from undersong.patterns.expressions import Node
 
 _FIRST_WAVE, _GROWTH = 16, 4  # starts per run that are tried together before it is known where the search goes on
 _SPANS = 1 << 26  # rows that the starts of a wave may look at
@@ -94,11 +95,17 @@ def _allowed(stage: Stage, found: Paths, runs: I) -> tuple[Paths, I, Bound]:
     """The matches for which ``having`` holds; what one condition refuses is not asked for the next."""
     bound = _bound(stage, found)
     for tree in stage.ground.plan.having:
-        kept = np.broadcast_to(bound.holds(tree), len(runs))
-        if not kept.all():
-            found, runs = some(found, kept), runs[kept]
-            bound = _bound(stage, found)
+        for question in (_not_refused, Bound.holds):
+            kept = np.broadcast_to(question(bound, tree), len(runs))
+            if not kept.all():
+                found, runs = some(found, kept), runs[kept]
+                bound = _bound(stage, found)
     return found, runs, bound
+
+
+def _not_refused(bound: Bound, tree: Node) -> B:
+    refused = bound.surely_fails(tree)
+    return np.ones((), dtype=np.bool_) if refused is None else ~refused
 
 
 def _bound(stage: Stage, found: Paths) -> Bound:
