@@ -203,7 +203,7 @@ class _RuleLeaves:
 class FrameVectors(Vectors):
     """A rule's expressions over some rows of a frame: ``rows`` are their places in the table, ``places`` in it."""
 
-    def __init__(self, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node], F]) -> None:
+    def __init__(self, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node, I | None], F]) -> None:
         super().__init__(_FrameLeaves(self, table, rows, places, added))
         self.levels, self.rows = table.levels, rows
 
@@ -216,7 +216,7 @@ class FrameVectors(Vectors):
 
 class _FrameLeaves:
     def __init__(
-        self, vectors: Vectors, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node], F]
+        self, vectors: Vectors, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node, I | None], F]
     ) -> None:
         self.vectors, self.table, self.rows, self.places, self.added = vectors, table, rows, places, added
 
@@ -238,8 +238,7 @@ class _FrameLeaves:
         if column is not None:
             return self.vectors.number(column)
         if self.table.levels.of(node) == FRAME:
-            values = self.added(node)
-            return values if self.places is None else values[self.places]
+            return self.added(node, self.places)
         if self.table.levels.of(node) == ROW:
             return np.asarray(self.table.shared.source.number(node)[self.given])
         return np.asarray(self.table.number(node)[self.rows])

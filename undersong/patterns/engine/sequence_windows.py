@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from undersong.patterns.engine.frames import Frame
+from undersong.patterns.engine.frames import Frame, Place
 from undersong.patterns.engine.plan import running_sum
 from undersong.patterns.engine.rolling import Events, over_sequences, summed
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, events_of
@@ -15,16 +15,24 @@ from undersong.patterns.expressions import Node, Window
 
 
 class Added:
-    """Per node the values for every row of a frame; ``parts`` are the public and directed rows where it has targets."""
+    """Per node the values for some rows of a frame; ``parts`` are the public and directed rows where it has targets."""
 
     def __init__(self, table: Table, vectors: RuleVectors, frame: Frame, parts: Targets | None, alone: bool) -> None:
         self.table, self.vectors, self.frame, self.parts, self.alone = table, vectors, frame, parts, alone
         self._known: dict[Node, F] = {}
+        self._sums: dict[Node, tuple[I, Total, I, Total]] = {}
 
-    def __call__(self, node: Node) -> F:
+    def __call__(self, node: Node, places: I | None) -> F:
+        if places is not None and isinstance(node, Window) and self._apart(node, len(places)):
+            return self._to_others(node, places)
         if node not in self._known:
             self._known[node] = self._made(node)
-        return self._known[node]
+        return self._known[node] if places is None else self._known[node][places]
+
+    def _apart(self, node: Window, rows: int) -> bool:
+        """Whether so few rows are better worked out by themselves."""
+        few = rows * 2 < len(self.frame.rows) and node not in self._known
+        return few and node.over == "others" and self.parts is not None
 
     def _made(self, node: Node) -> F:
         if not isinstance(node, Window):
@@ -44,17 +52,27 @@ class Added:
 
     def _others(self, node: Window) -> F:
         """Rows directed at anyone but the target of the sequence."""
-        table, events = self.table, self._events(node)
-        events = Events(events.values, events.counted & (table.targets >= 0))
         if self.parts is None:
+            table, events = self.table, self._events(node)
+            events = Events(events.values, events.counted & (table.targets >= 0))
             return over_sequences(node, events, table.bounds, table.times, table.timed)[self.frame.rows]
+        return self._to_others(node, np.arange(len(self.frame.rows)))
+
+    def _to_others(self, node: Window, places: I) -> F:
+        """All directed rows of the agent less those to the sequence's target, at some rows of the frame."""
         if not running_sum(node) or not self.alone:
             raise Unsuited("rows to others are only summed so far")
-        number, sums = _sums(events)
-        first = np.repeat(table.bounds[self.frame.timelines], np.diff(self.frame.bounds))
-        own_number, own = self._directed(events)
-        rows = self.frame.rows
-        return summed(node, sums.at(rows) - sums.at(first) - own, number[rows] - number[first] - own_number)
+        if node not in self._sums:
+            events = self._events(node)
+            events = Events(events.values, events.counted & (self.table.targets >= 0))
+            self._sums[node] = (*_sums(events), *self._chained(events))
+        number, sums, own_number, own = self._sums[node]
+        rows, at = self.frame.rows[places], self._places
+        first = self.table.bounds[self.table.timeline[rows]]
+        directed, directed_first = at.directed[places], at.directed_first[places]
+        others = sums.at(rows) - sums.at(first) - (own.at(directed) - own.at(directed_first))
+        count = number[rows] - number[first] - (own_number[directed] - own_number[directed_first])
+        return summed(node, others, count)
 
     def _so_far(self, node: Window) -> F:
         """Sums over the public rows and over the directed ones, where runs are only parts of their sequences."""
@@ -69,12 +87,21 @@ class Added:
 
     def _directed(self, events: Events) -> tuple[I, Total]:
         """The number and the sum of the rows directed at the sequence's target, before each row."""
-        parts, at = self.parts, self.frame.at
-        if parts is None or at is None:
-            raise Unsuited("a sequence without a target")
-        chain = parts.order.rows[parts.chain]
-        number, sums = _sums(Events(events.values[chain], events.counted[chain]))
+        at, (number, sums) = self._places, self._chained(events)
         return number[at.directed] - number[at.directed_first], sums.at(at.directed) - sums.at(at.directed_first)
+
+    def _chained(self, events: Events) -> tuple[I, Total]:
+        """Running numbers and sums of the directed rows, target by target."""
+        if self.parts is None:
+            raise Unsuited("a sequence without a target")
+        chain = self.parts.order.rows[self.parts.chain]
+        return _sums(Events(events.values[chain], events.counted[chain]))
+
+    @property
+    def _places(self) -> Place:
+        if self.frame.at is None:
+            raise Unsuited("a sequence without a target")
+        return self.frame.at
 
     def _events(self, node: Window) -> Events:
         events = events_of(self.vectors, node).spread(self.table.size)
