@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -19,7 +20,7 @@ OWN_KEY = "UNDERSONG_JUDGE_KEY"  # for a server by address: the provider's key i
 _STREAMED = {"headers": {"X-Stainless-Raw-Response": "stream"}}  # both libraries: the response before it is read
 
 
-class SdkBackend:
+class SdkBackend(ABC):
     """A provider's library, used for one request at a time: attempts are counted and paid for by us."""
 
     library: str
@@ -83,9 +84,9 @@ class SdkBackend:
         except httpx2.HTTPError as error:
             raise TransportError(f"the connection broke off: {type(error).__name__}", passing=True) from None
 
+    @abstractmethod
     def _body(self, sent: Sent) -> dict[str, Any]:
         """The request as the provider documents it."""
-        raise NotImplementedError
 
 
 async def bounded(chunks: AsyncIterator[bytes]) -> bytes:
