@@ -29,7 +29,7 @@ def loops_of(
     """
     if not messages:
         return {}
-    speech = Speech(*_spoken(messages, blocks))
+    speech = Speech(*spoken(messages, blocks))
     turns, group = _turns(conversations)
     repeated = repeats(speech, group, finder.rule.n)
     if not len(repeated.gram):
@@ -70,9 +70,9 @@ def message_loops(finder: LoopFinder, speech: Speech, repeated: Repeats) -> dict
     return found
 
 
-def _spoken(messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[list[Block], dict[int, tuple[Ints, Ints]]]:
+def spoken(messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[list[Block], dict[int, tuple[Ints, Ints]]]:
     """The blocks, and where in each there is code or a quoted line; texts with an own folding are folded again."""
-    spoken, silent, first = [], dict[int, tuple[Ints, Ints]](), 0
+    heard, silent, first = [], dict[int, tuple[Ints, Ints]](), 0
     for number, block in enumerate(blocks):
         texts = [message.text for message in messages[first : first + len(block)]]
         first += len(block)
@@ -81,12 +81,12 @@ def _spoken(messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[list[
         if again:
             pieces = [block.folded.get(index, text) for index, text in enumerate(texts)]
             block = Block([prose_of(texts[index]) if index in again else piece for index, piece in enumerate(pieces)])
-        spoken.append(block)
+        heard.append(block)
         edges = [block.places(index, np.ravel(spans[index])) for index in sorted(spans.keys() - again)]
         if edges:
             both = np.concatenate(edges)
             silent[number] = both[0::2], both[1::2]
-    return spoken, silent
+    return heard, silent
 
 
 def _turns(conversations: Sequence[Conversation]) -> tuple[Turns, Ints]:
