@@ -63,9 +63,9 @@ class Growing:
         return repeats
 
     def _loops(self, conversation: Conversation) -> tuple[Loop, ...]:
-        messages = conversation.messages
+        messages, last = conversation.messages, len(conversation.messages) - 1
         blocks = [Block([message.text for message in messages])]
-        return loops_of([conversation], messages, blocks, self._book.loops).get(len(messages) - 1, ())
+        return loops_of([conversation], messages, blocks, self._book.loops, last).get(last, ())
 
 
 def _bare(scan: Scan) -> Scan:
