@@ -16,7 +16,18 @@ from undersong.detect import detect
 from undersong.errors import JudgeError
 from undersong.evaluate import message_hash
 from undersong.judges import Judge, Question
-from undersong.models import TRAITS, Evaluation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
+from undersong.models import (
+    NEGATIVE_TRAITS,
+    TRAITS,
+    Evaluation,
+    Finding,
+    Message,
+    Route,
+    Row,
+    Scan,
+    SessionVerdict,
+    ThreadScan,
+)
 from undersong.monitor import SyncMonitor
 from undersong.monitor.terms import RECALL
 from undersong.passes import Options, Run, ingest_and_scan, read_threads, silent
@@ -82,8 +93,7 @@ class Reader:
 
 def _traits(text: str) -> dict[str, float]:
     compassion, manipulation = (float(score) for score in text.split()[-2:])
-    low = {"manipulation", "deception", "exploitation", "dismissal"}
-    return {trait: manipulation if trait in low else compassion for trait in TRAITS}
+    return {trait: manipulation if trait in NEGATIVE_TRAITS else compassion for trait in TRAITS}
 
 
 def scored(text: str, mood: tuple[float, float]) -> str:
