@@ -43,7 +43,7 @@ LAYERS = (
     {"splice"},
     {"rowstream", "passes", "sweep", "profile"},
     {"judging"},
-    {"assemble", "redact", "scanrows"},
+    {"assemble", "confirming", "redact", "scanrows"},
     {"pipeline", "verify", "watch"},
     {"plan", "measure"},
     {"cli"},
