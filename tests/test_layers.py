@@ -44,7 +44,7 @@ LAYERS = (
     {"splice", "pieces"},
     {"rowstream", "passes", "sweep", "profile"},
     {"judging"},
-    {"assemble", "redact", "scanrows"},
+    {"assemble", "confirming", "redact", "scanrows"},
     {"pipeline", "verify", "watch"},
     {"plan", "measure"},
     {"cli"},

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from undersong import __version__
-from undersong.assemble import bands_of, cited, count, highest, judge_problem, parameters, quoted, spending
+from undersong.assemble import bands_of, cited, count, highest, judge_calls, judge_problem, parameters, quoted, spending
+from undersong.confirming import sessions
 from undersong.detect import Detection, detect
 from undersong.errors import InputError
 from undersong.judges.stance import stance_hashes, stance_signals
@@ -37,7 +38,7 @@ from undersong.rows import read_rows
 from undersong.scan import load_book
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
-from undersong.verdict import agent_verdicts, rule_hashes, session_verdict
+from undersong.verdict import agent_verdicts, rule_hashes
 from undersong.weigh import Effort, Weighed, weigh
 
 Write = Callable[[bytes], object]
@@ -72,8 +73,7 @@ def _audited(
     rules = load_rules() if options.rules is None else options.rules
     corpus = ingest_and_scan(paths, store, book, options, progress)
     run = Run(histories=judging.histories(corpus.inputs))
-    for thread, rows in read_threads(corpus, store, judge, options, progress, run):
-        verdict = session_verdict(thread.conversation, thread.scans, thread.thread, rows)
+    for thread, rows, verdict in sessions(read_threads(corpus, store, judge, options, progress, run), judge, run):
         run.sessions.append(verdict)
         for agent, raised in thread.thread.upgrades.items():
             run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
@@ -84,7 +84,7 @@ def _audited(
     run.rows = [ranks.of(row) for row in run.rows]
     detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
     weighed = _weighed(detection, run.rows, rules, options.effort, judging.noise)
-    findings, spent = quoted(weighed.findings, store), spending(run.rows)
+    findings, spent = quoted(weighed.findings, store), spending(run.rows, run.sessions)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,
@@ -100,7 +100,7 @@ def _audited(
         highest=highest(run.rows),
         signals=bands_of(run.rows, judge),
         ranked=sum(row.scale == "rank" for row in run.rows),
-        judge_calls=sum(row.state != "unread" for row in run.rows),  # answers used, asked in this run or kept
+        judge_calls=judge_calls(run),
         cost=(spent.total.cost or 0.0) if spent else 0.0,
         spent=spent,
         sessions=tuple(run.sessions),

@@ -65,6 +65,19 @@ class Question(Noun, frozen=True, kw_only=True):
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
+class Segment(Noun, frozen=True, kw_only=True):
+    """One message or two, in order, and the mechanism that they may show.
+
+    ``around`` are other messages of the talk, shown as context; ``at`` is the id of the message at which the mechanism
+    would stand, "" for the last one.
+    """
+
+    mechanism: str
+    messages: tuple[Message, ...]
+    around: tuple[Message, ...] = ()
+    at: str = ""
+
+
 class Judge(Protocol):
     """Scores messages; one that cannot score a message returns an Evaluation whose state says why."""
 

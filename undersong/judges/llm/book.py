@@ -65,6 +65,7 @@ class Words(_Strict, frozen=True, kw_only=True):
     shortened: str
     question: str
     repair: str
+    around: str
     confirm: str
 
 

@@ -16,6 +16,7 @@ from undersong.judges.llm.batches import WAITS, settled
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import Framed, framed
 from undersong.judges.llm.injection import suspicious
+from undersong.judges.llm.loop import finished
 from undersong.judges.llm.purse import Purse, SpentError
 from undersong.judges.llm.schema import answer_schema
 from undersong.judges.llm.seat import Seat, usage_of
@@ -65,9 +66,10 @@ class LLMJudge:
 
         Raises BrokenOffError, with what was answered before, where the provider turns every question away.
         """
-        if self.terms.batch:
-            self._settle([each for each in questions if each.message.text.strip()])
-        return asyncio.run(self.answered(questions, self._evaluation))
+        self.settle(
+            self.asked(each, framed(each, self.terms.framing)) for each in questions if each.message.text.strip()
+        )
+        return finished(self.answered(questions, self._evaluation))
 
     async def answered(self, questions: Sequence[T], ask: Callable[[Till, T], Awaitable[R]]) -> list[R]:
         """The questions asked with bounded concurrency; each worker takes the next one."""
@@ -85,11 +87,12 @@ class LLMJudge:
             raise BrokenOffError(failures[0], found)
         return [each for each in found if each is not None]
 
-    def _settle(self, questions: Sequence[Question]) -> None:
-        """Collect and submit batches; what they have not answered is not asked otherwise."""
-        asked = [self.asked(each, framed(each, self.terms.framing)) for each in questions]
+    def settle(self, asked: Iterable[Asked]) -> None:
+        """Collect and submit batches, where that is asked for; what they have not answered is not asked otherwise."""
+        if not self.terms.batch:
+            return
         try:
-            self._waiting, self._without = asyncio.run(self._settled(asked))
+            self._waiting, self._without = finished(self._settled(list(asked)))
         except TransportError as error:
             raise JudgeError(error.why, where=self.name, remedy="run the same command again later") from error
 
