@@ -9,7 +9,7 @@ import msgspec
 
 from undersong.bands import Bands
 from undersong.budget import RANKS
-from undersong.detect import quote
+from undersong.detect import quote, strongest_sentences
 from undersong.judges import Judge
 from undersong.models import (
     Deduction,
@@ -75,10 +75,12 @@ def judge_problem(run: Run) -> tuple[Problem, ...]:
     return (Problem(what=run.failure.what, where="judge", remedy=run.failure.remedy, kind="judge"),)
 
 
-def quoted(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
+def quoted(findings: Sequence[Finding], rows: Iterable[Row], store: Store) -> tuple[Finding, ...]:
     """Each finding with verbatim quotes of its messages, and with what came of it where it has a target."""
-    messages = _messages((place for finding in findings for place in _bound(finding)), store)
-    return tuple(_outcome(quote(finding, messages), store) for finding in findings)
+    places = {place for finding in findings for place in _bound(finding)}
+    messages = _messages(sorted(places), store)
+    strongest = strongest_sentences(row for row in rows if (row.conversation, row.id) in places)
+    return tuple(_outcome(quote(finding, messages, strongest=strongest), store) for finding in findings)
 
 
 def _outcome(finding: Finding, store: Store) -> Finding:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from undersong.assemble import count, highest
-from undersong.detect import detect, quote
+from undersong.detect import detect, quote, strongest_sentences
 from undersong.manifest import NAME, RUN, Manifest
 from undersong.models import Conversation, Finding, Message, Row, Scan
 from undersong.outcomes import with_outcome
@@ -43,9 +43,13 @@ def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrep
         noise = case.parameters.get("judge_noise")
         found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort, noise).findings
     messages = {(message.conversation, message.id): message for message in case.cited}
+    strongest = strongest_sentences(row for row in content.rows if (row.conversation, row.id) in messages)
     held = {conversation.id: conversation.messages for conversation in content.conversations}
     kept = {each.finding_id: each for each in case.findings}
-    again = {each.finding_id: _told(quote(each, messages), held, kept.get(each.finding_id)) for each in found}
+    again = {
+        each.finding_id: _told(quote(each, messages, strongest=strongest), held, kept.get(each.finding_id))
+        for each in found
+    }
     yield from _findings(case.findings, again)
     outcomes = {outcome.pattern: outcome for outcome in detection.outcomes}
     for outcome in case.outcomes:
