@@ -39,7 +39,7 @@ LAYERS = (
         "taxonomy",
         "wording",
     },
-    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "outcomes"},
+    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "outcomes", "why"},
     {"splice"},
     {"rowstream", "passes", "sweep", "profile"},
     {"judging"},

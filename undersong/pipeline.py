@@ -84,7 +84,7 @@ def _audited(
     run.rows = [ranks.of(row) for row in run.rows]
     detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
     weighed = _weighed(detection, run.rows, rules, options.effort, judging.noise)
-    findings, spent = quoted(weighed.findings, run.rows, store), spending(run.rows)
+    findings, spent = quoted(weighed.findings, run.rows, store, judge, rules), spending(run.rows)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,

@@ -14,6 +14,7 @@ from undersong.models import Case, Conversation, Deduction, Finding, Message, Mo
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.redact.secrets import Masked, Masker
+from undersong.redact.words import masked_why
 from undersong.rulebook import RULES, file_hash
 from undersong.verdict import agent_verdicts
 from undersong.weigh import Effort, weigh
@@ -29,7 +30,7 @@ FIXED = frozenset({
     "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits",
     "label", "signals", "flags", "finding_id", "rule_hash", "version", "hashes", "tiers", "states", "highest",
     "stages", "measures", "balance", "codes", "protective", "guns", "candidates", "hard_constraints", "indicators",
-    "source_format", "model", "timezone", "sha256",
+    "source_format", "model", "timezone", "sha256", "why", "bands", "spans",
 })  # fmt: skip
 
 
@@ -55,7 +56,8 @@ def redacted(
     texts = {(message.conversation, message.id): masker.text(message.text) for message in case.cited}
     cited = tuple(_message(message, masker) for message in case.cited)
     messages = {(message.conversation, message.id): message for message in cited}
-    findings = _findings(case.findings, rows, new_rows, rules, effort, case)
+    told = tuple(masked_why(each, masker, texts, _quote) for each in case.findings)
+    findings = _findings(told, rows, new_rows, rules, effort, case)
     strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
     originals = {mask: name for name, mask in masks.items()}
 
