@@ -40,7 +40,7 @@ LAYERS = (
         "taxonomy",
         "wording",
     },
-    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "outcomes"},
+    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "outcomes", "why"},
     {"splice", "pieces"},
     {"rowstream", "passes", "sweep", "profile"},
     {"judging"},
