@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import count
 from typing import Any, NamedTuple
@@ -123,8 +123,8 @@ class Cut(NamedTuple):
     """
 
     stretches: list[Stretch]
-    lines: list[Line]
-    times: list[datetime | None]
+    lines: Sequence[Line]
+    times: Sequence[datetime | None]
 
 
 def cut(block: bytes, stem: str) -> Cut:
@@ -137,9 +137,8 @@ def cut(block: bytes, stem: str) -> Cut:
     lines = _decoded(block, ends)
     if not lines:
         return Cut(_stretches(len(block), [(_owner_of(line, stem), end) for line, end in _with_ends(block)]), [], [])
-    owners = [_owner(line, stem) for line in lines]
-    named = zip([owner and owner.conversation for owner in owners], ends, strict=True)
-    return Cut(_stretches(len(block), named), lines, [owner.time if owner else None for owner in owners])
+    names, times = zip(*[_owner(line, stem) for line in lines], strict=True)
+    return Cut(_stretches(len(block), zip(names, ends, strict=True)), lines, times)
 
 
 def stretches(block: bytes, stem: str) -> list[Stretch]:
@@ -282,22 +281,16 @@ def _owner_of(data: bytes, stem: str) -> str | None:
     if not data or data.isspace():
         return BLANK
     try:
-        owner = _owner(_decode(data), stem) if _is_shallow(data) and _is_utf8(data) else None
+        return _owner(_decode(data), stem)[0] if _is_shallow(data) and _is_utf8(data) else None
     except _NOT_PLAIN:
         return None
-    return owner.conversation if owner else None
 
 
-class _Owner(NamedTuple):
-    conversation: str
-    time: datetime | None
-
-
-def _owner(line: Line, stem: str) -> _Owner | None:
+def _owner(line: Line, stem: str) -> tuple[str | None, datetime | None]:
     """The conversation and the time of a plain line, None for any other."""
     try:
         if line.title or line.timezone or line.messages is not None:
-            return None
+            return None, None
         if line.role not in values.ROLES:
             _author(line)
         if line.text is None:
@@ -305,9 +298,9 @@ def _owner(line: Line, stem: str) -> _Owner | None:
         own, time = line.conversation, _time(line)
         if not isinstance(own, str) or not own or own.isspace():
             own = _conversation(line) or stem
-        return _Owner(own, time)
+        return own, time
     except _NOT_PLAIN:
-        return None
+        return None, None
 
 
 def _message(line: Line, conversation: str, ref: SourceRef, time: datetime | None) -> Message:
