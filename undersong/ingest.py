@@ -91,9 +91,7 @@ class _Count(msgspec.Struct):
 class _Reading:
     """The state over all files of a run: unique stems, companions already read, folders that gave nothing."""
 
-    def __init__(
-        self, spool: Spool, wanted: Format | None, share: Share, at_once: AtOnce | None, hashed: bool
-    ) -> None:
+    def __init__(self, spool: Spool, wanted: Format | None, share: Share, at_once: AtOnce | None, hashed: bool) -> None:
         self.spool, self.wanted, self.share, self.at_once, self.hashed = spool, wanted, share, at_once, hashed
         self.number = 0
         self.names = [""]  # of each number

@@ -133,7 +133,7 @@ def _left(spool: Spool, portions: array[int], number: int) -> Iterator[list[Stor
     size = 0
     for stored in spool.stored():
         done = stored.done
-        if done.index >= 0:
+        if done.number >= 0:
             _note(portions, *done)
             continue
         _note(portions, number, len(group))
