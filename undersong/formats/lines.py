@@ -132,8 +132,8 @@ def parts_of(cut: Cut, source: str, number: int) -> list[tuple[str, list[Convers
     return list(found.items())
 
 
-def first_change(data: bytes) -> int:
-    """Where the second conversation of some lines begins; 0 where that cannot be told from whole lines."""
+def first_change(data: bytes) -> int | None:
+    """Where the second conversation of some lines begins, None where there is one only; 0 where that is not plain."""
     at, first = 0, None
     while (end := data.find(b"\n", at) + 1) > 0:
         try:
@@ -145,7 +145,7 @@ def first_change(data: bytes) -> int:
         elif named != first:
             return at
         at = end
-    return 0
+    return None
 
 
 def messages(run: RawRun, data: bytes) -> list[Message]:
