@@ -166,7 +166,7 @@ class _Steps:
     def __init__(self, clock: _Clock, book: Any, policy: Any) -> None:
         self.clock, self.book, self.policy = clock, book, policy
 
-    def keep(self, done: None) -> int:
+    def keep(self, _: None) -> int:
         """See AtOnce."""
         return 0
 
