@@ -9,20 +9,25 @@ from functools import cache
 import msgspec
 
 from undersong.judges.llm.decodings import decodings, letters
+from undersong.judges.llm.frames import FILE as WORDS
 from undersong.judges.llm.frames import folded, framed_by
-from undersong.rulebook import RULES, read
+from undersong.rulebook import RULES, file_hash, read
 
 FILE = RULES / "injection.yaml"
 LONGEST = 200_000  # characters of a message that are looked at
 
 
 class Cue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pattern and why it is one; ``plain``: looked for in the text as it stands, case kept."""
+    """A pattern and why it is one; ``plain``: looked for in the text as it stands, case kept.
+
+    ``foreign``: it is written in other letters than ASCII has, and looked for where such stand.
+    """
 
     id: str
     pattern: str
     why: str
     plain: bool = False
+    foreign: bool = False
 
 
 class Hidden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,21 +46,29 @@ class Cues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lookalikes: dict[str, str]
 
 
-Patterns = list[tuple[str, re.Pattern[str]]]  # one by one they are searched faster than as one alternation
+Patterns = list[tuple[Cue, re.Pattern[str]]]  # one by one they are searched faster than as one alternation
 
 
 @cache
 def _cues() -> tuple[Cues, Patterns, Patterns, dict[int, str]]:
     found = read(FILE, Cues)
     plain, folded = (
-        [(cue.id, re.compile(cue.pattern, re.MULTILINE)) for cue in found.cues if cue.plain is kind]
+        [(cue, re.compile(cue.pattern, re.MULTILINE)) for cue in found.cues if cue.plain is kind]
         for kind in (True, False)
     )
     return found, plain, folded, str.maketrans(found.lookalikes)
 
 
+def injection_hashes() -> dict[str, str]:
+    """File name → SHA-256 of what the flag knows, for the manifest; no question to a judge depends on it."""
+    return {path.name: file_hash(path) for path in (FILE, WORDS)}
+
+
 def _first(text: str, patterns: Patterns) -> str | None:
-    return next((name for name, pattern in patterns if pattern.search(text)), None)
+    ascii_only = text.isascii()
+    return next(
+        (cue.id for cue, pattern in patterns if not (cue.foreign and ascii_only) and pattern.search(text)), None
+    )
 
 
 def suspicious(text: str) -> str | None:

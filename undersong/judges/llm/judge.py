@@ -15,7 +15,7 @@ from undersong.judges.llm.answer import Answer, UnusableError, checked
 from undersong.judges.llm.batches import WAITS, settled
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import Framed, framed
-from undersong.judges.llm.injection import suspicious
+from undersong.judges.llm.injection import injection_hashes, suspicious
 from undersong.judges.llm.loop import finished
 from undersong.judges.llm.purse import Purse, SpentError
 from undersong.judges.llm.schema import answer_schema
@@ -51,7 +51,7 @@ class LLMJudge:
 
     def __init__(self, name: str, seats: Mapping[Tier, Seat], terms: Terms) -> None:
         self.name, self.seats, self.terms = name, dict(seats), terms
-        self.hashes = dict(book().hashes)
+        self.hashes = book().hashes | injection_hashes()
         self.prompt_hash = book().hash
         named = {tier: seat.spec.name for tier, seat in sorted(self.seats.items())}
         self.hash = hashed([named, self.prompt_hash, terms.framing])
