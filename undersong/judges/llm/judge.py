@@ -41,6 +41,7 @@ class Read(NamedTuple):
 
     answer: Answer
     raw: str
+    shortened: int
 
 
 class LLMJudge:
@@ -134,7 +135,7 @@ class LLMJudge:
         message = question.message.text
 
         def use(text: str) -> Read:
-            return Read(checked(text, message, put.control), text)
+            return Read(checked(text, message, put.control), text, put.shortened)
 
         return await self.usable(till, lambda repair: self.asked(question, put, repair), use, paid)
 
@@ -171,6 +172,7 @@ class LLMJudge:
             cut=question.cut,
             usage=sum(map(usage_of, paid), Usage()),
             raw=read.raw,
+            shortened=read.shortened,
         )
         signals = {f"act_{act.id}": 1.0 for act in answer.acts}
         if answer.stance is not None and answer.stance.position in CONCEDES:
