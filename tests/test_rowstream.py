@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from undersong import rowstream
+from undersong import pieces, rowstream
 from undersong.budget import TRIAGE, level_of, within_share
 from undersong.formats import records
 from undersong.ingest import read
@@ -131,9 +131,9 @@ def test_rows_are_those_of_one_message_at_a_time(
     slow = one_at_a_time(path, share)
     assert b"reading backwards" in slow[0]
     assert share in (0.0, 1.0) or b"to the same target" in slow[0]
-    for piece, batch in ((1, 1), (9_000, 4_000), (rowstream.PIECE, rowstream.BATCH)):
+    for piece, batch in ((1, 1), (9_000, 4_000), (rowstream.PIECE, pieces.BATCH)):
         monkeypatch.setattr(rowstream, "PIECE", piece)
-        monkeypatch.setattr(rowstream, "BATCH", batch)
+        monkeypatch.setattr(pieces, "BATCH", batch)
         assert written(path, budget_share=share) == slow
 
 

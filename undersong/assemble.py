@@ -9,8 +9,9 @@ import msgspec
 
 from undersong.bands import Bands
 from undersong.budget import RANKS
-from undersong.detect import quote
+from undersong.detect import quote, strongest_sentences
 from undersong.judges import Judge
+from undersong.judges.explain import heads_of
 from undersong.models import (
     Confirmed,
     Deduction,
@@ -26,10 +27,12 @@ from undersong.models import (
 )
 from undersong.outcomes import with_outcome
 from undersong.passes import Corpus, Options, Run, reads_all
+from undersong.patterns import PatternRule
 from undersong.report.tally import WORDS_ONLY
 from undersong.route import load_policy
 from undersong.stores import Store
 from undersong.weigh import Effort, Weighed
+from undersong.why import with_why
 
 NO_EFFORT = Effort(draws=0, replicas=0)  # how the parameters of a run without chance are written
 T = TypeVar("T")
@@ -96,10 +99,20 @@ def judge_problem(run: Run) -> tuple[Problem, ...]:
     return (Problem(what=run.failure.what, where="judge", remedy=run.failure.remedy, kind="judge"),)
 
 
-def quoted(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
-    """Each finding with verbatim quotes of its messages, and with what came of it where it has a target."""
-    messages = _messages((place for finding in findings for place in _bound(finding)), store)
-    return tuple(_outcome(quote(finding, messages), store) for finding in findings)
+def quoted(
+    findings: Sequence[Finding], rows: Iterable[Row], store: Store, judge: Judge, rules: Sequence[PatternRule]
+) -> tuple[Finding, ...]:
+    """Each finding with verbatim quotes of its messages, with what moved the scores where the judge can tell it.
+
+    And with what came of it where it has a target.
+    """
+    places = {place for finding in findings for place in _bound(finding)}
+    messages = _messages(sorted(places), store)
+    bound = [row for row in rows if (row.conversation, row.id) in places]
+    strongest = strongest_sentences(bound)
+    told = tuple(_outcome(quote(finding, messages, strongest=strongest), store) for finding in findings)
+    heads = heads_of(judge)
+    return told if heads is None else with_why(told, bound, messages, rules, heads)
 
 
 def _outcome(finding: Finding, store: Store) -> Finding:

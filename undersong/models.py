@@ -507,6 +507,22 @@ class Outcome(Noun, frozen=True, kw_only=True):
     reply: Quote | None = None
 
 
+class Why(Noun, frozen=True, kw_only=True):
+    """What moved one score of one message of a finding, where the judge can tell.
+
+    ``name`` is the trait or signal, ``score`` the judge's own (0-1). ``words`` are words or pairs of neighbours of the
+    message with what each added to the trait's raw score (below 0: took from it), the weightiest first; ``sentence`` is
+    the one that shows a signal most.
+    """
+
+    conversation: str
+    message_id: str
+    name: str
+    score: float
+    words: tuple[tuple[str, float], ...] = ()
+    sentence: Quote | None = None
+
+
 class Finding(Noun, frozen=True, kw_only=True, eq=False):
     """A sequence that is consistent with a pattern.
 
@@ -516,7 +532,7 @@ class Finding(Noun, frozen=True, kw_only=True, eq=False):
     where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) is what ``chance`` stands
     on, ``replicas`` what ``stability`` does. ``q`` belongs to a run: it is outside equality, as it is outside the id.
     ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without
-    a target or without texts.
+    a target or without texts. ``why`` is what moved the scores that the rule asks for; None where that is not told.
     """
 
     finding_id: str
@@ -546,6 +562,7 @@ class Finding(Noun, frozen=True, kw_only=True, eq=False):
     judges: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     outcome: Outcome | None = None
+    why: tuple[Why, ...] | None = None
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything but ``q``."""

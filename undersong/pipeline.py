@@ -84,7 +84,8 @@ def _audited(
     run.rows = [ranks.of(row) for row in run.rows]
     detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
     weighed = _weighed(detection, run.rows, rules, options.effort, judging.noise)
-    findings, spent = quoted(weighed.findings, store), spending(run.rows, run.sessions)
+    findings = quoted(weighed.findings, run.rows, store, judge, rules)
+    spent = spending(run.rows, run.sessions)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,

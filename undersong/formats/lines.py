@@ -66,10 +66,30 @@ class Line(msgspec.Struct, gc=False):
     messages: Any = None
 
 
+class _Named(msgspec.Struct, gc=False):
+    """What names the conversation of a line, of whatever type."""
+
+    conversation: Any = None
+    conversation_id: Any = None
+    thread: Any = None
+    thread_id: Any = None
+
+
+class Done(NamedTuple):
+    """What was done with the conversations of a piece while its lines were at hand; ``index``: which of them it is."""
+
+    piece: int
+    index: int
+
+
+UNDONE = Done(-1, -1)
+
+
 class RawRun(NamedTuple):
     """Whole lines of one file, all plain and all of one conversation; ``line`` is the number of the first.
 
-    ``data`` are the bytes themselves, or where they wait.
+    ``data`` are the bytes themselves, or where they wait. ``done`` holds for all of the piece that is of the
+    conversation.
     """
 
     conversation: str
@@ -77,6 +97,7 @@ class RawRun(NamedTuple):
     line: int
     messages: int
     data: bytes | Place
+    done: Done = UNDONE
 
 
 class Stretch(NamedTuple):
@@ -91,39 +112,99 @@ class Stretch(NamedTuple):
 
 _DECODER = msgspec.json.Decoder(Line)
 _decode, _decode_lines = _DECODER.decode, _DECODER.decode_lines
+_decode_name = msgspec.json.Decoder(_Named).decode
 _NOT_PLAIN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, RecordError, ValueError)
 
 
-def stretches(block: bytes, stem: str) -> list[Stretch]:
+class Cut(NamedTuple):
+    """A block of whole lines cut into stretches.
+
+    ``lines`` are all of them with their times, where none is empty and the block could be decoded at once.
+    """
+
+    stretches: list[Stretch]
+    lines: list[Line]
+    times: list[datetime | None]
+
+
+def cut(block: bytes, stem: str) -> Cut:
     """Cut a block of whole lines into runs of plain lines of one conversation, and single lines that are not plain.
 
     Lines count from 0. Plain lines are those that ``messages`` reads without a problem, a note or a doubt; ``stem``
     names the conversation of a line that names none. Empty lines belong to the run around them, or to nobody.
     """
-    owners = _owners(block, stem)
+    ends = _line_ends(block)
+    lines = _decoded(block, ends)
+    if not lines:
+        return Cut(_stretches(len(block), [(_owner_of(line, stem), end) for line, end in _with_ends(block)]), [], [])
+    owners = [_owner(line, stem) for line in lines]
+    named = zip([owner and owner.conversation for owner in owners], ends, strict=True)
+    return Cut(_stretches(len(block), named), lines, [owner.time if owner else None for owner in owners])
+
+
+def stretches(block: bytes, stem: str) -> list[Stretch]:
+    """The stretches of ``cut``."""
+    return cut(block, stem).stretches
+
+
+def _stretches(size: int, owners: Iterable[tuple[str | None, int]]) -> list[Stretch]:
+    """Stretches of a block of so many bytes, from the conversation of each line and where the line ends."""
     found: list[Stretch] = []
-    key, start, first, size, at = "", 0, 0, 0, 0
+    key, start, first, messages, at = "", 0, 0, 0, 0
     for number, (own, end) in enumerate(owners):
         if own is not BLANK:
-            if size and (own != key or size >= PART):
-                found.append(Stretch(key, start, at, first, size))
-                size = 0
+            if messages and (own != key or messages >= PART):
+                found.append(Stretch(key, start, at, first, messages))
+                messages = 0
             if own is None:
                 found.append(Stretch(None, at, end - 1, number, 1))
-            elif size:
-                size += 1
+            elif messages:
+                messages += 1
             else:
-                key, start, first, size = own, at, number, 1
+                key, start, first, messages = own, at, number, 1
         at = end
-    if size:
-        found.append(Stretch(key, start, min(at, len(block)), first, size))
+    if messages:
+        found.append(Stretch(key, start, min(at, size), first, messages))
     return found
+
+
+def parts_of(cut: Cut, source: str, number: int) -> list[tuple[str, list[Conversation]]]:
+    """The conversations of a block whose lines are all decoded, each with its parts, in order of appearance.
+
+    ``number`` is that of the first line. Lines that are not plain are left to the lenient reader.
+    """
+    found: dict[str, list[Conversation]] = {}
+    for each in cut.stretches:
+        if each.conversation is not None:
+            name, end = each.conversation, each.line + each.messages
+            said = zip(count(number + each.line), cut.lines[each.line : end], cut.times[each.line : end], strict=False)
+            messages = [_message(line, name, SourceRef(file=source, line=at), time) for at, line, time in said]
+            found.setdefault(name, []).append(_part(name, messages))
+    return list(found.items())
+
+
+def first_change(data: bytes) -> int:
+    """Where the second conversation of some lines begins; 0 where that cannot be told from whole lines."""
+    at, first = 0, None
+    while (end := data.find(b"\n", at) + 1) > 0:
+        try:
+            named = _decode_name(data[at:end])
+        except _NOT_PLAIN:
+            return 0
+        if first is None:
+            first = named
+        elif named != first:
+            return at
+        at = end
+    return 0
 
 
 def messages(run: RawRun, data: bytes) -> list[Message]:
     """The messages of a run of plain lines, from its bytes."""
     file, name = run.source, run.conversation
-    return [_message(line, name, SourceRef(file=file, line=number)) for number, line in _numbered(run, data)]
+    return [
+        _message(line, name, SourceRef(file=file, line=number), _time(line)) for number, line in _numbered(run, data)
+    ]
 
 
 def _numbered(run: RawRun, data: bytes) -> Iterable[tuple[int, Line]]:
@@ -135,9 +216,12 @@ def _numbered(run: RawRun, data: bytes) -> Iterable[tuple[int, Line]]:
 
 def part(run: RawRun, data: bytes) -> Conversation:
     """The run as a part of its conversation, from its bytes."""
-    found = messages(run, data)
+    return _part(run.conversation, messages(run, data))
+
+
+def _part(name: str, messages: list[Message]) -> Conversation:
     return Conversation(
-        id=run.conversation, source_format="jsonl", messages=tuple(found), source_ref=found[0].source_ref
+        id=name, source_format="jsonl", messages=tuple(messages), source_ref=messages[0].source_ref
     )
 
 
@@ -160,26 +244,31 @@ def _is_shallow(line: bytes) -> bool:
 
 
 def _all_shallow(block: bytes, ends: list[int]) -> bool:
-    """Whether no line, given where each ends, has more brackets than levels are allowed."""
-    brackets = np.flatnonzero(_brackets(block))
-    return len(brackets) <= DEPTH or int(np.diff(np.searchsorted(brackets, ends), prepend=0).max()) <= DEPTH
+    """Whether no line, given where each ends, has more brackets than levels are allowed, or one is no object."""
+    opening = _brackets(block)
+    if int(np.count_nonzero(opening)) < DEPTH + len(ends):  # every object has at least one
+        return True
+    places = np.flatnonzero(opening)
+    return int(np.diff(np.searchsorted(places, ends), prepend=0).max()) <= DEPTH
 
 
-def _owners(block: bytes, stem: str) -> Iterable[tuple[str | None, int]]:
-    """For each line its conversation, BLANK for an empty one and None for one that is not plain, and where it ends."""
-    if not _is_utf8(block):
-        return [(None if line.strip() else BLANK, end) for line, end in _with_ends(block)]
-    ends = (np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED) + 1).tolist()
+def _line_ends(block: bytes) -> list[int]:
+    """The place after each line."""
+    ends: list[int] = (np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED) + 1).tolist()
     if not block.endswith(b"\n"):
         ends.append(len(block) + 1)
-    if _all_shallow(block, ends):
-        try:
-            lines = _decode_lines(block)
-        except _NOT_PLAIN:
-            lines = []
-        if len(lines) == len(ends):  # none is empty
-            return [(_owner(line, stem), end) for line, end in zip(lines, ends, strict=True)]
-    return [(_owner_of(line, stem), end) for line, end in _with_ends(block)]
+    return ends
+
+
+def _decoded(block: bytes, ends: list[int]) -> list[Line]:
+    """The lines, given where they end; none where one of them is empty or cannot be decoded."""
+    if not _all_shallow(block, ends) or not _is_utf8(block):
+        return []
+    try:
+        lines = _decode_lines(block)
+    except _NOT_PLAIN:
+        return []
+    return lines if len(lines) == len(ends) else []
 
 
 def _with_ends(block: bytes) -> Iterator[tuple[bytes, int]]:
@@ -193,13 +282,19 @@ def _owner_of(data: bytes, stem: str) -> str | None:
     if not data or data.isspace():
         return BLANK
     try:
-        return _owner(_decode(data), stem) if _is_shallow(data) else None
+        owner = _owner(_decode(data), stem) if _is_shallow(data) and _is_utf8(data) else None
     except _NOT_PLAIN:
         return None
+    return owner.conversation if owner else None
 
 
-def _owner(line: Line, stem: str) -> str | None:
-    """The conversation of a plain line, None for any other."""
+class _Owner(NamedTuple):
+    conversation: str
+    time: datetime | None
+
+
+def _owner(line: Line, stem: str) -> _Owner | None:
+    """The conversation and the time of a plain line, None for any other."""
     try:
         if line.title or line.timezone or line.messages is not None:
             return None
@@ -207,14 +302,15 @@ def _owner(line: Line, stem: str) -> str | None:
             _author(line)
         if line.text is None:
             _text(line)
-        _time(line)
-        own = line.conversation
-        return own if isinstance(own, str) and own and not own.isspace() else _conversation(line) or stem
+        own, time = line.conversation, _time(line)
+        if not isinstance(own, str) or not own or own.isspace():
+            own = _conversation(line) or stem
+        return _Owner(own, time)
     except _NOT_PLAIN:
         return None
 
 
-def _message(line: Line, conversation: str, ref: SourceRef) -> Message:
+def _message(line: Line, conversation: str, ref: SourceRef, time: datetime | None) -> Message:
     author, role, agent = _author(line)
     if agent is None:
         agent = author if role == "agent" else scoped(conversation, author)  # as settling would
@@ -229,7 +325,7 @@ def _message(line: Line, conversation: str, ref: SourceRef) -> Message:
         role=role,
         text=_text(line) if text is None else text,
         agent=agent,
-        time=_time(line),
+        time=time,
         source_ref=ref,
     )
     return message if _says_no_more(line) else _completed(message, line)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.detect import detect, quote
+from undersong.detect import detect, quote, strongest_sentences
 from undersong.manifest import text_hash
 from undersong.models import (
     Case,
@@ -27,6 +27,7 @@ from undersong.models import (
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.redact.secrets import Masked, Masker
+from undersong.redact.words import masked_why
 from undersong.rulebook import RULES, file_hash
 from undersong.verdict import agent_verdicts
 from undersong.weigh import Effort, weigh
@@ -44,7 +45,7 @@ FIXED = frozenset({
     "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits",
     "label", "signals", "flags", "finding_id", "rule_hash", "version", "hashes", "tiers", "states", "highest",
     "stages", "measures", "balance", "codes", "protective", "guns", "candidates", "hard_constraints", "indicators",
-    "source_format", "model", "timezone", "sha256",
+    "source_format", "model", "timezone", "sha256", "why", "bands", "spans",
 })  # fmt: skip
 
 
@@ -70,7 +71,9 @@ def redacted(
     texts = {(message.conversation, message.id): masker.text(message.text) for message in case.cited}
     cited = tuple(_message(message, masker) for message in case.cited)
     messages = {(message.conversation, message.id): message for message in cited}
-    findings = _findings(case.findings, rows, new_rows, rules, effort, case)
+    told = tuple(masked_why(each, masker, texts, _quote) for each in case.findings)
+    findings = _findings(told, rows, new_rows, rules, effort, case)
+    strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
     originals = {mask: name for name, mask in masks.items()}
 
     def masked(name: str) -> Conversation | None:
@@ -80,7 +83,7 @@ def redacted(
     new = _any(msgspec.structs.replace(case, findings=(), cited=(), sessions=(), agents=()), masker)
     again = msgspec.structs.replace(
         new,
-        findings=tuple(_told(quote(_any(each, masker), messages), masked) for each in findings),
+        findings=tuple(_told(quote(_any(each, masker), messages, strongest=strongest), masked) for each in findings),
         cited=cited,
         sessions=tuple(_session(each, masker, texts) for each in case.sessions),
         agents=agent_verdicts(new_rows),
@@ -96,22 +99,25 @@ def hashes() -> dict[str, str]:
     return {FILE: file_hash(RULES / FILE)}
 
 
-def _learn(masker: Masker, names: Iterable[str], look: Look) -> tuple[set[tuple[str, str]], int]:
+def _learn(masker: Masker, names: Iterable[str], look: Look) -> tuple[dict[tuple[str, str], Masked], int]:
     """The messages in which something is masked, and how often; secrets get their numbers in the order of the talk."""
-    dirty, places = set(), 0
+    dirty, places = dict[tuple[str, str], Masked](), 0
     for name in names:
         for message in look(name).messages:
             masker.name(message.author)
-            texts = (message.text, *(result.text for result in message.tool_results))
-            found = sum(len(masker.text(text).spans) for text in texts)
+            masked = masker.text(message.text)
+            found = len(masked.spans) + sum(len(masker.text(result.text).spans) for result in message.tool_results)
             places += found
             if found:
-                dirty.add((name, message.id))
+                dirty[name, message.id] = masked
     return dirty, places
 
 
-def _row(row: Row, masker: Masker, dirty: set[tuple[str, str]]) -> Row:
-    hide = (row.conversation, row.id) in dirty
+def _row(row: Row, masker: Masker, dirty: Mapping[tuple[str, str], Masked]) -> Row:
+    masked = dirty.get((row.conversation, row.id))
+    hide, spans = masked is not None, row.spans
+    if masked is not None:
+        spans = {name: (masked.place(start), masked.after(end)) for name, (start, end) in spans.items()}
     loops = tuple(
         msgspec.structs.replace(
             loop,
@@ -120,7 +126,7 @@ def _row(row: Row, masker: Masker, dirty: set[tuple[str, str]]) -> Row:
         )
         for loop in row.loops
     )
-    return msgspec.structs.replace(_any(msgspec.structs.replace(row, loops=()), masker), loops=loops)
+    return msgspec.structs.replace(_any(msgspec.structs.replace(row, loops=()), masker), loops=loops, spans=spans)
 
 
 def _findings(

@@ -22,8 +22,7 @@ class Histories(Database):
         """See Store."""
         with self._writing() as db:
             keep(db, rows)
-            db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in gone))
-            db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
+            put_found(db, findings, gone)
 
     def history(self, agent: str, judge_hash: str) -> tuple[Row, ...]:
         """See Store."""
@@ -147,6 +146,12 @@ def keep(db: sqlite3.Connection, rows: Iterable[Row]) -> None:
             numbers[row.judge_hash] = _judge(db, row)
         changed.update((numbers[row.judge_hash], agent) for agent in _put(db, numbers[row.judge_hash], row))
     _bump(db, changed)
+
+
+def put_found(db: sqlite3.Connection, findings: Iterable[Finding], gone: Iterable[str]) -> None:
+    """Put findings and drop those ``gone``, within a transaction."""
+    db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in gone))
+    db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
 
 
 def leave(db: sqlite3.Connection, places: Iterable[tuple[str, str]]) -> None:

@@ -72,7 +72,21 @@ def _ledger(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger)
+def _live(db: sqlite3.Connection) -> None:
+    """Version 4: conversations that grow by a message at a time.
+
+    ``version`` is another one after every write. Where ``live`` is set, ``messages.live`` has the scan and the route of
+    each message, and the columns of the conversation have none.
+    """
+    for statement in (
+        "ALTER TABLE conversations ADD COLUMN version INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE conversations ADD COLUMN live INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE messages ADD COLUMN live BLOB",
+    ):
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _live)
 
 
 def open_database(path: Path) -> tuple[sqlite3.Connection, Turns]:

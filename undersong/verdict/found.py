@@ -36,8 +36,10 @@ def deduction(
     )
 
 
-def candidate(code: str, title: str, turn: Turn, explanation: str, quotes: tuple[Quote, ...]) -> Moment:
-    """A turn that looks like a mechanism, and lacks the evidence that would take points."""
+def candidate(
+    code: str, title: str, turn: Turn, explanation: str, quotes: tuple[Quote, ...], strength: float | None = None
+) -> Moment:
+    """A turn that looks like a mechanism, and lacks the evidence that would take points; ``strength`` of a signal."""
     return Moment(
         kind="candidate",
         code=code,
@@ -46,6 +48,7 @@ def candidate(code: str, title: str, turn: Turn, explanation: str, quotes: tuple
         position=turn.message.position,
         agent=turn.message.agent,
         explanation=f"{explanation} {NO_POINTS}",
-        basis="words",
+        basis="words" if strength is None else "signal",
         quotes=quotes,
+        strength=strength,
     )

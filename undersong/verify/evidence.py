@@ -32,6 +32,7 @@ def evidence(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
 def _quotes(content: Content) -> Iterable[Quote]:
     for finding in content.findings:
         yield from finding.quotes
+        yield from (each.sentence for each in finding.why or () if each.sentence is not None)
         if finding.outcome is not None:
             yield from filter(None, (finding.outcome.request, finding.outcome.reply))
     for session in content.case.sessions:

@@ -8,6 +8,7 @@ import numpy as np
 
 from undersong.patterns.engine.aggregates import Measured, chosen
 from undersong.patterns.engine.frames import Bounds, Frame, Order, grouped, undirected
+from undersong.patterns.engine.paths import Bindings, compact, some
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, TableVectors
 from undersong.patterns.engine.sequence_windows import Added
@@ -15,7 +16,6 @@ from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table, ranges
 from undersong.patterns.engine.targets import Masks, Targets, Wanted, apart, sequences, towards
 from undersong.patterns.engine.vectors import B, Codes, Vectors
-from undersong.patterns.engine.walk import Bindings
 from undersong.patterns.engine.walkers import Ground, walker
 from undersong.patterns.engine.waves import Matches, Stage, stand
 from undersong.patterns.expressions import Node
@@ -197,14 +197,12 @@ def _found(table: Table, frame: Frame, matches: Matches | None, count: int, gave
         return Found(
             table, none, codes, codes, none, np.zeros(1, np.int64), none.astype(np.int8), none, {}, count, gave_up
         )
-    runs, (starts, _, bindings) = matches.runs, matches.paths
-    sizes = matches.paths.sizes
+    runs, starts = matches.runs, matches.paths.starts
     order = np.lexsort((starts, frame.targets[runs], frame.conversations[runs], frame.timelines[runs]))
-    begun = (np.cumsum(sizes) - sizes)[order]
-    runs, starts, sizes = runs[order], starts[order], sizes[order]
-    places = ranges(starts, starts + sizes)
+    runs, found = runs[order], compact(some(matches.paths, order))
+    places = ranges(found.starts, found.starts + found.sizes)
     holes = frame.holes[places]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = np.append(found.first, len(found.bindings))
     holes[offsets[:-1]] = 0
     return Found(
         table,
@@ -213,7 +211,7 @@ def _found(table: Table, frame: Frame, matches: Matches | None, count: int, gave
         frame.targets[runs],
         frame.rows[places],
         offsets,
-        bindings[ranges(begun, begun + sizes)],
+        found.bindings,
         holes,
         chosen(matches.measures, order),
         count,

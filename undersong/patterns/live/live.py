@@ -127,6 +127,15 @@ class Live:
         """What became of every rule so far."""
         return tuple(self._outcome(index, rule) for index, rule in enumerate(self.rules))
 
+    def standing(self, line: Line) -> dict[str, Finding]:
+        """What has been told of a timeline and stands, by id."""
+        thread = self.threads.get(line)
+        return thread.told if thread is not None else {}
+
+    def silent(self) -> frozenset[str]:
+        """The ids of the rules that tell nothing so far, since an input of theirs was not seen."""
+        return frozenset(rule.id for index, rule in enumerate(self.rules) if index not in self._speaking)
+
     def _advance(self, line: Line, changes: list[Change]) -> list[Standing] | None:
         """Feed a timeline what is new; None where it had to be replayed."""
         thread = self.threads.get(line)
