@@ -365,6 +365,7 @@ class Reading(Noun, frozen=True, kw_only=True):
 
     ``mechanisms`` and ``acts`` (request, complies, refuses) each with a quote that stands in the message. ``rejected``
     counts what was dropped from the answer, by kind. ``cut`` is how many earlier messages the question left out.
+    ``shortened`` is how many texts, calls and results of tools it did not show whole.
     ``raw`` is the text of the answer that counts, as it came. ``usage`` covers every paid answer to this question.
     """
 
@@ -375,6 +376,7 @@ class Reading(Noun, frozen=True, kw_only=True):
     cut: int = 0
     usage: Usage = Usage()
     raw: str | None = None
+    shortened: int = 0
 
 
 class Evaluation(Noun, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from undersong.errors import UsageError
-from undersong.judges import Segment
+from undersong.judges import Segment, used_tools
 from undersong.judges.llm.answer import Confirmation, UnusableError, confirmed
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import Framed, Spoken, block, control_question, nonce_of, spoken
@@ -123,7 +123,9 @@ def _spoken(message: Message, most: int) -> Spoken:
 
 def _asked(judge: LLMJudge, segment: Segment, put: Framed, repair: str) -> Asked:
     seat = judge.seats["deep"]
-    texts, context = ([text_hash(each.text) for each in part] for part in (segment.messages, segment.around))
+    texts, context = (
+        [[text_hash(each.text), *used_tools(each)] for each in part] for part in (segment.messages, segment.around)
+    )
     who = [[each.author, each.role] for each in (*segment.messages, *segment.around)]
     parts = ["confirm", segment.mechanism, texts, context, who, seat.spec.name, judge.prompt_hash, judge.terms.sample]
     user = f"{put.user}\n{repair}" if repair else put.user

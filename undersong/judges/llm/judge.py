@@ -15,7 +15,7 @@ from undersong.judges.llm.answer import Answer, UnusableError, checked
 from undersong.judges.llm.batches import WAITS, settled
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import Framed, framed
-from undersong.judges.llm.injection import suspicious
+from undersong.judges.llm.injection import injection_hashes, suspicious
 from undersong.judges.llm.loop import finished
 from undersong.judges.llm.purse import Purse, SpentError
 from undersong.judges.llm.schema import answer_schema
@@ -41,6 +41,7 @@ class Read(NamedTuple):
 
     answer: Answer
     raw: str
+    shortened: int
 
 
 class LLMJudge:
@@ -51,7 +52,7 @@ class LLMJudge:
 
     def __init__(self, name: str, seats: Mapping[Tier, Seat], terms: Terms) -> None:
         self.name, self.seats, self.terms = name, dict(seats), terms
-        self.hashes = dict(book().hashes)
+        self.hashes = book().hashes | injection_hashes()
         self.prompt_hash = book().hash
         named = {tier: seat.spec.name for tier, seat in sorted(self.seats.items())}
         self.hash = hashed([named, self.prompt_hash, terms.framing])
@@ -134,7 +135,7 @@ class LLMJudge:
         message = question.message.text
 
         def use(text: str) -> Read:
-            return Read(checked(text, message, put.control), text)
+            return Read(checked(text, message, put.control), text, put.shortened)
 
         return await self.usable(till, lambda repair: self.asked(question, put, repair), use, paid)
 
@@ -171,6 +172,7 @@ class LLMJudge:
             cut=question.cut,
             usage=sum(map(usage_of, paid), Usage()),
             raw=read.raw,
+            shortened=read.shortened,
         )
         signals = {f"act_{act.id}": 1.0 for act in answer.acts}
         if answer.stance is not None and answer.stance.position in CONCEDES:
