@@ -112,14 +112,6 @@ def qualified_words(verdict: SessionVerdict, *, calibrated: bool = False) -> tup
     return tuple(told)
 
 
-def episodes_words(verdict: SessionVerdict) -> str:
-    """``points taken 5 times, in 2 distinct episodes``; "" where none were taken."""
-    if not verdict.deductions:
-        return ""
-    times = counted(len(verdict.deductions), "time")
-    return f"points taken {times}, in {counted(verdict.episodes, 'distinct episode')}"
-
-
 def kind_words(case: Case) -> tuple[str, ...]:
     """How many scores are ranks, and which signals stand out of the null band, in sentences."""
     read = case.states.get("scored", 0)
