@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from undersong.errors import JudgeError
 from undersong.judges import BrokenOffError, History, Judge, Question
-from undersong.judges.context import prior_places
+from undersong.judges.context import prior_places, tool_places
 from undersong.models import Conversation, Evaluation, Message, Noun, Route, Scan, ThreadScan
 
 STANDS = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
@@ -126,6 +126,7 @@ def question_of(thread: Thread, place: int, histories: Histories | None) -> Ques
         prior=tuple(messages[at] for at in places),
         prior_scans=tuple(thread.scans[at] for at in places),
         cut=place - len(places) if wide else 0,
+        tools=tuple(messages[at] for at in tool_places(messages, place, places)),
         history=(histories(messages[place]) if histories else History()) if wide else None,
     )
 

@@ -59,7 +59,7 @@ class SQLiteLedger(Database):
         """(depth, bytes of the user part, tokens in, tokens out) of the first answers of a judge that were kept."""
         query = (
             "SELECT depth, sent, input, output FROM paid WHERE judge = ? AND prompt_hash = ? AND attempt = 0"
-            " AND input > 0 ORDER BY rowid LIMIT ?"
+            " AND input > 0 AND depth <> 'confirm' ORDER BY rowid LIMIT ?"
         )
         with self._translated():
             return list(self._db.execute(query, (judge, prompt_hash, most)))

@@ -92,7 +92,8 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histor
 def open_database(path: Path) -> tuple[sqlite3.Connection, Turns]:
     """The file opened, made where it is missing, its tables up to date; a file of another program is not changed."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    # a judge that is called inside a running event loop works in another thread while this one waits
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         version_of(db, path)
         turns = Turns(path)
