@@ -174,7 +174,7 @@ def batch(folder: Path, messages: Sequence[dict[str, Any]], judge: Judge, rules:
             name = thread.conversation.id
             sessions[name] = session_verdict(thread.conversation, thread.scans, thread.thread, own)
             rows += own
-        store.put_findings(corpus.conversations, quoted(detect(rows, rules).findings, store))
+        store.put_findings(corpus.conversations, quoted(detect(rows, rules).findings, rows, store, judge, rules))
         return left(store, judge, sessions)
 
 
