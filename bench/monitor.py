@@ -140,8 +140,11 @@ def kill(kills: int, seed: int) -> None:
         (folder / "world.json").write_text(json.dumps(messages), encoding="utf-8")
         done = 0
         while done < kills:
+            before = _told_bytes(folder)
             running = [_observer(folder, role) for role in ("ann", "bo")]
-            time.sleep(dice.uniform(1.5, 4.0))
+            while _told_bytes(folder) == before and any(process.poll() is None for process in running):
+                time.sleep(0.01)  # they are to be killed at work, not while they load
+            time.sleep(dice.uniform(0.0, 1.0))
             for process in running:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
@@ -161,6 +164,10 @@ def kill(kills: int, seed: int) -> None:
     if found != wanted:
         sys.exit("after the kills the store is not what a batch run leaves")
     print(f"{done} kills of two observers on one store: {len(messages)} messages, none told and lost; live = batch")
+
+
+def _told_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.out"))
 
 
 def _observer(folder: Path, role: str) -> subprocess.Popen[bytes]:
