@@ -70,6 +70,7 @@ def test_what_came_of_a_finding_is_told_when_it_comes(tmp_path: Path, judge: Rea
         monitor.observe(said(7, text="Could you please send me the report?"))
         monitor.finish()
         assert [answered(each) for each in monitor.findings()] == ["not_answered"]
+    with SyncMonitor(tmp_path / "undersong.db", judge, rules=load_rules(names=["love_bombing"])) as monitor:
         refusal = msgspec.structs.replace(said(8, text="No, I won't do that."), author="bo", target="kira")
         assert [answered(each) for each in monitor.observe(refusal).found] == ["refused"]
         assert [answered(each) for each in monitor.findings()] == ["refused"]
@@ -188,6 +189,24 @@ def test_what_is_known_of_a_conversation_is_part_of_its_context(monitor: SyncMon
     monitor.observe(said(0))
     assert monitor.session("t").title == "A talk"
     assert "on_call" in monitor.session("t").context
+
+
+def test_what_is_known_of_a_conversation_outlives_a_restart(tmp_path: Path, judge: Reader) -> None:
+    with opened(tmp_path, judge) as monitor:
+        monitor.begin(Conversation(id="t", source_format="live", title="A talk"))
+    with opened(tmp_path, judge) as monitor:
+        monitor.observe(said(0))
+        assert monitor.session("t").title == "A talk"
+
+
+def test_what_the_judge_did_not_come_to_is_asked_when_its_message_comes_again(tmp_path: Path, judge: Reader) -> None:
+    judge.down = True
+    with opened(tmp_path, judge) as monitor:
+        monitor.observe(said(0))
+    judge.down = False
+    with opened(tmp_path, judge) as monitor:
+        assert "did not come to it" in str(monitor.rows("t")[0].reason)
+        assert monitor.observe(said(0)).evaluation.state == "scored"
 
 
 def test_an_unknown_conversation_is_no_innocent_one(monitor: SyncMonitor) -> None:

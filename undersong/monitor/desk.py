@@ -25,6 +25,7 @@ from undersong.stores.forget import Forgotten
 from undersong.why import with_why
 
 TALKS = 2_048  # conversations that are held; then all are read again as they are needed
+PARTIES = 16  # of a conversation, up to which what came of findings is told of all of them with every message
 LIVE = "live"  # the format of a conversation that no file brought
 
 
@@ -67,7 +68,8 @@ class Desk:
                 self._talks[name] = Talk(Conversation(id=name, source_format=LIVE), self._book, self._routing)
             else:
                 answers = self._store.answers(name, self._judge.hash)
-                self._talks[name] = Talk.restored(kept, answers, self._book, self._routing)
+                rows = self._store.thread(name, self._judge.hash)
+                self._talks[name] = Talk.restored(kept, answers, rows, self._book, self._routing)
         return self._talks[name]
 
     def refresh(self, names: Iterable[str]) -> None:
@@ -151,16 +153,18 @@ class Desk:
     def _written(self, touched: dict[str, Talk]) -> Found | None:
         rows = [row for talk in touched.values() for row in talk.make_rows(self._judge)]
         lost = {agent for talk in touched.values() for agent in talk.lost}
-        agents = sorted({row.agent for row in rows} | lost)
+        near = {agent for talk in touched.values() if len(talk.agents) <= PARTIES for agent in talk.agents}
+        moved = sorted({row.agent for row in rows} | lost)
+        agents = sorted({*moved, *near})
         marks = Marks(
             {name: self._versions[name] for name in touched},
             self._store.marks((), agents, self._judge.hash).agents,
         )
         self._agents.load(marks.agents)
-        found = self._finished(self._agents.feed(rows, agents), touched.values())
+        found = self._finished(self._agents.feed(rows, moved), touched.values())
         update = Update(
             judge_hash=self._judge.hash,
-            spoken=tuple(talk.spoken() for talk in touched.values() if talk.changed),
+            spoken=tuple(talk.spoken() for talk in touched.values() if talk.changed or talk.has_new_head),
             left=tuple((name, each) for name, talk in touched.items() for each in sorted(talk.left)),
             answers=tuple((name, answer) for (name, _), answer in self._spare.items()),
             rows=tuple(rows),
@@ -258,7 +262,8 @@ class Desk:
 
     def rows(self, talk: Talk) -> dict[str, Row]:
         """The rows of a conversation, also of one that was only read from the store."""
-        talk.route()
+        if not talk.routes:
+            talk.route()
         talk.make_rows(self._judge)
         return talk.rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -21,6 +21,8 @@ from undersong.scan.growing import Growing
 from undersong.stores import Kept, Spoken
 from undersong.stores.moments import dated
 from undersong.verdict import session_verdict
+
+NOT_YET = "the judge did not come to it; it is asked with the next message of the conversation"
 
 
 class Talk:
@@ -44,6 +46,7 @@ class Talk:
         self.left: set[str] = set()
         self.lost: set[str] = set()  # agents to whom a message belonged before
         self.late: tuple[str, ...] = ()  # messages that were there and are read otherwise since
+        self.has_new_head = False
         self.is_due = False  # something was put that was not looked at, or the judge did not come to it
         self.rows: dict[str, Row] = {}
         self._new_ids: set[str] = set()
@@ -55,9 +58,12 @@ class Talk:
         self._plain: dict[str, Row] = {}  # rows before it is known whether their scores are levels
         self._foreign = False
         self._dated: dict[str, Row] = {}
+        self._stored: dict[str, Row] = {}  # as a store has them, without texts
 
     @classmethod
-    def restored(cls, kept: Kept, answers: dict[str, Evaluation], book: SignalBook, routing: Routing) -> Talk:
+    def restored(
+        cls, kept: Kept, answers: dict[str, Evaluation], rows: Iterable[Row], book: SignalBook, routing: Routing
+    ) -> Talk:
         """A conversation as a store has it; all of it is looked at once more, with the answers that are there."""
         talk = cls(kept.conversation, book, routing)
         messages = kept.conversation.messages
@@ -66,10 +72,14 @@ class Talk:
             named = guess.target != message.target if kept.named is None else message.id in kept.named
             talk.given[message.id] = message if named else plain
         talk.answers = dict(answers)
+        talk._stored = {row.id: row for row in rows}
         talk.conversation, talk.scans, talk.routes = kept.conversation, kept.scans, kept.routes
         talk._growing = Growing(kept.conversation, kept.scans, book)
         talk.thread = talk._growing.thread(kept.conversation)
         talk._all_again()
+        talk.is_due = not talk.routes or any(
+            message.id not in answers and talk._is_read(place) for place, message in enumerate(messages)
+        )
         return talk
 
     @property
@@ -92,7 +102,7 @@ class Talk:
         zone = head.timezone or self.conversation.timezone
         if now != self.conversation:
             self.conversation, self._zone = msgspec.structs.replace(now, timezone=zone), zone
-            self.is_due = True
+            self.is_due = self.has_new_head = True
 
     @property
     def places(self) -> dict[str, int]:
@@ -170,6 +180,7 @@ class Talk:
         ]
         held = holding(questions, self.answers)
         self.failures = {}
+        self._open.clear()
         return [question for question in questions if question.message.id not in held]
 
     def take(self, message_id: str, answer: Evaluation | None, failure: JudgeError | None) -> None:
@@ -185,8 +196,13 @@ class Talk:
     def evaluation(self, place: int, judge: Judge) -> Evaluation:
         """What stands of a message: an answer, or the state that says why there is none."""
         message = self.conversation.messages[place]
-        found = self.answers.get(message.id) if self._is_read(place) else None
-        return found or unread(message, judge, self.failures.get(message.id))
+        is_read = self._is_read(place)
+        found = self.answers.get(message.id) if is_read else None
+        if found is not None:
+            return found
+        failure = self.failures.get(message.id)
+        state = unread(message, judge, failure)
+        return state if failure or not is_read else msgspec.structs.replace(state, reason=NOT_YET)
 
     @property
     def draft(self) -> Draft:
@@ -200,7 +216,6 @@ class Talk:
 
     def make_rows(self, judge: Judge) -> list[Row]:
         """Make the rows of what is new; the rows, with their event times, that are not what they were."""
-        self._open.clear()
         messages = self.conversation.messages
         for place, message in enumerate(messages):
             if message.id in self._stale:
@@ -216,11 +231,18 @@ class Talk:
 
     def _redated(self) -> list[Row]:
         now = {row.id: row for row in dated(self.rows[message.id] for message in self.conversation.messages)}
-        changed = [row for row in now.values() if self._dated.get(row.id) is not row and self._dated.get(row.id) != row]
-        known, self._dated = self._dated, now
+        changed = [row for row in now.values() if self._is_other(row)]
+        known, self._dated = self._stored | self._dated, now
         touched = self.changed | {row.id for row in changed if row.id in known}
         self.late = tuple(name for name in now if name in touched and name not in self._new_ids)
         return changed
+
+    def _is_other(self, row: Row) -> bool:
+        """Whether a row says other than it said, or than the store says."""
+        before = self._dated.get(row.id)
+        if before is None:
+            return self._stored.get(row.id) != msgspec.structs.replace(row, text=None, hits=())
+        return before is not row and before != row
 
     def spoken(self) -> Spoken:
         """The conversation as a store is to keep it."""
@@ -237,7 +259,7 @@ class Talk:
         """All that is new has been kept."""
         for each in (self.changed, self.left, self.lost, self._new_ids):
             each.clear()
-        self.is_due = bool(self.failures)
+        self.is_due, self.has_new_head = bool(self.failures), False
 
     def verdict(self) -> SessionVerdict:
         """What the conversation comes to so far."""
