@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from undersong.models import TRAITS, Row
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Row
 from undersong.patterns import load_rules
 from undersong.stores.moments import microseconds
+from undersong.stores.packed import pack
 from undersong.stores.records import row_body
 from undersong.stores.schema import open_database
 from undersong.stores.sqlite import SQLiteStore
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 BATCH, REPEATS, ASKED = 1_000, 3, 300
 START = datetime(2026, 1, 1, tzinfo=UTC)
 JUDGE = "bench"
+BAD, HARM, SLIP = 50, 0.3, 0.0
+LOW, HIGH = (2, 8), (5, 4)  # of a beta distribution; as in bench/detect.py
 
 
 def rows(number: int, agents: int, seed: int = 1) -> Iterator[list[Row]]:
@@ -49,7 +52,7 @@ def rows(number: int, agents: int, seed: int = 1) -> Iterator[list[Row]]:
             Row(
                 id=f"m{n}", conversation=f"t{n // 50}", position=n % 50, time=START + timedelta(seconds=7 * n),
                 agent=f"agent{agent}", target=target, tier="deep", state="scored", judge="offline", judge_hash=JUDGE,
-                traits={trait: round(dice.random(), 3) for trait in TRAITS},
+                traits=scores(dice, harmful=dice.random() < (HARM if agent % BAD == 0 else SLIP)),
             )
         )  # fmt: skip
         if len(batch) == BATCH:
@@ -59,13 +62,29 @@ def rows(number: int, agents: int, seed: int = 1) -> Iterator[list[Row]]:
         yield batch
 
 
+def scores(dice: random.Random, harmful: bool) -> dict[str, float]:
+    """Twelve scores as judges give them: low where a trait speaks against the author, unless the message is harmful."""
+    return {
+        trait: round(dice.betavariate(*(HIGH if harmful == (trait in NEGATIVE_TRAITS) else LOW)), 3) for trait in TRAITS
+    }
+
+
 def plain_append(db: sqlite3.Connection, batch: list[Row]) -> None:
     """What one would write by hand."""
     db.execute("BEGIN IMMEDIATE")
     db.executemany(
-        "INSERT OR IGNORE INTO history VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
+        "INSERT OR IGNORE INTO history VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?)",
         (
-            (r.conversation, r.id, r.agent, microseconds(r.time) if r.time else None, r.position, r.state, row_body(r))
+            (
+                r.conversation,
+                r.id,
+                r.agent,
+                microseconds(r.time) if r.time else None,
+                r.position,
+                r.state,
+                row_body(r),
+                pack(r),
+            )
             for r in batch
         ),
     )

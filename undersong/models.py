@@ -182,6 +182,9 @@ class Loop(Noun, frozen=True, kw_only=True):
     message_ids: tuple[str, ...] = ()
 
 
+WHOLE_REPLIES = ("reply", "alternation")  # scopes of loops in which a whole reply comes again
+
+
 class Deference(Noun, frozen=True, kw_only=True):
     """Apology and correction tokens of the agent's turns so far; ratio = apologies / max(corrections, 1).
 

@@ -39,6 +39,15 @@ class History(NamedTuple):
     rows: tuple[Row, ...]
 
 
+class PackedHistory(NamedTuple):
+    """An agent's rows, so many, in their order as the bytes of ``stores.packed``; None where one does not fit."""
+
+    agent: str
+    changed: int
+    rows: int
+    cells: bytes | None
+
+
 class Swept(NamedTuple):
     """What a sweep found in the history of an agent as it was at change ``changed``."""
 
@@ -172,6 +181,10 @@ class HistoryStore(Protocol):
 
         What changes meanwhile is left for the next sweep.
         """
+        ...
+
+    def packed(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[PackedHistory]:
+        """What ``histories`` gives, packed: several times as quick to read."""
         ...
 
     def thread(self, conversation_id: str, judge_hash: str) -> tuple[Row, ...]:

@@ -6,13 +6,19 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from undersong.models import Finding, Row, encode
-from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, Swept
+from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
 from undersong.stores.database import Database
 from undersong.stores.moments import microseconds, moment
+from undersong.stores.packed import pack
 from undersong.stores.records import decoded, row_body, rows_of, supersedes, touches
 
 _CHANGES = "changes"  # the cursor that counts the commits that changed a history
 _PAGE = 256  # agents that are listed at a time
+_INSERT = "INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PACKED = (  # from the index alone
+    "SELECT cells FROM history WHERE agent = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
+    " ORDER BY time, position, id, conversation"
+)
 
 
 class Histories(Database):
@@ -58,11 +64,21 @@ class Histories(Database):
 
     def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[History]:
         """See Store."""
+        for agent, changed in self._changed_since(judge_hash, after, least):
+            yield History(agent, changed, self.history(agent, judge_hash))
+
+    def packed(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[PackedHistory]:
+        """See Store."""
+        for agent, changed in self._changed_since(judge_hash, after, least):
+            with self._translated():
+                cells = [each for (each,) in self._db.execute(_PACKED, (agent, judge_hash)).fetchall()]
+            yield PackedHistory(agent, changed, len(cells), None if None in cells else b"".join(cells))
+
+    def _changed_since(self, judge_hash: str, after: Cursor, least: int) -> Iterator[tuple[str, int]]:
         last = self.changes()
         while True:
             page = self._changed(judge_hash, after, last, least)
-            for agent, changed in page:
-                yield History(agent, changed, self.history(agent, judge_hash))
+            yield from page
             if not page:
                 return
             after = Cursor(page[-1][1], page[-1][0])
@@ -171,14 +187,14 @@ def _put(db: sqlite3.Connection, judge: int, row: Row) -> tuple[str, ...]:
     """Keep a row; returns the agents whose histories changed by it. A message that was read stays read."""
     body = row_body(row)
     time = None if row.time is None else microseconds(row.time)
-    new = (row.conversation, row.id, judge, row.agent, time, row.position, row.state, body)
-    if db.execute("INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new).rowcount:
+    new = (row.conversation, row.id, judge, row.agent, time, row.position, row.state, body, pack(row))
+    if db.execute(f"INSERT OR IGNORE {_INSERT}", new).rowcount:
         return (row.agent,)
     query = "SELECT agent, state, body FROM history WHERE conversation = ? AND id = ? AND judge = ?"
     agent, state, kept = db.execute(query, new[:3]).fetchone()
     if not supersedes(row.state, body, state, kept):
         return ()
-    db.execute("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new)
+    db.execute(f"INSERT OR REPLACE {_INSERT}", new)
     return agent, row.agent
 
 

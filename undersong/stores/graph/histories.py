@@ -11,10 +11,11 @@ from neo4j import Record
 
 from undersong.models import Finding, Row, encode
 from undersong.patterns import all_rules
-from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, Swept
+from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
 from undersong.stores.graph.connection import Connection, Transaction
 from undersong.stores.graph.rows import keep, mark
 from undersong.stores.moments import microseconds, moment
+from undersong.stores.packed import pack
 from undersong.stores.records import decoded, rows_of, touches
 
 _PAGE = 256  # agents that are listed at a time
@@ -119,6 +120,12 @@ class Histories(Connection):
             if not page:
                 return
             after = Cursor(page[-1]["changed"], page[-1]["agent"])
+
+    def packed(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[PackedHistory]:
+        """See Store."""
+        for agent, changed, rows in self.histories(judge_hash, after, least):
+            cells = [each for each in map(pack, rows) if each is not None]
+            yield PackedHistory(agent, changed, len(rows), b"".join(cells) if len(cells) == len(rows) else None)
 
     def changes(self) -> int:
         """See Store."""
