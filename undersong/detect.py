@@ -14,6 +14,7 @@ from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.engine.packed import TOLD, PackedTimelines, packed_source, packed_table
 from undersong.patterns.engine.pairs import pairs
 from undersong.patterns.engine.results import Searches
+from undersong.patterns.engine.sums import Unsuited
 from undersong.patterns.findings import Balance, finding_of, order
 from undersong.patterns.inputs import given, lacking
 from undersong.patterns.matcher import STEPS
@@ -56,7 +57,7 @@ def detect(
         any_read=bool(read),
         ranks=any(row.scale == "rank" for row in read),
     )
-    return _detection(corpus, rules, {})
+    return _detection(corpus, rules, _remembered(_balance))
 
 
 class PackedSearch:
@@ -68,7 +69,7 @@ class PackedSearch:
     def __init__(
         self, agents: Sequence[str], cells: Sequence[bytes], load: Callable[[str], Sequence[Row]], *, steps: int = STEPS
     ) -> None:
-        self._source = packed_source(agents, cells)
+        self._source, self._places = packed_source(agents, cells), {agent: k for k, agent in enumerate(agents)}
         table = packed_table(self._source)
         self._searches = Searches(PackedTimelines(agents, table, load), steps=steps, table=table)
 
@@ -76,7 +77,13 @@ class PackedSearch:
         """What ``detect`` finds in these rows; raises StaleError where loaded rows are no longer those packed."""
         source = self._source
         has, any_read = source.given(_needs(rules)), bool(source.read.any())
-        return _detection(_Corpus(self._searches, has, None, any_read, source.ranks), rules, {})
+        return _detection(_Corpus(self._searches, has, None, any_read, source.ranks), rules, self._balance)
+
+    def _balance(self, timeline: Timeline) -> dict[str, float]:
+        try:
+            return self._source.balances[self._places[timeline.agent]]
+        except Unsuited:
+            return _balance(timeline)
 
     def may_have(self, rule: PatternRule) -> bool:
         """Whether these rows may hold all that a rule asks for; cells tell it of scores and indicators alone."""
@@ -97,7 +104,9 @@ class _Corpus(NamedTuple):
     ranks: bool
 
 
-def _detection(corpus: _Corpus, rules: Sequence[PatternRule], means: dict[_Key, dict[str, float]]) -> Detection:
+def _detection(
+    corpus: _Corpus, rules: Sequence[PatternRule], balance: Callable[[Timeline], dict[str, float]]
+) -> Detection:
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     for rule in rules:
@@ -106,17 +115,24 @@ def _detection(corpus: _Corpus, rules: Sequence[PatternRule], means: dict[_Key, 
             outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason))
             continue
         found = corpus.searches.search(rule)
-        for match in found.matches:
-            timeline = match.partition.timeline
-            if _key(timeline) not in means:
-                means[_key(timeline)] = _balance(timeline)
-            findings.append(finding_of(rule, match, means[_key(timeline)]))
+        findings += [finding_of(rule, match, balance(match.partition.timeline)) for match in found.matches]
         outcomes.append(_outcome(rule, found, corpus.searches.steps))
     return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes))
 
 
 def _needs(rules: Iterable[PatternRule]) -> frozenset[str]:
     return frozenset().union(*(rule.needs for rule in rules))
+
+
+def _remembered(balance: Callable[[Timeline], dict[str, float]]) -> Callable[[Timeline], dict[str, float]]:
+    known: dict[_Key, dict[str, float]] = {}
+
+    def of(timeline: Timeline) -> dict[str, float]:
+        if _key(timeline) not in known:
+            known[_key(timeline)] = balance(timeline)
+        return known[_key(timeline)]
+
+    return of
 
 
 def _balance(timeline: Timeline) -> dict[str, float]:

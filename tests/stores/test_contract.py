@@ -288,6 +288,9 @@ def test_hostile_names_are_only_names(store: Store) -> None:
     store.append([row(name, agent=name, conversation=name, target=name, judge_hash=name)])
     assert store.history(name, name)[0].target == name
     assert [each.agent for each in store.agents(name)] == [name]
+    aimed = msgspec.structs.replace(found("f", name), agent=name)
+    store.put_sweep(name, [Swept(name, store.changes(), (aimed,))], {"darvo"}, {})
+    assert list(store.findings(name)) == [aimed]
 
 
 # ── forgetting ───────────────────────────────────────────────────────────────

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from undersong.models import Finding, Row, encode
 from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
 from undersong.stores.database import Database
@@ -128,9 +130,7 @@ class Histories(Database):
     ) -> None:
         """See Store."""
         with self._writing() as db:
-            for each in swept:
-                if _is_current(db, judge_hash, each):
-                    _replace(db, each, patterns)
+            _replace(db, _current(db, judge_hash, swept), patterns)
             db.executemany(
                 "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", ((name, *place) for name, place in cursors.items())
             )
@@ -217,19 +217,28 @@ def _places(db: sqlite3.Connection, agent: str) -> list[tuple[int, str]]:
     ).fetchall()
 
 
-def _is_current(db: sqlite3.Connection, judge_hash: str, swept: Swept) -> bool:
-    """Whether the history is still the one that was swept; else the next sweep reads it again."""
-    query = "SELECT changed FROM agents JOIN judges ON number = judge WHERE hash = ? AND agent = ?"
-    found = db.execute(query, (judge_hash, swept.agent)).fetchone()
-    return found is not None and found[0] == swept.changed
+def _current(db: sqlite3.Connection, judge_hash: str, swept: Sequence[Swept]) -> list[Swept]:
+    """Those whose history is still the one that was swept; the next sweep reads the others again."""
+    query = (
+        "SELECT agent, changed FROM agents JOIN judges ON number = judge WHERE hash = ?"
+        " AND agent IN (SELECT value FROM json_each(?))"
+    )
+    now = dict(db.execute(query, (judge_hash, _listed(swept))))
+    return [each for each in swept if now.get(each.agent) == each.changed]
 
 
-def _replace(db: sqlite3.Connection, swept: Swept, patterns: Collection[str]) -> None:
-    kept = db.execute("SELECT id, pattern FROM findings WHERE agent = ?", (swept.agent,)).fetchall()
-    new = {finding.finding_id for finding in swept.findings}
-    gone = ((name,) for name, pattern in kept if pattern in patterns and name not in new)
-    db.executemany("DELETE FROM findings WHERE id = ?", list(gone))
-    db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, swept.findings))
+def _replace(db: sqlite3.Connection, swept: Sequence[Swept], patterns: Collection[str]) -> None:
+    query = "SELECT id, pattern FROM findings WHERE agent IN (SELECT value FROM json_each(?))"
+    kept = db.execute(query, (_listed(swept),)).fetchall()
+    findings = [finding for each in swept for finding in each.findings]
+    new = {finding.finding_id for finding in findings}
+    gone = [(name,) for name, pattern in kept if pattern in patterns and name not in new]
+    db.executemany("DELETE FROM findings WHERE id = ?", gone)
+    db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
+
+
+def _listed(swept: Sequence[Swept]) -> str:
+    return msgspec.json.encode([each.agent for each in swept]).decode()
 
 
 def _finding_row(finding: Finding) -> tuple[str, str, str, str | None, bytes]:

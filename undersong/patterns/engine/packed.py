@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, Row
-from undersong.patterns.engine.sums import F, I
+from undersong.patterns.engine.sums import F, I, counts, mean, running
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.expressions import Call, Field, Node, Text, walk
@@ -116,6 +116,21 @@ class PackedSource:
         return holds if wanted else ~holds
 
     @cached_property
+    def balances(self) -> list[dict[str, float]]:
+        """Each agent's mean per dimension over its read rows, as ``findings.Balance`` has them."""
+        found: list[dict[str, float]] = [{} for _ in self.agents]
+        bounds = np.searchsorted(self.owners, np.arange(len(self.agents) + 1))
+        for name in DIMENSIONS:
+            values = self.number(Field(name))
+            known = self.read & ~np.isnan(values)
+            number = np.diff(counts(known)[bounds])
+            sums = running(np.where(known, values, 0.0))
+            means = mean(sums.at(bounds[1:]) - sums.at(bounds[:-1]), number)
+            for place in np.flatnonzero(number).tolist():
+                found[place][name] = float(means[place])
+        return found
+
+    @cached_property
     def _keys(self) -> npt.NDArray[np.uint64]:
         """The key of every code, ascending."""
         few = [key(text) for text in (*self.agents, *(text for texts in TEXTS.values() for text in texts))]
@@ -136,8 +151,8 @@ class PackedSource:
         if name in DIMENSIONS:
             return self._dimension(name)
         if name in COUNTS:
-            counts = self.cells[name]
-            return np.where(counts == NO_COUNT, np.nan, counts.astype(np.float64))
+            number = self.cells[name]
+            return np.where(number == NO_COUNT, np.nan, number.astype(np.float64))
         if name == "position":
             return self.cells[name].astype(np.float64)
         scores = self.cells["traits"][:, TRAITS.index(name)]
