@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-import msgspec
+from typing import Any
 
 from undersong.models import Finding, Row, encode
 from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
@@ -15,7 +14,7 @@ from undersong.stores.packed import pack
 from undersong.stores.records import decoded, row_body, rows_of, supersedes, touches
 
 _CHANGES = "changes"  # the cursor that counts the commits that changed a history
-_PAGE = 256  # agents that are listed at a time
+_PAGE = 256  # agents that are listed or asked about at a time
 _INSERT = "INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PACKED = (  # from the index alone
     "SELECT cells FROM history WHERE agent = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
@@ -219,17 +218,13 @@ def _places(db: sqlite3.Connection, agent: str) -> list[tuple[int, str]]:
 
 def _current(db: sqlite3.Connection, judge_hash: str, swept: Sequence[Swept]) -> list[Swept]:
     """Those whose history is still the one that was swept; the next sweep reads the others again."""
-    query = (
-        "SELECT agent, changed FROM agents JOIN judges ON number = judge WHERE hash = ?"
-        " AND agent IN (SELECT value FROM json_each(?))"
-    )
-    now = dict(db.execute(query, (judge_hash, _listed(swept))))
+    query = "SELECT agent, changed FROM agents JOIN judges ON number = judge WHERE hash = ? AND agent IN"
+    now = dict(_of_agents(db, query, swept, judge_hash))
     return [each for each in swept if now.get(each.agent) == each.changed]
 
 
 def _replace(db: sqlite3.Connection, swept: Sequence[Swept], patterns: Collection[str]) -> None:
-    query = "SELECT id, pattern FROM findings WHERE agent IN (SELECT value FROM json_each(?))"
-    kept = db.execute(query, (_listed(swept),)).fetchall()
+    kept = list(_of_agents(db, "SELECT id, pattern FROM findings WHERE agent IN", swept))
     findings = [finding for each in swept for finding in each.findings]
     new = {finding.finding_id for finding in findings}
     gone = [(name,) for name, pattern in kept if pattern in patterns and name not in new]
@@ -237,8 +232,10 @@ def _replace(db: sqlite3.Connection, swept: Sequence[Swept], patterns: Collectio
     db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
 
 
-def _listed(swept: Sequence[Swept]) -> str:
-    return msgspec.json.encode([each.agent for each in swept]).decode()
+def _of_agents(db: sqlite3.Connection, query: str, swept: Sequence[Swept], *given: str) -> Iterator[tuple[str, Any]]:
+    for first in range(0, len(swept), _PAGE):
+        names = [each.agent for each in swept[first : first + _PAGE]]
+        yield from db.execute(f"{query} ({', '.join('?' * len(names))})", (*given, *names))
 
 
 def _finding_row(finding: Finding) -> tuple[str, str, str, str | None, bytes]:
