@@ -174,8 +174,8 @@ def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> N
     again = undersong("sweep", "--fail-on", "high")
     assert (again.code, again.out) == (0, "swept 0 agents, 0 rows, 0 new findings\n")
     first, kira, al = undersong("agents").out.splitlines()
-    assert first.split() == ["agent", "messages", "scored", "threads", "findings", "last"]
-    assert kira.split() == ["kira", "5", "5", "2", "1", "2026-01-06"]
+    assert first.split() == ["agent", "messages", "levels", "ranks", "threads", "findings", "last"]
+    assert kira.split() == ["kira", "5", "5", "0", "2", "1", "2026-01-06"]
     assert al.split()[0] == "al"
     told = undersong("agent", "kira").out
     for words in ("aims at     1 agent", "bo: 5 messages", "findings    1", "love_bombing", "of 1 other agent"):

@@ -274,6 +274,12 @@ def test_agents_are_told_with_their_counts(store: Store) -> None:
     assert store.agents("nobody") == ()
 
 
+def test_agents_are_told_how_many_of_their_scores_are_ranks(store: Store) -> None:
+    store.append([row("m"), row("n", 1, scale="level"), row("o", 2, scale="rank"), row("u", 3, state="unread")])
+    (kira,) = store.agents("j1")
+    assert (kira.messages, kira.read, kira.ranked) == (4, 3, 1)
+
+
 def test_conversations_and_threads_are_listed_in_order(store: Store) -> None:
     for name in ("b", "a"):
         conversation = talk("hello", conversation=name)

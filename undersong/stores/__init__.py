@@ -57,11 +57,15 @@ class Swept(NamedTuple):
 
 
 class AgentEntry(Noun, frozen=True, kw_only=True):
-    """An agent in a store: how many messages, how many of them a judge scored, and from when to when."""
+    """An agent in a store: how many messages, how many of them a judge scored, and from when to when.
+
+    Of the scored ones ``ranked`` have ranks within a corpus for scores, no levels.
+    """
 
     agent: str
     messages: int
     read: int
+    ranked: int = 0
     threads: int
     first: datetime | None = None
     last: datetime | None = None

@@ -16,6 +16,7 @@ from undersong.stores.records import decoded, row_body, rows_of, supersedes, tou
 _CHANGES = "changes"  # the cursor that counts the commits that changed a history
 _PAGE = 256  # agents that are listed or asked about at a time
 _INSERT = "INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_RANKED = "json_extract(CAST(body AS TEXT), '$.scale') IS 'rank'"
 _PACKED = (  # from the index alone
     "SELECT cells FROM history WHERE agent = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
     " ORDER BY time, position, id, conversation"
@@ -101,15 +102,22 @@ class Histories(Database):
     def agents(self, judge_hash: str) -> tuple[AgentEntry, ...]:
         """See Store."""
         query = (
-            "SELECT agent, count(*), sum(state = 'scored'), count(DISTINCT conversation), min(time), max(time)"
-            " FROM history WHERE judge = (SELECT number FROM judges WHERE hash = ?) GROUP BY agent ORDER BY agent"
+            f"SELECT agent, count(*), sum(state = 'scored'), sum({_RANKED}), count(DISTINCT conversation),"
+            " min(time), max(time) FROM history WHERE judge = (SELECT number FROM judges WHERE hash = ?)"
+            " GROUP BY agent ORDER BY agent"
         )
         with self._translated():
             return tuple(
                 AgentEntry(
-                    agent=agent, messages=messages, read=read, threads=threads, first=moment(first), last=moment(last)
+                    agent=agent,
+                    messages=messages,
+                    read=read,
+                    ranked=ranked,
+                    threads=threads,
+                    first=moment(first),
+                    last=moment(last),
                 )
-                for agent, messages, read, threads, first, last in self._db.execute(query, (judge_hash,))
+                for agent, messages, read, ranked, threads, first, last in self._db.execute(query, (judge_hash,))
             )
 
     def judges(self) -> tuple[JudgeEntry, ...]:

@@ -34,7 +34,8 @@ _AGENTS = """
 MATCH (a:Agent)-[:JUDGED_BY]->(:Judge {judge_hash: $judge})
 MATCH (a)-[:EVALUATED]->(e:Evaluation {judge_hash: $judge}) WHERE e.body IS NOT NULL
 RETURN a.agent_id AS agent, count(e) AS messages, count(DISTINCT e.thread_id) AS threads,
-sum(CASE e.state WHEN 'scored' THEN 1 ELSE 0 END) AS read, min(e.time) AS first, max(e.time) AS last
+sum(CASE e.state WHEN 'scored' THEN 1 ELSE 0 END) AS read,
+sum(CASE e.scale WHEN 'rank' THEN 1 ELSE 0 END) AS ranked, min(e.time) AS first, max(e.time) AS last
 """
 _PUT_FINDINGS = """
 UNWIND $items AS item
@@ -238,6 +239,7 @@ def _entry(record: Record) -> AgentEntry:
         agent=record["agent"],
         messages=record["messages"],
         read=record["read"],
+        ranked=record["ranked"],
         threads=record["threads"],
         first=moment(record["first"]),
         last=moment(record["last"]),
