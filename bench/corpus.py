@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The first design's batch, at its own size: 120,000 messages of 10,000 agents audited end to end, offline.
 
-usage: corpus.py [--messages 120000] [--agents 10000] [--seed 1] [--store FILE|URL] [--model NAME] [--price-in 3 --price-out 15]
+usage: corpus.py [--messages 120000] [--agents 10000] [--seed 1] [--store FILE|URL]
+                 [--model NAME] [--price-in 3 --price-out 15]
 Writes a synthetic corpus (threads of a post and 99 comments, about 13 % of the messages with a flagged phrase, some
 agents that praise one other and then press), audits it with the offline judge, sweeps the store, and asks `plan` what
 an LLM judge would cost at the prices given. Prints CPU and wall time, memory, tiers, findings, and that cost beside
