@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 import msgspec
 
-from undersong.detect import Detection, PackedSearch, detect, quote
+from undersong.detect import Detection, PackedSearch, Place, Span, detect, quote, strongest_sentences
 from undersong.errors import UsageError
 from undersong.models import Emerging, Finding, Message, Noun, Row, RuleOutcome
 from undersong.outcomes import with_outcome
@@ -75,7 +75,7 @@ def sweep(
             store.put_sweep(judge_hash, swept, [rule.id for rule in due], dict.fromkeys(names, last))
             tally.add(batch, search.outcomes, weighed)
             if warn:
-                tally.emerging += _warnings(search.rows(batch), due, weighed.findings)
+                tally.emerging += unfinished(due, search.rows(batch), weighed.findings)
     after = {finding.finding_id: finding for finding in store.findings()}
     corrected = [finding for finding in tally.corrected(rules) if finding.finding_id in after]
     store.append((), corrected)
@@ -232,7 +232,9 @@ class _Batch:
 
     def _take(self, detection: Detection, rows: Sequence[Row], family: int | None = None) -> None:
         self.outcomes += detection.outcomes
-        findings = tuple(self._messages.told(finding) for finding in detection.findings)
+        bound = {place for finding in detection.findings for place in finding.message_ids}
+        strongest = strongest_sentences(row for row in rows if row.id in bound)
+        findings = tuple(self._messages.told(finding, strongest) for finding in detection.findings)
         weighed = Weighed(findings=findings, family=0)
         if self._effort is not None:
             weighed = weigh(findings, detection.outcomes, rows, self._rules, self._effort, family=family)
@@ -244,7 +246,7 @@ def _ran(rules: Iterable[PatternRule], detection: Detection) -> list[PatternRule
     return [rule for rule in rules if rule.id in ran]
 
 
-def _warnings(rows: Iterable[Row], rules: Sequence[PatternRule], findings: Iterable[Finding]) -> list[Emerging]:
+def unfinished(rules: Sequence[PatternRule], rows: Iterable[Row], findings: Iterable[Finding]) -> list[Emerging]:
     """What is about to come: open sequences of which no row is part of a finding by the same rule."""
     bound = {(f.pattern, f.agent, place) for f in findings for place in f.message_ids}
     found = emerging(rules, rows)
@@ -270,12 +272,13 @@ class _Messages:
     def __init__(self, store: Store) -> None:
         self._of = lru_cache(maxsize=_KEPT)(lambda name: _messages(store, name))
 
-    def told(self, finding: Finding) -> Finding:
+    def told(self, finding: Finding, strongest: Mapping[Place, Span]) -> Finding:
         """The finding with quotes and outcome."""
         messages = [message for name in finding.conversations for message in self._of(name)]
         if not messages:
             return finding
-        return with_outcome(quote(finding, {(m.conversation, m.id): m for m in messages}), messages)
+        known = {(message.conversation, message.id): message for message in messages}
+        return with_outcome(quote(finding, known, strongest=strongest), messages)
 
 
 def _messages(store: Store, name: str) -> tuple[Message, ...]:

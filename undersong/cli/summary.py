@@ -14,6 +14,7 @@ import msgspec
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.visible import one_line
 from undersong.wording import (
+    LOW_COVERAGE,
     basis_words,
     counted,
     guns_words,
@@ -74,11 +75,15 @@ def print_summary(facts: dict[str, Any], as_json: bool) -> None:
 
 
 def outcome_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
-    """One line for the rules that ran, and one for each that could not."""
-    ran = [each for each in outcomes if each.status == "ran"]
+    """One line for the rules that ran, and one per reason for those that could not."""
+    told = tuple(outcomes)
+    ran = [each for each in told if each.status == "ran"]
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for each in told:
+        if each.status != "ran":
+            reasons.setdefault((each.status.replace("_", " "), each.reason), []).append(each.pattern)
     lines = [f"{counted(len(ran), 'rule')} ran, {counted(sum(each.findings for each in ran), 'finding')}"]
-    others = (each for each in outcomes if each.status != "ran")
-    return lines + [f"{each.pattern}: {each.status.replace('_', ' ')}: {each.reason}" for each in others]
+    return lines + [f"{status}: {', '.join(names)} ({reason})" for (status, reason), names in reasons.items()]
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -114,6 +119,7 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
         "context": list(session.context),
         "messages": session.messages,
         "read": session.read,
+        "low_coverage": session.read < LOW_COVERAGE * session.messages,
     }
 
 
@@ -188,6 +194,8 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
     for each in scored[:SHOWN]:
         risk = ', "Psychogenic Risk"' if each["psychogenic_risk"] else ""
         coverage = f"assessed {each['assessed']} of {each['mechanisms']}"
+        if each["low_coverage"]:
+            coverage += f"; low coverage: {each['read']:,} of {counted(each['messages'], 'turn')} read by a judge"
         taken = Counter(mechanism_name(mechanism) for mechanism, _, _ in each["deductions"])
         why = ", ".join(f"{name} ×{count}" for name, count in taken.items()) or "nothing found by what was assessed"
         yield f"sovereignty {each['score']}/100{risk}: {why}: {_named(each)} ({coverage})"

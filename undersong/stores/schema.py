@@ -77,8 +77,22 @@ def _ledger(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
+def _live(db: sqlite3.Connection) -> None:
+    """Version 4: conversations that grow by a message at a time.
+
+    ``version`` is another one after every write. Where ``live`` is set, ``messages.live`` has the scan and the route of
+    each message, and the columns of the conversation have none.
+    """
+    for statement in (
+        "ALTER TABLE conversations ADD COLUMN version INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE conversations ADD COLUMN live INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE messages ADD COLUMN live BLOB",
+    ):
+        db.execute(statement)
+
+
 def _packed(db: sqlite3.Connection) -> None:
-    """Version 4: the cells of a row at a fixed width (``packed``), in the index by agent, which a sweep reads alone."""
+    """Version 5: the cells of a row at a fixed width (``packed``), in the index by agent, which a sweep reads alone."""
     db.create_function("cells_of", 1, _cells, deterministic=True)
     for statement in (
         "ALTER TABLE history ADD COLUMN cells BLOB",
@@ -96,13 +110,14 @@ def _cells(body: object) -> bytes | None:
         return None  # whoever reads the row says so
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _packed)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _live, _packed)
 
 
 def open_database(path: Path) -> tuple[sqlite3.Connection, Turns]:
     """The file opened, made where it is missing, its tables up to date; a file of another program is not changed."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    # a judge that is called inside a running event loop works in another thread while this one waits
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         version_of(db, path)
         turns = Turns(path)
