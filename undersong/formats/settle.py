@@ -119,6 +119,9 @@ def _settled(messages: list[Message], conversation: str) -> Iterator[Message]:
         taken = set(names)
         names = [name or _free(f"{conversation}:{place}", taken) for place, name in enumerate(names)]
     targets = _targets(messages, names, agents)
+    if _is_settled(messages, conversation, agents, targets) and names == [message.id for message in messages]:
+        yield from messages
+        return
     for position, (message, name, agent, target) in enumerate(zip(messages, names, agents, targets, strict=True)):
         moment = message.time
         time = moment if moment is None or moment.tzinfo is UTC else moment.astimezone(UTC)
@@ -135,6 +138,17 @@ def _settled(messages: list[Message], conversation: str) -> Iterator[Message]:
             yield msgspec.structs.replace(
                 message, position=position, conversation=conversation, id=name, agent=agent, time=time, target=target
             )
+
+
+def _is_settled(messages: list[Message], conversation: str, agents: list[str], targets: list[str | None]) -> bool:
+    """Whether all messages are as settling leaves them, their ids aside; lists are quicker than a look at each."""
+    return (
+        [message.position for message in messages] == list(range(len(messages)))
+        and [message.agent for message in messages] == agents
+        and [message.target for message in messages] == targets
+        and all([message.time is None or message.time.tzinfo is UTC for message in messages])
+        and all([message.conversation == conversation for message in messages])
+    )
 
 
 def _targets(messages: list[Message], ids: list[str], agents: list[str]) -> list[str | None]:
