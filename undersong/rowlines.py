@@ -43,6 +43,7 @@ class _Plain(msgspec.Struct, frozen=True, gc=False):
     tier: msgspec.Raw
     source_ref: SourceRef | None
     reading: None = None
+    bands: None = None
 
 
 class RowLines:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.lines import PART, Done, RawRun, Stretch, cut, first_change, parts_of
@@ -167,6 +169,18 @@ def _part(key: str, messages: list[Message], about: Mapping[str, Any]) -> Conver
     return Conversation(
         id=key, source_format="jsonl", messages=tuple(messages), source_ref=messages[0].source_ref, **about
     )
+
+
+def message_of(value: Mapping[str, Any]) -> Message:
+    """The message of a plain mapping with the keys of a line; its position is -1 where it has none.
+
+    Raises RecordError for what a reader of files would pass over with a note, too: an unknown role, a broken time.
+    """
+    notes, ref = Notes(), SourceRef(file="")
+    message = _message(value, ref, _conversation(value) or "", notes)
+    for problem in notes.problems():
+        raise RecordError(problem.what.partition("× ")[2], remedy="docs/formats.md lists the keys of a message")
+    return msgspec.structs.replace(message, source_ref=None)
 
 
 def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes: Notes) -> Message:
