@@ -38,8 +38,8 @@ NEGATIVE_TRAITS: frozenset[str] = frozenset(
 DIMENSIONS: dict[str, tuple[Trait, ...]] = {"ethos": TRAITS[0:4], "logos": TRAITS[4:8], "pathos": TRAITS[8:12]}
 
 
-class Noun(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all nouns: immutable, compared by value."""
+class Noun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Base of all nouns: immutable, compared by value; none can hold itself, so the cycle collector passes them by."""
 
 
 # ── what was said ────────────────────────────────────────────────────────────
