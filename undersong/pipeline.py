@@ -62,7 +62,7 @@ def audit(
         with temporary_store() as store:
             return audit(paths, store, options, progress)
     options, progress = options or Options(), progress or silent
-    with opened(options.judge, options.terms, store) as judging:
+    with opened(options.judge, options.terms, store, options.ledger) as judging:
         return _audited(paths, store, options, progress, judging)
 
 
@@ -134,7 +134,7 @@ def evaluate_rows(
         with temporary_store() as store:
             return evaluate_rows(paths, options, write, store=store, progress=progress, text=text)
     spool = RowSpool()
-    with opened(options.judge, options.terms, store) as judging:
+    with opened(options.judge, options.terms, store, options.ledger) as judging:
         corpus = ingest_and_scan(paths, store, load_book(), options, progress or silent)
         run = Run(histories=judging.histories(corpus.inputs))
         for _, rows in read_threads(corpus, store, judging.judge, options, progress or silent, run):

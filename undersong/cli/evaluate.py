@@ -37,6 +37,7 @@ def command(
     paths: tuple[str, ...], judge: str, read_all: bool, store: str | None, out: str, text: bool, **chosen: Any
 ) -> None:
     """Scan, route and evaluate; the rows are what `undersong detect` reads."""
+    from undersong.cli.audit import LEDGER
     from undersong.judges import is_paid
     from undersong.pipeline import evaluate_rows
     from undersong.stores import open_store
@@ -46,7 +47,7 @@ def command(
     check_targets(paths, out, store)
     if store:
         check_store(store)
-    options = options_of(judge=judge, read_all=read_all, **chosen)
+    options = options_of(judge=judge, read_all=read_all, ledger=LEDGER, **chosen)
     with open_store(store) if store else temporary_store() as kept, output(out) as rows_file:
         write = Counted(rows_file.write)
         with progress_bar() as progress:

@@ -220,9 +220,7 @@ def part(run: RawRun, data: bytes) -> Conversation:
 
 
 def _part(name: str, messages: list[Message]) -> Conversation:
-    return Conversation(
-        id=name, source_format="jsonl", messages=tuple(messages), source_ref=messages[0].source_ref
-    )
+    return Conversation(id=name, source_format="jsonl", messages=tuple(messages), source_ref=messages[0].source_ref)
 
 
 def _is_utf8(block: bytes) -> bool:

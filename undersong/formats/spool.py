@@ -66,10 +66,8 @@ class Stored(NamedTuple):
     def size(self) -> int:
         """About how many bytes of input it stands for."""
         return sum(
-            len(data) if source is None else sum(array("q", data)[SIZE::RAW_NUMBERS])
-            for source, data in self.parts
+            len(data) if source is None else sum(array("q", data)[SIZE::RAW_NUMBERS]) for source, data in self.parts
         )
-
 
     @property
     def done(self) -> Done:
