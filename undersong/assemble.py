@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.bands import Bands
 from undersong.budget import RANKS
 from undersong.detect import quote, strongest_sentences
 from undersong.judges import Judge
@@ -21,7 +20,6 @@ from undersong.models import (
     Problem,
     Row,
     SessionVerdict,
-    SignalBand,
     Spending,
     Usage,
 )
@@ -83,14 +81,6 @@ def highest(rows: Iterable[Row]) -> dict[str, float]:
         for trait, score in (row.levels or {}).items():
             highest[trait] = max(score, highest.get(trait, 0.0))
     return highest
-
-
-def bands_of(rows: Iterable[Row], judge: Judge) -> dict[str, SignalBand]:
-    """The null bands of the signals that the judge gives."""
-    bands, names = Bands(), sorted(judge.gives)
-    for row in rows:
-        bands.add(row, names)
-    return bands.bands()
 
 
 def judge_problem(run: Run) -> tuple[Problem, ...]:

@@ -59,10 +59,14 @@ def gather(
     source_format: str | None = None,
     share: Share = in_turn,
     at_once: AtOnce | None = None,
+    hashed: bool = True,
 ) -> Iterator[Problem | InputFile]:
-    """Read all files into a spool, from which the conversations come afterwards; see ``read``."""
+    """Read all files into a spool, from which the conversations come afterwards; see ``read``.
+
+    Not ``hashed``: no InputFile comes out, for who does not say what was read.
+    """
     wanted = named(source_format) if source_format else None
-    reading = _Reading(spool, wanted, share, at_once)
+    reading = _Reading(spool, wanted, share, at_once, hashed)
     for found in _expand(_paths(paths)):
         if isinstance(found, Problem):
             yield found
@@ -87,8 +91,8 @@ class _Count(msgspec.Struct):
 class _Reading:
     """The state over all files of a run: unique stems, companions already read, folders that gave nothing."""
 
-    def __init__(self, spool: Spool, wanted: Format | None, share: Share, at_once: AtOnce | None) -> None:
-        self.spool, self.wanted, self.share, self.at_once = spool, wanted, share, at_once
+    def __init__(self, spool: Spool, wanted: Format | None, share: Share, at_once: AtOnce | None, hashed: bool) -> None:
+        self.spool, self.wanted, self.share, self.at_once, self.hashed = spool, wanted, share, at_once, hashed
         self.number = 0
         self.names = [""]  # of each number
         self.stems: set[str] = set()
@@ -103,7 +107,8 @@ class _Reading:
             return
         try:
             with OpenInput(found.path, found.name) as opened:
-                opened.hash_meanwhile(self.share)
+                if self.hashed:
+                    opened.hash_meanwhile(self.share)
                 yield from self._opened(opened, found)
         except InputError as error:
             yield _file_problem(error)
@@ -141,15 +146,16 @@ class _Reading:
         yield from _not_told(opened.name, count)
         if found.folder is not None and count.formats:
             self.folders[found.folder] = True
-        yield InputFile(
-            name=opened.name,
-            sha256=opened.sha256,
-            size=opened.size,
-            source_format=count.formats[0] if count.formats else None,
-            conversations=self.spool.count(self.number),
-            messages=count.messages,
-            skipped=count.skipped,
-        )
+        if self.hashed:
+            yield InputFile(
+                name=opened.name,
+                sha256=opened.sha256,
+                size=opened.size,
+                source_format=count.formats[0] if count.formats else None,
+                conversations=self.spool.count(self.number),
+                messages=count.messages,
+                skipped=count.skipped,
+            )
 
     def _source(self, source: Source, count: _Count) -> Iterator[Problem | InputFile]:
         form = self._format(source)

@@ -415,6 +415,7 @@ class Row(Noun, frozen=True):
     Each step adds keys; ``traits`` is None with the ``state`` that says why. ``tier`` None = not routed. ``scale``
     "rank": the traits are ranks within the corpus (0 lowest, 1 highest), since the judge was not measured on such text
     (``domain``); only their order counts. ``spans`` is ``text[start:end]`` of the strongest sentence per signal.
+    ``bands`` names the table of null bands that hold for ``signals``: that of the case, or of a file beside the rows.
     """
 
     id: str
@@ -456,6 +457,7 @@ class Row(Noun, frozen=True):
     judge_hash: str | None = None
     source_ref: SourceRef | None = None
     reading: Reading | None = None
+    bands: str | None = None
 
     @property
     def levels(self) -> dict[str, float] | None:
@@ -794,8 +796,9 @@ class Case(Noun, frozen=True, kw_only=True):
     ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the
     messages per agent that a thread signal raised; ``spent`` is None where no answer was paid; ``cited`` are the
     messages that a finding, a deduction or a session flag quotes, in full; ``signals`` holds the null band of each
-    signal; ``ranked`` counts the messages whose scores are ranks; ``highest`` is the highest score of each trait in any
-    message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt and model artefact names to SHA-256.
+    signal, the table that rows call ``bands``; ``ranked`` counts the messages whose scores are ranks; ``highest`` is
+    the highest score of each trait in any message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt
+    and model artefact names to SHA-256.
     """
 
     version: str
@@ -810,6 +813,7 @@ class Case(Noun, frozen=True, kw_only=True):
     missed: Missed | None = None
     highest: dict[str, float] = {}
     signals: dict[str, SignalBand] = {}
+    bands: str | None = None
     ranked: int = 0
     judge_calls: int = 0
     cost: float = 0.0

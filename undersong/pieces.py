@@ -104,8 +104,7 @@ class _Written:
             drafted = draft(conversation, scans, thread, work.policy)
             routes = uncut(drafted)
             self.asks.append(asked(conversation, scans, drafted.ranks, work.seed))
-            for message, scan, route in zip(conversation.messages, scans, routes, strict=True):
-                self.rows.add(message, scan, route)
+            self.rows.extend(conversation.messages, scans, routes)
             if work.threads:
                 self.threads.append(_encode(with_upgrades(thread, conversation, routes)) + b"\n")
 

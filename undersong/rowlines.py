@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from undersong.models import Message, Observed, Role, Route, Row, Scan, SourceRef
 
 Lengths = npt.NDArray[np.int32]
+LINE_FEED = 0x0A
 _encoder = msgspec.json.Encoder()
 _FIRST, _AFTER = b'"tier":', b',"source_ref":'  # what lies between them is the same for many rows
 
@@ -41,6 +43,7 @@ class _Plain(msgspec.Struct, frozen=True, gc=False):
     tier: msgspec.Raw
     source_ref: SourceRef | None
     reading: None = None
+    bands: None = None
 
 
 class RowLines:
@@ -54,43 +57,46 @@ class RowLines:
         self._data = bytearray()
         self._ends = [0]
 
-    def add(self, message: Message, scan: Scan, route: Route) -> None:
-        """Append the row of a message."""
-        _encoder.encode_into(self._plain(message, scan, route) or self._row(message, scan, route), self._data, -1)
-        self._data.append(0x0A)
-        self._ends.append(len(self._data))
+    def extend(self, messages: Iterable[Message], scans: Iterable[Scan], routes: Iterable[Route]) -> None:
+        """Append the rows of messages."""
+        data, ended, encode_into, with_text = self._data, self._ends.append, _encoder.encode_into, self._text
+        for message, scan, route in zip(messages, scans, routes, strict=True):
+            rest = _rest_of(scan, route)
+            row = (
+                Row.of(message, scan, route)
+                if rest is None
+                else _Plain(
+                    message.id, message.conversation, message.position, message.time, message.agent, message.target,
+                    message.role, message.observed, message.branch, message.text, rest, message.source_ref,
+                )
+            )  # fmt: skip
+            encode_into(row if with_text else msgspec.structs.replace(row, text=None), data, -1)
+            data.append(LINE_FEED)
+            ended(len(data))
 
     def lines(self) -> Lines:
         """What was appended."""
         lengths = np.array([after - before for before, after in pairwise(self._ends)], dtype=np.int32)
         return Lines(self._data, lengths)
 
-    def _plain(self, message: Message, scan: Scan, route: Route) -> _Plain | None:
-        """The row in short, None where the scan found something."""
-        if (
-            scan.hits
-            or scan.deference is not None
-            or scan.loops
-            or scan.sentiment_score
-            or scan.code_change_delta is not None
-            or scan.latency_drop is not None
-        ):
-            return None
-        return _Plain(
-            message.id, message.conversation, message.position, message.time, message.agent, message.target,
-            message.role, message.observed, message.branch, message.text if self._text else None,
-            _without_hits(route.tier, route.tier_before, route.width, route.sampled, route.reasons, scan.triage),
-            message.source_ref,
-        )  # fmt: skip
 
-    def _row(self, message: Message, scan: Scan, route: Route) -> Row:
-        row = Row.of(message, scan, route)
-        return row if self._text else msgspec.structs.replace(row, text=None)
+def _rest_of(scan: Scan, route: Route) -> msgspec.Raw | None:
+    """What a row has between its text and its place, None where the scan found something."""
+    if (
+        scan.hits
+        or scan.deference is not None
+        or scan.loops
+        or scan.sentiment_score
+        or scan.code_change_delta is not None
+        or scan.latency_drop is not None
+    ):
+        return None
+    return _without_hits(route.tier, route.tier_before, route.width, route.sampled, route.reasons, scan.triage)
 
 
 @lru_cache(maxsize=4096)
 def _without_hits(*said: object) -> msgspec.Raw:
-    """What a row without hits has between its text and its place, from its routed keys and its triage score."""
+    """The rest of a row without hits, from its routed keys and its triage score."""
     tier, before, width, sampled, reasons, triage = said
     row = msgspec.structs.replace(
         _UNFLAGGED, tier=tier, tier_before=before, width=width, sampled=sampled, reasons=reasons, triage=triage

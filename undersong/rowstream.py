@@ -99,7 +99,8 @@ def stream(
         _work.append(work(spool, waiting))
         try:
             pieces = _Pieces(tell)
-            for item in gather(paths, spool, source_format=source_format, share=share, at_once=pieces):
+            found = gather(paths, spool, source_format=source_format, share=share, at_once=pieces, hashed=False)
+            for item in found:
                 if isinstance(item, Problem):
                     yield item
             yield from _handed_out(pieces.portions(spool, share), _work[-1], share)
@@ -132,7 +133,7 @@ def _left(spool: Spool, portions: array[int], number: int) -> Iterator[list[Stor
     size = 0
     for stored in spool.stored():
         done = stored.done
-        if done.index >= 0:
+        if done.number >= 0:
             _note(portions, *done)
             continue
         _note(portions, number, len(group))

@@ -113,14 +113,6 @@ def qualified_words(verdict: SessionVerdict, *, calibrated: bool = False) -> tup
     return tuple(told)
 
 
-def episodes_words(verdict: SessionVerdict) -> str:
-    """``points taken 5 times, in 2 distinct episodes``; "" where none were taken."""
-    if not verdict.deductions:
-        return ""
-    times = counted(len(verdict.deductions), "time")
-    return f"points taken {times}, in {counted(verdict.episodes, 'distinct episode')}"
-
-
 def confirmation_words(verdict: SessionVerdict) -> str:
     """What a judge said of the flagged places: confirmed, not confirmed, not said; "" where none was put to one."""
     answers = verdict.confirmations

@@ -74,6 +74,12 @@ def test_an_update_is_kept_with_all_that_belongs_to_it(store: Store) -> None:
     assert list(store.findings()) == []
 
 
+def test_a_message_that_nothing_calls_for_any_more_is_unread_again(store: Store) -> None:
+    put(store, "m0", given=talk("one"), rows=(row("m0"),))
+    put(store, given=talk("one"), rows=(row("m0", state="unread"),))
+    assert [each.state for each in store.history("kira", "j1")] == ["unread"]
+
+
 def test_an_update_over_what_somebody_else_wrote_is_not_kept(store: Store) -> None:
     old = store.marks(*WHERE)
     store.append([row("m7")])

@@ -10,8 +10,9 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.lines import OBSERVED, Done, RawRun, Stretch, cut, first_change, parts_of
+from undersong.formats.lines import PART, Done, RawRun, Stretch, cut, first_change, parts_of
 from undersong.formats.notes import EMPTY, Notes, inside
+from undersong.formats.plain import OBSERVED
 from undersong.formats.records import Record, decoded, is_lines, line_pieces, records, too_long
 from undersong.formats.sample import Sample
 from undersong.formats.scope import may_be_apart, own_author
@@ -115,15 +116,22 @@ def _cut(name: str, stem: str, waiting: Waiting | None, at_once: Work | None, pi
         kept.append((each, block[each.start : each.end] if each.conversation is None else own))
     if at_once is None or not found.lines or _take_turns(plain):
         return _Found(kept, lines, [])
-    parts = [(key, own) for key, own in parts_of(found, name, piece.line) if not any(map(may_be_apart, own))]
+    parts = [(key, own) for key, own in parts_of(found, name, piece.line) if _may_be_whole(own)]
     return _Found(kept, lines, [key for key, _ in parts], at_once([own for _, own in parts]))
 
 
 def _take_turns(plain: list[Stretch]) -> bool:
     """Whether the conversations of a piece are so mixed that hardly one can be whole."""
-    messages = sum(each.messages for each in plain)
-    names = len({each.conversation for each in plain})
-    return 4 * len(plain) > 5 * names + messages // 100 or messages < 2 * names
+    return 4 * len(plain) > 5 * len({each.conversation for each in plain}) + sum(
+        each.messages // PART for each in plain
+    )
+
+
+def _may_be_whole(parts: list[Conversation]) -> bool:
+    """Whether what a piece has of a conversation looks like all of it, and no other one changes what it is."""
+    first = parts[0].messages[0].position
+    alone = first < 0 and len(parts[0].messages) == 1  # of lines without positions that come one by one many go on
+    return first <= 0 and not alone and not any(map(may_be_apart, parts))
 
 
 def _record(record: Record | Problem, source: Source, notes: Notes) -> Iterator[Item]:

@@ -71,11 +71,14 @@ def lines(source: Source) -> Iterator[tuple[int, bytes | None]]:
         yield number, None if size > LIMIT else b"".join(parts)
 
 
-def line_pieces(source: Source, change: Callable[[bytes], int] = lambda _: 0) -> Iterator[bytes | Extent | None]:
+Change = Callable[[bytes], int | None]
+
+
+def line_pieces(source: Source, change: Change = lambda _: 0) -> Iterator[bytes | Extent | None]:
     """Whole lines in pieces of up to 1 MiB, for a plain file only where they lie; None for a line beyond 32 MiB.
 
-    ``change`` says where in some lines a piece had better end, 0 = at their beginning; the pieces of a plain file heed
-    it and may be up to 64 KiB longer.
+    ``change`` says where in some lines a piece had better end, 0 = before them, None = after them. The pieces of a
+    plain file heed it where it is at most 64 KiB away.
     """
     return _blocks(source) if source.whole is None else _extents(source.whole, change)
 
@@ -102,14 +105,16 @@ def _blocks(source: Source) -> Iterator[bytes | None]:
         yield None if size > LIMIT else b"".join(parts)
 
 
-def _extents(whole: Extent, change: Callable[[bytes], int]) -> Iterator[Extent | None]:
+def _extents(whole: Extent, change: Change) -> Iterator[Extent | None]:
     """Pieces that end where a line does; read are only the bytes around the ends."""
     start = len(BOM) if whole._replace(size=min(whole.size, len(BOM))).read() == BOM else 0
     while start < whole.size:
         end = _last_line_end(whole, start, min(start + PIECE, whole.size))
         if end == start:  # one long line
             end = _next_line_end(whole, start + PIECE)
-        end += change(whole._replace(offset=end, size=min(BEYOND, whole.size - end)).read())
+        beyond = whole._replace(offset=end, size=min(BEYOND, whole.size - end))
+        more = change(beyond.read())
+        end += more if more is not None else beyond.size if end + beyond.size == whole.size else 0
         size = end - start
         yield None if size > LIMIT + 1 else whole._replace(offset=start, size=size)
         start = end

@@ -38,7 +38,12 @@ def kept_apart(part: Conversation, is_known: Callable[[str], bool]) -> Conversat
 def may_be_apart(part: Conversation) -> bool:
     """Whether it depends on the other conversations of the run what ``kept_apart`` makes of a part."""
     asked: list[str] = []
-    kept_apart(part, lambda name: bool(asked.append(name)))
+
+    def unknown(name: str) -> bool:
+        asked.append(name)
+        return False
+
+    kept_apart(part, unknown)
     return bool(asked)
 
 

@@ -56,7 +56,10 @@ Work = Callable[[list[list[Conversation]]], Any]
 class AtOnce(Protocol):
     """What is done with the conversations of a piece while its lines are at hand, in case they turn out to be whole."""
 
-    work: Work  # from the parts of each; the work and what it gives can be sent to another process
+    @property
+    def work(self) -> Work:
+        """What is done, on the parts of each; it and what it gives can be sent to another process."""
+        ...
 
     def keep(self, done: Any) -> int:
         """Keep what the work gave, under a number."""

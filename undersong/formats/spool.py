@@ -19,7 +19,7 @@ from undersong.formats.sources import unused
 from undersong.models import Conversation
 from undersong.waiting import Place, Waiting
 
-CACHE_KIB = 16 << 10  # of the index; below it nothing of it is written to disk
+CACHE_KIB = 2 << 10  # of the index; what is beyond lies on disk
 BUFFER = 4096  # messages held before they are written
 DIGEST = 16  # bytes that stand for the name of a conversation
 
@@ -34,7 +34,7 @@ class _Raw(NamedTuple):
     offset: int
     size: int
     piece: int
-    index: int
+    number: int
 
 
 RAW_NUMBERS = len(_Raw._fields) - 1

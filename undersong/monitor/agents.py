@@ -39,11 +39,12 @@ class Agents:
         self._store, self._rules = store, tuple(rules)
         self._judge, self._judge_hash = judge, judge_hash
         self._ids = frozenset(rule.id for rule in rules)
+        self._live = Live(self._rules)
         self.forget()
 
     def forget(self) -> None:
         """Hold nothing: all is read from the store again."""
-        self._live = Live(self._rules)
+        self._live.clear()
         self._marks: dict[str, int] = {}
         self._untimed: dict[str, set[str]] = {}  # the conversations of each agent: those without times stand alone
         self._held = 0

@@ -15,7 +15,7 @@ from undersong.scan.repeats import Repeats, repeats
 from undersong.scan.replies import reply_loops
 from undersong.scan.speech import Speech
 from undersong.scan.telemetry import NOT_SPEAKERS
-from undersong.scan.turns import Turns, occurrences, telling, turn_loops
+from undersong.scan.turns import Turns, occurrences, turn_loops
 
 _MARKS = (*FENCES, b">")  # of code and quoted lines
 
@@ -63,7 +63,9 @@ def message_loops(
     again = np.flatnonzero(count >= finder.rule.repeats)
     if only is not None:
         again = again[repeated.message[again] == only]
-    again = again[telling(finder, speech, repeated.gram[again], repeated.place[again])]
+    if not len(again):
+        return {}
+    again = again[finder.telling(speech, repeated.place[again])]
     again = again[np.argsort(repeated.place[again], kind="stable")]
     edges = np.flatnonzero(np.diff(repeated.message[again], prepend=-1, append=-1)).tolist()
     found: dict[int, tuple[Loop, ...]] = {}

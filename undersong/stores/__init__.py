@@ -127,6 +127,7 @@ class Update(Noun, frozen=True, kw_only=True):
     """All that messages changed when they came.
 
     ``left`` are the (conversation, message) places of what has another text or author now: rows of any judge go.
+    ``rows`` replace those that are there, an unread one also a read one: a late message may end what called for it.
     """
 
     judge_hash: str

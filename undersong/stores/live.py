@@ -52,7 +52,7 @@ class Live(Database):
             for spoken in update.spoken:
                 _put(db, spoken)
             put_answers(db, update.answers)
-            keep(db, update.rows)
+            keep(db, update.rows, over=True)
             put_found(db, update.findings, update.gone)
             return _marks(db, marks.conversations, marks.agents, update.judge_hash)
 

@@ -74,20 +74,24 @@ def _claimed_before(course: Course, failed: Placed) -> Deduction | None:
     turn, claim = found
     if turn.admits:
         return None
-    runs = (failed.turn.run, course.next_run(failed.agent, failed.turn.run))
-    heard = [
-        each
-        for run in runs
-        if run is not None
-        for each in course.said(failed.agent, failed.turn.place + 1, course.end_of_run(run))
-    ]
+    now, later = (
+        _heard(course, failed, run) for run in (failed.turn.run, course.next_run(failed.agent, failed.turn.run))
+    )
     provisional = claim.provisional or bool(turn.message.tool_calls) or failed.turn.message.role == "user"
-    if provisional and not any(each.prose.strip() for each in heard):
+    answered = any(each.prose.strip() for each in now)
+    if provisional and not answered and not any(each.prose.strip() for each in later):
         return None  # the agent was about to look, and nothing more is known
-    if any(each.admits or each.goes_on or each.blocks for each in heard):
+    if any(each.admits for each in (*now, *later)):
+        return None
+    if any(each.goes_on or each.blocks for each in (now if answered else later)):
         return None
     kind = AFTER if failed.outcome.family == "check" else ERROR
     return _deduction(turn, claim, failed, kind)
+
+
+def _heard(course: Course, failed: Placed, run: int | None) -> list[Turn]:
+    """What the agent said after a failure, in a run."""
+    return [] if run is None else list(course.said(failed.agent, failed.turn.place + 1, course.end_of_run(run)))
 
 
 def _last_claim(course: Course, failed: Placed) -> tuple[Turn, Claim] | None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from undersong.assemble import count, highest
+from undersong.bands import bands_of, table_name
 from undersong.detect import detect, quote, strongest_sentences
 from undersong.manifest import NAME, RUN, Manifest
 from undersong.models import Conversation, Finding, Message, Row, Scan
@@ -118,7 +119,12 @@ def _findings(kept: Sequence[Finding], again: Mapping[str, Finding]) -> Iterator
 def counted_again(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
     """The averages of the agents, the counts over all rows, and what case.json says twice."""
     case, rows = content.case, content.rows
+    signals = bands_of(rows, case.parameters.get("judge_gives") or ())
+    held = {None, table_name(signals)}
     facts = {
+        "signals": (case.signals, signals),
+        "bands": (case.bands, table_name(signals)),
+        "rows with other bands": (0, sum(row.bands not in held for row in rows)),
         "messages": (case.messages, len(rows)),
         "tiers": (case.tiers, count(row.tier or "standard" for row in rows)),
         "states": (case.states, count(row.state for row in rows)),

@@ -76,9 +76,13 @@ class Live:
         self.rules = tuple(rules)
         self.given_by = given_by
         self.setup = Setup(self.rules, steps)
+        self._wanted = frozenset[str]().union(*(rule.needs for rule in self.rules)) - NEVER_MISSING
+        self.clear()
+
+    def clear(self) -> None:
+        """Hold no rows and nothing that was told, as at the beginning; the rules are not made ready again."""
         self.archive = Archive()
         self.threads: dict[Line, Thread] = {}
-        self._wanted = frozenset[str]().union(*(rule.needs for rule in self.rules)) - NEVER_MISSING
         self._has = NEVER_MISSING
         self._read = self._ranked = 0
         self._speaking = self._speak()

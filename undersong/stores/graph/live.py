@@ -59,7 +59,7 @@ class Live(Conversations):
             for spoken in update.spoken:
                 _put(transaction, spoken)
             put_answers(transaction, update.answers)
-            keep(transaction, update.rows)
+            keep(transaction, update.rows, over=True)
             drop_findings(transaction, update.gone)
             put_findings(transaction, update.findings)
             return _marks(transaction, names, agents, update.judge_hash)
