@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from undersong.models import TIERS, AgentVerdict, Case, Conversation, Finding, Message, SessionVerdict
+from undersong.report.agreement import Agreement, agreement
 from undersong.report.cited import Citations, Cite, Piece
 from undersong.report.facets import DEDUCTION_LEVEL, FLAG, MOMENTS, Facet, Facets
 from undersong.report.findings import FindingView, finding_view
@@ -155,6 +156,11 @@ class View:
     def judged(self) -> tuple[str, ...]:
         """What the judge's answers took and what was measured of it, in sentences."""
         return tuple(judge_words(self.case))
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """How far the judge agrees with labels, trait by trait; None where nobody measured it."""
+        return agreement(self.case.parameters)
 
     @property
     def cost(self) -> str:
