@@ -38,8 +38,8 @@ NEGATIVE_TRAITS: frozenset[str] = frozenset(
 DIMENSIONS: dict[str, tuple[Trait, ...]] = {"ethos": TRAITS[0:4], "logos": TRAITS[4:8], "pathos": TRAITS[8:12]}
 
 
-class Noun(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all nouns: immutable, compared by value."""
+class Noun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Base of all nouns: immutable, compared by value; part of no cycle, so the collector need not look at them."""
 
 
 # ── what was said ────────────────────────────────────────────────────────────
