@@ -12,12 +12,14 @@ from undersong.detect import quote, strongest_sentences
 from undersong.judges import Judge
 from undersong.judges.explain import heads_of
 from undersong.models import (
+    Confirmed,
     Deduction,
     Finding,
     Message,
     Moment,
     Problem,
     Row,
+    SessionVerdict,
     Spending,
     Usage,
 )
@@ -42,16 +44,35 @@ def count(values: Iterable[T]) -> dict[T, int]:
     return dict(sorted(counts.items(), key=lambda item: str(item[0])))
 
 
-def spending(rows: Iterable[Row]) -> Spending | None:
-    """What the answers that these rows stand on took; None where none was paid."""
-    total, tiers, conversations = Usage(), dict[str, Usage](), dict[str, Usage]()
+def spending(rows: Iterable[Row], sessions: Iterable[SessionVerdict] = ()) -> Spending | None:
+    """What the answers that these rows and verdicts stand on took; None where none was paid."""
+    tiers, conversations = dict[str, Usage](), dict[str, Usage]()
+    for tier, conversation, used in (*_read(rows), *_confirmed(sessions)):
+        tiers[tier] = tiers.get(tier, Usage()) + used
+        conversations[conversation] = conversations.get(conversation, Usage()) + used
+    if not tiers:
+        return None
+    return Spending(total=sum(tiers.values(), Usage()), tiers=dict(sorted(tiers.items())), conversations=conversations)
+
+
+def _read(rows: Iterable[Row]) -> Iterator[tuple[str, str, Usage]]:
     for row in rows:
         if row.reading is not None and row.reading.usage.calls:
-            used, tier = row.reading.usage, row.tier or "standard"
-            total += used
-            tiers[tier] = tiers.get(tier, Usage()) + used
-            conversations[row.conversation] = conversations.get(row.conversation, Usage()) + used
-    return Spending(total=total, tiers=dict(sorted(tiers.items())), conversations=conversations) if tiers else None
+            yield row.tier or "standard", row.conversation, row.reading.usage
+
+
+def _confirmed(sessions: Iterable[SessionVerdict]) -> Iterator[tuple[str, str, Usage]]:
+    for session in sessions:
+        for each in session.confirmations:
+            if each.usage.calls:
+                yield "confirm", session.conversation, each.usage
+
+
+def judge_calls(run: Run) -> int:
+    """Answers used, asked in this run or kept: about messages and about flagged places."""
+    states = [row.state for row in run.rows]
+    states += [each.state for session in run.sessions for each in session.confirmations]
+    return len(states) - states.count("unread")
 
 
 def highest(rows: Iterable[Row]) -> dict[str, float]:
@@ -116,7 +137,9 @@ def cited(findings: Iterable[Finding], run: Run, store: Store) -> tuple[Message,
         places.update((name, message_id) for name in finding.conversations for message_id in passed_over)
         places.update(_outcome_places(finding))
     for session in run.sessions:
-        claims: tuple[Deduction | Moment, ...] = (*session.deductions, *session.moments)
+        claims: tuple[Deduction | Moment | Confirmed, ...] = (
+            *session.deductions, *session.moments, *session.confirmations
+        )  # fmt: skip
         places.update((session.conversation, quote.message_id) for claim in claims for quote in claim.quotes)
     constrained = [(row.conversation, row.id) for row in run.rows if row.hard_constraints]
     places.update(constrained[:WORDS_ONLY])

@@ -365,6 +365,7 @@ class Reading(Noun, frozen=True, kw_only=True):
 
     ``mechanisms`` and ``acts`` (request, complies, refuses) each with a quote that stands in the message. ``rejected``
     counts what was dropped from the answer, by kind. ``cut`` is how many earlier messages the question left out.
+    ``shortened`` is how many texts, calls and results of tools it did not show whole.
     ``raw`` is the text of the answer that counts, as it came. ``usage`` covers every paid answer to this question.
     """
 
@@ -375,6 +376,7 @@ class Reading(Noun, frozen=True, kw_only=True):
     cut: int = 0
     usage: Usage = Usage()
     raw: str | None = None
+    shortened: int = 0
 
 
 class Evaluation(Noun, frozen=True, kw_only=True):
@@ -647,6 +649,30 @@ class Moment(Noun, frozen=True, kw_only=True):
     strength: float | None = None
 
 
+class Confirmed(Noun, frozen=True, kw_only=True):
+    """What a judge says of a flagged place: do these words, by themselves, show the mechanism?
+
+    ``at`` is the message at which the mechanism stands, ``message_ids`` the one or two that were put to the judge.
+    ``yes`` is None unless ``state`` is scored, else ``reason`` says why; a yes has a quote of each message.
+    ``confidence`` is 0-1. ``judge_hash`` covers model and prompts. ``rejected`` counts what was dropped of an answer,
+    ``raw`` is its text as it came.
+    """
+
+    mechanism: str
+    at: str
+    message_ids: tuple[str, ...]
+    state: State
+    judge: str
+    judge_hash: str
+    yes: bool | None = None
+    quotes: tuple[Quote, ...] = ()
+    confidence: float | None = None
+    rejected: dict[str, int] = {}
+    reason: str | None = None
+    usage: Usage = Usage()
+    raw: str | None = None
+
+
 class Mechanism(Noun, frozen=True, kw_only=True):
     """Whether a mechanism of the second seed could be looked for in a session."""
 
@@ -680,7 +706,8 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
 
     ``moments`` are smoking guns, the first ones to read first, then distress codes, protective moments and candidates
     by turn. ``marks`` are the turns at which anything stands, in order. ``episodes`` counts distinct harms where
-    ``deductions`` counts each time: the score is the plain sum.
+    ``deductions`` counts each time: the score is the plain sum. ``confirmations`` are a judge's answers about flagged
+    places, () where none was asked.
     """
 
     conversation: str
@@ -698,6 +725,7 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
     moments: tuple[Moment, ...] = ()
     marks: tuple[Mark, ...] = ()
     episodes: int = 0
+    confirmations: tuple[Confirmed, ...] = ()
 
 
 class AgentVerdict(Noun, frozen=True, kw_only=True):
@@ -749,7 +777,10 @@ class Missed(Noun, frozen=True, kw_only=True):
 
 
 class Spending(Noun, frozen=True, kw_only=True):
-    """What the answers that a run uses took when they were paid, now or before: in all, per tier, per conversation."""
+    """What the answers that a run uses took when they were paid, now or before: in all, per tier, per conversation.
+
+    ``tiers`` has ``confirm`` for the questions about flagged places.
+    """
 
     total: Usage
     tiers: dict[str, Usage] = {}

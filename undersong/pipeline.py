@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 
 from undersong import __version__
-from undersong.assemble import cited, count, highest, judge_problem, parameters, quoted, spending
+from undersong.assemble import cited, count, highest, judge_calls, judge_problem, parameters, quoted, spending
 from undersong.bands import bands_of, table, table_name, with_band
+from undersong.confirming import sessions
 from undersong.detect import Detection, detect
 from undersong.errors import InputError
 from undersong.judges.stance import stance_hashes, stance_signals
@@ -38,7 +39,7 @@ from undersong.rows import read_rows
 from undersong.scan import load_book
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
-from undersong.verdict import agent_verdicts, rule_hashes, session_verdict
+from undersong.verdict import agent_verdicts, rule_hashes
 from undersong.weigh import Effort, Weighed, weigh
 
 Write = Callable[[bytes], object]
@@ -73,8 +74,7 @@ def _audited(
     rules = load_rules() if options.rules is None else options.rules
     corpus = ingest_and_scan(paths, store, book, options, progress)
     run = Run(histories=judging.histories(corpus.inputs))
-    for thread, rows in read_threads(corpus, store, judge, options, progress, run):
-        verdict = session_verdict(thread.conversation, thread.scans, thread.thread, rows)
+    for thread, rows, verdict in sessions(read_threads(corpus, store, judge, options, progress, run), judge, run):
         run.sessions.append(verdict)
         for agent, raised in thread.thread.upgrades.items():
             run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
@@ -86,7 +86,8 @@ def _audited(
     run.rows = [with_band(ranks.of(row), bands) for row in run.rows]
     detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
     weighed = _weighed(detection, run.rows, rules, options.effort, judging.noise)
-    findings, spent = quoted(weighed.findings, run.rows, store, judge, rules), spending(run.rows)
+    findings = quoted(weighed.findings, run.rows, store, judge, rules)
+    spent = spending(run.rows, run.sessions)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,
@@ -103,7 +104,7 @@ def _audited(
         signals=signals,
         bands=bands,
         ranked=sum(row.scale == "rank" for row in run.rows),
-        judge_calls=sum(row.state != "unread" for row in run.rows),  # answers used, asked in this run or kept
+        judge_calls=judge_calls(run),
         cost=(spent.total.cost or 0.0) if spent else 0.0,
         spent=spent,
         sessions=tuple(run.sessions),

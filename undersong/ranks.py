@@ -22,9 +22,19 @@ def settled(rows: Sequence[Row]) -> tuple[Row, ...]:
     A few messages that look like the measured kind, in a conversation that does not, are ranks too. A judge that says
     nothing of domains gives levels.
     """
-    told = [row for row in rows if row.domain is not None]
-    foreign = sum(row.domain == "measured" for row in told) < MAJORITY * len(told)
-    return tuple(_ranked_only(row) if row.domain and (foreign or row.domain == "unmeasured") else row for row in rows)
+    foreign = is_foreign(rows)
+    return tuple(scaled(row, foreign) for row in rows)
+
+
+def is_foreign(rows: Iterable[Row]) -> bool:
+    """Whether the rows are those of a conversation of an unmeasured kind."""
+    told = [row.domain for row in rows if row.domain is not None]
+    return told.count("measured") < MAJORITY * len(told)
+
+
+def scaled(row: Row, foreign: bool) -> Row:
+    """One row of a conversation with its scale, see ``settled``."""
+    return _ranked_only(row) if row.domain and (foreign or row.domain == "unmeasured") else row
 
 
 def levelled(rows: Iterable[Row]) -> list[Row]:

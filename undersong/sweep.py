@@ -8,7 +8,7 @@ import msgspec
 
 from undersong.detect import Detection, Place, Span, detect, quote, strongest_sentences
 from undersong.errors import UsageError
-from undersong.models import Emerging, Finding, Noun, RuleOutcome
+from undersong.models import Emerging, Finding, Noun, Row, RuleOutcome
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.patterns.discovery import false_discovery
@@ -180,9 +180,13 @@ def _detected(
 def _warnings(
     histories: Sequence[History], rules: Sequence[PatternRule], findings: Iterable[Finding]
 ) -> list[Emerging]:
+    return unfinished(rules, (row for history in histories for row in history.rows), findings)
+
+
+def unfinished(rules: Sequence[PatternRule], rows: Iterable[Row], findings: Iterable[Finding]) -> list[Emerging]:
     """What is about to come: open sequences of which no row is part of a finding by the same rule."""
     bound = {(f.pattern, f.agent, place) for f in findings for place in f.message_ids}
-    found = emerging(rules, (row for history in histories for row in history.rows))
+    found = emerging(rules, rows)
     return [each for each in found if not any((each.pattern, each.agent, place) in bound for place in each.message_ids)]
 
 

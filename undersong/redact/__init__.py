@@ -10,7 +10,20 @@ import msgspec
 
 from undersong.detect import detect, quote, strongest_sentences
 from undersong.manifest import text_hash
-from undersong.models import Case, Conversation, Deduction, Finding, Message, Moment, Noun, Quote, Row, SessionVerdict
+from undersong.models import (
+    Case,
+    Confirmed,
+    Conversation,
+    Deduction,
+    Finding,
+    Indicator,
+    Message,
+    Moment,
+    Noun,
+    Quote,
+    Row,
+    SessionVerdict,
+)
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.redact.secrets import Masked, Masker
@@ -24,7 +37,9 @@ N = TypeVar("N", bound=Noun)
 Look = Callable[[str], Conversation]
 FILE = "redaction.yaml"
 GONE = "(words of a message with something masked)"
-TEXTS = frozenset({"text", "title", "explanation", "what", "remedy", "notes", "context", "input", "reason"})
+TEXTS = frozenset(
+    {"text", "title", "explanation", "what", "remedy", "notes", "context", "input", "reason", "raw", "quote", "claim"}
+)
 FIXED = frozenset({
     "role", "observed", "tier", "tier_before", "state", "width", "level", "kind", "status", "assessment", "basis",
     "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits",
@@ -147,11 +162,12 @@ def _session(session: SessionVerdict, masker: Masker, texts: dict[tuple[str, str
     name = session.conversation
     deductions = tuple(_claim(each, masker, texts, name) for each in session.deductions)
     moments = tuple(_claim(each, masker, texts, name) for each in session.moments)
-    new = _any(msgspec.structs.replace(session, deductions=(), moments=()), masker)
-    return msgspec.structs.replace(new, deductions=deductions, moments=moments)
+    confirmations = tuple(_claim(each, masker, texts, name) for each in session.confirmations)
+    new = _any(msgspec.structs.replace(session, deductions=(), moments=(), confirmations=()), masker)
+    return msgspec.structs.replace(new, deductions=deductions, moments=moments, confirmations=confirmations)
 
 
-C = TypeVar("C", Deduction, Moment)
+C = TypeVar("C", Deduction, Moment, Confirmed)
 
 
 def _claim(claim: C, masker: Masker, texts: dict[tuple[str, str], Masked], name: str) -> C:
@@ -182,10 +198,18 @@ def _message(message: Message, masker: Masker) -> Message:
 
 def _any(value: N, masker: Masker) -> N:
     """A noun with its texts and names masked, whatever it holds."""
-    fields = {
-        name: _inside(getattr(value, name), name, masker) for name in value.__struct_fields__ if name not in FIXED
+    if isinstance(value, Indicator):  # its id is one of the catalogue, its quote somebody's words
+        return msgspec.structs.replace(value, quote=value.quote and masker.text(value.quote).text)
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    changed = {
+        name: _inside(given, name, masker) for name, given in fields.items() if name not in FIXED or _quotes(given)
     }
-    return msgspec.structs.replace(value, **fields)
+    return msgspec.structs.replace(value, **changed)
+
+
+def _quotes(value: Any) -> bool:
+    """Whether these are a judge's indicators or mechanisms, which quote a message, and no mere names."""
+    return isinstance(value, tuple) and any(isinstance(each, Indicator) for each in value)
 
 
 def _inside(value: Any, field: str, masker: Masker) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from undersong.manifest import Manifest, text_hash
-from undersong.models import Deduction, Message, Moment, Quote
+from undersong.models import Confirmed, Deduction, Message, Moment, Quote
 from undersong.verify.content import Content
 from undersong.verify.discrepancy import Discrepancy
 
@@ -36,6 +36,8 @@ def _quotes(content: Content) -> Iterable[Quote]:
         if finding.outcome is not None:
             yield from filter(None, (finding.outcome.request, finding.outcome.reply))
     for session in content.case.sessions:
-        claims: tuple[Deduction | Moment, ...] = (*session.deductions, *session.moments)
+        claims: tuple[Deduction | Moment | Confirmed, ...] = (
+            *session.deductions, *session.moments, *session.confirmations
+        )  # fmt: skip
         for claim in claims:
             yield from claim.quotes

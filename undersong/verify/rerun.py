@@ -155,8 +155,8 @@ def scanned(content: Content) -> Iterator[Discrepancy]:
             for (row, scan), message in zip(pairs, conversation.messages, strict=True)
             if row is not None
         ]
-        again = session_verdict(conversation, scans, thread, rows)
         kept = verdicts.get(conversation.id)
+        again = session_verdict(conversation, scans, thread, rows, kept.confirmations if kept else ())
         names = [name for name in again.__struct_fields__ if getattr(kept, name, None) != getattr(again, name)]
         if names:
             where = f"session {conversation.id}"
