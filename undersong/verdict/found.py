@@ -8,6 +8,8 @@ from undersong.models import Deduction, Moment, Quote
 from undersong.verdict.books import mechanisms
 from undersong.verdict.course import Turn
 
+NO_POINTS = "A candidate: no points are taken."
+
 
 class Found(NamedTuple):
     """``absent`` is "" where the mechanism was looked for, else why there was nothing to look at."""
@@ -45,7 +47,7 @@ def candidate(
         message_id=turn.message.id,
         position=turn.message.position,
         agent=turn.message.agent,
-        explanation=f"{explanation} A candidate: no points are taken.",
+        explanation=f"{explanation} {NO_POINTS}",
         basis="words" if strength is None else "signal",
         quotes=quotes,
         strength=strength,
