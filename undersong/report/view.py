@@ -34,7 +34,7 @@ from undersong.wording import (
 DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
 GUNS = 20  # smoking guns that the report opens with
-_STYLES = {"protective": "aligned", "candidate": "low"}
+_STYLES = {"protective": "aligned", "conduct": "low", "candidate": "low"}
 
 
 @dataclass(frozen=True)
