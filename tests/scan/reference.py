@@ -18,13 +18,19 @@ def spoken(text: str) -> list[str]:
     return words_of(text, fold(text))
 
 
+def telling(finder: LoopFinder, gram: Gram) -> bool:
+    """Whether a gram has enough content words and is no boilerplate."""
+    content = sum(word not in finder.function_words for word in gram)
+    return content >= finder.rule.content_words and gram not in finder.boilerplate
+
+
 def loops_within(finder: LoopFinder, words: Sequence[str]) -> tuple[Loop, ...]:
     """The n-grams that stand three times or more in one message."""
     times = Counter(finder.grams(words))
     counts = {
         place: times[gram]
         for place, gram in enumerate(finder.grams(words))
-        if times[gram] >= finder.rule.repeats and finder.telling(gram)
+        if times[gram] >= finder.rule.repeats and telling(finder, gram)
     }
     return finder.report(
         Loop(ngram=" ".join(run), count=count, scope="message") for run, count, _ in _runs(finder, words, counts)
@@ -44,7 +50,7 @@ def loops_over_turns(finder: LoopFinder, conversation: Conversation) -> dict[int
         counts = {
             place: len(carriers[message.agent, gram])
             for place, gram in enumerate(finder.grams(words))
-            if len(carriers[message.agent, gram]) >= finder.rule.repeats and finder.telling(gram)
+            if len(carriers[message.agent, gram]) >= finder.rule.repeats and telling(finder, gram)
         }
         loops = finder.report(
             Loop(

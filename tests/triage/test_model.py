@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.errors import JudgeError
-from undersong.judges.ngrams import GOLDEN, encode, multipliers
+from undersong.judges.ngrams import GOLDEN, encode
 from undersong.triage import SHIPPED, features, load_triage
 from undersong.triage.model import FILE
 
@@ -33,7 +33,7 @@ def test_a_text_has_the_same_score_in_every_batch(texts: list[str], dice: random
 
 def test_a_batch_larger_than_a_block_gives_the_same_scores() -> None:
     texts = [f"{PLAIN[i % 3]} {i} {PUSHY if i % 5 == 0 else ''}" * 40 for i in range(600)]
-    assert sum(map(len, texts)) > 2 * features.BLOCK_BYTES
+    assert sum(map(len, texts)) > 2 * features.BLOCK_SIZE
     assert MODEL(texts).tolist() == [float(MODEL([text])[0]) for text in texts]
 
 
@@ -65,42 +65,63 @@ def test_hostile_texts_have_a_score_and_do_not_disturb_their_neighbours(text: st
 
 
 def test_saying_a_thing_again_does_not_change_its_presence() -> None:
-    (block,) = features.blocks(["stop it stop it stop it"])
-    assert block.distinct().tolist() == sorted(set(block.keys.tolist()))
-    assert len(block.distinct()) < len(block.keys)
-    assert MODEL.raw(["stop it stop it stop it"]) == MODEL.raw(["stop it stop it"])
+    said = "stop it stop it stop it"
+    assert [len(buckets) for buckets in of_text(said)] == [3, 3, 4]  # what stands at the end differs: nothing follows
+    assert len(next(features.blocks([said])).keys) == 6
+    assert MODEL.raw([said]) == MODEL.raw(["stop it stop it"])
 
 
-def slow_buckets(text: str) -> set[int]:
-    """The buckets of a text, word by word in plain Python."""
-    place, after = (int(value) for value in multipliers(2))
-    data = b" ".join(encode(text).strip().split())
-    words = list(re.finditer(rb"[\w'\x80-\xff]+|[!-~]", data, re.ASCII))
-    hashes = [sum(byte * pow(place, at, 1 << 64) for at, byte in enumerate(word[0])) % (1 << 64) for word in words]
-    found = set()
-    for word, own, follows in zip(words, hashes, [*hashes, 0][1:], strict=True):
-        eight = int.from_bytes(data[word.start() :][:8].ljust(8, b"\0"), "little")
-        for column, value in ((0, own), (0, own * after + follows), (1, eight & 0xFFFFFFFF), (2, eight)):
-            mixed = value % (1 << 64)
-            mixed = (mixed ^ (mixed >> 29)) * GOLDEN % (1 << 64)
-            found.add(column << features.BITS | mixed >> (64 - features.BITS))
+def of_text(text: str) -> list[list[int]]:
+    """The buckets of a text for each size of window, by the code that is tested."""
+    (block,) = features.blocks([text])
+    return [sorted(buckets[fresh].tolist()) for buckets, fresh in block.windows()]
+
+
+def slow_windows(text: str) -> list[set[tuple[int, ...]]]:
+    """For each size of window, the buckets of it and the shorter ones in it, word by word in plain Python."""
+    data = b" ".join(encode(text).replace(b"\0", b" ").translate(WHITE).split(b" ")).strip()
+    data = re.sub(rb" +", b" ", data)
+    words = re.finditer(rb"[\w'\x80-\xff]+|[!-~]", data, re.ASCII)
+    found: list[set[tuple[int, ...]]] = [set() for _ in features.SIZES]
+    for word in words:
+        buckets: tuple[int, ...] = ()
+        for place, size in enumerate(features.SIZES):
+            window = data[word.start() :][:size].ljust(size, b"\0")
+            number = int.from_bytes(window, "little") << 8 * (8 - size)
+            buckets = (*buckets, number * GOLDEN % (1 << 64) >> (64 - features.BITS))
+            found[place].add(buckets)
     return found
 
 
-@given(st.lists(st.text(alphabet=st.sampled_from("ab zé’!_'. \n7"), max_size=200), min_size=1, max_size=5))
-@settings(max_examples=80, deadline=None)
+WHITE = bytes(32 if byte < 32 else byte for byte in range(256))
+
+
+def slow_buckets(text: str) -> list[list[int]]:
+    return [sorted(buckets[-1] for buckets in windows) for windows in slow_windows(text)]
+
+
+@given(st.lists(st.text(alphabet=st.sampled_from("ab zé’!_'. \n\t\x7f\0A7"), max_size=200), min_size=1, max_size=5))
+@settings(max_examples=100, deadline=None)
 def test_buckets_are_those_of_a_slow_and_obvious_reading(texts: list[str]) -> None:
     (block,) = features.blocks(texts)
-    found: dict[int, set[int]] = {}
-    for key in block.distinct().tolist():
-        found.setdefault(key >> features.TEXT, set()).add(key & int(features.CELL))
-    assert [found.get(place, set()) for place in range(len(texts))] == [slow_buckets(text) for text in texts]
+    numbers = np.repeat(np.arange(len(texts)), np.diff(block.first))
+    for place, (buckets, fresh) in enumerate(block.windows()):
+        for number, text in enumerate(texts):
+            own = fresh & (numbers == number)
+            assert sorted(buckets[own].tolist()) == slow_buckets(text)[place]
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 16, 17, 63, 64, 65, 200])
-def test_words_of_any_length_are_hashed_whole(size: int) -> None:
-    (block,) = features.blocks(["x" + "y" * (size - 1) + " end"])
-    assert set((block.distinct() & features.CELL).tolist()) == slow_buckets("x" + "y" * (size - 1) + " end")
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 200])
+def test_words_of_any_length_are_looked_at_up_to_eight_bytes(size: int) -> None:
+    word = "x" + "y" * (size - 1)
+    assert of_text(f"{word} end") == slow_buckets(f"{word} end")
+    assert (of_text(f"{word}s") == of_text(f"{word}t")) == (size >= 8)
+
+
+def test_of_a_very_long_text_the_first_and_the_last_half_count() -> None:
+    half = features.LONGEST // 2
+    ends = "harsh " + "a" * (half - 6), "b" * (half - 5) + " kind"
+    assert MODEL.raw([ends[0] + " middle " * 1000 + ends[1]]) == MODEL.raw([" ".join(ends)])
 
 
 def test_a_recall_target_takes_the_highest_threshold_that_reached_it() -> None:

@@ -1,6 +1,6 @@
 """Trait heads that lean on triage: what a message's form says of harm in general, added to what its n-grams say.
 
-Triage reads other features (words, pairs, how words begin) and was made for one question, any harm; each head alone
+Triage reads other features (how words begin) and was made for one question, any harm; each head alone
 has fewer harmful examples to learn from. Out of fold the two together order better than either.
 """
 

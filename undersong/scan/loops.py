@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from undersong.models import Loop
+from undersong.scan.block import Ints
 from undersong.scan.code import fences
 from undersong.scan.normalise import Folded, fold
 from undersong.scan.rules import StructureRules
-from undersong.scan.speech import SPACING
+from undersong.scan.speech import SPACING, Keys, Speech, joined_keys, keys_of
 
+Flags = npt.NDArray[np.bool_]
 Between = Callable[[int, int], Sequence[str]]
 _QUOTED = re.compile(r"^[ \t]{0,3}>[^\n]*$", re.MULTILINE)
 
@@ -40,13 +46,20 @@ class LoopFinder:
         """The n-grams of a text, in order."""
         return zip(*(words[offset:] for offset in range(self.rule.n)), strict=False)
 
-    def is_content(self, word: str) -> bool:
-        """Whether a word is none of the function words."""
-        return word not in self.function_words
+    def telling(self, speech: Speech, places: Ints) -> Flags:
+        """Whether the gram at each place says something: enough content words, and no boilerplate."""
+        columns = [speech.keys[places + offset] for offset in range(self.rule.n)]
+        function_words, boilerplate = self._known
+        content = self.rule.n - np.count_nonzero([_is_among(column, function_words) for column in columns], axis=0)
+        says: Flags = (content >= self.rule.content_words) & ~_is_among(joined_keys(columns), boilerplate)
+        return says
 
-    def telling(self, gram: tuple[str, ...]) -> bool:
-        """Whether a gram says something: enough content words, and no boilerplate."""
-        return sum(map(self.is_content, gram)) >= self.rule.content_words and gram not in self.boilerplate
+    @cached_property
+    def _known(self) -> tuple[Keys, Keys]:
+        """The keys of the function words and of the boilerplate grams, sorted."""
+        columns = [keys_of(words) for words in zip(*self.boilerplate, strict=True)]
+        grams = joined_keys(columns) if columns else keys_of(())
+        return np.sort(keys_of(list(self.function_words))), np.sort(grams)
 
     def runs(self, between: Between, counts: Mapping[int, int], grams: Mapping[int, int]) -> list[Run]:
         """Join neighbouring repeated grams; a run ends where a gram comes again.
@@ -82,6 +95,14 @@ class LoopFinder:
         rarest = min(run, key=counts.__getitem__)
         end = min(run[-1] + self.rule.n, run[0] + self.rule.longest)
         return Run(tuple(between(run[0], end)), counts[rarest], rarest)
+
+
+def _is_among(keys: Keys, known: Keys) -> Flags:
+    """Which keys are among some others, which are sorted."""
+    if not len(known):
+        return np.zeros(len(keys), dtype=bool)
+    among: Flags = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
+    return among
 
 
 def words_of(text: str, folded: Folded) -> list[str]:

@@ -6,11 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.scan.block import Ints
+from undersong.scan.block import NONE, Ints
 from undersong.scan.speech import Keys, Speech, mixed
-
-BITS = 64
-BUCKET_BITS = 16, 14  # of the buckets in which keys are counted before they are sorted: most keys stand alone
 
 
 class Repeats(NamedTuple):
@@ -32,13 +29,11 @@ def repeats(speech: Speech, group: Ints, n: int) -> Repeats:
     salts = mixed(group.astype(np.uint64) + np.uint64(1))
     keys = speech.grams(n)
     keys += np.repeat(salts, speech.counts)[: len(keys)]
-    place = _not_alone(keys, BITS - BUCKET_BITS[0], BUCKET_BITS[0])
+    place = _likely(keys)
     message = np.searchsorted(speech.first, place, side="right") - 1
     counted = (place + n <= speech.first[message + 1]) & (group[message] >= 0)
     place, message = place[counted], message[counted]
     keys = keys[place]
-    kept = _not_alone(keys, BITS - sum(BUCKET_BITS), BUCKET_BITS[1])
-    keys, place, message = keys[kept], place[kept], message[kept]
     order = np.argsort(keys, kind="stable")
     keys, place, message = keys[order], place[order], message[order]
     fresh = np.diff(keys, prepend=~keys[:1]) != 0
@@ -46,9 +41,18 @@ def repeats(speech: Speech, group: Ints, n: int) -> Repeats:
     return Repeats(np.cumsum(fresh)[again] - 1, place[again], message[again])
 
 
-def _not_alone(keys: Keys, shift: int, bits: int) -> Ints:
-    """The keys that share a bucket with another one, by some of their bits."""
-    bucket = (keys >> np.uint64(shift)).astype(np.int64) & ((1 << bits) - 1)
-    shared = np.bincount(bucket, minlength=1 << bits) > 1
-    found: Ints = np.flatnonzero(shared[bucket])
-    return found
+def _likely(keys: Keys) -> Ints:
+    """The places of keys that share their high bits with another one, rising: few, and all that stand twice.
+
+    A key's low bits give way to its place, so that one sort of plain numbers tells both.
+    """
+    places = np.uint64((1 << len(keys).bit_length()) - 1)
+    packed = keys & ~places
+    packed |= np.arange(len(keys), dtype=np.uint64)
+    packed.sort()
+    alike = (packed[1:] ^ packed[:-1]) <= places
+    if not alike.any():
+        return NONE
+    shared = np.append(alike, False)
+    shared[1:] |= alike
+    return np.sort(packed[shared] & places).astype(np.int64)

@@ -128,6 +128,8 @@ def _pairs(
     shared += np.bincount(_echoed(repeated, turns) * lags + ECHO, minlength=size * lags)
     grams = np.maximum(np.diff(speech.first) - rule.n + 1, 0)
     likely = np.flatnonzero(shared >= np.maximum(rule.reply_share * np.repeat(grams, lags), 1))
+    if not len(likely):
+        return []
     counted = np.flatnonzero(turns.agent >= 0)
     rows = (_Row(counted, turns.seat), _Row(counted[np.argsort(turns.agent[counted], kind="stable")], turns.turn))
     pairs = []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.scan.block import Block, Ints
+from undersong.scan.block import NONE, Block, Ints
 
 Keys = npt.NDArray[np.uint64]
 WORD = 8  # bytes that are looked at together
@@ -70,10 +70,24 @@ class Speech:
         The high bits of a key depend on every word.
         """
         places = max(len(self.keys) - n + 1, 0)
-        found = np.zeros(places, dtype=np.uint64)
-        for offset in range(n):
-            found += self.keys[offset : offset + places] * (_MIX[offset % 4] + np.uint64(2 * (offset // 4)))
-        return found
+        return joined_keys([self.keys[offset : offset + places] for offset in range(n)])
+
+
+def joined_keys(columns: Sequence[Keys]) -> Keys:
+    """A key for words in a row, from the keys of the first ones, of the second ones and so on."""
+    found = columns[0].copy()
+    for keys in columns[1:]:
+        found *= _MIX[0]
+        found += keys
+    return found
+
+
+def keys_of(words: Sequence[str]) -> Keys:
+    """The keys of words that are not in a message."""
+    data = [word.encode() for word in words]
+    lengths = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
+    end = np.cumsum(lengths)
+    return _keys(_Words(b"".join(data), end - lengths, end, NONE))
 
 
 def mixed(keys: Keys) -> Keys:
@@ -108,12 +122,11 @@ def _words(block: Block, unspoken: Sequence[Ints]) -> _Words:
     data = np.frombuffer(spaced, dtype=np.uint8)
     is_word = data > SPACE
     edges = np.flatnonzero(is_word[1:] != is_word[:-1]) + 1
-    start, end = edges[0::2], edges[1::2]
-    quoted = np.flatnonzero(data[start] == APOSTROPHE)
-    if len(quoted):  # an apostrophe after a space opens a quotation; one at the very start of a text stays
+    start, end = edges[0::2].copy(), edges[1::2].copy()
+    if b" '" in spaced:  # an apostrophe after a space opens a quotation; one at the very start of a text stays
+        quoted = np.flatnonzero(data[start] == APOSTROPHE)
         places = start[quoted]
         opening = quoted[(data[places - 1] == SPACE) & ~np.isin(places, block.starts)]
-        start = start.copy()
         start[opening] += 1
         kept = start < end
         start, end = start[kept], end[kept]
@@ -125,7 +138,7 @@ def _keys(words: _Words) -> Keys:
     window: Keys = np.ndarray((len(words.spaced) + 1,), dtype="<u8", buffer=words.spaced + bytes(WORD), strides=(1,))
     length = words.end - words.start
     keys: Keys = window[words.start]
-    keys &= _MASKS[np.minimum(length, WORD)]
+    keys &= _MASKS.take(np.minimum(length, WORD))
     keys *= _MIX[4]
     longer = np.flatnonzero(length > WORD)
     if len(longer):

@@ -58,11 +58,18 @@ def occurrences(repeated: Repeats, turns: Turns) -> Occurrences:
 
 
 def turn_loops(
-    finder: LoopFinder, speech: Speech, found: Occurrences, ids: Sequence[str]
+    finder: LoopFinder, speech: Speech, found: Occurrences, ids: Sequence[str], only: int | None = None
 ) -> dict[int, tuple[Loop, ...]]:
-    """The loops that each turn completes or continues, by the index of its message: a turn knows its past only."""
+    """The loops that each turn completes or continues, by the index of its message: a turn knows its past only.
+
+    With ``only`` the index of a message, those of that turn alone.
+    """
     again = np.flatnonzero(found.rank[found.entry] >= finder.rule.repeats - 1)
-    again = again[telling(finder, speech, found.gram[again], found.place[again])]
+    if only is not None:
+        again = again[found.message[found.entry[again]] == only]
+    if not len(again):
+        return {}
+    again = again[finder.telling(speech, found.place[again])]
     again = again[np.argsort(found.place[again], kind="stable")]
     message = found.message[found.entry[again]]
     edges = np.flatnonzero(np.diff(message, prepend=-1, append=-1)).tolist()
@@ -97,13 +104,3 @@ def _of_turn(
 def _carriers(entry: int, found: Occurrences, recent: int, ids: Sequence[str]) -> tuple[str, ...]:
     earliest = entry - min(int(found.rank[entry]), recent - 1)
     return tuple(ids[message] for message in found.message[earliest : entry + 1].tolist())
-
-
-def telling(finder: LoopFinder, speech: Speech, gram: Ints, place: Ints) -> Ints:
-    """Which of the standings of grams, by number and place, are of one that says something."""
-    grams, first, number = np.unique(gram, return_index=True, return_inverse=True)
-    n = finder.rule.n
-    says = np.zeros(len(grams), dtype=bool)
-    for index, at in enumerate(place[first].tolist()):
-        says[index] = finder.telling(tuple(speech.words(at, at + n)))
-    return np.flatnonzero(says[number])

@@ -1,7 +1,8 @@
-"""Texts → hashed word 1-2-grams, and the first four and eight bytes from each word's start on, for a block at once.
+"""Texts → hashed windows of four, six and eight bytes from each word's start on, for a block of texts at once.
 
-Everything is counted from word starts, about two hundred in a message of 1.1 KB, so a message costs some ten
-microseconds. A message's buckets depend on its own text alone, never on what else is in the block.
+Everything is counted from word starts, about two hundred in a message of 1.1 KB, and the three windows of a start are
+one number, so one sort finds what a text says again. A message's buckets depend on its own text alone, never on what
+else is in the block.
 """
 
 from __future__ import annotations
@@ -12,156 +13,127 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.ngrams import GOLDEN, encode, multipliers
+from undersong.judges.ngrams import GOLDEN, encode
 
-VERSION = 1  # raise it with any change that moves a bucket: models of another version are refused
+VERSION = 2  # raise it with any change that moves a bucket: models of another version are refused
+SIZES = (4, 6, 8)  # bytes of the windows, rising; as good as words, their pairs, four and eight bytes, at half the cost
 BITS = 16
 BUCKETS = 1 << BITS
-COLUMNS = (0, 0, 1, 2)  # word, pair of words, four bytes, eight bytes: the block of weights that each belongs to
-BLOCKS = 3
-TEXT = BITS + 2  # bits below the index of a text in a key
-MOST = 1 << (32 - TEXT)  # texts of a block
+BLOCKS = len(SIZES)
+TEXT = BITS * BLOCKS  # bits below the index of a text in a key
+MOST = 1 << 14  # texts of a block; their indexes fit above that
 WINDOW = 8  # bytes that are looked at together
-LONG = 64  # bytes of a word beyond which it is hashed by itself
-SPACE = 0x20
-BLOCK_BYTES = 1 << 18  # texts are joined up to this size; the arrays of a block stay in the cache
-LONGEST = 1 << 18  # bytes of a text that are looked at: of a longer one the first and the last half of this
+BLOCK_SIZE = 1 << 18  # texts are joined up to this many characters; the arrays of a block stay in the cache
+LONGEST = 1 << 18  # characters of a text that are looked at: of a longer one the first and the last half of this
 
 Numbers = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
-Keys = npt.NDArray[np.uint32]
+Keys = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
 
-_SEPARATOR = b"\0" * 8  # as long as the longest window, so that no window sees another message
-_SPACE, _WORD, _MARK, _END = 0, 1, 2, 3
-_PLACE, _NEXT = (int(value) for value in multipliers(2))
+_END = b"\0"  # after each text as often as a window is long, so that no window sees another text
+_SEPARATOR = _END * WINDOW
+_SPACE = 0x20
+_WORD, _MARK = 1, 2
 
 
 class Block(NamedTuple):
-    """``texts`` is how many; ``keys`` are the buckets of each word start of each text (four, one of each column), with
-    the block of weights and the text's index above it: ``text << TEXT | block << BITS | bucket``."""
+    """``keys`` has one for each word start, sorted: the text's index, then the buckets of its windows, of BITS each,
+    the shortest first. Text ``t`` has ``keys[first[t]:first[t + 1]]``."""
 
-    texts: int
     keys: Keys
+    first: Numbers
 
-    def distinct(self) -> Keys:
-        """Each key once, rising: the buckets of a text and a block of weights stand together."""
-        keys = np.sort(self.keys)
-        fresh = np.ones(len(keys), dtype=bool)
-        np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-        return keys[fresh]
+    @property
+    def texts(self) -> int:
+        """How many texts it has."""
+        return len(self.first) - 1
+
+    def windows(self) -> Iterator[tuple[Numbers, Flags]]:
+        """For each size, the bucket of each key, and whether its text has that window here for the first time.
+
+        Two windows are one where their buckets and those of the shorter windows in them are.
+        """
+        changed = np.empty_like(self.keys)
+        changed[:1] = ~np.uint64(0)
+        np.bitwise_xor(self.keys[1:], self.keys[:-1], out=changed[1:])
+        for below in range(TEXT - BITS, -1, -BITS):
+            buckets = self.keys >> np.uint64(below)
+            buckets &= np.uint64(BUCKETS - 1)
+            yield buckets.view(np.int64), changed >= np.uint64(1 << below)
 
 
 def blocks(texts: Sequence[str]) -> Iterator[Block]:
     """The buckets of the texts in order, joined so that memory stays bounded."""
-    group: list[bytes] = []
+    group: list[str] = []
     size = 0
     for text in texts:
-        data = _bytes(text)
-        if group and (size + len(data) > BLOCK_BYTES or len(group) == MOST):
+        if len(text) > LONGEST:
+            text = f"{text[: LONGEST // 2]} {text[-(LONGEST // 2) :]}"
+        if group and (size + len(text) > BLOCK_SIZE or len(group) == MOST):
             yield _block(group)
             group, size = [], 0
-        group.append(data)
-        size += len(data) + len(_SEPARATOR)
+        group.append(text)
+        size += len(text)
     if group:
         yield _block(group)
 
 
-def _bytes(text: str) -> bytes:
-    data = encode(text).strip()
-    if b"\0" in data:
-        data = data.replace(b"\0", b" ")
-    return data if len(data) <= LONGEST else data[: LONGEST // 2] + b" " + data[-(LONGEST // 2) :]
-
-
-def _block(group: list[bytes]) -> Block:
-    joined = _single_spaced(_SEPARATOR + _SEPARATOR.join(group) + _SEPARATOR)
+def _block(texts: Sequence[str]) -> Block:
+    data = _single_spaced(np.frombuffer(_joined(texts), dtype=np.uint8))
+    joined = data.tobytes()
     kinds = np.frombuffer(joined.translate(_KINDS), dtype=np.uint8)
-    inside = (kinds == _WORD) | (kinds == _MARK)
-    edge = kinds[1:] != kinds[:-1]
-    edge |= kinds[1:] == _MARK
-    starts = np.flatnonzero(inside[1:] & edge) + 1
-    last = np.flatnonzero(inside[:-1] & (edge | (kinds[:-1] == _MARK)))
-    ends = np.flatnonzero(kinds == _END)[len(_SEPARATOR) - 1 :: len(_SEPARATOR)]
-    bounds = np.searchsorted(starts, ends)
-    window: Hashes = np.ndarray((max(len(joined) - WINDOW + 1, 0),), dtype="<u8", buffer=joined, strides=(1,))
-    eight = window[starts]
-    words = _words(joined, window, eight, starts, last + 1 - starts)
-    following = np.append(words[1:], np.uint64(0))
-    closing = bounds[1:][bounds[1:] > bounds[:-1]] - 1
-    following[closing] = 0  # the last word of a text is followed by nothing
-    hashes = (words, words * np.uint64(_NEXT) + following, eight & np.uint64(0xFFFFFFFF), eight)
-    texts = np.repeat(np.arange(len(group), dtype=np.uint32) << TEXT, np.diff(bounds))
-    keys = np.concatenate(
-        [_bucket(each) + (texts | column << BITS) for each, column in zip(hashes, COLUMNS, strict=True)]
-    )
-    return Block(len(group), keys)
+    starts = np.flatnonzero(kinds[1:] > (kinds[:-1] & _WORD)) + 1
+    ends = np.flatnonzero(data == 0)[::WINDOW]
+    first = np.searchsorted(starts, ends)
+    window: Keys = np.ndarray((len(joined) - WINDOW + 1,), dtype="<u8", buffer=joined, strides=(1,))
+    keys = _keys(window[starts], np.repeat(np.arange(len(texts), dtype=np.uint64), np.diff(first)))
+    keys.sort()
+    return Block(keys, first)
 
 
-def _single_spaced(joined: bytes) -> bytes:
-    """The bytes with control characters as spaces and runs of spaces as one."""
-    spaced = joined.translate(_SPACES)
-    data = np.frombuffer(spaced, dtype=np.uint8)
-    space = data == SPACE
-    first = np.ones(len(data), dtype=bool)
-    np.logical_not(space[1:] & space[:-1], out=first[1:])
-    return spaced if first.all() else data[first].tobytes()
+def _joined(texts: Sequence[str]) -> bytes:
+    """The texts as UTF-8, each between separators."""
+    parts = [text.encode() if text.isascii() else encode(text) for text in texts]
+    joined = _SEPARATOR.join((b"", *parts, b""))
+    if joined.count(_END) == WINDOW * (len(texts) + 1):
+        return joined
+    return _SEPARATOR.join((b"", *(part.replace(_END, b" ") for part in parts), b""))
 
 
-def _words(joined: bytes, window: Hashes, eight: Hashes, starts: Numbers, lengths: Numbers) -> Hashes:
-    """A 64-bit polynomial hash of each word: the sum of byte times PLACE to the power of its position, modulo 2^64.
-
-    Bytes are taken eight at a time, in pairs whose sums are looked up; very long words are hashed one by one.
-    """
-    words = _of_eight(eight, lengths)
-    rest = np.flatnonzero((lengths > WINDOW) & (lengths <= LONG))
-    for at in range(WINDOW, LONG, WINDOW):
-        rest = rest[lengths[rest] > at]
-        if not len(rest):
-            break
-        words[rest] += _of_eight(window[starts[rest] + at], lengths[rest] - at) * _POWERS[at]
-    for index in np.flatnonzero(lengths > LONG).tolist():
-        letters = np.frombuffer(joined, dtype=np.uint8, count=int(lengths[index]), offset=int(starts[index]))
-        words[index] = np.sum(letters * _powers(len(letters))[: len(letters)], dtype=np.uint64)
-    return words
+def _single_spaced(data: Bytes) -> Bytes:
+    """The bytes with control characters as spaces, runs of spaces as one, and none at the end of a text."""
+    inside = data != 0
+    spaced: Bytes = np.maximum(data, inside.view(np.uint8) * np.uint8(_SPACE))
+    white = spaced <= _SPACE
+    again = white[1:] & white[:-1]
+    again &= inside[:-1]
+    if not again.any():
+        return spaced
+    kept = np.ones(len(spaced), dtype=bool)
+    np.logical_not(again, out=kept[:-1])
+    collapsed: Bytes = spaced[kept]
+    return collapsed
 
 
-def _of_eight(window: Hashes, lengths: Numbers) -> Hashes:
-    """The hash of the first ``lengths`` bytes, eight at most, of each window."""
-    kept = window & _MASKS.take(np.minimum(lengths, WINDOW))
-    pairs = _PAIRS.take(kept.view(np.uint16).astype(np.intp)).reshape(-1, WINDOW // 2)
-    found = pairs[:, 0].copy()
-    for column in range(1, WINDOW // 2):
-        found += pairs[:, column] * _POWERS[2 * column]
-    return found
-
-
-def _powers(count: int) -> Hashes:
-    """PLACE to the powers from 0 on, at least so many."""
-    if len(_TABLE[0]) < count:
-        steps = np.full(max(count, LONGEST), _PLACE, dtype=np.uint64)
-        steps[0] = 1
-        _TABLE[0] = np.cumprod(steps, dtype=np.uint64)
-    return _TABLE[0]
-
-
-def _bucket(hashes: Hashes) -> Keys:
-    mixed = (hashes ^ (hashes >> np.uint64(29))) * np.uint64(GOLDEN)
-    return (mixed >> np.uint64(64 - BITS)).astype(np.uint32)
+def _keys(window: Keys, texts: Keys) -> Keys:
+    """The key of each word start, from its bytes and the index of its text."""
+    keys = texts
+    for size in SIZES:
+        hashes = window << np.uint64(8 * (WINDOW - size))  # without the bytes beyond
+        hashes *= np.uint64(GOLDEN)
+        hashes >>= np.uint64(64 - BITS)
+        keys <<= np.uint64(BITS)
+        keys |= hashes
+    return keys
 
 
 def _kinds() -> bytes:
-    """Byte → end of a text, space, part of a word (letters, digits, ``_``, ``'``, all beyond ASCII), or a mark."""
-    kinds = bytearray([_END] + [_SPACE] * 32 + [_MARK] * 94 + [_SPACE] + [_WORD] * 128)
+    """Byte → part of a word (letters, digits, ``_``, ``'``, all beyond ASCII), a mark by itself, or 0."""
+    kinds = bytearray([0] * 33 + [_MARK] * 94 + [0] + [_WORD] * 128)
     for char in b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_'":
         kinds[char] = _WORD
     return bytes(kinds)
 
 
 _KINDS = _kinds()
-_SPACES = bytes(32 if _KINDS[byte] == _SPACE else byte for byte in range(256))
-_TABLE: list[Hashes] = [np.zeros(0, np.uint64)]
-_POWERS = np.array([pow(_PLACE, power, 1 << 64) for power in range(LONG)], dtype=np.uint64)
-_MASKS: Hashes = np.array([(1 << 8 * length) - 1 for length in range(WINDOW + 1)], dtype=np.uint64)
-_PAIRS: Hashes = np.arange(256, dtype=np.uint64) + np.arange(256, dtype=np.uint64)[:, None] * np.uint64(_PLACE)
-_PAIRS = _PAIRS.ravel()  # of two bytes, the first one low
-CELL = np.uint32((1 << TEXT) - 1)

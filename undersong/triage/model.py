@@ -57,8 +57,9 @@ class Triage:
 
     def __init__(self, meta: Meta, weights: npt.NDArray[np.int8], idf: npt.NDArray[np.uint8]) -> None:
         self.meta, self.weights, self.idf = meta, weights, idf
-        self._squares = idf.astype(np.uint16) ** 2
-        self._scales = np.array(meta.scales)
+        # weight and squared idf of a bucket side by side, so that it is looked up once
+        squares = (idf.astype(np.uint16) ** 2).view(np.int16)
+        self._known = np.stack([weights.astype(np.int16), squares], axis=1).view(np.int32).reshape(BLOCKS, BUCKETS)
 
     def __call__(self, texts: Sequence[str]) -> Scores:
         """One probability per text, 0-1 to 3 decimals; nan for a text that is blank.
@@ -80,16 +81,15 @@ class Triage:
         return next((each for each in self.meta.reached if each.recall >= recall), self.meta.reached[-1])
 
     def _block(self, block: features.Block) -> Scores:
-        keys = block.distinct()
-        # of each text four stretches of keys, one a block of weights and the last one empty
-        edges = np.searchsorted(keys, np.arange(4 * block.texts, dtype=np.uint32) << features.BITS)
-        buckets = (keys & features.CELL).astype(np.intp)
-        weights = _sums(self.weights.take(buckets), edges)
-        norms = np.sqrt(_sums(self._squares.take(buckets), edges))
-        terms = weights * self._scales / np.maximum(norms, 1.0)
+        said = np.flatnonzero(np.diff(block.first))  # texts with words in them
+        first = block.first[said]
         raw = np.zeros(block.texts)
-        for column in range(BLOCKS):  # one after the other: the same order of additions in every batch
-            raw += terms[:, column]
+        for known, scale, (buckets, fresh) in zip(self._known, self.meta.scales, block.windows(), strict=True):
+            found = known.take(buckets)
+            found *= fresh
+            weights, squares = found.view(np.int16)[0::2], found.view(np.uint16)[1::2]
+            norms = np.sqrt(np.add.reduceat(squares, first, dtype=np.int64))
+            raw[said] += np.add.reduceat(weights, first, dtype=np.int64) * scale / np.maximum(norms, 1.0)
         return raw
 
 
@@ -116,10 +116,3 @@ def _parse(data: bytes) -> Triage:
         raise ValueError(f"it has {len(arrays)} bytes of weights, not {2 * size}")
     weights, idf = np.frombuffer(arrays[:size], dtype=np.int8), np.frombuffer(arrays[size:], dtype=np.uint8)
     return Triage(meta, weights, idf)
-
-
-def _sums(values: npt.NDArray[np.generic], edges: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Whole numbers from edge to edge → sums (texts, blocks), exact."""
-    sums = np.add.reduceat(np.append(values, values.dtype.type(0)), edges, dtype=np.int64)
-    sums[np.diff(edges, append=len(values)) == 0] = 0  # where nothing lies between, reduceat gives the next value
-    return sums.reshape(-1, 4)[:, :BLOCKS]

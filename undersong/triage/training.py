@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 
 from undersong.errors import InputError
 from undersong.judges.labels import Labelled
@@ -21,8 +21,8 @@ from undersong.triage.features import BLOCKS, BUCKETS
 from undersong.triage.model import DIGITS, Meta, Reached, Triage
 
 ALPHA = 0.6  # ridge, as for the trait heads
-SHARES = (0.5, 1.0, 1.0)  # of words, four bytes and eight bytes in the kernel; equal shares are within .002
-FEWEST_AUTHORS = (2, 3, 3)  # that must share a bucket: less is a signature, not a trait
+SHARES = (1.0, 1.0, 1.0)  # of windows of four, six and eight bytes in the kernel
+FEWEST_AUTHORS = (3, 3, 3)  # that must share a bucket: less is a signature, not a trait
 RECALLS = tuple(value / 100 for value in range(5, 100))  # of the table of thresholds
 NEWTON_STEPS = 50
 
@@ -156,16 +156,14 @@ def _targets(labels: Array) -> Array:
 
 
 def _sparse_blocks(texts: Sequence[str]) -> list[Any]:
-    rows, columns = [], []
-    done = 0
+    """A matrix (texts, buckets) for each size of window: how many distinct windows of a text are in a bucket."""
+    parts: list[list[Any]] = [[] for _ in range(BLOCKS)]
     for block in features.blocks(texts):
-        keys = block.distinct().astype(np.int64)
-        rows.append((keys >> features.TEXT) + done)
-        columns.append(keys & int(features.CELL))
-        done += block.texts
-    row, column = np.concatenate(rows), np.concatenate(columns)
-    whole = csr_matrix((np.ones(len(row)), (row, column)), shape=(len(texts), BLOCKS * BUCKETS))
-    return [whole[:, place * BUCKETS : (place + 1) * BUCKETS] for place in range(BLOCKS)]
+        text = np.repeat(np.arange(block.texts), np.diff(block.first))
+        for part, (buckets, fresh) in zip(parts, block.windows(), strict=True):
+            place = text[fresh], buckets[fresh]
+            part.append(csr_matrix((np.ones(len(place[0])), place), shape=(block.texts, BUCKETS)))
+    return [vstack(part, format="csr") for part in parts]
 
 
 def _check(corpus: Corpus) -> None:
