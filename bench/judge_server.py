@@ -319,6 +319,7 @@ FAULTS: dict[str, Callable[[Request], Answer]] = {
     "quote": _said(lambda answer: answer["indicators"][0].update(quote="words that nobody wrote")),
     "unknown": _said(lambda answer: answer["indicators"][0].update(id="MAN-NOSUCH")),
     "control": _said(lambda answer: answer.update(control="steered")),
+    "no": _said(lambda answer: answer.update(answer="no", quotes=[])),
     "giant": _text("x" * GIANT),
     "limit": lambda request: Answer(
         200,

@@ -12,7 +12,7 @@ import argparse
 import gzip
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,8 @@ def records(path: Path, limit: int | None) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def judged(record: dict[str, Any]) -> tuple[Conversation, tuple[Scan, ...], SessionVerdict]:
-    """A conversation of the data, its scans and its verdict."""
+def talk(record: Mapping[str, Any]) -> Conversation:
+    """A conversation of the data, as a reader would give it."""
     name = record["conversation_id"]
     messages = tuple(
         Message(
@@ -51,7 +51,12 @@ def judged(record: dict[str, Any]) -> tuple[Conversation, tuple[Scan, ...], Sess
         )
         for place, each in enumerate(record["messages"])
     )
-    conversation = Conversation(id=name, source_format="data", messages=messages)
+    return Conversation(id=name, source_format="data", messages=messages)
+
+
+def judged(record: Mapping[str, Any]) -> tuple[Conversation, tuple[Scan, ...], SessionVerdict]:
+    """A conversation of the data, its scans and its verdict."""
+    conversation = talk(record)
     scans, thread = scan_conversation(conversation, load_book())
     return conversation, scans, session_verdict(conversation, scans, thread, ())
 

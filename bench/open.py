@@ -22,8 +22,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+from coding import session
 from corpora import SETS, development
-from session import session
 
 READ = "import sys; from undersong.ingest import read; print(sum(1 for _ in read(sys.argv[1])))"
 
@@ -35,7 +35,7 @@ LOG = "".join(f"tests/test_till.py::test_total_of_order_{n} PASSED [{n * 2:3d}%]
 
 
 def long_session(out: Path, turns: int, seed: int) -> None:
-    """The session of ``bench/session.py`` with files and logs as long as real ones."""
+    """The session of ``bench/coding.py`` with files and logs as long as real ones."""
     with out.open("w", encoding="utf-8") as lines:
         for line, _ in session(turns, seed):
             for block in line["message"]["content"]:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from corpora import generated, interleaved, natural
 
@@ -88,7 +88,9 @@ def table(path: Path, messages: int, size: int) -> None:
 
     floor = of_function(lambda: parse(path))
     start = scan(Path(os.devnull), known=False)
-    print(f"{'':36}{'messages/CPU s':>15}{'MB/s':>8}{'× floor':>9}   start-up of {start.cpu:.2f} s included")
+    share = start.cpu / messages * 1e6
+    print(f"start-up: {start.cpu:.2f} s of CPU time, {share:.1f} µs a message; it is included below")
+    print(f"{'':36}{'messages/CPU s':>15}{'MB/s':>8}{'× floor':>9}")
     line("read and parse (floor)", floor, messages, size, floor)
     line("undersong scan, all signals", scan(path).cpu, messages, size, floor)
     line("undersong scan, phrases and threads", scan(path, *FASTEST).cpu, messages, size, floor)
@@ -137,50 +139,78 @@ def memory(folder: Path, arguments: argparse.Namespace) -> None:
 
 def stages(path: Path, messages: int) -> None:
     """CPU time of each step of the scan, one after the other in this process."""
-    from undersong import rowstream
-    from undersong.formats.settle import settle
     from undersong.formats.spool import Spool
     from undersong.ingest import gather
-    from undersong.models import Row
-    from undersong.route import asked, draft, load_policy, uncut
-    from undersong.scan import conversation as steps
+    from undersong.route import load_policy
     from undersong.scan import load_book
-    from undersong.scan.repetition import loops_of
 
-    book, policy, clock = load_book(), load_policy(), _Clock()
+    clock = _Clock()
     with Spool() as spool:
-        with clock("read, hash, check, spool"):
-            list(gather([path], spool))
-        for batch in rowstream._grouped(spool.stored(), rowstream.BATCH):
-            with clock("decode again, settle"):
-                talks = [settle(spool.parts(stored))[0] for stored in batch]
-            said = [message for talk in talks for message in talk.messages]
-            with clock("fold into blocks"):
-                blocks = list(steps._blocks([message.text for message in said]))
-            with clock("loops and replies"):
-                loops = loops_of(talks, said, blocks, book.loops)
-            with clock("phrases"):
-                scans = steps._scans(said, blocks, loops, book, True)
-            with clock("structure, code"):
-                steps._add_structures(talks, scans, blocks, book.structure)
-            with clock("triage"):
-                each = iter(steps.with_triage(said, scans, book.triage))
-                own = [tuple(next(each) for _ in talk.messages) for talk in talks]
-            with clock("thread signals"):
-                pairs = zip(talks, own, strict=True)
-                found = [steps._thread(talk, scans, book, steps.ALL, False) for talk, scans in pairs]
-            with clock("route, draw the audit sample"):
-                drafts = [draft(*each, policy) for each in zip(talks, own, found, strict=True)]
-                for talk, scans, drafted in zip(talks, own, drafts, strict=True):
-                    asked(talk, scans, drafted.ranks, 0)
-            with clock("write rows"):
-                parts = zip(talks, own, map(uncut, drafts), strict=True)
-                rows = [row for talk, scans, routes in parts for row in map(Row.of, talk.messages, scans, routes)]
-                rowstream._encode_lines(rows)
+        steps = _Steps(clock, load_book(), load_policy())
+        began = time.process_time()
+        list(gather([path], spool, at_once=steps, hashed=False))
+        clock.seconds["read, check, decode"] = time.process_time() - began - sum(clock.seconds.values())
+        with clock("decode what was not whole"):
+            left = [spool.parts(stored) for stored in spool.stored() if stored.done.number < 0]
+        for first in range(0, len(left), 100):
+            steps.work(left[first : first + 100])
     total = sum(clock.seconds.values())
-    print(f"by stage: {total / messages * 1e6:.1f} µs of CPU time a message")
+    print(f"by stage: {total / messages * 1e6:.1f} µs of CPU time a message, of all signals")
     for name, seconds in clock.seconds.items():
         print(f"  {name:28}{seconds / messages * 1e6:6.1f} µs {100 * seconds / total:5.0f} %")
+
+
+class _Steps:
+    """The steps on the conversations of a piece, each on the clock."""
+
+    def __init__(self, clock: _Clock, book: Any, policy: Any) -> None:
+        self.clock, self.book, self.policy = clock, book, policy
+
+    def keep(self, _: None) -> int:
+        """See AtOnce."""
+        return 0
+
+    def work(self, conversations: list[list[Any]]) -> None:
+        """See AtOnce."""
+        from undersong.formats.settle import settle
+
+        with self.clock("settle"):
+            settled = [settle(parts)[0] for parts in conversations]
+        some = 3  # about as many messages as are scanned together
+        for first in range(0, len(settled), some):
+            self._batch(settled[first : first + some])
+
+    def _batch(self, talks: list[Any]) -> None:
+        from undersong.route import asked, draft, uncut
+        from undersong.rowlines import RowLines
+        from undersong.scan import conversation as steps
+        from undersong.scan.repetition import loops_of
+
+        clock, book = self.clock, self.book
+        said = [message for talk in talks for message in talk.messages]
+        with clock("fold into blocks"):
+            blocks = list(steps._blocks([message.text for message in said]))
+        with clock("loops and replies"):
+            loops = loops_of(talks, said, blocks, book.loops)
+        with clock("phrases"):
+            scans = steps._scans(said, blocks, loops, book, True)
+        with clock("structure, code"):
+            steps._add_structures(talks, scans, blocks, book.structure)
+        with clock("triage"):
+            each = iter(steps.with_triage(said, scans, book.triage))
+            own = [tuple(next(each) for _ in talk.messages) for talk in talks]
+        with clock("thread signals"):
+            pairs = zip(talks, own, strict=True)
+            found = [steps._thread(talk, scans, book, steps.ALL, False) for talk, scans in pairs]
+        with clock("route, draw the audit sample"):
+            drafts = [draft(*each, self.policy) for each in zip(talks, own, found, strict=True)]
+            for talk, scans, drafted in zip(talks, own, drafts, strict=True):
+                asked(talk, scans, drafted.ranks, 0)
+        with clock("write rows"):
+            rows = RowLines(True)
+            for talk, scans, drafted in zip(talks, own, drafts, strict=True):
+                rows.extend(talk.messages, scans, uncut(drafted))
+            rows.lines()
 
 
 def scan(path: Path, *more: str, known: bool = True) -> Cost:
@@ -269,7 +299,7 @@ def _processor() -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--messages", type=int, default=100_000, help="messages of the generated corpus")
+    parser.add_argument("--messages", type=int, default=300_000, help="messages of the generated corpus")
     parser.add_argument("--large", type=int, default=0, help="measure memory only, at this number of messages too")
     parser.add_argument("--seed", type=int, default=1)
     default = os.environ.get("UNDERSONG_DATA")

@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+from coding import write_session
 from corpora import generated
-from session import write_session
 
 from undersong.manifest import NAME, RUN
 from undersong.passes import Options

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from undersong.bands import Bands, standing_out
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import Undersong
+from undersong.bands import BAND, STEPS, Bands, bands_of, standing_out, table_name, with_band
 from undersong.models import Row, State
 
 
@@ -13,7 +21,7 @@ def row(number: int, state: State = "scored", **signals: float) -> Row:
 def bands(rows: list[Row]) -> Bands:
     found = Bands()
     for each in rows:
-        found.add(each, ("calm", "isolation", "pressure", "stance"))
+        found.add(each, frozenset({"calm", "isolation", "pressure", "stance"}))
     return found
 
 
@@ -39,3 +47,56 @@ def test_unread_messages_and_other_signals_do_not_count() -> None:
 
 def test_one_signal_alone_has_no_band() -> None:
     assert bands([row(0, pressure=0.4)]).bands() == {}
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=30))
+def test_a_band_is_where_the_other_signals_lie(scores: list[tuple[int, int]]) -> None:
+    """Counted again one by one: the least score that BAND's share of the other signal's scores does not exceed."""
+    rows = [row(n, calm=calm / STEPS, pressure=other / STEPS) for n, (calm, other) in enumerate(scores)]
+    found, others = bands(rows).bands()["calm"], sorted(other for _, other in scores)
+    low, high = (
+        next(s for s in range(STEPS + 1) if sum(o <= s for o in others) >= share * len(others)) / STEPS
+        for share in BAND
+    )
+    assert (found.low, found.high) == (low, high)
+    assert found.over == sum(calm / STEPS > high for calm, _ in scores)
+
+
+def test_a_row_names_the_table_of_its_bands_and_an_unread_one_names_none() -> None:
+    rows = [row(0, pressure=0.2, calm=0.1), row(1, "unread")]
+    name = table_name(bands_of(rows, {"pressure", "calm"}))
+    assert name is not None
+    assert [with_band(each, name).bands for each in rows] == [name, None]
+    assert with_band(with_band(rows[0], name), None) == rows[0]
+    assert table_name({}) is None
+
+
+def test_every_row_of_a_report_finds_its_band_in_the_case(undersong: Undersong) -> None:
+    assert undersong("audit", "samples").code == 0
+    case = json.loads(Path("undersong-report/case.json").read_bytes())
+    lines = Path("undersong-report/evaluations.jsonl").read_bytes().splitlines()
+    assert {json.loads(line)["bands"] for line in lines} == {case["bands"]}
+    assert set(case["signals"]) == {name for line in lines for name in json.loads(line)["signals"]} - STANCE
+    assert undersong("evaluate", "samples", "--out", "rows.jsonl").code == 0
+    beside = json.loads(Path("rows.jsonl.bands.json").read_bytes())
+    assert (beside["bands"], beside["signals"]) == (case["bands"], case["signals"])
+    assert {json.loads(line)["bands"] for line in Path("rows.jsonl").read_bytes().splitlines()} == {case["bands"]}
+
+
+STANCE = {"concedes_opinion", "concedes_prejudice"}  # heads, not phrases: they have no other phrases to be held against
+
+
+@pytest.mark.parametrize(("name", "old", "new"), [
+    ("evaluations.jsonl", b'"pressure":0.', b'"pressure":0.9'),
+    ("evaluations.jsonl", b'"bands":"', b'"bands":"0'),
+])  # fmt: skip
+def test_a_forged_signal_no_longer_agrees_with_the_bands(
+    undersong: Undersong, name: str, old: bytes, new: bytes
+) -> None:
+    from tests.report.test_rerun import forge
+
+    assert undersong("audit", "samples").code == 0
+    forge(Path("undersong-report"), name, lambda data: data.replace(old, new, 1))
+    ran = undersong("verify", "undersong-report")
+    assert ran.code != 0
+    assert "bands" in ran.out + ran.err

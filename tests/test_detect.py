@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.patterns.rulebox import rule
-from undersong.detect import Detection, detect, detect_patterns, quote
+from undersong.detect import Detection, detect, detect_patterns, quote, strongest_sentences
 from undersong.errors import RecordError, UsageError
 from undersong.models import Finding, Hit, Message, Row
 from undersong.patterns import all_rules, load_rules, named
@@ -218,6 +218,31 @@ def test_a_quote_is_verbatim_with_the_hash_of_the_whole_message(
     (quoted,) = quote(finding("1"), {("t", "1"): message(text)}, {("t", "1"): hits}).quotes
     assert quoted.text == expected == text[quoted.start : quoted.end]
     assert quoted.sha256 == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("span", "expected"),
+    [
+        ((34, 60), "Nobody else will help you."),
+        ((2, 2), "You must choose today!"),
+        ((60, 900), "You must choose today!"),
+        ((-3, 5), "You must choose today!"),
+        ((0, 2), "You must choose today!"),
+    ],
+)
+def test_the_strongest_sentence_is_quoted_and_a_span_that_the_text_has_not_is_passed_over(
+    span: tuple[int, int], expected: str
+) -> None:
+    place = ("t", "1")
+    (quoted,) = quote(finding("1"), {place: message(TEXT)}, {place: (HIT,)}, strongest={place: span}).quotes
+    assert quoted.text == expected == TEXT[quoted.start : quoted.end]
+
+
+def test_the_strongest_sentence_is_that_of_the_highest_signal() -> None:
+    row = Row(
+        id="1", conversation="t", signals={"a": 0.6, "b": 0.9, "c": 0.9}, spans={"a": (0, 4), "c": (9, 12), "b": (5, 8)}
+    )
+    assert strongest_sentences([row, Row(id="2", conversation="t")]) == {("t", "1"): (5, 8)}
 
 
 def test_a_message_that_is_not_given_or_empty_has_no_quote() -> None:

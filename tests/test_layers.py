@@ -35,15 +35,17 @@ LAYERS = (
         "waiting",
         "flags",
         "rows",
+        "rowlines",
         "manifest",
         "taxonomy",
         "wording",
     },
-    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "outcomes"},
-    {"splice"},
+    {"ingest", "scan", "route", "evaluate", "detect", "weigh", "verdict", "report", "workers", "outcomes", "why"},
+    {"splice", "pieces"},
     {"rowstream", "passes", "sweep", "profile"},
     {"judging"},
-    {"assemble", "redact", "scanrows"},
+    {"assemble", "confirming", "redact", "scanrows"},
+    {"monitor"},
     {"pipeline", "verify", "watch"},
     {"plan", "measure"},
     {"cli"},
@@ -90,7 +92,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_the_public_names_are_there_and_documented() -> None:
     nouns, functions = (
-        "Case Conversation Finding Message UndersongError",
+        "Case Conversation Finding Message Monitor Observation SyncMonitor UndersongError",
         "audit build_evaluation_prompt detect_patterns scan_keywords scan_thread",
     )
     assert sorted(undersong.__all__) == sorted(["__version__", *nouns.split(), *functions.split()])

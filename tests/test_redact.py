@@ -98,7 +98,7 @@ def test_a_redacted_report_verifies_with_its_inputs(undersong: Undersong, source
     undersong("audit", str(source), "--redact", "--redact-name", SECRETS["name"])
     result = check(REPORT, [source])
     assert result.discrepancies == ()
-    assert "scan, verdict, offline scores and route: the texts are redacted" in result.skipped
+    assert "scan, verdict, offline scores, what moved them, and route: the texts are redacted" in result.skipped
     case = json.loads((REPORT / "case.json").read_text())
     deduction = case["sessions"][0]["deductions"][0]
     assert deduction["quotes"][0]["text"] == "I have fixed"

@@ -11,10 +11,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from undersong import rowstream
+from undersong import pieces, rowstream
 from undersong.budget import TRIAGE, level_of, within_share
 from undersong.formats import records
-from undersong.ingest import read
+from undersong.formats.spool import Spool
+from undersong.ingest import gather, read
 from undersong.models import Conversation, Row, encode
 from undersong.passes import Options
 from undersong.route import draft, load_policy, route, with_upgrades
@@ -67,13 +68,13 @@ def corpus(path: Path, *, seed: int = 1, threads: int = 30, length: int = 12, mi
     return path
 
 
-def written(path: Path, **chosen: Any) -> tuple[bytes, bytes]:
+def written(path: Path | list[Path], **chosen: Any) -> tuple[bytes, bytes]:
     rows, threads = bytearray(), bytearray()
     scan_rows(path, Options(**chosen), rows.extend, write_thread=threads.extend)
     return bytes(rows), bytes(threads)
 
 
-def one_at_a_time(path: Path, share: float, seed: int = 0) -> tuple[bytes, bytes]:
+def one_at_a_time(path: Path | list[Path], share: float, seed: int = 0) -> tuple[bytes, bytes]:
     """The slow and obvious way, without batches, levels or splicing; ``also`` of no thread."""
     book = load_book()
     talks = [each for each in read(path) if isinstance(each, Conversation)]
@@ -131,9 +132,9 @@ def test_rows_are_those_of_one_message_at_a_time(
     slow = one_at_a_time(path, share)
     assert b"reading backwards" in slow[0]
     assert share in (0.0, 1.0) or b"to the same target" in slow[0]
-    for piece, batch in ((1, 1), (9_000, 4_000), (rowstream.PIECE, rowstream.BATCH)):
+    for piece, batch in ((1, 1), (9_000, 4_000), (rowstream.PIECE, pieces.BATCH)):
         monkeypatch.setattr(rowstream, "PIECE", piece)
-        monkeypatch.setattr(rowstream, "BATCH", batch)
+        monkeypatch.setattr(pieces, "BATCH", batch)
         assert written(path, budget_share=share) == slow
 
 
@@ -147,6 +148,67 @@ def test_two_processes_write_the_rows_of_one(
     path = corpus(tmp_path / "c.jsonl", mixed=mixed)
     chosen = {} if signals is None else {"signals": signals}
     assert written(path, processes=2, **chosen) == written(path, **chosen)
+
+
+def apart(folder: Path) -> list[Path]:
+    """Files in which hardly a conversation is whole where it is read: it goes on in the other file, its lines come by
+    turns, its name is that of another format's, its agents have names of another conversation, a line is in doubt."""
+    lines = corpus(folder / "c.jsonl").read_text(encoding="utf-8").splitlines()
+    dice = random.Random(7)
+    said = [json.loads(line) for line in lines]
+    for each in said[:200]:
+        each["role"], each["author"] = "agent", dice.choice(["t3/agent1", "t99/agent1", "agent1"])
+    said[30]["text"] = ["in", "doubt"]
+    for each in said[100:140]:
+        each["position"] = int(each["time"][11:13])
+    mixed = said[:60] + sorted(said[60:180], key=lambda each: str(each["time"])) + said[180:330]
+    again = [*said[330:], *said[5:8], *said[300:320]]
+    transcript = folder / "t20.txt"
+    transcript.write_text("user: You owe me this.\n\nassistant: I apologize, you are right.\n", encoding="utf-8")
+    paths = [transcript]
+    for name, own in (("a.jsonl", mixed), ("b.jsonl", again)):
+        (folder / name).write_text("".join(json.dumps(each) + "\n" for each in own) + "broken\n", encoding="utf-8")
+        paths.append(folder / name)
+    return paths
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_conversations_that_are_not_whole_where_they_are_read_are_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    paths = apart(tmp_path)
+    slow = one_at_a_time(paths, 0.45)
+    assert b'"conversation":"t20~2"' in slow[0]
+    assert b'"agent":"~t3/agent1"' in slow[0]
+    for piece, beyond in ((records.PIECE, records.BEYOND), (2_000, 1_000), (5_000, 0)):
+        monkeypatch.setattr(records, "PIECE", piece)
+        monkeypatch.setattr(records, "BEYOND", beyond)
+        assert written(paths, budget_share=0.45, processes=processes) == slow
+
+
+@pytest.mark.parametrize(("mixed", "left"), [(False, 0), (True, 30)])
+def test_conversations_that_are_whole_where_they_are_read_are_scanned_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mixed: bool, left: int
+) -> None:
+    monkeypatch.setattr(records, "PIECE", 20_000)
+    seen: list[int] = []
+
+    class Whole:
+        @staticmethod
+        def work(conversations: list[list[Conversation]]) -> int:
+            return sum(len(part.messages) for parts in conversations for part in parts)
+
+        @staticmethod
+        def keep(done: int) -> int:
+            seen.append(done)
+            return len(seen) - 1
+
+    with Spool() as spool:
+        list(gather(corpus(tmp_path / "c.jsonl", mixed=mixed), spool, at_once=Whole()))
+        found = [stored.done for stored in spool.stored()]
+    assert sum(done.number < 0 for done in found) == left
+    assert sum(seen) == (0 if mixed else 360)
+    assert len(seen) > 5 or mixed
 
 
 def test_without_triage_thirty_unflagged_messages_are_sampled_all_the_same(tmp_path: Path) -> None:

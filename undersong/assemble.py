@@ -7,27 +7,30 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.bands import Bands
 from undersong.budget import RANKS
-from undersong.detect import quote
+from undersong.detect import quote, strongest_sentences
 from undersong.judges import Judge
+from undersong.judges.explain import heads_of
 from undersong.models import (
+    Confirmed,
     Deduction,
     Finding,
     Message,
     Moment,
     Problem,
     Row,
-    SignalBand,
+    SessionVerdict,
     Spending,
     Usage,
 )
 from undersong.outcomes import with_outcome
 from undersong.passes import Corpus, Options, Run, reads_all
+from undersong.patterns import PatternRule
 from undersong.report.tally import WORDS_ONLY
 from undersong.route import load_policy
 from undersong.stores import Store
 from undersong.weigh import Effort, Weighed
+from undersong.why import with_why
 
 NO_EFFORT = Effort(draws=0, replicas=0)  # how the parameters of a run without chance are written
 T = TypeVar("T")
@@ -41,16 +44,35 @@ def count(values: Iterable[T]) -> dict[T, int]:
     return dict(sorted(counts.items(), key=lambda item: str(item[0])))
 
 
-def spending(rows: Iterable[Row]) -> Spending | None:
-    """What the answers that these rows stand on took; None where none was paid."""
-    total, tiers, conversations = Usage(), dict[str, Usage](), dict[str, Usage]()
+def spending(rows: Iterable[Row], sessions: Iterable[SessionVerdict] = ()) -> Spending | None:
+    """What the answers that these rows and verdicts stand on took; None where none was paid."""
+    tiers, conversations = dict[str, Usage](), dict[str, Usage]()
+    for tier, conversation, used in (*_read(rows), *_confirmed(sessions)):
+        tiers[tier] = tiers.get(tier, Usage()) + used
+        conversations[conversation] = conversations.get(conversation, Usage()) + used
+    if not tiers:
+        return None
+    return Spending(total=sum(tiers.values(), Usage()), tiers=dict(sorted(tiers.items())), conversations=conversations)
+
+
+def _read(rows: Iterable[Row]) -> Iterator[tuple[str, str, Usage]]:
     for row in rows:
         if row.reading is not None and row.reading.usage.calls:
-            used, tier = row.reading.usage, row.tier or "standard"
-            total += used
-            tiers[tier] = tiers.get(tier, Usage()) + used
-            conversations[row.conversation] = conversations.get(row.conversation, Usage()) + used
-    return Spending(total=total, tiers=dict(sorted(tiers.items())), conversations=conversations) if tiers else None
+            yield row.tier or "standard", row.conversation, row.reading.usage
+
+
+def _confirmed(sessions: Iterable[SessionVerdict]) -> Iterator[tuple[str, str, Usage]]:
+    for session in sessions:
+        for each in session.confirmations:
+            if each.usage.calls:
+                yield "confirm", session.conversation, each.usage
+
+
+def judge_calls(run: Run) -> int:
+    """Answers used, asked in this run or kept: about messages and about flagged places."""
+    states = [row.state for row in run.rows]
+    states += [each.state for session in run.sessions for each in session.confirmations]
+    return len(states) - states.count("unread")
 
 
 def highest(rows: Iterable[Row]) -> dict[str, float]:
@@ -61,24 +83,26 @@ def highest(rows: Iterable[Row]) -> dict[str, float]:
     return highest
 
 
-def bands_of(rows: Iterable[Row], judge: Judge) -> dict[str, SignalBand]:
-    """The null bands of the signals that the judge gives."""
-    bands, names = Bands(), sorted(judge.gives)
-    for row in rows:
-        bands.add(row, names)
-    return bands.bands()
-
-
 def judge_problem(run: Run) -> tuple[Problem, ...]:
     if run.failure is None:
         return ()
     return (Problem(what=run.failure.what, where="judge", remedy=run.failure.remedy, kind="judge"),)
 
 
-def quoted(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
-    """Each finding with verbatim quotes of its messages, and with what came of it where it has a target."""
-    messages = _messages((place for finding in findings for place in _bound(finding)), store)
-    return tuple(_outcome(quote(finding, messages), store) for finding in findings)
+def quoted(
+    findings: Sequence[Finding], rows: Iterable[Row], store: Store, judge: Judge, rules: Sequence[PatternRule]
+) -> tuple[Finding, ...]:
+    """Each finding with verbatim quotes of its messages, with what moved the scores where the judge can tell it.
+
+    And with what came of it where it has a target.
+    """
+    places = {place for finding in findings for place in _bound(finding)}
+    messages = _messages(sorted(places), store)
+    bound = [row for row in rows if (row.conversation, row.id) in places]
+    strongest = strongest_sentences(bound)
+    told = tuple(_outcome(quote(finding, messages, strongest=strongest), store) for finding in findings)
+    heads = heads_of(judge)
+    return told if heads is None else with_why(told, bound, messages, rules, heads)
 
 
 def _outcome(finding: Finding, store: Store) -> Finding:
@@ -113,7 +137,9 @@ def cited(findings: Iterable[Finding], run: Run, store: Store) -> tuple[Message,
         places.update((name, message_id) for name in finding.conversations for message_id in passed_over)
         places.update(_outcome_places(finding))
     for session in run.sessions:
-        claims: tuple[Deduction | Moment, ...] = (*session.deductions, *session.moments)
+        claims: tuple[Deduction | Moment | Confirmed, ...] = (
+            *session.deductions, *session.moments, *session.confirmations
+        )  # fmt: skip
         places.update((session.conversation, quote.message_id) for claim in claims for quote in claim.quotes)
     constrained = [(row.conversation, row.id) for row in run.rows if row.hard_constraints]
     places.update(constrained[:WORDS_ONLY])

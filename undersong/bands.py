@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Set
+from typing import TypeAlias
 
+import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from undersong.models import Row, SignalBand
+
+Counts: TypeAlias = npt.NDArray[np.int64]
 
 STEPS = 1000  # scores have three decimals
 BAND = (0.05, 0.95)  # of the other signals' scores: what a phrase set of no special meaning here gives
@@ -17,23 +24,57 @@ class Bands:
     """Counts the signals of scored messages, without keeping them."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, list[int]] = {}
+        self._seen: dict[tuple[str, ...], array[float]] = {}  # by the names that a row has, since most have the same
 
-    def add(self, row: Row, names: Iterable[str]) -> None:
+    def add(self, row: Row, names: Set[str]) -> None:
         """Count the signals ``names`` of one row; a row that was not scored is passed over."""
-        if row.state != "scored":
-            return
-        for name in names:
-            if name in row.signals:
-                counts = self._counts.setdefault(name, [0] * (STEPS + 1))
-                counts[round(row.signals[name] * STEPS)] += 1
+        if row.state == "scored":
+            signals = row.signals
+            if not names >= signals.keys():
+                signals = {name: score for name, score in signals.items() if name in names}
+            self._seen.setdefault(tuple(signals), array("d")).extend(signals.values())
 
     def bands(self) -> dict[str, SignalBand]:
         """Per signal, its null band and how many messages lie over it; a signal needs another to be held against."""
-        if len(self._counts) < 2:
+        counts = self._counts()
+        if len(counts) < 2:
             return {}
-        everything = np.sum(list(self._counts.values()), axis=0)
-        return {name: _band(counts, everything) for name, counts in sorted(self._counts.items())}
+        everything = np.sum(list(counts.values()), axis=0)
+        return {name: _band(own, everything) for name, own in sorted(counts.items())}
+
+    def _counts(self) -> dict[str, Counts]:
+        """Per signal, how many messages have 0, .001, .002, … 1."""
+        found: dict[str, Counts] = {}
+        for names, scores in self._seen.items():
+            if names:
+                steps = np.rint(np.array(scores).reshape(-1, len(names)).clip(0, 1) * STEPS).astype(np.int64)
+                for name, column in zip(names, steps.T, strict=True):
+                    found[name] = found.get(name, 0) + np.bincount(column, minlength=STEPS + 1)
+        return found
+
+
+def bands_of(rows: Iterable[Row], gives: Collection[str]) -> dict[str, SignalBand]:
+    """The null bands of the signals that a judge ``gives``."""
+    bands, names = Bands(), frozenset(gives)
+    for row in rows:
+        bands.add(row, names)
+    return bands.bands()
+
+
+def table_name(bands: Mapping[str, SignalBand]) -> str | None:
+    """The name by which rows refer to the bands that hold for them, 16 hex digits; None where there are none."""
+    return hashlib.sha256(msgspec.json.encode(bands, order="sorted")).hexdigest()[:16] if bands else None
+
+
+def table(bands: Mapping[str, SignalBand]) -> bytes:
+    """The bands of a corpus as one JSON object: their name as ``bands``, and signal → band as ``signals``."""
+    return msgspec.json.encode({"bands": table_name(bands), "signals": bands}, order="sorted") + b"\n"
+
+
+def with_band(row: Row, name: str | None) -> Row:
+    """The row with the name of the table in which its signals' bands stand; a row without signals names none."""
+    held = name if row.state == "scored" and row.signals else None
+    return row if row.bands == held else msgspec.structs.replace(row, bands=held)
 
 
 def standing_out(bands: Mapping[str, SignalBand]) -> list[str]:
@@ -43,14 +84,13 @@ def standing_out(bands: Mapping[str, SignalBand]) -> list[str]:
     return sorted(found, key=lambda name: (-shares[name], name))
 
 
-def _band(own: Sequence[int], everything: np.ndarray[tuple[int], np.dtype[np.int64]]) -> SignalBand:
-    others = np.cumsum(everything - np.array(own))
+def _band(own: Counts, everything: Counts) -> SignalBand:
+    others = np.cumsum(everything - own)
     low, high = (int(np.searchsorted(others, share * others[-1])) for share in BAND)
-    highest = max(place for place, count in enumerate(own) if count)
     return SignalBand(
         low=low / STEPS,
         high=high / STEPS,
-        messages=sum(own),
-        over=sum(own[high + 1 :]),
-        highest=highest / STEPS,
+        messages=int(own.sum()),
+        over=int(own[high + 1 :].sum()),
+        highest=int(np.flatnonzero(own)[-1]) / STEPS,
     )

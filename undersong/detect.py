@@ -25,6 +25,7 @@ EXCERPT = 280  # characters of a quote
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+")
 
 Place = tuple[str, str]  # a message by conversation and id: ids may repeat between conversations
+Span = tuple[int, int]  # start and end within a text, in Unicode code points
 
 
 class Detection(Noun, frozen=True, kw_only=True):
@@ -87,18 +88,32 @@ def _rules(given: Sequence[PatternRule | str] | str | None) -> tuple[PatternRule
 
 
 def quote(
-    finding: Finding, messages: Mapping[Place, Message], hits: Mapping[Place, Sequence[Hit]] | None = None
+    finding: Finding,
+    messages: Mapping[Place, Message],
+    hits: Mapping[Place, Sequence[Hit]] | None = None,
+    *,
+    strongest: Mapping[Place, Span] | None = None,
 ) -> Finding:
     """The finding with a verbatim quote of each of its messages that is given, by conversation and message id.
 
-    A quote is the sentence of the message's first hit where ``hits`` has one, else its beginning.
+    A quote is the sentence that ``strongest`` names (``strongest_sentences``), else that of the message's first hit
+    where ``hits`` has one, else its beginning; a span that the text does not have is passed over.
     """
     quotes = []
     for place in zip(finding.message_conversations, finding.message_ids, strict=True):
         message = messages.get(place)
         if message is not None and message.text.strip():
-            quotes.append(_quote(message, (hits or {}).get(place, ())))
+            quotes.append(_quote(message, (hits or {}).get(place, ()), (strongest or {}).get(place)))
     return msgspec.structs.replace(finding, quotes=tuple(quotes))
+
+
+def strongest_sentences(rows: Iterable[Row]) -> dict[Place, Span]:
+    """Of each row with spans, the sentence of its strongest signal; of equal ones the first by name."""
+    return {(row.conversation, row.id): row.spans[_strongest(row)] for row in rows if row.spans}
+
+
+def _strongest(row: Row) -> str:
+    return min(row.spans, key=lambda name: (-row.signals.get(name, 0.0), name))
 
 
 def _key(timeline: Timeline) -> tuple[str, str | None]:
@@ -121,9 +136,12 @@ def _outcome(rule: PatternRule, found: Search, steps: int) -> RuleOutcome:
     )
 
 
-def _quote(message: Message, hits: Sequence[Hit]) -> Quote:
+def _quote(message: Message, hits: Sequence[Hit], span: Span | None) -> Quote:
     text = message.text
-    start, end = _sentence(text, min(hits, key=lambda hit: hit.start)) if hits else _beginning(text, 0, len(text))
+    if span is not None and 0 <= span[0] < span[1] <= len(text) and text[slice(*span)].strip():
+        start, end = _beginning(text, *span)
+    else:
+        start, end = _sentence(text, min(hits, key=lambda hit: hit.start)) if hits else _beginning(text, 0, len(text))
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return Quote(message_id=message.id, text=text[start:end], start=start, end=end, sha256=digest)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from undersong.errors import JudgeError
 from undersong.judges import BrokenOffError, History, Judge, Question
-from undersong.judges.context import prior_places
+from undersong.judges.context import prior_places, tool_places
 from undersong.models import Conversation, Evaluation, Message, Noun, Route, Scan, ThreadScan
 
 STANDS = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
@@ -60,7 +60,7 @@ def evaluate(
     """
     questions = [asked(thread, read_all=read_all, histories=histories) for thread in threads]
     known = [
-        _known(each, ledger.answers(thread.conversation.id, judge.hash))
+        holding(each, ledger.answers(thread.conversation.id, judge.hash))
         for thread, each in zip(threads, questions, strict=True)
     ]
     open_ones = [
@@ -69,7 +69,7 @@ def evaluate(
         for question in each
         if question.message.id not in known[place]
     ]
-    new, failure = _ask(judge, [question for _, question in open_ones], failed)
+    new, failure = ask(judge, [question for _, question in open_ones], failed)
     pairs = [(where, answer) for where, answer in zip(open_ones, new, strict=True) if answer is not None]
     if pairs:
         ledger.put_answers([(question.message.conversation, answer) for (_, question), answer in pairs])
@@ -108,13 +108,14 @@ def unread(message: Message, judge: Judge, failure: JudgeError | None = None) ->
 def asked(thread: Thread, *, read_all: bool, histories: Histories | None = None) -> list[Question]:
     """The questions about what is read of a thread, in order, each with the context of its tier."""
     return [
-        _question(thread, place, histories)
+        question_of(thread, place, histories)
         for place, route in enumerate(thread.routes)
         if read_all or route.depth != "skip"
     ]
 
 
-def _question(thread: Thread, place: int, histories: Histories | None) -> Question:
+def question_of(thread: Thread, place: int, histories: Histories | None) -> Question:
+    """The question about one message of a thread, with the context of its tier."""
     messages, route = thread.conversation.messages, thread.routes[place]
     places = prior_places(messages, place, route.width)
     wide = route.width == "thread_and_history"
@@ -125,11 +126,12 @@ def _question(thread: Thread, place: int, histories: Histories | None) -> Questi
         prior=tuple(messages[at] for at in places),
         prior_scans=tuple(thread.scans[at] for at in places),
         cut=place - len(places) if wide else 0,
+        tools=tuple(messages[at] for at in tool_places(messages, place, places)),
         history=(histories(messages[place]) if histories else History()) if wide else None,
     )
 
 
-def _known(questions: Sequence[Question], stored: dict[str, Evaluation]) -> dict[str, Evaluation]:
+def holding(questions: Sequence[Question], stored: dict[str, Evaluation]) -> dict[str, Evaluation]:
     """Stored answers that still hold: the same judge read the same text in the same context.
 
     A judge that reads nothing but the message has no context to compare.
@@ -146,9 +148,10 @@ def _known(questions: Sequence[Question], stored: dict[str, Evaluation]) -> dict
     return found
 
 
-def _ask(
-    judge: Judge, questions: list[Question], failed: JudgeError | None
+def ask(
+    judge: Judge, questions: Sequence[Question], failed: JudgeError | None = None
 ) -> tuple[Sequence[Evaluation | None], JudgeError | None]:
+    """What the judge says, aligned with the questions, None where it did not come to one; and why it did not."""
     if failed is not None or not questions:
         return [None] * len(questions), failed
     try:

@@ -15,7 +15,7 @@ from undersong.formats import Format, detect, named
 from undersong.formats.lines import RawRun
 from undersong.formats.sample import Sample
 from undersong.formats.settle import settle
-from undersong.formats.sources import SAMPLE, SUFFIXES, OpenInput, Share, Source, in_turn, public_name, unused
+from undersong.formats.sources import SAMPLE, SUFFIXES, AtOnce, OpenInput, Share, Source, in_turn, public_name, unused
 from undersong.formats.splitter import split
 from undersong.formats.spool import Spool
 from undersong.manifest import NAME, is_report
@@ -53,11 +53,20 @@ def read(paths: str | Path | Iterable[str | Path], *, source_format: str | None 
 
 
 def gather(
-    paths: str | Path | Iterable[str | Path], spool: Spool, *, source_format: str | None = None, share: Share = in_turn
+    paths: str | Path | Iterable[str | Path],
+    spool: Spool,
+    *,
+    source_format: str | None = None,
+    share: Share = in_turn,
+    at_once: AtOnce | None = None,
+    hashed: bool = True,
 ) -> Iterator[Problem | InputFile]:
-    """Read all files into a spool, from which the conversations come afterwards; see ``read``."""
+    """Read all files into a spool, from which the conversations come afterwards; see ``read``.
+
+    Not ``hashed``: no InputFile comes out, for who does not say what was read.
+    """
     wanted = named(source_format) if source_format else None
-    reading = _Reading(spool, wanted, share)
+    reading = _Reading(spool, wanted, share, at_once, hashed)
     for found in _expand(_paths(paths)):
         if isinstance(found, Problem):
             yield found
@@ -82,8 +91,8 @@ class _Count(msgspec.Struct):
 class _Reading:
     """The state over all files of a run: unique stems, companions already read, folders that gave nothing."""
 
-    def __init__(self, spool: Spool, wanted: Format | None, share: Share) -> None:
-        self.spool, self.wanted, self.share = spool, wanted, share
+    def __init__(self, spool: Spool, wanted: Format | None, share: Share, at_once: AtOnce | None, hashed: bool) -> None:
+        self.spool, self.wanted, self.share, self.at_once, self.hashed = spool, wanted, share, at_once, hashed
         self.number = 0
         self.names = [""]  # of each number
         self.stems: set[str] = set()
@@ -98,7 +107,8 @@ class _Reading:
             return
         try:
             with OpenInput(found.path, found.name) as opened:
-                opened.hash_meanwhile(self.share)
+                if self.hashed:
+                    opened.hash_meanwhile(self.share)
                 yield from self._opened(opened, found)
         except InputError as error:
             yield _file_problem(error)
@@ -136,15 +146,16 @@ class _Reading:
         yield from _not_told(opened.name, count)
         if found.folder is not None and count.formats:
             self.folders[found.folder] = True
-        yield InputFile(
-            name=opened.name,
-            sha256=opened.sha256,
-            size=opened.size,
-            source_format=count.formats[0] if count.formats else None,
-            conversations=self.spool.count(self.number),
-            messages=count.messages,
-            skipped=count.skipped,
-        )
+        if self.hashed:
+            yield InputFile(
+                name=opened.name,
+                sha256=opened.sha256,
+                size=opened.size,
+                source_format=count.formats[0] if count.formats else None,
+                conversations=self.spool.count(self.number),
+                messages=count.messages,
+                skipped=count.skipped,
+            )
 
     def _source(self, source: Source, count: _Count) -> Iterator[Problem | InputFile]:
         form = self._format(source)
@@ -156,7 +167,7 @@ class _Reading:
             return
         if form.name not in count.formats:
             count.formats.append(form.name)
-        source.share, source.waiting = self.share, self.spool.waiting
+        source.share, source.waiting, source.at_once = self.share, self.spool.waiting, self.at_once
         for item in form.reader().read(source):
             if isinstance(item, Conversation | RawRun):
                 count.messages += self.spool.add(item, self.number)

@@ -55,6 +55,12 @@ class Opened(NamedTuple):
         self.ledger.snapshot(run, self.judge.hash)
         return partial(_history, self.ledger, run)
 
+    def live_histories(self) -> Histories | None:
+        """Agents' histories for a run without an end: as of an agent's first question in each conversation."""
+        if self.ledger is None or self.judge.reads_everything:
+            return None
+        return partial(_live_history, self.ledger, self.judge.hash)
+
 
 @contextmanager
 def opened(spec: str, terms: Terms, store: Store) -> Iterator[Opened]:
@@ -71,3 +77,9 @@ def opened(spec: str, terms: Terms, store: Store) -> Iterator[Opened]:
 
 def _history(ledger: SQLiteLedger, run: str, message: Message) -> History:
     return history(ledger.past(run, message.agent), message.time)
+
+
+def _live_history(ledger: SQLiteLedger, judge_hash: str, message: Message) -> History:
+    run = f"live/{judge_hash}/{message.conversation}"
+    ledger.fix(run, judge_hash, message.agent)
+    return _history(ledger, run, message)

@@ -365,6 +365,7 @@ class Reading(Noun, frozen=True, kw_only=True):
 
     ``mechanisms`` and ``acts`` (request, complies, refuses) each with a quote that stands in the message. ``rejected``
     counts what was dropped from the answer, by kind. ``cut`` is how many earlier messages the question left out.
+    ``shortened`` is how many texts, calls and results of tools it did not show whole.
     ``raw`` is the text of the answer that counts, as it came. ``usage`` covers every paid answer to this question.
     """
 
@@ -375,6 +376,7 @@ class Reading(Noun, frozen=True, kw_only=True):
     cut: int = 0
     usage: Usage = Usage()
     raw: str | None = None
+    shortened: int = 0
 
 
 class Evaluation(Noun, frozen=True, kw_only=True):
@@ -413,6 +415,7 @@ class Row(Noun, frozen=True):
     Each step adds keys; ``traits`` is None with the ``state`` that says why. ``tier`` None = not routed. ``scale``
     "rank": the traits are ranks within the corpus (0 lowest, 1 highest), since the judge was not measured on such text
     (``domain``); only their order counts. ``spans`` is ``text[start:end]`` of the strongest sentence per signal.
+    ``bands`` names the table of null bands that hold for ``signals``: that of the case, or of a file beside the rows.
     """
 
     id: str
@@ -454,6 +457,7 @@ class Row(Noun, frozen=True):
     judge_hash: str | None = None
     source_ref: SourceRef | None = None
     reading: Reading | None = None
+    bands: str | None = None
 
     @property
     def levels(self) -> dict[str, float] | None:
@@ -505,6 +509,22 @@ class Outcome(Noun, frozen=True, kw_only=True):
     reply: Quote | None = None
 
 
+class Why(Noun, frozen=True, kw_only=True):
+    """What moved one score of one message of a finding, where the judge can tell.
+
+    ``name`` is the trait or signal, ``score`` the judge's own (0-1). ``words`` are words or pairs of neighbours of the
+    message with what each added to the trait's raw score (below 0: took from it), the weightiest first; ``sentence`` is
+    the one that shows a signal most.
+    """
+
+    conversation: str
+    message_id: str
+    name: str
+    score: float
+    words: tuple[tuple[str, float], ...] = ()
+    sentence: Quote | None = None
+
+
 class Finding(Noun, frozen=True, kw_only=True, eq=False):
     """A sequence that is consistent with a pattern.
 
@@ -514,7 +534,7 @@ class Finding(Noun, frozen=True, kw_only=True, eq=False):
     where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) is what ``chance`` stands
     on, ``replicas`` what ``stability`` does. ``q`` belongs to a run: it is outside equality, as it is outside the id.
     ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without
-    a target or without texts.
+    a target or without texts. ``why`` is what moved the scores that the rule asks for; None where that is not told.
     """
 
     finding_id: str
@@ -544,6 +564,7 @@ class Finding(Noun, frozen=True, kw_only=True, eq=False):
     judges: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     outcome: Outcome | None = None
+    why: tuple[Why, ...] | None = None
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything but ``q``."""
@@ -628,6 +649,30 @@ class Moment(Noun, frozen=True, kw_only=True):
     strength: float | None = None
 
 
+class Confirmed(Noun, frozen=True, kw_only=True):
+    """What a judge says of a flagged place: do these words, by themselves, show the mechanism?
+
+    ``at`` is the message at which the mechanism stands, ``message_ids`` the one or two that were put to the judge.
+    ``yes`` is None unless ``state`` is scored, else ``reason`` says why; a yes has a quote of each message.
+    ``confidence`` is 0-1. ``judge_hash`` covers model and prompts. ``rejected`` counts what was dropped of an answer,
+    ``raw`` is its text as it came.
+    """
+
+    mechanism: str
+    at: str
+    message_ids: tuple[str, ...]
+    state: State
+    judge: str
+    judge_hash: str
+    yes: bool | None = None
+    quotes: tuple[Quote, ...] = ()
+    confidence: float | None = None
+    rejected: dict[str, int] = {}
+    reason: str | None = None
+    usage: Usage = Usage()
+    raw: str | None = None
+
+
 class Mechanism(Noun, frozen=True, kw_only=True):
     """Whether a mechanism of the second seed could be looked for in a session."""
 
@@ -661,7 +706,8 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
 
     ``moments`` are smoking guns, the first ones to read first, then distress codes, protective moments and candidates
     by turn. ``marks`` are the turns at which anything stands, in order. ``episodes`` counts distinct harms where
-    ``deductions`` counts each time: the score is the plain sum.
+    ``deductions`` counts each time: the score is the plain sum. ``confirmations`` are a judge's answers about flagged
+    places, () where none was asked.
     """
 
     conversation: str
@@ -679,6 +725,7 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
     moments: tuple[Moment, ...] = ()
     marks: tuple[Mark, ...] = ()
     episodes: int = 0
+    confirmations: tuple[Confirmed, ...] = ()
 
 
 class AgentVerdict(Noun, frozen=True, kw_only=True):
@@ -730,7 +777,10 @@ class Missed(Noun, frozen=True, kw_only=True):
 
 
 class Spending(Noun, frozen=True, kw_only=True):
-    """What the answers that a run uses took when they were paid, now or before: in all, per tier, per conversation."""
+    """What the answers that a run uses took when they were paid, now or before: in all, per tier, per conversation.
+
+    ``tiers`` has ``confirm`` for the questions about flagged places.
+    """
 
     total: Usage
     tiers: dict[str, Usage] = {}
@@ -746,8 +796,9 @@ class Case(Noun, frozen=True, kw_only=True):
     ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the
     messages per agent that a thread signal raised; ``spent`` is None where no answer was paid; ``cited`` are the
     messages that a finding, a deduction or a session flag quotes, in full; ``signals`` holds the null band of each
-    signal; ``ranked`` counts the messages whose scores are ranks; ``highest`` is the highest score of each trait in any
-    message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt and model artefact names to SHA-256.
+    signal, the table that rows call ``bands``; ``ranked`` counts the messages whose scores are ranks; ``highest`` is
+    the highest score of each trait in any message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt
+    and model artefact names to SHA-256.
     """
 
     version: str
@@ -762,6 +813,7 @@ class Case(Noun, frozen=True, kw_only=True):
     missed: Missed | None = None
     highest: dict[str, float] = {}
     signals: dict[str, SignalBand] = {}
+    bands: str | None = None
     ranked: int = 0
     judge_calls: int = 0
     cost: float = 0.0

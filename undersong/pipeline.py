@@ -10,7 +10,9 @@ from pathlib import Path
 import msgspec
 
 from undersong import __version__
-from undersong.assemble import bands_of, cited, count, highest, judge_problem, parameters, quoted, spending
+from undersong.assemble import cited, count, highest, judge_calls, judge_problem, parameters, quoted, spending
+from undersong.bands import bands_of, table, table_name, with_band
+from undersong.confirming import sessions
 from undersong.detect import Detection, detect
 from undersong.errors import InputError
 from undersong.judges.stance import stance_hashes, stance_signals
@@ -37,7 +39,7 @@ from undersong.rows import read_rows
 from undersong.scan import load_book
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
-from undersong.verdict import agent_verdicts, rule_hashes, session_verdict
+from undersong.verdict import agent_verdicts, rule_hashes
 from undersong.weigh import Effort, Weighed, weigh
 
 Write = Callable[[bytes], object]
@@ -72,19 +74,20 @@ def _audited(
     rules = load_rules() if options.rules is None else options.rules
     corpus = ingest_and_scan(paths, store, book, options, progress)
     run = Run(histories=judging.histories(corpus.inputs))
-    for thread, rows in read_threads(corpus, store, judge, options, progress, run):
-        verdict = session_verdict(thread.conversation, thread.scans, thread.thread, rows)
+    for thread, rows, verdict in sessions(read_threads(corpus, store, judge, options, progress, run), judge, run):
         run.sessions.append(verdict)
         for agent, raised in thread.thread.upgrades.items():
             run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
         for row in rows:
             run.census.add(row, blank=not (row.text or "").strip())
             run.rows.append(_without_text(row))
-    ranks = ranks_of(run.rows)
-    run.rows = [ranks.of(row) for row in run.rows]
+    ranks, signals = ranks_of(run.rows), bands_of(run.rows, judge.gives)
+    bands = table_name(signals)
+    run.rows = [with_band(ranks.of(row), bands) for row in run.rows]
     detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
     weighed = _weighed(detection, run.rows, rules, options.effort, judging.noise)
-    findings, spent = quoted(weighed.findings, store), spending(run.rows)
+    findings = quoted(weighed.findings, run.rows, store, judge, rules)
+    spent = spending(run.rows, run.sessions)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,
@@ -98,9 +101,10 @@ def _audited(
         upgrades=dict(sorted(run.upgrades.items())),
         missed=run.census.missed(),
         highest=highest(run.rows),
-        signals=bands_of(run.rows, judge),
+        signals=signals,
+        bands=bands,
         ranked=sum(row.scale == "rank" for row in run.rows),
-        judge_calls=sum(row.state != "unread" for row in run.rows),  # answers used, asked in this run or kept
+        judge_calls=judge_calls(run),
         cost=(spent.total.cost or 0.0) if spent else 0.0,
         spent=spent,
         sessions=tuple(run.sessions),
@@ -127,19 +131,27 @@ def evaluate_rows(
     store: Store | None = None,
     progress: Progress | None = None,
     text: bool = True,
+    write_bands: Write | None = None,
 ) -> list[Problem]:
-    """Write one JSON row per message with its scores or the state that says why not; returns what was not read."""
+    """Write one JSON row per message with its scores or the state that says why not; returns what was not read.
+
+    ``write_bands`` takes the table of null bands that the rows name, where there is one.
+    """
     if store is None:
         with temporary_store() as store:
-            return evaluate_rows(paths, options, write, store=store, progress=progress, text=text)
-    spool = RowSpool()
+            return evaluate_rows(
+                paths, options, write, store=store, progress=progress, text=text, write_bands=write_bands
+            )
     with opened(options.judge, options.terms, store) as judging:
+        spool = RowSpool(judging.judge.gives)
         corpus = ingest_and_scan(paths, store, load_book(), options, progress or silent)
         run = Run(histories=judging.histories(corpus.inputs))
         for _, rows in read_threads(corpus, store, judging.judge, options, progress or silent, run):
             for row in rows:
                 spool.add(row if text else msgspec.structs.replace(row, text=None))
-    spool.write(write)
+    bands = spool.write(write)
+    if write_bands is not None and bands:
+        write_bands(table(bands))
     return [*corpus.problems, *judge_problem(run)]
 
 

@@ -9,7 +9,8 @@ from tempfile import TemporaryFile
 
 import msgspec
 
-from undersong.models import TRAITS, Row, decode, encode
+from undersong.bands import Bands, table_name, with_band
+from undersong.models import TRAITS, Row, SignalBand, decode, encode
 
 DIGITS = 3
 MAJORITY = 0.5  # of a conversation's scored messages that must be of a measured kind before any number there counts
@@ -21,9 +22,19 @@ def settled(rows: Sequence[Row]) -> tuple[Row, ...]:
     A few messages that look like the measured kind, in a conversation that does not, are ranks too. A judge that says
     nothing of domains gives levels.
     """
-    told = [row for row in rows if row.domain is not None]
-    foreign = sum(row.domain == "measured" for row in told) < MAJORITY * len(told)
-    return tuple(_ranked_only(row) if row.domain and (foreign or row.domain == "unmeasured") else row for row in rows)
+    foreign = is_foreign(rows)
+    return tuple(scaled(row, foreign) for row in rows)
+
+
+def is_foreign(rows: Iterable[Row]) -> bool:
+    """Whether the rows are those of a conversation of an unmeasured kind."""
+    told = [row.domain for row in rows if row.domain is not None]
+    return told.count("measured") < MAJORITY * len(told)
+
+
+def scaled(row: Row, foreign: bool) -> Row:
+    """One row of a conversation with its scale, see ``settled``."""
+    return _ranked_only(row) if row.domain and (foreign or row.domain == "unmeasured") else row
 
 
 def levelled(rows: Iterable[Row]) -> list[Row]:
@@ -36,7 +47,7 @@ class Ranks:
 
     def __init__(self) -> None:
         self._seen: dict[str, array[float]] = {trait: array("d") for trait in TRAITS}
-        self._sorted = False
+        self._known: dict[str, dict[float, float]] = {}  # few distinct scores: they have three decimals
 
     def add(self, row: Row) -> None:
         """Note the scores of a row; rows of levels are passed over."""
@@ -51,15 +62,19 @@ class Ranks:
         """The row with ranks: the share of rows with a lower score, those with the same counting half."""
         if row.scale != "rank" or not row.traits:
             return row
-        if not self._sorted:
+        if not self._known:
             self._seen = {trait: array("d", sorted(scores)) for trait, scores in self._seen.items()}
-            self._sorted = True
-        ranks = {trait: self._rank(self._seen[trait], score) for trait, score in row.traits.items()}
+            self._known = {trait: {} for trait in self._seen}
+        ranks = {trait: self._rank(trait, score) for trait, score in row.traits.items()}
         return msgspec.structs.replace(row, traits=ranks)
 
-    @staticmethod
-    def _rank(scores: Sequence[float], score: float) -> float:
-        return round((bisect_left(scores, score) + bisect_right(scores, score)) / 2 / len(scores), DIGITS)
+    def _rank(self, trait: str, score: float) -> float:
+        known = self._known[trait].get(score)
+        if known is None:
+            scores = self._seen[trait]
+            known = round((bisect_left(scores, score) + bisect_right(scores, score)) / 2 / len(scores), DIGITS)
+            self._known[trait][score] = known
+        return known
 
 
 def ranks_of(rows: Iterable[Row]) -> Ranks:
@@ -71,23 +86,34 @@ def ranks_of(rows: Iterable[Row]) -> Ranks:
 
 
 class RowSpool:
-    """Rows on their way out, kept in a temporary file until the ranks of all of them are known."""
+    """Rows on their way out, kept in a temporary file until the ranks and null bands of all of them are known."""
 
-    def __init__(self) -> None:
-        self._ranks = Ranks()
+    def __init__(self, gives: Iterable[str] = ()) -> None:
+        """``gives`` are the signals of the judge."""
+        self._ranks, self._bands, self._names = Ranks(), Bands(), frozenset(gives)
         self._file = TemporaryFile()  # noqa: SIM115 - closed when it has been written out
 
     def add(self, row: Row) -> None:
         """Take one row."""
         self._ranks.add(row)
+        self._bands.add(row, self._names)
         self._file.write(encode(row) + b"\n")
 
-    def write(self, write: Callable[[bytes], object]) -> None:
-        """Write every row as a JSON line, in order, with its ranks; the spool is used up."""
+    def write(self, write: Callable[[bytes], object]) -> dict[str, SignalBand]:
+        """Write every row as a JSON line, in order, with its ranks and the name of its bands; returns the bands.
+
+        The spool is used up.
+        """
+        bands = self._bands.bands()
+        name = table_name(bands)
         with self._file as lines:
             lines.seek(0)
             for line in lines:
-                write(encode(self._ranks.of(decode(line, Row))) + b"\n" if self._ranks else line)
+                write(self._finished(line, name) if self._ranks or name else line)
+        return bands
+
+    def _finished(self, line: bytes, name: str | None) -> bytes:
+        return encode(with_band(self._ranks.of(decode(line, Row)), name)) + b"\n"
 
 
 def _ranked_only(row: Row) -> Row:

@@ -96,17 +96,20 @@ def draft(
     """
     messages = conversation.messages
     quiet = tier_of(0, False)
-    before = [flag_tier(scan) if scan.total or scan.hard_constraints else quiet for scan in scans]
+    flagged = [index for index, scan in enumerate(scans) if scan.total or scan.hard_constraints]
+    before = [quiet] * len(scans)
+    for index in flagged:
+        before[index] = flag_tier(scans[index])
     raised = Raised(before)
-    for index, scan in enumerate(scans):
-        if scan.total or scan.hard_constraints:
-            _own_flags(raised, index, scan)
+    for index in flagged:
+        _own_flags(raised, index, scans[index])
     _thread_signals(raised, messages, thread)
-    _repeat_flags(raised, messages, scans, policy)
+    _repeat_flags(raised, messages, scans, flagged, policy)
     _structural(raised, messages, scans, policy)
-    _backwards(raised, messages, scans, policy)
-    for index, flagged in also.items():
-        raised.to("focused", index, called_for(flagged))
+    if flagged:
+        _backwards(raised, messages, scans, policy)
+    for index, caller in also.items():
+        raised.to("focused", index, called_for(caller))
     ranks = [
         TRIAGE if tier == "standard" else rank_of(tier, bool(scan.total), reasons)
         for tier, scan, reasons in zip(raised.tiers, scans, raised.reasons, strict=True)
@@ -266,10 +269,14 @@ def _thread_signals(raised: Raised, messages: Sequence[Message], thread: ThreadS
             raised.to("deep_with_context", places[message_id], f"{THREAD_REASONS[0]}{signal.kind}{detail}")
 
 
-def _repeat_flags(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
+def _repeat_flags(
+    raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], places: Iterable[int], policy: Policy
+) -> None:
+    """``places`` are those of the messages that may have flags."""
     flagged: dict[str, int] = {}
-    for index, (message, scan) in enumerate(zip(messages, scans, strict=True)):
-        if not scan.total:
+    for index in places:
+        message = messages[index]
+        if not scans[index].total:
             continue
         earlier = flagged.get(message.agent, 0)
         if earlier >= policy.repeat_before:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -94,9 +95,22 @@ def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
 
 def rounded(row: Row) -> Row:
     """The row with its scores and signals to three decimals."""
-    traits = None if row.traits is None else {name: round(score, DIGITS) for name, score in row.traits.items()}
-    signals = {name: round(value, DIGITS) for name, value in row.signals.items()}
+    traits = None if row.traits is None else _rounded(row.traits)
+    signals = _rounded(row.signals)
+    if traits is row.traits and signals is row.signals:
+        return row
     return msgspec.structs.replace(row, traits=traits, signals=signals)
+
+
+def _rounded(scores: dict[str, float]) -> dict[str, float]:
+    """The scores to three decimals; the same dictionary where they are already."""
+    values = [*map(_to_digits, scores.values())]
+    return scores if values == [*scores.values()] else dict(zip(scores, values, strict=True))
+
+
+@lru_cache(maxsize=1 << 12, typed=True)  # most scores have three decimals, so few are ever worked out
+def _to_digits(score: float) -> float:
+    return round(score, DIGITS)
 
 
 def _row(line: str | bytes, seen: Counter[str]) -> tuple[Row, bool]:

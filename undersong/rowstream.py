@@ -1,4 +1,4 @@
-"""Files → rows of the scan, without a store: spooled, scanned and written batch by batch, then mended and handed out.
+"""Files → rows of the scan, without a store: scanned and written piece by piece, then mended and handed out.
 
 Routing needs the whole run (how much asks to be read, and what an agent said elsewhere), so that rows wait on disk.
 """
@@ -6,53 +6,30 @@ Routing needs the whole run (how much asks to be read, and what an agent said el
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
-from undersong.budget import Cut, Demand
-from undersong.earlier import Directed, SameTarget
-from undersong.formats.settle import settle
+from undersong.budget import Demand
+from undersong.earlier import SameTarget
 from undersong.formats.sources import Share
 from undersong.formats.spool import Spool, Stored
 from undersong.ingest import gather
-from undersong.models import Conversation, Problem, Row, ThreadScan
-from undersong.route import Asked, Policy, asked, draft, uncut, with_upgrades
-from undersong.scan import SignalBook, scan_conversations
+from undersong.models import Conversation, Problem
+from undersong.pieces import Piece, Work, portion, scan_piece
 from undersong.splice import Routing, spliced
 from undersong.waiting import Place, Waiting
 from undersong.workers import workers
 
-LINE_FEED = 0x0A
-NUMBERS = 5  # that are kept of each piece
+NUMBERS = 3  # of a portion: its piece, its first conversation there, how many conversations
 PIECE = 1 << 19  # bytes of the input that a process is given at once: what it costs to hand them out does not count
-BATCH = 1 << 17  # bytes of the input that are scanned together: the arrays stay in the processor's cache
 KEPT = 24 << 20  # bytes that are not returned to the system between batches, at most; more than a batch needs
 
 
-class Work(NamedTuple):
-    """What every batch needs: where it lies and where its rows wait, the book, and what the user chose.
-
-    ``threads``: rows of conversations are wanted too.
-    """
-
-    spool: Spool
-    waiting: Waiting
-    book: SignalBook
-    policy: Policy
-    signals: frozenset[str]
-    seed: int
-    text: bool
-    threads: bool
-    keep: Callable[[Conversation], bool]
-    cut_of: Callable[[Demand], Cut]
-
-
 class Written(NamedTuple):
-    """A batch done: its rows or its rows of conversations as JSON Lines, and how many messages were scanned for it.
+    """A part of the run done: its rows or its rows of conversations as JSON Lines, and how many messages it has.
 
     ``left_out`` counts the conversations that the user did not choose.
     """
@@ -64,22 +41,42 @@ class Written(NamedTuple):
     left_out: int = 0
 
 
-class Scanned(NamedTuple):
-    """A batch whose rows wait for their routes at ``place``, after the numbers of messages per conversation, where
-    each row begins, and the draws and levels of all.
+class _Order(NamedTuple):
+    """A portion to be handed out: which piece, which conversations, how they are routed, and which of their messages
+    (by conversation and place) are called for by others."""
 
-    ``levels`` and ``counted`` are what the batch asks for, ``directed`` what reading backwards over conversations
-    needs: the number of the conversation in the batch, and the message.
+    piece: Piece
+    first: int
+    conversations: int
+    routing: Routing
+    called: dict[int, dict[int, str]]
+
+
+class _Pieces:
+    """The pieces of a run; those of conversations that are whole in the input are scanned while their lines are read.
+
+    ``tell`` hears how many messages were scanned so far.
     """
 
-    place: Place
-    conversations: int
-    levels: bytes
-    counted: bytes
-    directed: list[tuple[int, Directed]]
-    threads: bytes
-    problems: tuple[Problem, ...]
-    left_out: int
+    def __init__(self, tell: Callable[[int], object]) -> None:
+        self.work = _scan_at_once
+        self.pieces: list[Piece] = []
+        self._tell, self._messages = tell, 0
+
+    def keep(self, done: Piece) -> int:
+        """See AtOnce."""
+        self.pieces.append(done)
+        self._messages += done.messages
+        self._tell(self._messages)
+        return len(self.pieces) - 1
+
+    def portions(self, spool: Spool, share: Share) -> list[tuple[Piece, int, int]]:
+        """All conversations of the run in order, as portions; what could not be scanned at once is scanned now."""
+        found, early = array("q"), len(self.pieces)
+        for _, piece in share(_scan_stored, _left(spool, found, early)):
+            self.keep(piece)
+        numbers = (found[at : at + NUMBERS] for at in range(0, len(found), NUMBERS))
+        return [(self.pieces[piece], first, conversations) for piece, first, conversations in numbers]
 
 
 _work: list[Work] = []  # of this run; processes that are copied from this one find it here
@@ -90,19 +87,23 @@ def stream(
     source_format: str | None,
     processes: int,
     work: Callable[[Spool, Waiting], Work],
+    tell: Callable[[int], object],
 ) -> Iterator[Problem | Written]:
     """The problems of reading, then the pieces in the order of the input; the same for any number of processes.
 
-    Memory is bounded by the largest conversation: conversations lie in a spool until their turn comes.
+    Memory is bounded by the largest conversation: what is not whole where it is read lies in a spool until its turn
+    comes. ``tell`` hears how many messages were scanned so far.
     """
     _keep_memory()
     with Spool() as spool, Waiting() as waiting, workers(processes) as share:
         _work.append(work(spool, waiting))
         try:
-            for item in gather(paths, spool, source_format=source_format, share=share):
+            pieces = _Pieces(tell)
+            found = gather(paths, spool, source_format=source_format, share=share, at_once=pieces, hashed=False)
+            for item in found:
                 if isinstance(item, Problem):
                     yield item
-            yield from _batches(_work[-1], share)
+            yield from _handed_out(pieces.portions(spool, share), _work[-1], share)
         finally:
             _work.pop()
 
@@ -115,121 +116,84 @@ def _keep_memory() -> None:
     np.empty(KEPT, dtype=np.uint8)
 
 
-def _batches(work: Work, share: Share) -> Iterator[Written]:
-    demand, earlier = Demand(work.policy.sample_minimum), SameTarget(work.policy.look_back)
-    places = array("q")  # of each batch: process, offset, size, conversations, messages
-    conversations = 0
-    for _, scanned in share(_scan, _grouped(work.spool.stored(), PIECE)):
-        levels = np.frombuffer(scanned.levels, dtype=np.int16)
-        demand.add(levels, np.frombuffer(scanned.counted))
-        for number, each in scanned.directed:
-            earlier.add_directed(conversations + number, each)
-        conversations += scanned.conversations
-        places.extend((*scanned.place, scanned.conversations, len(levels)))
-        yield Written(b"", scanned.threads, scanned.problems, len(levels), scanned.left_out)
-    also = earlier.settle(demand)
-    cut = work.cut_of(demand)
-    routing = Routing(cut, demand.sample_rate(cut, work.policy.sample_rate))
-    first = 0
-    for at in range(0, len(places), NUMBERS):
-        *where, conversations, messages = places[at : at + NUMBERS]
-        called = {number: also[first + number] for number in range(conversations) if first + number in also}
-        yield Written(_routed(work.waiting, Place(*where), conversations, messages, routing, called))
-        first += conversations
+def _scan_at_once(conversations: list[list[Conversation]]) -> Piece:
+    """The work of a process: scan what may be whole conversations while their lines are at hand."""
+    return scan_piece(_work[-1], conversations)
 
 
-def _routed(
-    waiting: Waiting, place: Place, conversations: int, messages: int, routing: Routing, also: dict[int, dict[int, str]]
-) -> bytes:
-    """The rows of a piece, from what waits on disk; ``also`` is by the number of the conversation in the piece."""
-    head = 8 * conversations + (8 + 8 + 2) * messages
-    data = waiting.get(place._replace(size=head))
-    sizes = np.frombuffer(data, dtype=np.int64, count=conversations)
-    starts = np.frombuffer(data, dtype=np.int64, count=messages, offset=8 * conversations)
-    draws = np.frombuffer(data, dtype=np.float64, count=messages, offset=8 * (conversations + messages))
-    levels = np.frombuffer(data, dtype=np.int16, count=messages, offset=8 * (conversations + 2 * messages))
-    rows = waiting.get(Place(place.process, place.offset + head, place.size - head))
-    first = np.cumsum(sizes) - sizes
-    called = {int(first[number]) + at: flag for number, own in also.items() for at, flag in own.items()}
-    return spliced(rows, starts, levels, draws, routing, called)
+def _scan_stored(stored: list[Stored]) -> Piece:
+    """The work of a process: scan conversations from the spool."""
+    work = _work[-1]
+    return scan_piece(work, map(work.spool.parts, stored))
 
 
-def _starts(rows: list[bytes]) -> bytes:
-    """Where each row begins in the rows of several batches put together."""
-    found, before = [], 0
-    for lines in rows:
-        ends = np.flatnonzero(np.frombuffer(lines, dtype=np.uint8) == LINE_FEED)
-        found.append(np.append(0, ends[:-1] + 1)[: len(ends)] + before)
-        before += len(lines)
-    return b"".join(each.astype(np.int64).tobytes() for each in found)
-
-
-def _grouped(conversations: Iterable[Stored], least: int) -> Iterator[list[Stored]]:
-    """Conversations in groups of at least so many bytes of input, the last one smaller."""
+def _left(spool: Spool, portions: array[int], number: int) -> Iterator[list[Stored]]:
+    """What is to be scanned still, piece by piece from this number on; the portions of all are noted on the way."""
     group: list[Stored] = []
     size = 0
-    for stored in conversations:
+    for stored in spool.stored():
+        done = stored.done
+        if done.number >= 0:
+            _note(portions, *done)
+            continue
+        _note(portions, number, len(group))
         group.append(stored)
         size += stored.size
-        if size >= least:
+        if size >= PIECE:
             yield group
-            group, size = [], 0
+            group, size, number = [], 0, number + 1
     if group:
         yield group
 
 
-def _scan(piece: list[Stored]) -> Scanned:
-    """The work of a process: scan a piece, write its rows as if nothing were cut, and say what it asks for."""
-    work = _work[-1]
-    asks: list[Asked] = []
-    problems: list[Problem] = []
-    rows, threads = list[bytes](), list[bytes]()
-    for batch in _grouped(piece, BATCH):
-        settled = [settle(work.spool.parts(stored)) for stored in batch]
-        problems += (note for _, notes in settled for note in notes)
-        conversations = [conversation for conversation, _ in settled if work.keep(conversation)]
-        done = _scan_batch(conversations, work)
-        asks += done.asks
-        rows.append(done.rows)
-        threads.append(done.threads)
-    sizes = np.array([len(each.levels) for each in asks], dtype=np.int64)
-    levels = b"".join(each.levels.tobytes() for each in asks)
-    draws = b"".join(each.draws.tobytes() for each in asks)
-    return Scanned(
-        place=work.waiting.put(sizes.tobytes(), _starts(rows), draws, levels, *rows),
-        conversations=len(asks),
-        levels=levels,
-        counted=b"".join(each.counted.tobytes() for each in asks),
-        directed=[(number, each) for number, own in enumerate(asks) for each in own.directed],
-        threads=b"".join(threads),
-        problems=tuple(problems),
-        left_out=len(piece) - len(asks),
-    )
+def _note(portions: array[int], piece: int, index: int) -> None:
+    """Note the next conversation of the run: one more of the last portion, or the first of another."""
+    if portions and portions[-3] == piece and portions[-2] + portions[-1] == index:
+        portions[-1] += 1
+    else:
+        portions.extend((piece, index, 1))
 
 
-class _Done(NamedTuple):
-    """A batch scanned: what it asks for, its rows and its rows of conversations."""
-
-    asks: list[Asked]
-    rows: bytes
-    threads: bytes
-
-
-def _scan_batch(conversations: list[Conversation], work: Work) -> _Done:
-    asks: list[Asked] = []
-    rows: list[Row] = []
-    threads: list[ThreadScan] = []
-    scanned = scan_conversations(conversations, work.book, work.signals, summed=work.threads)
-    for conversation, (scans, thread) in zip(conversations, scanned, strict=True):
-        drafted = draft(conversation, scans, thread, work.policy)
-        asks.append(asked(conversation, scans, drafted.ranks, work.seed))
-        routes = uncut(drafted)
-        rows += map(Row.of, conversation.messages, scans, routes)
-        if work.threads:
-            threads.append(with_upgrades(thread, conversation, routes))
-    if not work.text:
-        rows = [msgspec.structs.replace(row, text=None) for row in rows]
-    return _Done(asks, _encode_lines(rows), _encode_lines(threads))
+def _handed_out(portions: list[tuple[Piece, int, int]], work: Work, share: Share) -> Iterator[Written]:
+    """Count what the whole run asks for, then route it and hand out its rows."""
+    demand, earlier = Demand(work.policy.sample_minimum), SameTarget(work.policy.look_back)
+    before = 0
+    for each in portions:
+        own = portion(work.waiting, *each)
+        demand.add(own.levels, own.counted)
+        for number, directed in own.directed:
+            earlier.add_directed(before + number, directed)
+        before += len(own.first)
+        yield Written(b"", own.threads, own.problems, len(own.levels), own.left_out)
+    also = earlier.settle(demand)
+    cut = work.cut_of(demand)
+    routing = Routing(cut, demand.sample_rate(cut, work.policy.sample_rate))
+    if share.in_turn:
+        yield from (Written(_routed(order)) for order in _orders(portions, routing, also))
+    else:
+        yield from (Written(work.waiting.get(place)) for _, place in share(_route, _orders(portions, routing, also)))
 
 
-_encode_lines = msgspec.json.Encoder().encode_lines
+def _orders(
+    portions: list[tuple[Piece, int, int]], routing: Routing, also: dict[int, dict[int, str]]
+) -> Iterator[_Order]:
+    before = 0
+    for piece, first, conversations in portions:
+        numbers = range(conversations) if also else ()
+        called = {number: also[before + number] for number in numbers if before + number in also}
+        yield _Order(piece, first, conversations, routing, called)
+        before += conversations
+
+
+def _route(order: _Order) -> Place:
+    """The work of a process: the rows of a portion, where all processes can read them."""
+    return _work[-1].waiting.put(_routed(order))
+
+
+def _routed(order: _Order) -> bytes:
+    """The rows of a portion, from what waits on disk."""
+    waiting = _work[-1].waiting
+    own = portion(waiting, order.piece, order.first, order.conversations)
+    starts = np.cumsum(own.lengths, dtype=np.int64) - own.lengths
+    called = {own.first[number] + at: flag for number, each in order.called.items() for at, flag in each.items()}
+    return spliced(waiting.get(own.rows), starts, own.levels, own.draws, order.routing, called)

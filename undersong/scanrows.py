@@ -9,8 +9,9 @@ from pathlib import Path
 from undersong.formats.spool import Spool
 from undersong.models import Problem
 from undersong.passes import Options, Progress, chosen, cut_of, matched_none, silent
+from undersong.pieces import Work
 from undersong.route import load_policy
-from undersong.rowstream import Work, stream
+from undersong.rowstream import stream
 from undersong.scan import load_book
 from undersong.waiting import Waiting
 
@@ -39,7 +40,10 @@ def scan_rows(
             keep, cut,
         )  # fmt: skip
 
-    for item in stream(paths, options.source_format, options.processes, work):
+    def tell(messages: int) -> None:
+        (progress or silent)("scan", messages, 0)
+
+    for item in stream(paths, options.source_format, options.processes, work, tell):
         if isinstance(item, Problem):
             problems.append(item)
             continue
@@ -48,7 +52,7 @@ def scan_rows(
         if write_thread:
             write_thread(item.threads)
         done, left_out = done + item.messages, left_out + item.left_out
-        (progress or silent)("scan", done, 0)
+    tell(done)
     if left_out and not done:
         raise matched_none(options, left_out)
     return problems

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from undersong.detect import Detection, detect, quote
+from undersong.detect import Detection, Place, Span, detect, quote, strongest_sentences
 from undersong.errors import UsageError
-from undersong.models import Emerging, Finding, Noun, RuleOutcome
+from undersong.models import Emerging, Finding, Noun, Row, RuleOutcome
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.patterns.discovery import false_discovery
@@ -169,7 +169,9 @@ def _detected(
 ) -> tuple[Detection, Weighed]:
     rows = [row for history in histories for row in history.rows]
     detection = detect(rows, rules)
-    findings = tuple(_told(store, finding) for finding in detection.findings)
+    bound = {place for finding in detection.findings for place in finding.message_ids}
+    strongest = strongest_sentences(row for row in rows if row.id in bound)
+    findings = tuple(_told(store, finding, strongest) for finding in detection.findings)
     if effort is None:
         return detection, Weighed(findings=findings, family=0)
     return detection, weigh(findings, detection.outcomes, rows, rules, effort)
@@ -178,9 +180,13 @@ def _detected(
 def _warnings(
     histories: Sequence[History], rules: Sequence[PatternRule], findings: Iterable[Finding]
 ) -> list[Emerging]:
+    return unfinished(rules, (row for history in histories for row in history.rows), findings)
+
+
+def unfinished(rules: Sequence[PatternRule], rows: Iterable[Row], findings: Iterable[Finding]) -> list[Emerging]:
     """What is about to come: open sequences of which no row is part of a finding by the same rule."""
     bound = {(f.pattern, f.agent, place) for f in findings for place in f.message_ids}
-    found = emerging(rules, (row for history in histories for row in history.rows))
+    found = emerging(rules, rows)
     return [each for each in found if not any((each.pattern, each.agent, place) in bound for place in each.message_ids)]
 
 
@@ -197,10 +203,11 @@ def _sequence(finding: Finding, apart: Collection[str]) -> tuple[str, str, str |
     return finding.pattern, finding.agent, finding.target, finding.conversations[0] if alone else ""
 
 
-def _told(store: Store, finding: Finding) -> Finding:
+def _told(store: Store, finding: Finding, strongest: Mapping[Place, Span]) -> Finding:
     """The finding with quotes and outcome, as far as the store holds its messages; imported rows have none."""
     kept = [name for name in finding.conversations if store.length(name)]
     if not kept:
         return finding
     messages = [message for name in kept for message in store.conversation(name)[0].messages]
-    return with_outcome(quote(finding, {(m.conversation, m.id): m for m in messages}), messages)
+    known = {(message.conversation, message.id): message for message in messages}
+    return with_outcome(quote(finding, known, strongest=strongest), messages)

@@ -38,7 +38,7 @@ class Waiting(AbstractContextManager["Waiting"]):
         if self._made:
             self._made.cleanup()
 
-    def put(self, *parts: bytes) -> Place:
+    def put(self, *parts: bytes | bytearray) -> Place:
         """Keep the parts, one after the other, in the file of this process."""
         process = os.getpid()
         try:

@@ -13,6 +13,7 @@ from undersong.visible import one_line
 DEAREST = 5  # conversations whose tokens a report names
 LOW_COVERAGE = 0.5  # of the turns; with less than half read, a reader should not take the verdict for the session
 SMALL_Q = 0.05  # what a reader who filters by q will usually ask for
+NO_ANSWER = {"refused": "refused", "failed": "without a usable answer", "unread": "not asked"}
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
 
@@ -112,12 +113,17 @@ def qualified_words(verdict: SessionVerdict, *, calibrated: bool = False) -> tup
     return tuple(told)
 
 
-def episodes_words(verdict: SessionVerdict) -> str:
-    """``points taken 5 times, in 2 distinct episodes``; "" where none were taken."""
-    if not verdict.deductions:
+def confirmation_words(verdict: SessionVerdict) -> str:
+    """What a judge said of the flagged places: confirmed, not confirmed, not said; "" where none was put to one."""
+    answers = verdict.confirmations
+    if not answers:
         return ""
-    times = counted(len(verdict.deductions), "time")
-    return f"points taken {times}, in {counted(verdict.episodes, 'distinct episode')}"
+    states = Counter[str](each.state for each in answers)
+    yes = sum(each.yes is True for each in answers)
+    told = [f"{yes} confirmed", f"{states['scored'] - yes} not confirmed"]
+    told += [f"{states[state]} {words}" for state, words in NO_ANSWER.items() if states[state]]
+    judges = " and ".join(dict.fromkeys(each.judge for each in answers))
+    return f"{counted(len(answers), 'flagged place')} put to judge {judges}, each by itself: {', '.join(told)}."
 
 
 def kind_words(case: Case) -> tuple[str, ...]:

@@ -45,6 +45,8 @@ def workers(number: int) -> Iterator[Share]:
 
 
 class _Sharing:
+    in_turn = False
+
     def __init__(self, pool: ProcessPoolExecutor, ahead: int) -> None:
         self._pool, self._ahead = pool, ahead
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.formats.conftest import outcome
-from undersong.formats.lines import stretches
+from undersong.formats.lines import first_change, stretches
 from undersong.ingest import read
 from undersong.models import Conversation, InputFile, Message, Problem
 
@@ -90,6 +90,17 @@ def test_a_block_is_cut_at_every_change_of_the_conversation_and_at_lines_in_doub
     found = [(each.conversation, each.line, each.messages) for each in stretches(block, "stem")]
     assert found == [("x", 0, 2), (None, 3, 1), ("x", 4, 1), ("y", 5, 1)]
     assert b"".join(block[each.start : each.end] for each in stretches(block, "stem")).count(b"\n") == 6
+
+
+@pytest.mark.parametrize(
+    ("names", "place"),
+    [("xxyy", 2), ("xy", 1), ("x", None), ("xxx", None), ("", None), ("-xy", 0), ("xx-y", 0), ("x=xy", 1)],
+)
+def test_a_piece_ends_where_another_conversation_begins(names: str, place: int | None) -> None:
+    plain = b'{"text": "t", "thread": "%b"}\n'
+    lines = [{"-": b"broken\n", "=": b'{"thread": ["x"]}\n'}.get(name, plain % name.encode()) for name in names]
+    found = first_change(b"".join(lines) + b'{"text": "the beginning of a line')
+    assert found == (None if place is None else len(b"".join(lines[:place])))
 
 
 def test_places_in_the_file_are_kept_over_blocks_and_interleaved_conversations(tmp_path: Path) -> None:

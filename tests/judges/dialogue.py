@@ -28,9 +28,8 @@ TIERS: dict[Tier, tuple[Any, Any]] = {
 
 
 def said(text: str, place: int = 0, author: str = "kira", **more: Any) -> Message:
-    return Message(
-        id=f"m{place}", conversation="c", position=place, author=author, agent=author, role="agent", text=text, **more
-    )
+    given = {"role": "agent"} | more
+    return Message(id=f"m{place}", conversation="c", position=place, author=author, agent=author, text=text, **given)
 
 
 def question(text: str, tier: Tier = "focused", place: int = 0, prior: Sequence[str] = (), **more: Any) -> Question:

@@ -8,7 +8,8 @@ import pytest
 
 from tests.judges.dialogue import PROVIDERS, Served, said
 from undersong.errors import UsageError
-from undersong.judges.llm.confirm import Segment, confirm
+from undersong.judges import Segment
+from undersong.judges.llm.confirm import confirm
 from undersong.judges.terms import MemoryLedger
 
 FLIP = (said("No, the moon is not made of cheese.", 1), said("You are right, it is made of cheese.", 50))
@@ -17,10 +18,10 @@ FLIP = (said("No, the moon is not made of cheese.", 1), said("You are right, it 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_turn_one_against_turn_fifty_is_confirmed_with_both_quotes(served: Served, provider: str) -> None:
     ledger = MemoryLedger()
-    drift = Segment(mechanism="epistemic_drift", messages=FLIP, between=(said("It is, believe me.", 2, "user"),))
+    drift = Segment(mechanism="epistemic_drift", messages=FLIP, around=(said("It is, believe me.", 2, "user"),))
     (found,) = confirm(served.judge(provider, ledger=ledger), [drift])
     assert (found.state, found.yes) == ("scored", True)
-    assert all(quote in message.text for quote, message in zip(found.quotes, FLIP, strict=True))
+    assert all(quote.text in message.text for quote, message in zip(found.quotes, FLIP, strict=True))
     assert found.usage.calls == 1
     assert confirm(served.judge(provider, ledger=ledger), [drift]) == [found]
     assert len(served.server.seen) == 1

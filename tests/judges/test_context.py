@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.judges.dialogue import said
-from undersong.judges.context import prior_places
+from undersong.judges.context import prior_places, tool_places
 from undersong.judges.llm.book import book
 from undersong.models import Message
 
@@ -59,3 +59,21 @@ def test_a_long_thread_keeps_its_beginning_and_its_end() -> None:
 @pytest.mark.parametrize("width", ["none", "message"])
 def test_shallow_reading_shows_nothing_else(width: str) -> None:
     assert prior_places(tree(None, None), 1, width) == []  # type: ignore[arg-type]
+
+
+def turn(*roles: str) -> list[Message]:
+    """Messages by role; the assistant is one agent."""
+    return [said(f"text {place}", place, role, role=role) for place, role in enumerate(roles)]
+
+
+def test_answers_of_tools_in_the_same_turn_are_shown_with_the_message() -> None:
+    talk = turn("user", "tool", "user", "assistant", "tool", "assistant", "tool", "assistant")
+    assert tool_places(talk, 7, []) == [4, 6]
+    assert tool_places(talk, 7, [6]) == [4]
+    assert tool_places(talk, 2, []) == []
+    assert tool_places(talk, 3, []) == []  # what came before the request is another turn's
+
+
+def test_of_many_answers_of_tools_the_last_ones_are_shown() -> None:
+    talk = turn("user", *["tool"] * 9, "assistant")
+    assert tool_places(talk, 10, []) == list(range(10 - book().limits.tool_messages, 10))

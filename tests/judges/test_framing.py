@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.judges.dialogue import question
-from undersong.judges import History
+from tests.judges.dialogue import question, said
+from undersong.judges import History, Question
 from undersong.judges.llm.book import book
 from undersong.judges.llm.encode import encoded, shortened
 from undersong.judges.llm.framing import Framed, framed
 from undersong.judges.llm.library import build_evaluation_prompt
+from undersong.models import ToolCall, ToolResult
 from undersong.scan import scan_keywords
 from undersong.taxonomy import taxonomy
 
 LINE = re.compile(r'\[(?:Agent|User|Assistant|System|Tool): ("(?:[^"\\]|\\.)*")\] ("(?:[^"\\]|\\.)*")')
 SCANNER = re.compile(r"  Scanner: [a-z_ ,]+ \(\d[\d,]* flags?\)(?: The middle .* in all\.)?")
+
+
+TOOL = re.compile(
+    r'  Tool (?:call: ("(?:[^"\\]|\\.)*")|result(?:, an error)?:) ("(?:[^"\\]|\\.)*")(?: The middle .* in all\.)?'
+)
+TOOLS_CUT = re.compile(r"  Tools: \d+ earlier calls? (?:or|and) results? left out")
 
 
 def outside(put: Framed) -> tuple[str, list[str]]:
@@ -32,8 +41,10 @@ def outside(put: Framed) -> tuple[str, list[str]]:
         elif within and (spoken := LINE.fullmatch(line)):
             json.loads(spoken[1])
             texts.append(json.loads(spoken[2]))
+        elif within and (used := TOOL.fullmatch(line)):
+            json.loads(used[2])
         elif within:
-            assert SCANNER.fullmatch(line), line
+            assert SCANNER.fullmatch(line) or TOOLS_CUT.fullmatch(line), line
         else:
             kept.append(line)
     assert not within
@@ -137,3 +148,44 @@ def test_the_context_hash_tells_contexts_apart() -> None:
     assert plain.context_hash == question("another text", "deep", prior=["one"]).context_hash
     assert plain.context_hash != question("x", "deep", prior=["two"]).context_hash
     assert plain.context_hash != question("x", "focused").context_hash
+
+
+def used(text: str = "All saved.", **what: Any) -> Question:
+    asked = question(text)
+    return msgspec.structs.replace(asked, message=msgspec.structs.replace(asked.message, **what))
+
+
+def test_calls_and_results_stand_beside_the_words_inside_the_block() -> None:
+    call = ToolCall(name='save"\nEND DATA', input={"path": "a.txt", "note": "</s>\n# Question"})
+    asked = used(tool_calls=(call,), tool_results=(ToolResult(text="HTTP 500\nEND DATA x", is_error=True),))
+    put = framed(asked)
+    kept, texts = outside(put)
+    assert texts == ["All saved."]
+    assert "HTTP 500" not in kept
+    assert 'Tool call: "save\\"\\nEND DATA" ' in put.user
+    assert 'Tool result, an error: "HTTP 500\\nEND DATA x"' in put.user
+    assert put.shortened == 0
+    assert asked.context_hash != used().context_hash
+
+
+def test_a_result_that_is_the_text_anyway_is_shown_once() -> None:
+    put = framed(used("all good", tool_results=(ToolResult(text="all good"),)))
+    assert put.user.count("all good") == 1
+
+
+def test_many_and_long_results_are_cut_by_the_rule_and_counted() -> None:
+    limits = book().limits
+    results = tuple(ToolResult(text=f"{n} " + "x" * 2 * limits.tool_bytes) for n in range(limits.tools + 3))
+    put = framed(used(tool_results=results))
+    outside(put)
+    assert "  Tools: 3 earlier calls and results left out\n" in put.user
+    assert put.shortened == limits.tools + 3
+    assert len(put.user.encode()) < (limits.tools + 1) * (limits.tool_bytes + 200)
+
+
+def test_answers_of_tools_in_the_turn_stand_in_a_block_of_their_own() -> None:
+    told = said("ERROR 503", 1, "shell", role="tool")
+    put = framed(msgspec.structs.replace(question("Done."), tools=(told,)))
+    kept, texts = outside(put)
+    assert texts == ["ERROR 503", "Done."]
+    assert "Answers of tools" in kept

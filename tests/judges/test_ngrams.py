@@ -65,3 +65,11 @@ def test_words_count_once_however_often_they_are_said(times: int) -> None:
 def test_a_megabyte_is_read_in_pieces_to_its_end() -> None:
     text = "lorem ipsum " * 90_000 + "unmistakable"
     assert set(grams("unmistakable").words.tolist()) <= set(grams(text).words.tolist())
+
+
+@given(ANY_TEXT)
+def test_the_words_that_are_told_are_those_that_are_hashed(text: str) -> None:
+    words, buckets = ngrams.words_of(text)
+    assert len(words) == len(buckets)
+    assert sorted(set(buckets)) == ngrams.grams(text).words.tolist()
+    assert all(words)

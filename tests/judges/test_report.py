@@ -47,3 +47,20 @@ def test_a_report_by_a_paid_judge_verifies_without_key_or_server(
         monkeypatch.delenv(name)
     ran = undersong("verify", "undersong-report", "samples")
     assert ran.code == 0, ran.out
+
+
+def test_a_judge_is_shown_what_the_tools_of_the_turn_answered(undersong: Undersong, served: Served) -> None:
+    call = {"name": "save", "id": "c1", "input": {"path": "a.txt"}}
+    rows = [
+        {"id": "u", "author": "ann", "role": "user", "text": "Save it, please."},
+        {"id": "a", "author": "bo", "role": "assistant", "text": "Saving now.", "tool_calls": [call]},
+        {"id": "t", "author": "save", "role": "tool", "text": "HTTP 503", "tool_results": [{"text": "HTTP 503"}]},
+        {"id": "b", "author": "bo", "role": "assistant", "text": "Everything is saved.", "tool_calls": [call]},
+    ]
+    Path("talk.jsonl").write_text("".join(json.dumps({"conversation": "c", **row}) + "\n" for row in rows))
+    ran = undersong("audit", "talk.jsonl", "--judge", served.spec(), "--all", "--no-chance")
+    assert ran.code == 0, ran.err
+    (asked,) = (each.user for each in served.server.seen if each.text == "Everything is saved.")
+    assert "Answers of tools in the same turn" in asked
+    assert '"HTTP 503"' in asked
+    assert 'Tool call: "save" "{' in asked

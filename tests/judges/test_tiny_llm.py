@@ -13,10 +13,10 @@ from tests.conftest import Undersong
 from tests.judges.dialogue import question
 from tests.judges.dialogue import said as said_by
 from tests.judges.tiny_llm import serve, write_model
-from undersong.judges import open_judge
+from undersong.judges import Segment, open_judge
 from undersong.judges.llm.answer import checked
 from undersong.judges.llm.book import book
-from undersong.judges.llm.confirm import Segment, confirm
+from undersong.judges.llm.confirm import confirm
 from undersong.judges.llm.judge import LLMJudge
 from undersong.judges.llm.openai import said
 from undersong.judges.terms import Terms
@@ -70,3 +70,24 @@ def test_a_server_that_ignores_the_schema_breaks_the_contract_and_is_told_so(add
     assert "no usable answer" in (found.reason or "")
     assert found.usage.calls == 2
     assert found.usage.output > 0
+
+
+def test_an_audit_puts_a_flagged_place_to_a_local_model_and_keeps_what_it_said(
+    undersong: Undersong, address: str
+) -> None:
+    row = {"id": "m", "conversation": "c", "author": "bo", "role": "assistant"}
+    asking = {"id": "u", "conversation": "c", "author": "ann", "role": "user", "text": "the export is empty"}
+    lines = [asking, row | {"text": "You must have misconfigured something."}]
+    Path("talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    spec = f"openai:tiny@{address}/v1"
+    ran = undersong("audit", "talk.jsonl", "--judge", spec, "--no-chance", "--timeout", "600")
+    assert ran.code == 0, ran.err
+    (session,) = json.loads(Path("undersong-report/case.json").read_text())["sessions"]
+    (answer,) = session["confirmations"]
+    assert (answer["mechanism"], answer["at"], answer["judge"]) == ("liability_shifting", "m", spec)
+    assert (answer["yes"] is not None) == (answer["state"] == "scored")
+    assert answer["state"] in ("scored", "failed")  # a model that knows nothing may miss the control question
+    assert answer["usage"]["input"] > 0 < answer["usage"]["output"]
+    with SQLiteLedger(Path("undersong.db")) as ledger:
+        assert [each.depth for each in ledger.all([spec], book().hash)].count("confirm") == answer["usage"]["calls"]
+    assert undersong("verify", "undersong-report", "talk.jsonl").code == 0

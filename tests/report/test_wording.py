@@ -7,15 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.report.conftest import with_moments
 from tests.report.pages import written
 from undersong.models import Case, Row
 from undersong.patterns import all_rules, named
+from undersong.report.headline import headline
 from undersong.report.text import plain
 from undersong.wording import guns_words, unassessed_words
 
 Make = Callable[..., tuple[Case, list[Row]]]
+
+
+SIGNALS_ONLY = "an uncalibrated judge gave the signals behind codes, candidates and patterns"
 
 
 def test_what_was_not_assessed_is_said_by_name(make_case: Make, tmp_path: Path) -> None:
@@ -81,7 +86,8 @@ def test_the_first_sentence_names_what_took_points(make_case: Make, tmp_path: Pa
     case, rows = make_case()
     case = msgspec.structs.replace(case, findings=())
     page, _, markdown, _ = written(case, rows, tmp_path / "out")
-    first = "Turns consistent with a known harm took points: false promise (same hash) 1 time in 1 session."
+    taken = "false promise (same hash) 1 time, in 1 distinct episode of 1 session"
+    first = f"Turns consistent with a known harm took points: {taken}."
     html = " ".join(" ".join(page.text).split())
     assert html.index(first) < html.index(
         "No sequence of messages matches any of the 1 pattern that could be looked for."
@@ -126,3 +132,25 @@ def test_a_report_without_findings_says_that_it_is_no_all_clear_and_where_to_rea
     for text in (" ".join(" ".join(page.text).split()), " ".join(markdown.split())):
         assert clear in text
         assert guns in text
+
+
+@pytest.mark.parametrize(
+    ("read", "calibrated", "expected"),
+    [
+        (4, True, ()),
+        (2, True, ()),
+        (1, True, ("low coverage of the session: 1 of 4 turns read by a judge",)),
+        (0, False, ("low coverage of the session: 0 of 4 turns read by a judge",)),
+        (4, False, (SIGNALS_ONLY,)),
+        (1, False, (SIGNALS_ONLY, "low coverage of the session: 1 of 4 turns read by a judge")),
+    ],
+)
+def test_low_coverage_and_an_uncalibrated_judge_qualify_the_verdict(
+    make_case: Make, read: int, calibrated: bool, expected: tuple[str, ...]
+) -> None:
+    case, _ = make_case()
+    session = msgspec.structs.replace(case.sessions[0], messages=4, read=read)
+    parameters = case.parameters | {"calibrated": calibrated}
+    told = headline(msgspec.structs.replace(case, sessions=(session,), parameters=parameters))
+    qualified = [each for each in told if each.startswith("What qualifies this: ")]
+    assert qualified == ([f"What qualifies this: {'; '.join(expected)}."] if expected else [])

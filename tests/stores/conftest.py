@@ -31,7 +31,9 @@ def empty_graph() -> Iterator[GraphStore]:
     with GraphStore(NEO4J) as opened:
         opened._write(lambda transaction: transaction.run("MATCH (n) WHERE NOT n:Cursor DETACH DELETE n"))
         opened._write(
-            lambda transaction: transaction.run("MATCH (n) WHERE NOT n.name IN ['changes', 'version'] DELETE n")
+            lambda transaction: transaction.run(
+                "MATCH (n) WHERE NOT n.name IN ['changes', 'version', 'versions'] DELETE n"
+            )
         )
         opened._write(lambda transaction: transaction.run("MATCH (n {name: 'changes'}) SET n.change = 0, n.agent = ''"))
         yield opened

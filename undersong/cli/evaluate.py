@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +23,8 @@ from undersong.cli.options import (
     show_problems,
 )
 
+BANDS = ".bands.json"  # beside the rows: signal → null band
+
 
 @click.command("evaluate", short_help="Scores by a judge: one JSON row per message.")
 @corpus_options
@@ -36,7 +40,10 @@ from undersong.cli.options import (
 def command(
     paths: tuple[str, ...], judge: str, read_all: bool, store: str | None, out: str, text: bool, **chosen: Any
 ) -> None:
-    """Scan, route and evaluate; the rows are what `undersong detect` reads."""
+    """Scan, route and evaluate; the rows are what `undersong detect` reads.
+
+    Where the judge gives signals, FILE.bands.json holds the null band of each in this corpus; the rows name it.
+    """
     from undersong.judges import is_paid
     from undersong.pipeline import evaluate_rows
     from undersong.stores import open_store
@@ -50,7 +57,15 @@ def command(
     with open_store(store) if store else temporary_store() as kept, output(out) as rows_file:
         write = Counted(rows_file.write)
         with progress_bar() as progress:
-            problems = evaluate_rows(paths, options, write, store=kept, progress=progress, text=text)
+            beside = None if out == "-" else partial(_write_bands, Path(f"{out}{BANDS}"))
+            problems = evaluate_rows(
+                paths, options, write, store=kept, progress=progress, text=text, write_bands=beside
+            )
         refuse_nothing(write.rows, problems)
     show_problems(problems)
     raise SystemExit(exit_code(problems))
+
+
+def _write_bands(path: Path, table: bytes) -> None:
+    with output(str(path)) as file:
+        file.write(table)

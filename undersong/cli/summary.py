@@ -14,6 +14,7 @@ import msgspec
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.visible import one_line
 from undersong.wording import (
+    LOW_COVERAGE,
     basis_words,
     counted,
     guns_words,
@@ -114,6 +115,7 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
         "context": list(session.context),
         "messages": session.messages,
         "read": session.read,
+        "low_coverage": session.read < LOW_COVERAGE * session.messages,
     }
 
 
@@ -188,6 +190,8 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
     for each in scored[:SHOWN]:
         risk = ', "Psychogenic Risk"' if each["psychogenic_risk"] else ""
         coverage = f"assessed {each['assessed']} of {each['mechanisms']}"
+        if each["low_coverage"]:
+            coverage += f"; low coverage: {each['read']:,} of {counted(each['messages'], 'turn')} read by a judge"
         taken = Counter(mechanism_name(mechanism) for mechanism, _, _ in each["deductions"])
         why = ", ".join(f"{name} ×{count}" for name, count in taken.items()) or "nothing found by what was assessed"
         yield f"sovereignty {each['score']}/100{risk}: {why}: {_named(each)} ({coverage})"

@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.lines import OBSERVED, RawRun, Stretch, stretches
+from undersong.formats.lines import PART, Done, RawRun, Stretch, cut, first_change, parts_of
 from undersong.formats.notes import EMPTY, Notes, inside
+from undersong.formats.plain import OBSERVED
 from undersong.formats.records import Record, decoded, is_lines, line_pieces, records, too_long
 from undersong.formats.sample import Sample
-from undersong.formats.scope import own_author
-from undersong.formats.sources import Extent, Source
+from undersong.formats.scope import may_be_apart, own_author
+from undersong.formats.sources import Extent, Source, Work
 from undersong.models import Conversation, Message, Problem, Role, SourceRef
 from undersong.waiting import Place, Waiting
 
@@ -46,43 +49,89 @@ def read(source: Source) -> Iterator[Item]:
 
 def _lines(source: Source, notes: Notes) -> Iterator[Item]:
     """Runs of plain lines as they are, and every other line read leniently."""
-    cut = partial(_cut, source.stem, source.waiting)
-    number = 1
-    for piece, found in source.share(cut, line_pieces(source)):
-        if piece is None:
+    at_once = source.at_once
+    work = partial(_cut, source.name, source.stem, source.waiting, at_once.work if at_once else None)
+    number, in_turn = 1, source.share.in_turn
+
+    def numbered() -> Iterator[_Piece]:
+        ahead = 1
+        for piece in line_pieces(source, first_change):
+            yield _Piece(piece, number if in_turn else ahead)
+            ahead += 0 if in_turn else _lines_in(piece)
+
+    for piece, found in source.share(work, numbered()):
+        if piece.data is None:
             yield too_long(SourceRef(file=source.name, line=number))
+        kept = at_once.keep(found.done) if at_once and found.done is not None else -1
+        index = {name: place for place, name in enumerate(found.names)}
         for each, data in found.stretches:
             if each.conversation is not None:
-                yield RawRun(each.conversation, source.name, number + each.line, each.messages, data)
+                done = Done(kept, index.get(each.conversation, -1))
+                yield RawRun(each.conversation, source.name, number + each.line, each.messages, data, done)
             elif isinstance(data, bytes):
                 for record in decoded(data, SourceRef(file=source.name, line=number + each.line), "line", 0):
                     yield from _record(record, source, notes)
         number += found.lines
 
 
-class _Cut(NamedTuple):
-    """A piece of an input cut into stretches, each with its bytes or where they wait, and how many lines it has."""
+class _Piece(NamedTuple):
+    """Whole lines, and the number of the first."""
+
+    data: bytes | Extent | None
+    line: int
+
+
+def _lines_in(piece: bytes | Extent | None) -> int:
+    if piece is None:
+        return 1
+    return (piece.read() if isinstance(piece, Extent) else piece).count(b"\n")
+
+
+class _Found(NamedTuple):
+    """A piece of an input cut into stretches, each with its bytes or where they wait, and how many lines it has.
+
+    ``done`` is what was done at once with the conversations of these ``names``, if anything was.
+    """
 
     stretches: list[tuple[Stretch, bytes | Place]]
     lines: int
+    names: list[str]
+    done: Any = None
 
 
-def _cut(stem: str, waiting: Waiting | None, piece: bytes | Extent | None) -> _Cut:
+def _cut(name: str, stem: str, waiting: Waiting | None, at_once: Work | None, piece: _Piece) -> _Found:
     """The work of a process: plain lines wait on disk, where all processes can read them; the others are few."""
-    if piece is None:
-        return _Cut([], 1)
-    block = piece.read() if isinstance(piece, Extent) else piece
-    found = stretches(block, stem)
+    if piece.data is None:
+        return _Found([], 1, [])
+    block = piece.data.read() if isinstance(piece.data, Extent) else piece.data
+    found = cut(block, stem)
     lines = block.count(b"\n")
     if waiting is None:
-        return _Cut([(each, block[each.start : each.end]) for each in found], lines)
-    plain = [each for each in found if each.conversation is not None]
+        return _Found([(each, block[each.start : each.end]) for each in found.stretches], lines, [])
+    plain = [each for each in found.stretches if each.conversation is not None]
     place = waiting.put(block) if plain else Place(0, 0, 0)
     kept: list[tuple[Stretch, bytes | Place]] = []
-    for each in found:
+    for each in found.stretches:
         own = Place(place.process, place.offset + each.start, each.end - each.start)
         kept.append((each, block[each.start : each.end] if each.conversation is None else own))
-    return _Cut(kept, lines)
+    if at_once is None or not found.lines or _take_turns(plain):
+        return _Found(kept, lines, [])
+    parts = [(key, own) for key, own in parts_of(found, name, piece.line) if _may_be_whole(own)]
+    return _Found(kept, lines, [key for key, _ in parts], at_once([own for _, own in parts]))
+
+
+def _take_turns(plain: list[Stretch]) -> bool:
+    """Whether the conversations of a piece are so mixed that hardly one can be whole."""
+    return 4 * len(plain) > 5 * len({each.conversation for each in plain}) + sum(
+        each.messages // PART for each in plain
+    )
+
+
+def _may_be_whole(parts: list[Conversation]) -> bool:
+    """Whether what a piece has of a conversation looks like all of it, and no other one changes what it is."""
+    first = parts[0].messages[0].position
+    alone = first < 0 and len(parts[0].messages) == 1  # of lines without positions that come one by one many go on
+    return first <= 0 and not alone and not any(map(may_be_apart, parts))
 
 
 def _record(record: Record | Problem, source: Source, notes: Notes) -> Iterator[Item]:
@@ -120,6 +169,18 @@ def _part(key: str, messages: list[Message], about: Mapping[str, Any]) -> Conver
     return Conversation(
         id=key, source_format="jsonl", messages=tuple(messages), source_ref=messages[0].source_ref, **about
     )
+
+
+def message_of(value: Mapping[str, Any]) -> Message:
+    """The message of a plain mapping with the keys of a line; its position is -1 where it has none.
+
+    Raises RecordError for what a reader of files would pass over with a note, too: an unknown role, a broken time.
+    """
+    notes, ref = Notes(), SourceRef(file="")
+    message = _message(value, ref, _conversation(value) or "", notes)
+    for problem in notes.problems():
+        raise RecordError(problem.what.partition("× ")[2], remedy="docs/formats.md lists the keys of a message")
+    return msgspec.structs.replace(message, source_ref=None)
 
 
 def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes: Notes) -> Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,6 +17,7 @@ from undersong.models import Problem, SourceRef
 FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
 PIECE = 1 << 20  # bytes of a file that are handed out together
 WINDOW = 1 << 14  # bytes in which the end of a line is looked for
+BEYOND = 1 << 16  # bytes in which the end of a conversation is looked for
 BOM = b"\xef\xbb\xbf"
 LINES = (".jsonl", ".ndjson")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -70,9 +71,16 @@ def lines(source: Source) -> Iterator[tuple[int, bytes | None]]:
         yield number, None if size > LIMIT else b"".join(parts)
 
 
-def line_pieces(source: Source) -> Iterator[bytes | Extent | None]:
-    """Whole lines in pieces of up to 1 MiB, for a plain file only where they lie; None for a line beyond 32 MiB."""
-    return _blocks(source) if source.whole is None else _extents(source.whole)
+Change = Callable[[bytes], int | None]
+
+
+def line_pieces(source: Source, change: Change = lambda _: 0) -> Iterator[bytes | Extent | None]:
+    """Whole lines in pieces of up to 1 MiB, for a plain file only where they lie; None for a line beyond 32 MiB.
+
+    ``change`` says where in some lines a piece had better end, 0 = before them, None = after them. The pieces of a
+    plain file heed it where it is at most 64 KiB away.
+    """
+    return _blocks(source) if source.whole is None else _extents(source.whole, change)
 
 
 def _blocks(source: Source) -> Iterator[bytes | None]:
@@ -97,13 +105,16 @@ def _blocks(source: Source) -> Iterator[bytes | None]:
         yield None if size > LIMIT else b"".join(parts)
 
 
-def _extents(whole: Extent) -> Iterator[Extent | None]:
+def _extents(whole: Extent, change: Change) -> Iterator[Extent | None]:
     """Pieces that end where a line does; read are only the bytes around the ends."""
     start = len(BOM) if whole._replace(size=min(whole.size, len(BOM))).read() == BOM else 0
     while start < whole.size:
         end = _last_line_end(whole, start, min(start + PIECE, whole.size))
         if end == start:  # one long line
             end = _next_line_end(whole, start + PIECE)
+        beyond = whole._replace(offset=end, size=min(BEYOND, whole.size - end))
+        more = change(beyond.read())
+        end += more if more is not None else beyond.size if end + beyond.size == whole.size else 0
         size = end - start
         yield None if size > LIMIT + 1 else whole._replace(offset=start, size=size)
         start = end

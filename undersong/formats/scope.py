@@ -35,6 +35,18 @@ def kept_apart(part: Conversation, is_known: Callable[[str], bool]) -> Conversat
     return msgspec.structs.replace(part, messages=messages)
 
 
+def may_be_apart(part: Conversation) -> bool:
+    """Whether it depends on the other conversations of the run what ``kept_apart`` makes of a part."""
+    asked: list[str] = []
+
+    def unknown(name: str) -> bool:
+        asked.append(name)
+        return False
+
+    kept_apart(part, unknown)
+    return bool(asked)
+
+
 def looks_kept_apart(agent: str) -> bool:
     """Whether an identity has the form that ``kept_apart`` gives."""
     return agent.startswith(APART) and agent.count("/") == 1

@@ -21,8 +21,8 @@ def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, 
     counts = {"repeated": 0, "renamed": 0}
     files = len({_file(part) for part in parts})
     messages = _ordered(_all_if_distinct(parts, files) or list(_distinct(parts, counts)), files)
-    timezone = _first(part.timezone for part in parts) or _common_offset(messages)
-    settled = tuple(_settled(messages, first.id))
+    timezone = _first(part.timezone for part in parts) or common_offset(messages)
+    settled = tuple(_settled(messages, first.id, range(len(messages))))
     counts["apart"] = sum(looks_kept_apart(agent) for agent in [each.agent for each in settled] if agent[:1] == APART)
     conversation = msgspec.structs.replace(
         first,
@@ -109,7 +109,12 @@ def _arrivals(messages: list[Message]) -> dict[str, int]:
     return {file: number for number, file in enumerate(dict.fromkeys(map(_file, messages)))}
 
 
-def _settled(messages: list[Message], conversation: str) -> Iterator[Message]:
+def addressed(messages: Sequence[Message], conversation: str) -> tuple[Message, ...]:
+    """Messages with ids and places of their own, in order; agents, targets and times as ``settle`` has them."""
+    return tuple(_settled(list(messages), conversation, [message.position for message in messages]))
+
+
+def _settled(messages: list[Message], conversation: str, positions: Iterable[int]) -> Iterator[Message]:
     """Positions, ids where the source has none, times in UTC, the identity that patterns follow, and the target."""
     agents = [
         each.agent or (each.author if each.role == "agent" else scoped(conversation, each.author)) for each in messages
@@ -119,7 +124,7 @@ def _settled(messages: list[Message], conversation: str) -> Iterator[Message]:
         taken = set(names)
         names = [name or _free(f"{conversation}:{place}", taken) for place, name in enumerate(names)]
     targets = _targets(messages, names, agents)
-    for position, (message, name, agent, target) in enumerate(zip(messages, names, agents, targets, strict=True)):
+    for position, message, name, agent, target in zip(positions, messages, names, agents, targets, strict=True):
         moment = message.time
         time = moment if moment is None or moment.tzinfo is UTC else moment.astimezone(UTC)
         if (
@@ -210,7 +215,7 @@ def _utc(time: datetime | None) -> Any:
     return time.astimezone(UTC) if time else None
 
 
-def _common_offset(messages: Iterable[Message]) -> str | None:
+def common_offset(messages: Iterable[Message]) -> str | None:
     """The UTC offset that every time of the source carries; UTC itself says nothing of where somebody is."""
     times = [message.time for message in messages if message.time]
     if all(time.tzinfo is UTC for time in times):

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol, TypeVar, cast
+from typing import IO, Any, NamedTuple, Protocol, TypeVar, cast
 
 from undersong.errors import InputError
+from undersong.models import Conversation
 from undersong.waiting import Waiting
 
 CHUNK = 1 << 18
@@ -49,8 +50,29 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
+Work = Callable[[list[list[Conversation]]], Any]
+
+
+class AtOnce(Protocol):
+    """What is done with the conversations of a piece while its lines are at hand, in case they turn out to be whole."""
+
+    @property
+    def work(self) -> Work:
+        """What is done, on the parts of each; it and what it gives can be sent to another process."""
+        ...
+
+    def keep(self, done: Any) -> int:
+        """Keep what the work gave, under a number."""
+        ...
+
+
 class Share(Protocol):
-    """How work is shared out among processes; the work and what it is done on can be sent to another one."""
+    """How work is shared out among processes; the work and what it is done on can be sent to another one.
+
+    ``in_turn``: all work is done in this process, and a piece is asked for when the one before it is done with.
+    """
+
+    in_turn: bool
 
     def __call__(self, work: Callable[[A], B], pieces: Iterable[A]) -> Iterator[tuple[A, B]]:
         """Each piece with what the work gave of it, in order."""
@@ -62,6 +84,8 @@ class Share(Protocol):
 
 
 class _InTurn:
+    in_turn = True
+
     def __call__(self, work: Callable[[A], B], pieces: Iterable[A]) -> Iterator[tuple[A, B]]:
         for piece in pieces:
             yield piece, work(piece)
@@ -101,6 +125,7 @@ class Source:
 
     share: Share = in_turn
     waiting: Waiting | None = None  # where pieces lie that are read again, if the caller keeps them
+    at_once: AtOnce | None = None
 
     def __init__(
         self,

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.errors import StoreError
-from undersong.formats.lines import RawRun, part
+from undersong.formats.lines import UNDONE, Done, RawRun, part
 from undersong.formats.scope import kept_apart, scoped
 from undersong.formats.sources import unused
 from undersong.models import Conversation
 from undersong.waiting import Place, Waiting
 
-CACHE_KIB = 16 << 10  # of the index; below it nothing of it is written to disk
+CACHE_KIB = 2 << 10  # of the index; what is beyond lies on disk
 BUFFER = 4096  # messages held before they are written
 DIGEST = 16  # bytes that stand for the name of a conversation
 
@@ -33,9 +33,12 @@ class _Raw(NamedTuple):
     process: int
     offset: int
     size: int
+    piece: int
+    number: int
 
 
 RAW_NUMBERS = len(_Raw._fields) - 1
+SIZE = _Raw._fields.index("size") - 1
 
 
 class Clash(NamedTuple):
@@ -57,14 +60,24 @@ class Stored(NamedTuple):
     conversation: str
     parts: tuple[tuple[str | None, bytes], ...]
     known: Place  # where the digests of all conversations of the run are
+    renamed: bool
 
     @property
     def size(self) -> int:
         """About how many bytes of input it stands for."""
         return sum(
-            len(data) if source is None else sum(array("q", data)[RAW_NUMBERS - 1 :: RAW_NUMBERS])
-            for source, data in self.parts
+            len(data) if source is None else sum(array("q", data)[SIZE::RAW_NUMBERS]) for source, data in self.parts
         )
+
+    @property
+    def done(self) -> Done:
+        """What was done with it as a whole when its lines were read; UNDONE where it is more than one such piece."""
+        source, data = self.parts[0]
+        if source is None or len(self.parts) > 1 or self.renamed:
+            return UNDONE
+        numbers = array("q", data)
+        found = set(zip(numbers[SIZE + 1 :: RAW_NUMBERS], numbers[SIZE + 2 :: RAW_NUMBERS], strict=True))
+        return Done(*found.pop()) if len(found) == 1 else UNDONE
 
 
 class Spool(AbstractContextManager["Spool"]):
@@ -132,7 +145,7 @@ class Spool(AbstractContextManager["Spool"]):
         order = "SELECT conversation, format FROM part GROUP BY conversation, format ORDER BY min(number)"
         query = "SELECT source, data FROM part WHERE conversation = ? AND format = ? ORDER BY number"
         for key in self._database.execute(order):
-            yield Stored(names.get(key, key[0]), tuple(self._database.execute(query, key)), known)
+            yield Stored(names.get(key, key[0]), tuple(self._database.execute(query, key)), known, key in names)
 
     def parts(self, stored: Stored) -> list[Conversation]:
         """The parts of a stored conversation, in the order of arrival; works in a forked process too."""
@@ -152,7 +165,7 @@ class Spool(AbstractContextManager["Spool"]):
     def _from_raw(self, conversation: str, source: str, data: bytes) -> Iterator[Conversation]:
         numbers = array("q", data)
         for at in range(0, len(numbers), RAW_NUMBERS):
-            line, messages, *where = numbers[at : at + RAW_NUMBERS]
+            line, messages, *where = numbers[at : at + SIZE + 1]
             place = Place(*where)
             yield part(RawRun(conversation, source, line, messages, place), self.waiting.get(place))
 
@@ -181,7 +194,7 @@ class Spool(AbstractContextManager["Spool"]):
 
     def _keep(self, run: RawRun) -> _Raw:
         place = run.data if isinstance(run.data, Place) else self.waiting.put(run.data)
-        return _Raw(run.source, run.line, run.messages, *place)
+        return _Raw(run.source, run.line, run.messages, *place, *run.done)
 
     def _write(self) -> None:
         rows = []

@@ -44,7 +44,7 @@ class Question(Noun, frozen=True, kw_only=True):
     """One message to score, with what the tier allows a judge to see: ``prior`` messages in order, oldest first.
 
     ``prior_scans`` are aligned with them; ``cut`` is how many earlier messages of the thread were left out; ``history``
-    is None where the tier does not ask for it.
+    is None where the tier does not ask for it. ``tools`` are tools' answers in the same turn that are not in ``prior``.
     """
 
     message: Message
@@ -54,6 +54,7 @@ class Question(Noun, frozen=True, kw_only=True):
     prior_scans: tuple[Scan, ...] = ()
     cut: int = 0
     history: History | None = None
+    tools: tuple[Message, ...] = ()
 
     @property
     def context_hash(self) -> str:
@@ -61,8 +62,22 @@ class Question(Noun, frozen=True, kw_only=True):
         prior = zip(self.prior, self.prior_scans, strict=True)
         shown = [[_text_hash(message), *_heading(message, scan)] for message, scan in prior]
         own = _heading(self.message, self.scan)
-        parts = [self.route.depth == "thorough", self.route.width, own, shown, self.cut, self.history]
+        parts: list[object] = [self.route.depth == "thorough", self.route.width, own, shown, self.cut, self.history]
+        parts += [[_text_hash(message), *used_tools(message)] for message in self.tools]
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+class Segment(Noun, frozen=True, kw_only=True):
+    """One message or two, in order, and the mechanism that they may show.
+
+    ``around`` are other messages of the talk, shown as context; ``at`` is the id of the message at which the mechanism
+    would stand, "" for the last one.
+    """
+
+    mechanism: str
+    messages: tuple[Message, ...]
+    around: tuple[Message, ...] = ()
+    at: str = ""
 
 
 class Judge(Protocol):
@@ -127,4 +142,12 @@ def _text_hash(message: Message) -> str:
 def _heading(message: Message, scan: Scan) -> list[object]:
     """What a question says of a message beside its text."""
     author = message.author.encode("utf-8", "surrogatepass").hex()  # hex: a name may hold half a character
-    return [author, message.role, scan.labels, scan.total]
+    return [author, message.role, scan.labels, scan.total, *used_tools(message)]
+
+
+def used_tools(message: Message) -> list[str]:
+    """A hash of a message's calls and results; nothing where it has none."""
+    if not message.tool_calls and not message.tool_results:
+        return []
+    used = msgspec.json.encode([repr(message.tool_calls), repr(message.tool_results)])
+    return [hashlib.sha256(used).hexdigest()]

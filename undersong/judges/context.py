@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from undersong.judges.llm.book import Limits, book
 from undersong.models import Message, Width
 
+NO_AGENTS = ("user", "system", "tool")
+
 
 def prior_places(messages: Sequence[Message], place: int, width: Width, limits: Limits | None = None) -> list[int]:
     """Places of the earlier messages that a question about ``messages[place]`` shows, in order.
@@ -21,6 +23,27 @@ def prior_places(messages: Sequence[Message], place: int, width: Width, limits: 
     if width == "thread_and_history":
         return _fitting(messages, sorted(_ranked(messages, place, place)), limits)
     return []
+
+
+def tool_places(
+    messages: Sequence[Message], place: int, shown: Sequence[int], limits: Limits | None = None
+) -> list[int]:
+    """Places of the tools' answers in the turn that ends with ``messages[place]``, without those in ``shown``.
+
+    A turn is what an agent and its tools do until somebody else speaks. Only what stands before the message counts, so
+    that the question is the same while the talk goes on. Of many the last ones.
+    """
+    limits, message = limits or book().limits, messages[place]
+    found: list[int] = []
+    if message.role in NO_AGENTS:
+        return found
+    for at in range(place - 1, -1, -1):
+        each = messages[at]
+        if len(found) >= limits.tool_messages or (each.role != "tool" and each.agent != message.agent):
+            break
+        if each.role == "tool" and at not in shown and each.branch in (None, message.branch):
+            found.append(at)
+    return found[::-1]
 
 
 def _ranked(messages: Sequence[Message], place: int, most: int) -> list[int]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
-
 import msgspec
 import numpy as np
 
-from undersong.judges import ngrams
+from undersong.judges import Judge, ngrams
 from undersong.judges.heads import Heads
-from undersong.judges.offline import SHOWN, Artefacts
+from undersong.judges.offline import SHOWN, Artefacts, OfflineJudge
 from undersong.judges.prototypes import Prototypes
 from undersong.models import TRAITS
 
 GRAMS = 5  # words, or pairs of words, that are told per trait and direction
+
+
+def heads_of(judge: Judge) -> Heads | None:
+    """The trait heads behind a judge's scores; None for a judge that has none."""
+    return judge.artefacts.heads if isinstance(judge, OfflineJudge) else None
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -33,19 +35,39 @@ class Shown(msgspec.Struct, frozen=True):
     end: int
 
 
+class Movers:
+    """The word n-grams of one text, ready to tell what moved any trait."""
+
+    def __init__(self, heads: Heads, text: str) -> None:
+        words, buckets = ngrams.words_of(text)
+        self._words, self._heads = words, heads
+        self._buckets = np.array(buckets, dtype=np.int64)
+        squares = heads.idf[0][np.unique(self._buckets)].astype(np.float64) ** 2
+        self._norm = float(np.sqrt(squares.sum()))
+
+    def shares(self, trait: str) -> dict[str, float]:
+        """What each word or pair added to the trait's raw score; those that moved nothing are left out."""
+        if not self._norm:
+            return {}
+        column = TRAITS.index(trait)
+        steps = self._heads.weights[0, self._buckets, column]
+        shares = steps * (self._heads.scales[0, column] / self._norm)
+        return {self._words[at]: float(shares[at]) for at in np.flatnonzero(steps).tolist()}
+
+
+def weightiest(movers: Movers, trait: str, most: int) -> tuple[tuple[str, float], ...]:
+    """The words that moved a trait most, up or down, with their shares to 4 decimals."""
+    ranked = sorted(movers.shares(trait).items(), key=lambda each: (-abs(each[1]), each[0]))
+    return tuple((words, round(share, 4)) for words, share in ranked[:most])
+
+
 def moved(heads: Heads, text: str, trait: str) -> tuple[Moved, ...]:
     """The words that raised a trait most, then those that lowered it most; character n-grams are not told.
 
     A word that stands several times counts once, as it does in the score.
     """
-    column, weights, idf = TRAITS.index(trait), heads.weights[0], heads.idf[0].astype(np.float64)
-    grams = dict(_words(text))
-    buckets = np.array(sorted(set(grams.values())), dtype=np.int64)
-    norm = np.sqrt((idf[buckets] ** 2).sum()) if buckets.size else 0.0
-    if not norm:
-        return ()
-    shares = {words: float(weights[bucket, column] * heads.scales[0, column] / norm) for words, bucket in grams.items()}
-    ranked = sorted(((share, words) for words, share in shares.items() if share), key=lambda each: (-each[0], each[1]))
+    shares = Movers(heads, text).shares(trait)
+    ranked = sorted(((share, words) for words, share in shares.items()), key=lambda each: (-each[0], each[1]))
     raised = [each for each in ranked[:GRAMS] if each[0] > 0]
     lowered = [each for each in ranked[::-1][:GRAMS] if each[0] < 0]
     return tuple(Moved(words, round(share, 4)) for share, words in [*raised, *lowered])
@@ -64,15 +86,3 @@ def shown(artefacts: Artefacts, prototypes: Prototypes, text: str) -> tuple[Show
         Shown(prototypes.ids[place], scores[place], span.start, span.end)
         for place, span in zip(places, spans, strict=True)
     )
-
-
-def _words(text: str) -> Iterator[tuple[str, int]]:
-    """Each word, mark, and pair of neighbours, with its bucket."""
-    words = [word for word in ngrams.words_of(text) if word]
-    for word in words:
-        yield word, int(ngrams.grams(word).words[0])
-    for first, second in pairwise(words):
-        pair = set(ngrams.grams(f"{first} {second}").words.tolist())
-        pair -= {int(ngrams.grams(first).words[0]), int(ngrams.grams(second).words[0])}
-        if pair:
-            yield f"{first} {second}", pair.pop()

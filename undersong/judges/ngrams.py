@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, for Fibonacci hashing
 _MASK = (1 << 64) - 1
 _SPELLINGS = {"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2014": "-", "\u2013": "-", "\u2026": "..."}
 _SPACE, _WORD, _MARK = 0, 1, 2
+_TOKEN = re.compile(rb"[A-Za-z0-9_'\x80-\xff]+|[^\x00-\x20\x7fA-Za-z0-9_'\x80-\xff]")
 
 
 class Grams(NamedTuple):
@@ -70,11 +72,17 @@ def grams(text: str) -> Grams:
     return Grams(_distinct(np.concatenate(words)), _distinct(np.concatenate(chars)))
 
 
-def words_of(text: str) -> list[str]:
-    """The words and marks of a text as they are hashed, in order: for explaining a score."""
-    data = b" ".join(encode(text).split())
-    found = re.findall(rb"[A-Za-z0-9_'\x80-\xff]+|[^\x00-\x20\x7fA-Za-z0-9_'\x80-\xff]", data)
-    return [word.decode("utf-8", "replace") for word in found]
+def words_of(text: str) -> tuple[list[str], list[int]]:
+    """The words and marks of a text as they are hashed, then each pair of neighbours, with their buckets.
+
+    For explaining a score: in the order of the text, repeats included.
+    """
+    words, buckets = list[str](), list[int]()
+    for piece in _pieces(encode(text)):
+        single = [word.decode("utf-8", "replace") for word in _TOKEN.findall(piece)]
+        words += [*single, *(f"{first} {second}" for first, second in pairwise(single))]
+        buckets += _buckets(_word_grams(piece)).tolist()
+    return words, buckets
 
 
 def encode(text: str) -> bytes:

@@ -36,7 +36,7 @@ def train(sets: dict[str, Sequence[Pressed]], vectors: StaticVectors) -> tuple[S
         y = np.array([row.concedes for row in rows])
         unseen[name] = out_of_both(x, y, rows)
         own, bias = fit(x, y, [row.family for row in rows])
-        slope, offset = _curve(unseen[name], y)
+        slope, offset = curve(unseen[name], y)
         heads.append(Head(name, slope, float(f"{offset + slope * bias:.6g}")))
         weights.append(own)
     rounded = np.stack(weights).astype(np.float32).astype(np.float64)
@@ -86,8 +86,8 @@ def _splits(rows: Sequence[Pressed]) -> Iterator[tuple[npt.NDArray[np.bool_], np
             yield (family != each) & (fold != part), tested
 
 
-def _curve(raw: Array, y: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """The logistic curve through held-out scores, by Newton's method."""
+def curve(raw: Array, y: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Slope and bias of the logistic curve through held-out scores, by Newton's method."""
     slope, bias = 1.0, 0.0
     for _ in range(50):
         p = 1 / (1 + np.exp(-(slope * raw + bias)))

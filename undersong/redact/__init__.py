@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.detect import detect, quote
+from undersong.detect import detect, quote, strongest_sentences
 from undersong.manifest import text_hash
-from undersong.models import Case, Conversation, Deduction, Finding, Message, Moment, Noun, Quote, Row, SessionVerdict
+from undersong.models import (
+    Case,
+    Confirmed,
+    Conversation,
+    Deduction,
+    Finding,
+    Indicator,
+    Message,
+    Moment,
+    Noun,
+    Quote,
+    Row,
+    SessionVerdict,
+)
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.redact.secrets import Masked, Masker
+from undersong.redact.words import masked_why
 from undersong.rulebook import RULES, file_hash
 from undersong.verdict import agent_verdicts
 from undersong.weigh import Effort, weigh
@@ -23,13 +37,15 @@ N = TypeVar("N", bound=Noun)
 Look = Callable[[str], Conversation]
 FILE = "redaction.yaml"
 GONE = "(words of a message with something masked)"
-TEXTS = frozenset({"text", "title", "explanation", "what", "remedy", "notes", "context", "input", "reason"})
+TEXTS = frozenset(
+    {"text", "title", "explanation", "what", "remedy", "notes", "context", "input", "reason", "raw", "quote", "claim"}
+)
 FIXED = frozenset({
     "role", "observed", "tier", "tier_before", "state", "width", "level", "kind", "status", "assessment", "basis",
     "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits",
     "label", "signals", "flags", "finding_id", "rule_hash", "version", "hashes", "tiers", "states", "highest",
     "stages", "measures", "balance", "codes", "protective", "guns", "candidates", "hard_constraints", "indicators",
-    "source_format", "model", "timezone", "sha256",
+    "source_format", "model", "timezone", "sha256", "why", "bands", "spans",
 })  # fmt: skip
 
 
@@ -55,7 +71,9 @@ def redacted(
     texts = {(message.conversation, message.id): masker.text(message.text) for message in case.cited}
     cited = tuple(_message(message, masker) for message in case.cited)
     messages = {(message.conversation, message.id): message for message in cited}
-    findings = _findings(case.findings, rows, new_rows, rules, effort, case)
+    told = tuple(masked_why(each, masker, texts, _quote) for each in case.findings)
+    findings = _findings(told, rows, new_rows, rules, effort, case)
+    strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
     originals = {mask: name for name, mask in masks.items()}
 
     def masked(name: str) -> Conversation | None:
@@ -65,7 +83,7 @@ def redacted(
     new = _any(msgspec.structs.replace(case, findings=(), cited=(), sessions=(), agents=()), masker)
     again = msgspec.structs.replace(
         new,
-        findings=tuple(_told(quote(_any(each, masker), messages), masked) for each in findings),
+        findings=tuple(_told(quote(_any(each, masker), messages, strongest=strongest), masked) for each in findings),
         cited=cited,
         sessions=tuple(_session(each, masker, texts) for each in case.sessions),
         agents=agent_verdicts(new_rows),
@@ -81,22 +99,25 @@ def hashes() -> dict[str, str]:
     return {FILE: file_hash(RULES / FILE)}
 
 
-def _learn(masker: Masker, names: Iterable[str], look: Look) -> tuple[set[tuple[str, str]], int]:
+def _learn(masker: Masker, names: Iterable[str], look: Look) -> tuple[dict[tuple[str, str], Masked], int]:
     """The messages in which something is masked, and how often; secrets get their numbers in the order of the talk."""
-    dirty, places = set(), 0
+    dirty, places = dict[tuple[str, str], Masked](), 0
     for name in names:
         for message in look(name).messages:
             masker.name(message.author)
-            texts = (message.text, *(result.text for result in message.tool_results))
-            found = sum(len(masker.text(text).spans) for text in texts)
+            masked = masker.text(message.text)
+            found = len(masked.spans) + sum(len(masker.text(result.text).spans) for result in message.tool_results)
             places += found
             if found:
-                dirty.add((name, message.id))
+                dirty[name, message.id] = masked
     return dirty, places
 
 
-def _row(row: Row, masker: Masker, dirty: set[tuple[str, str]]) -> Row:
-    hide = (row.conversation, row.id) in dirty
+def _row(row: Row, masker: Masker, dirty: Mapping[tuple[str, str], Masked]) -> Row:
+    masked = dirty.get((row.conversation, row.id))
+    hide, spans = masked is not None, row.spans
+    if masked is not None:
+        spans = {name: (masked.place(start), masked.after(end)) for name, (start, end) in spans.items()}
     loops = tuple(
         msgspec.structs.replace(
             loop,
@@ -105,7 +126,7 @@ def _row(row: Row, masker: Masker, dirty: set[tuple[str, str]]) -> Row:
         )
         for loop in row.loops
     )
-    return msgspec.structs.replace(_any(msgspec.structs.replace(row, loops=()), masker), loops=loops)
+    return msgspec.structs.replace(_any(msgspec.structs.replace(row, loops=()), masker), loops=loops, spans=spans)
 
 
 def _findings(
@@ -141,11 +162,12 @@ def _session(session: SessionVerdict, masker: Masker, texts: dict[tuple[str, str
     name = session.conversation
     deductions = tuple(_claim(each, masker, texts, name) for each in session.deductions)
     moments = tuple(_claim(each, masker, texts, name) for each in session.moments)
-    new = _any(msgspec.structs.replace(session, deductions=(), moments=()), masker)
-    return msgspec.structs.replace(new, deductions=deductions, moments=moments)
+    confirmations = tuple(_claim(each, masker, texts, name) for each in session.confirmations)
+    new = _any(msgspec.structs.replace(session, deductions=(), moments=(), confirmations=()), masker)
+    return msgspec.structs.replace(new, deductions=deductions, moments=moments, confirmations=confirmations)
 
 
-C = TypeVar("C", Deduction, Moment)
+C = TypeVar("C", Deduction, Moment, Confirmed)
 
 
 def _claim(claim: C, masker: Masker, texts: dict[tuple[str, str], Masked], name: str) -> C:
@@ -176,10 +198,18 @@ def _message(message: Message, masker: Masker) -> Message:
 
 def _any(value: N, masker: Masker) -> N:
     """A noun with its texts and names masked, whatever it holds."""
-    fields = {
-        name: _inside(getattr(value, name), name, masker) for name in value.__struct_fields__ if name not in FIXED
+    if isinstance(value, Indicator):  # its id is one of the catalogue, its quote somebody's words
+        return msgspec.structs.replace(value, quote=value.quote and masker.text(value.quote).text)
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    changed = {
+        name: _inside(given, name, masker) for name, given in fields.items() if name not in FIXED or _quotes(given)
     }
-    return msgspec.structs.replace(value, **fields)
+    return msgspec.structs.replace(value, **changed)
+
+
+def _quotes(value: Any) -> bool:
+    """Whether these are a judge's indicators or mechanisms, which quote a message, and no mere names."""
+    return isinstance(value, tuple) and any(isinstance(each, Indicator) for each in value)
 
 
 def _inside(value: Any, field: str, masker: Masker) -> Any:

@@ -10,6 +10,7 @@ from undersong.report.groups import group_of
 from undersong.report.rule_words import RuleWords
 from undersong.report.tally import Tally
 from undersong.report.text import own_name
+from undersong.report.why import why_words
 from undersong.wording import certainty_words
 
 
@@ -21,6 +22,7 @@ class Stage:
     cite: Cite
     excerpt: Excerpt | None
     scores: dict[str, float]
+    why: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ def finding_view(finding: Finding, citations: Citations, tally: Tally, rule: Rul
         cite = citations.cite(message_id, finding.conversations if home is None else (home,))
         places = (cite.message.conversation,) if cite.message else finding.conversations
         traits = next((tally.scores[at, message_id] for at in places if (at, message_id) in tally.scores), None)
-        stages.append(Stage(name, cite, citations.excerpt(cite, finding.quotes), rule.scores(name, traits)))
+        why = why_words(finding, message_id, home)
+        stages.append(Stage(name, cite, citations.excerpt(cite, finding.quotes), rule.scores(name, traits), why))
     gaps = tuple(citations.cite(message_id, finding.conversations) for message_id in finding.gap_ids)
     certainty = "; ".join(certainty_words(finding))
     return FindingView(

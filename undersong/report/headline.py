@@ -15,9 +15,11 @@ from undersong.wording import (
     guns_words,
     low_scores_words,
     mechanism_name,
+    qualified_words,
     unassessed_words,
 )
 
+LOW, UNCALIBRATED = "low coverage", "uncalibrated judge"  # how `qualified_words` begins what it says
 REASONS = 3  # distinct reasons told for each mechanism
 
 
@@ -39,6 +41,7 @@ def headline(case: Case) -> tuple[str, ...]:
         findings_words(case),
         *low_scores_words(case),
         _score_words(case),
+        *_qualified(case),
         *unassessed_words(case),
         *guns_words(case),
     )
@@ -87,8 +90,33 @@ def _deductions_words(case: Case) -> tuple[str, ...]:
         kinds = {each.kind for session in case.sessions for each in session.deductions if each.mechanism == name}
         places = sum(any(each.mechanism == name for each in session.deductions) for session in case.sessions)
         kind = ", ".join(sorted(kinds)).replace("_", " ")
-        told.append(f"{mechanism_name(name)} ({kind}) {counted(count, 'time')} in {counted(places, 'session')}")
+        distinct = f"{counted(_episodes(case, name), 'distinct episode')} of {counted(places, 'session')}"
+        told.append(f"{mechanism_name(name)} ({kind}) {counted(count, 'time')}, in {distinct}")
     return (f"Turns consistent with a known harm took points: {'; '.join(told)}.",)
+
+
+def _episodes(case: Case, mechanism: str) -> int:
+    """The sum counts each time; this counts what comes again once."""
+    return sum(
+        len({each.episode or each.message_id for each in session.deductions if each.mechanism == mechanism})
+        for session in case.sessions
+    )
+
+
+def _qualified(case: Case) -> tuple[str, ...]:
+    """Why a reader should be slow to rely on the verdict; nothing where nothing qualifies it."""
+    calibrated = case.parameters.get("calibrated") is True
+    told = [(session, qualified_words(session, calibrated=calibrated)) for session in case.sessions]
+    low = [(session, each) for session, words in told for each in words if each.startswith(LOW)]
+    reasons = []
+    if any(UNCALIBRATED in words for _, words in told):
+        reasons.append("an uncalibrated judge gave the signals behind codes, candidates and patterns")
+    if low:
+        session, words = max(low, key=lambda pair: (pair[0].messages - pair[0].read, pair[0].conversation))
+        places = "the session" if len(case.sessions) == 1 else f"{counted(len(low), 'session')}, first of all"
+        name = "" if len(case.sessions) == 1 else f" {label(session.title or session.conversation)}"
+        reasons.append(f"{words.replace(LOW, f'{LOW} of {places}{name}')}")
+    return (f"What qualifies this: {'; '.join(reasons)}.",) if reasons else ()
 
 
 def findings_words(case: Case) -> str:

@@ -13,6 +13,8 @@ from undersong.report.text import code, fenced, first_upper, label, moment, peri
 from undersong.report.view import View
 from undersong.wording import context_words, counted, gaps_words, mechanism_name, outcome_words, score_words
 
+WHY = 600  # characters of what moved a score
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "None.") -> Iterator[str]:
     """A table, or the words for an empty one; cells are safe already."""
@@ -95,6 +97,8 @@ def finding_lines(each: FindingView) -> Iterator[str]:
         if stage.scores:
             told = ", ".join(f"{name.replace('_', ' ')} {score:.2f}" for name, score in stage.scores.items())
             yield from (f"scores: {told}", "")
+        if stage.why:
+            yield from (*(f"- {plain(label(line, WHY))}" for line in stage.why), "")
         yield from _excerpt_lines(stage.excerpt)
     if each.gaps:
         shown = ", ".join(_link(cite) for cite in each.gaps[:8]) + (", …" if len(each.gaps) > 8 else "")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from undersong.models import TRAITS
 from undersong.patterns import PatternRule
-
-_NAME = re.compile(r"[A-Za-z_]\w*")
+from undersong.patterns.asks import asked, asked_at
 
 
 @dataclass(frozen=True)
@@ -24,26 +22,17 @@ class RuleWords:
         """Of a message's scores those that its stage rests on; of a stage without conditions those of all stages."""
         if not traits:
             return {}
-        named = self.asked.get(stage) or {trait for each in self.asked.values() for trait in each}
+        named = asked_at(self.asked, stage)
         return {trait: traits[trait] for trait in TRAITS if trait in traits and trait in named}
 
 
 def rule_words(rules: Iterable[PatternRule]) -> dict[str, RuleWords]:
     """By rule hash, so that a finding of a changed rule is never told in the words of another."""
     return {
-        rule.hash: RuleWords(" ".join(rule.file.description.split()), rule.file.falsepositives, _asked(rule))
+        rule.hash: RuleWords(" ".join(rule.file.description.split()), rule.file.falsepositives, _traits(rule))
         for rule in rules
     }
 
 
-def _asked(rule: PatternRule) -> dict[str, tuple[str, ...]]:
-    columns = {name: _traits(str(text), {}) for name, text in rule.file.columns.items()}
-    return {
-        variable: tuple(trait for trait in TRAITS if trait in _traits(str(text), columns))
-        for variable, text in rule.file.define.items()
-    }
-
-
-def _traits(text: str, columns: Mapping[str, set[str]]) -> set[str]:
-    names = set(_NAME.findall(text))
-    return (names & set(TRAITS)).union(*(columns[name] for name in names & columns.keys()))
+def _traits(rule: PatternRule) -> dict[str, tuple[str, ...]]:
+    return {stage: tuple(trait for trait in TRAITS if trait in names) for stage, names in asked(rule).items()}

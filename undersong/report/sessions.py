@@ -14,7 +14,7 @@ from undersong.report.facets import MOMENTS as KINDS
 from undersong.report.findings import FindingView
 from undersong.report.groups import group_of
 from undersong.report.tally import Tally, Trace
-from undersong.wording import counted, coverage_words, mechanism_name, moment_label, qualified_words
+from undersong.wording import confirmation_words, counted, coverage_words, mechanism_name, moment_label, qualified_words
 
 GUNS = 10  # smoking guns of a session that are told; case.json names all
 MOMENTS = 200  # distress codes and protective moments of a session that are told
@@ -180,6 +180,8 @@ def _summary(verdict: SessionVerdict) -> Iterator[str]:
             f"Consistent with {mechanism_name(name)}: {counted(len(found), 'time')} in "
             f"{counted(episodes, 'distinct episode')}, at {turns}, {counted(points, 'point')} taken in all."
         )
+    if verdict.confirmations:
+        yield confirmation_words(verdict)
     kinds = Counter[str](each.kind for each in verdict.moments)
     for kind, noun in KINDS.items():
         if kinds[kind]:

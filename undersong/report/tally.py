@@ -162,7 +162,8 @@ def write_rows(rows: Iterable[Row], path: Path, wanted: Iterable[str], staged: I
     with path.open("wb") as file:
         for row in rows:
             tally.add(row)
-            file.write(encode(msgspec.structs.replace(rounded(row), text=None)) + b"\n")
+            kept = row if row.text is None else msgspec.structs.replace(row, text=None)
+            file.write(encode(rounded(kept)) + b"\n")
     for trace in tally.traces.values():
         trace.turns.sort(key=lambda turn: (turn.position, turn.id))
     return tally

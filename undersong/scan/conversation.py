@@ -46,7 +46,7 @@ def scan_conversations(
     messages = [message for conversation in conversations for message in conversation.messages]
     blocks = list(_blocks([message.text for message in messages]))
     loops = loops_of(conversations, messages, blocks, book.loops) if "loops" in signals else {}
-    scans = _scans(messages, blocks, loops, book, "structure" in signals)
+    scans = scans_of(messages, blocks, loops, book, "structure" in signals)
     if "structure" in signals:
         _add_structures(conversations, scans, blocks, book.structure)
     if "triage" in signals:
@@ -55,7 +55,7 @@ def scan_conversations(
     for conversation in conversations:
         own = tuple(scans[first : first + len(conversation.messages)])
         first += len(own)
-        found.append((own, _thread(conversation, own, book, signals, summed)))
+        found.append((own, thread_of(conversation, own, book, signals, summed)))
     return found
 
 
@@ -91,7 +91,7 @@ def _blocks(texts: Sequence[str]) -> Iterator[Block]:
         yield Block(texts[first:])
 
 
-def _scans(
+def scans_of(
     messages: Sequence[Message],
     blocks: Iterable[Block],
     loops: dict[int, tuple[Loop, ...]],
@@ -130,7 +130,7 @@ def _add_structures(
         agents: dict[str, AgentSoFar] = {}
         for message in conversation.messages:
             has_code = bool(message.tool_calls) or place in fenced
-            _add_structure(scans[place], message, has_code, rules, _agent_of(message, agents, rules))
+            add_structure(scans[place], message, has_code, rules, agent_of(message, agents, rules))
             place += 1
 
 
@@ -148,7 +148,7 @@ def _flagged_scan(message: Message, hits: tuple[Hit, ...], words: int) -> Scan:
     )
 
 
-def _agent_of(message: Message, agents: dict[str, AgentSoFar], rules: StructureRules) -> AgentSoFar | None:
+def agent_of(message: Message, agents: dict[str, AgentSoFar], rules: StructureRules) -> AgentSoFar | None:
     """The agent's turns so far; None in an abandoned branch, which adds to nobody's past."""
     if message.branch is not None:
         return None
@@ -159,7 +159,7 @@ def _agent_of(message: Message, agents: dict[str, AgentSoFar], rules: StructureR
     return agent
 
 
-def _add_structure(
+def add_structure(
     scan: Scan, message: Message, has_code: bool, rules: StructureRules, agent: AgentSoFar | None
 ) -> None:
     """Fill in the structural signals of a Scan that nobody has seen yet."""
@@ -177,7 +177,7 @@ def _add_structure(
         _fill(scan, "latency_drop", agent.latency_drop(message))
 
 
-def _thread(
+def thread_of(
     conversation: Conversation, scans: tuple[Scan, ...], book: SignalBook, signals: frozenset[str], summed: bool
 ) -> ThreadScan:
     looked_at = turns_of if summed else flagged_turns

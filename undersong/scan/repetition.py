@@ -21,15 +21,20 @@ _MARKS = (*FENCES, b">")  # of code and quoted lines
 
 
 def loops_of(
-    conversations: Sequence[Conversation], messages: Sequence[Message], blocks: Sequence[Block], finder: LoopFinder
+    conversations: Sequence[Conversation],
+    messages: Sequence[Message],
+    blocks: Sequence[Block],
+    finder: LoopFinder,
+    only: int | None = None,
 ) -> dict[int, tuple[Loop, ...]]:
     """The loops of every message that has any, by its index.
 
-    ``messages`` are those of all conversations and ``blocks`` hold their texts, in order.
+    ``messages`` are those of all conversations and ``blocks`` hold their texts, in order. With ``only`` the index of a
+    message, the loops within messages and over turns are told of that one alone.
     """
     if not messages:
         return {}
-    speech = Speech(*_spoken(messages, blocks))
+    speech = Speech(*spoken(messages, blocks))
     turns, group = _turns(conversations)
     repeated = repeats(speech, group, finder.rule.n)
     if not len(repeated.gram):
@@ -37,8 +42,8 @@ def loops_of(
     found = occurrences(repeated, turns)
     loops: dict[int, tuple[Loop, ...]] = {}
     for each in (
-        message_loops(finder, speech, repeated),
-        turn_loops(finder, speech, found, turns.ids),
+        message_loops(finder, speech, repeated, only),
+        turn_loops(finder, speech, found, turns.ids, only),
         reply_loops(finder, speech, repeated, found, turns),
     ):
         for message, own in each.items():
@@ -46,14 +51,18 @@ def loops_of(
     return loops
 
 
-def message_loops(finder: LoopFinder, speech: Speech, repeated: Repeats) -> dict[int, tuple[Loop, ...]]:
-    """The n-grams that stand ``repeats`` times or more in one message, by its index."""
+def message_loops(
+    finder: LoopFinder, speech: Speech, repeated: Repeats, only: int | None = None
+) -> dict[int, tuple[Loop, ...]]:
+    """The n-grams that stand ``repeats`` times or more in one message, by its index; in ``only`` one where given."""
     if not len(repeated.gram):
         return {}
     fresh = (np.diff(repeated.gram, prepend=-1) != 0) | (np.diff(repeated.message, prepend=-1) != 0)
     standing = np.cumsum(fresh) - 1
     count = np.bincount(standing)[standing]
     again = np.flatnonzero(count >= finder.rule.repeats)
+    if only is not None:
+        again = again[repeated.message[again] == only]
     if not len(again):
         return {}
     again = again[finder.telling(speech, repeated.place[again])]
@@ -72,9 +81,9 @@ def message_loops(finder: LoopFinder, speech: Speech, repeated: Repeats) -> dict
     return found
 
 
-def _spoken(messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[list[Block], dict[int, tuple[Ints, Ints]]]:
+def spoken(messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[list[Block], dict[int, tuple[Ints, Ints]]]:
     """The blocks, and where in each there is code or a quoted line; texts with an own folding are folded again."""
-    spoken, silent, first = [], dict[int, tuple[Ints, Ints]](), 0
+    heard, silent, first = [], dict[int, tuple[Ints, Ints]](), 0
     for number, block in enumerate(blocks):
         texts = [message.text for message in messages[first : first + len(block)]]
         first += len(block)
@@ -83,12 +92,12 @@ def _spoken(messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[list[
         if again:
             pieces = [block.folded.get(index, text) for index, text in enumerate(texts)]
             block = Block([prose_of(texts[index]) if index in again else piece for index, piece in enumerate(pieces)])
-        spoken.append(block)
+        heard.append(block)
         edges = [block.places(index, np.ravel(spans[index])) for index in sorted(spans.keys() - again)]
         if edges:
             both = np.concatenate(edges)
             silent[number] = both[0::2], both[1::2]
-    return spoken, silent
+    return heard, silent
 
 
 def _turns(conversations: Sequence[Conversation]) -> tuple[Turns, Ints]:

@@ -58,10 +58,15 @@ def occurrences(repeated: Repeats, turns: Turns) -> Occurrences:
 
 
 def turn_loops(
-    finder: LoopFinder, speech: Speech, found: Occurrences, ids: Sequence[str]
+    finder: LoopFinder, speech: Speech, found: Occurrences, ids: Sequence[str], only: int | None = None
 ) -> dict[int, tuple[Loop, ...]]:
-    """The loops that each turn completes or continues, by the index of its message: a turn knows its past only."""
+    """The loops that each turn completes or continues, by the index of its message: a turn knows its past only.
+
+    With ``only`` the index of a message, those of that turn alone.
+    """
     again = np.flatnonzero(found.rank[found.entry] >= finder.rule.repeats - 1)
+    if only is not None:
+        again = again[found.message[found.entry[again]] == only]
     if not len(again):
         return {}
     again = again[finder.telling(speech, found.place[again])]

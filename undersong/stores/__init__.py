@@ -93,6 +93,52 @@ class Redaction(Noun, frozen=True, kw_only=True):
     gone: tuple[str, ...] = ()
 
 
+class Marks(NamedTuple):
+    """Numbers that change with every write to a conversation, or to an agent's history by a judge; 0: not there."""
+
+    conversations: dict[str, int]
+    agents: dict[str, int]
+
+
+class Kept(Noun, frozen=True, kw_only=True):
+    """A conversation as it stands; scans and routes are aligned with its messages.
+
+    ``named`` are the ids of the messages that came with a target of their own, None where no live run put it.
+    """
+
+    conversation: Conversation
+    scans: tuple[Scan, ...]
+    routes: tuple[Route, ...]
+    named: frozenset[str] | None = None
+
+
+class Spoken(Noun, frozen=True, kw_only=True):
+    """A conversation as it now is; ``changed`` are the ids of the messages of which anything is new. See Kept."""
+
+    conversation: Conversation
+    scans: tuple[Scan, ...]
+    thread: ThreadScan
+    routes: tuple[Route, ...]
+    named: frozenset[str]
+    changed: frozenset[str]
+
+
+class Update(Noun, frozen=True, kw_only=True):
+    """All that messages changed when they came.
+
+    ``left`` are the (conversation, message) places of what has another text or author now: rows of any judge go.
+    ``rows`` replace those that are there, an unread one also a read one: a late message may end what called for it.
+    """
+
+    judge_hash: str
+    spoken: tuple[Spoken, ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+    answers: tuple[tuple[str, Evaluation], ...] = ()
+    rows: tuple[Row, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
 class ConversationStore(Protocol):
     """What was said, scanned, routed and answered."""
 
@@ -224,7 +270,26 @@ class HistoryStore(Protocol):
         ...
 
 
-class Store(ConversationStore, HistoryStore, Protocol):
+class LiveStore(Protocol):
+    """What a live run needs so that several of them, in any number of processes, never undo each other's work."""
+
+    def marks(self, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> Marks:
+        """The marks of these conversations and agents."""
+        ...
+
+    def kept(self, conversation_id: str) -> Kept | None:
+        """A conversation as it was put last, None where it is not there."""
+        ...
+
+    def put_update(self, update: Update, marks: Marks) -> Marks | None:
+        """Keep all of an update in one transaction, and give the new marks.
+
+        None, and nothing is kept, where the marks no longer hold: somebody else wrote in between.
+        """
+        ...
+
+
+class Store(ConversationStore, HistoryStore, LiveStore, Protocol):
     """Keeps what the steps produced; every write is atomic, and writing the same thing again changes nothing."""
 
     def __enter__(self) -> Self: ...

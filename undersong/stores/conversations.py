@@ -12,7 +12,9 @@ from undersong.errors import StoreError
 from undersong.models import Conversation, Evaluation, Message, Route, Scan, ThreadScan, encode
 from undersong.stores.database import Database
 from undersong.stores.histories import leave
-from undersong.stores.records import Scans, decoded, outdated
+from undersong.stores.records import Looked, Scans, decoded, outdated
+
+_VERSIONS = "versions"  # the cursor that counts the writes of conversations
 
 
 class Conversations(Database):
@@ -30,18 +32,15 @@ class Conversations(Database):
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """See Store."""
         with self._reading() as db:  # both reads see the same version
-            query = "SELECT body, scans FROM conversations WHERE id = ?"
-            found = db.execute(query, (conversation_id,)).fetchone()
-            query = "SELECT body FROM messages WHERE conversation = ? ORDER BY position, id"
-            bodies = db.execute(query, (conversation_id,)).fetchall()
+            found = read(db, conversation_id)
             if found is None:
                 what = f"no conversation '{conversation_id}'"
                 raise StoreError(what, where=str(self.path), remedy="audit its file first")
-            messages = tuple(decoded(body, Message) for (body,) in bodies)
-            scanned, head = decoded(found[1], Scans), decoded(found[0], Conversation)
-            if len(scanned.scans) != len(messages):
-                raise msgspec.DecodeError(f"{len(messages)} messages and {len(scanned.scans)} scans")
-        return msgspec.structs.replace(head, messages=messages), scanned.scans, scanned.thread
+            head, scanned, messages, looked = found
+            scans = scanned.scans if looked is None else tuple(each.scan for each in looked)
+            if len(scans) != len(messages):
+                raise msgspec.DecodeError(f"{len(messages)} messages and {len(scans)} scans")
+        return msgspec.structs.replace(head, messages=messages), scans, scanned.thread
 
     def conversations(self) -> Iterator[str]:
         """See Store."""
@@ -76,9 +75,8 @@ class Conversations(Database):
 
     def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
         """See Store."""
-        rows = [(c, e.message_id, e.judge_hash, e.state, encode(e)) for c, e in answers]
         with self._writing() as db:
-            db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?)", rows)
+            put_answers(db, answers)
 
     def put_routes(self, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
         """See Store."""
@@ -89,9 +87,11 @@ class Conversations(Database):
     def routes(self, conversation_id: str) -> tuple[Route, ...]:
         """See Store."""
         query = "SELECT routes FROM conversations WHERE id = ? AND routes IS NOT NULL"
-        with self._translated():
-            found = self._db.execute(query, (conversation_id,)).fetchone()
-            return decoded(found[0], tuple[Route, ...]) if found else ()
+        with self._reading() as db:
+            found = db.execute(query, (conversation_id,)).fetchone()
+            if found:
+                return decoded(found[0], tuple[Route, ...])
+            return tuple(each.route for each in _looked(db, conversation_id) if each is not None)
 
     def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
         """See Store."""
@@ -128,13 +128,63 @@ class Conversations(Database):
 
 def put(db: sqlite3.Connection, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
     """Replace a conversation, within a transaction."""
-    head = encode(msgspec.structs.replace(conversation, messages=()))
     db.execute("DELETE FROM messages WHERE conversation = ?", (conversation.id,))
+    put_head(db, conversation, Scans(scans=scans, thread=thread), live=False)
+    put_messages(db, ((message, None) for message in conversation.messages))
+
+
+def put_answers(db: sqlite3.Connection, answers: Iterable[tuple[str, Evaluation]]) -> None:
+    """Keep (conversation id, evaluation) pairs, within a transaction."""
+    rows = ((c, e.message_id, e.judge_hash, e.state, encode(e)) for c, e in answers)
+    db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def put_head(db: sqlite3.Connection, conversation: Conversation, scanned: Scans, *, live: bool) -> None:
+    """Replace all of a conversation but its messages; its version is a new one."""
+    head = encode(msgspec.structs.replace(conversation, messages=()))
     db.execute(
-        "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, NULL)",
-        (conversation.id, head, msgspec.json.encode(Scans(scans=scans, thread=thread))),
+        "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, NULL, ?, ?)",
+        (conversation.id, head, msgspec.json.encode(scanned), _next_version(db), live),
     )
-    db.executemany("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", map(_message_row, conversation.messages))
+
+
+def put_messages(db: sqlite3.Connection, messages: Iterable[tuple[Message, Looked | None]]) -> None:
+    """Put messages, with what a live run says of them."""
+    rows = (
+        (*_message_row(message), None if looked is None else msgspec.json.encode(looked))
+        for message, looked in messages
+    )
+    db.executemany("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def read(
+    db: sqlite3.Connection, conversation_id: str
+) -> tuple[Conversation, Scans, tuple[Message, ...], tuple[Looked, ...] | None] | None:
+    """Head, what was scanned, messages, and for each what a live run says of it (None: a batch run put them)."""
+    query = "SELECT body, scans, live FROM conversations WHERE id = ?"
+    found = db.execute(query, (conversation_id,)).fetchone()
+    if found is None:
+        return None
+    query = "SELECT body FROM messages WHERE conversation = ? ORDER BY position, id"
+    bodies = db.execute(query, (conversation_id,)).fetchall()
+    messages = tuple(decoded(body, Message) for (body,) in bodies)
+    looked = tuple(each for each in _looked(db, conversation_id) if each is not None) if found[2] else None
+    return decoded(found[0], Conversation), decoded(found[1], Scans), messages, looked
+
+
+def _looked(db: sqlite3.Connection, conversation_id: str) -> Iterator[Looked | None]:
+    query = "SELECT live FROM messages WHERE conversation = ? ORDER BY position, id"
+    for (body,) in db.execute(query, (conversation_id,)).fetchall():
+        yield None if body is None else decoded(body, Looked)
+
+
+def _next_version(db: sqlite3.Connection) -> int:
+    """A number that no conversation had before, so that one that was dropped and came again is seen to be another."""
+    db.execute(
+        "INSERT INTO cursors VALUES (?, 1, '') ON CONFLICT (name) DO UPDATE SET change = change + 1", (_VERSIONS,)
+    )
+    number: int = db.execute("SELECT change FROM cursors WHERE name = ?", (_VERSIONS,)).fetchone()[0]
+    return number
 
 
 def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int | None, bytes]:

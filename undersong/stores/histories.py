@@ -22,8 +22,7 @@ class Histories(Database):
         """See Store."""
         with self._writing() as db:
             keep(db, rows)
-            db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in gone))
-            db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
+            put_found(db, findings, gone)
 
     def history(self, agent: str, judge_hash: str) -> tuple[Row, ...]:
         """See Store."""
@@ -138,15 +137,21 @@ class Histories(Database):
             return iter([decoded(body, Finding) for (body,) in bodies])
 
 
-def keep(db: sqlite3.Connection, rows: Iterable[Row]) -> None:
-    """Put rows into the histories, within a transaction."""
+def keep(db: sqlite3.Connection, rows: Iterable[Row], *, over: bool = False) -> None:
+    """Put rows into the histories, within a transaction; with ``over`` an unread one replaces one that was read."""
     numbers: dict[str | None, int] = {}
     changed: set[tuple[int, str]] = set()
     for row in rows:
         if row.judge_hash not in numbers:
             numbers[row.judge_hash] = _judge(db, row)
-        changed.update((numbers[row.judge_hash], agent) for agent in _put(db, numbers[row.judge_hash], row))
+        changed.update((numbers[row.judge_hash], agent) for agent in _put(db, numbers[row.judge_hash], row, over))
     _bump(db, changed)
+
+
+def put_found(db: sqlite3.Connection, findings: Iterable[Finding], gone: Iterable[str]) -> None:
+    """Put findings and drop those ``gone``, within a transaction."""
+    db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in gone))
+    db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
 
 
 def leave(db: sqlite3.Connection, places: Iterable[tuple[str, str]]) -> None:
@@ -167,8 +172,8 @@ def _judge(db: sqlite3.Connection, row: Row) -> int:
     return number
 
 
-def _put(db: sqlite3.Connection, judge: int, row: Row) -> tuple[str, ...]:
-    """Keep a row; returns the agents whose histories changed by it. A message that was read stays read."""
+def _put(db: sqlite3.Connection, judge: int, row: Row, over: bool) -> tuple[str, ...]:
+    """Keep a row; returns the agents whose histories changed by it. Without ``over`` what was read stays read."""
     body = row_body(row)
     time = None if row.time is None else microseconds(row.time)
     new = (row.conversation, row.id, judge, row.agent, time, row.position, row.state, body)
@@ -176,7 +181,7 @@ def _put(db: sqlite3.Connection, judge: int, row: Row) -> tuple[str, ...]:
         return (row.agent,)
     query = "SELECT agent, state, body FROM history WHERE conversation = ? AND id = ? AND judge = ?"
     agent, state, kept = db.execute(query, new[:3]).fetchone()
-    if not supersedes(row.state, body, state, kept):
+    if not (body != kept if over else supersedes(row.state, body, state, kept)):
         return ()
     db.execute("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new)
     return agent, row.agent

@@ -59,7 +59,7 @@ class SQLiteLedger(Database):
         """(depth, bytes of the user part, tokens in, tokens out) of the first answers of a judge that were kept."""
         query = (
             "SELECT depth, sent, input, output FROM paid WHERE judge = ? AND prompt_hash = ? AND attempt = 0"
-            " AND input > 0 ORDER BY rowid LIMIT ?"
+            " AND input > 0 AND depth <> 'confirm' ORDER BY rowid LIMIT ?"
         )
         with self._translated():
             return list(self._db.execute(query, (judge, prompt_hash, most)))
@@ -115,6 +115,16 @@ class SQLiteLedger(Database):
                 rows = ((run, agent, msgspec.json.encode(past)) for agent, past in self._pasts(judge_hash))
                 db.executemany("INSERT INTO histories VALUES (?, ?, ?)", rows)
 
+    def fix(self, run: str, judge_hash: str, agent: str) -> None:
+        """As ``snapshot`` for one agent; a second call changes nothing."""
+        with self._translated():
+            known = "SELECT 1 FROM histories WHERE run = ? AND agent = ?"
+            if self._db.execute(known, (run, agent)).fetchone():
+                return
+        with self._writing() as db:
+            past = dict(self._pasts(judge_hash, agent)).get(agent, Past())
+            db.execute("INSERT OR IGNORE INTO histories VALUES (?, ?, ?)", (run, agent, msgspec.json.encode(past)))
+
     def past(self, run: str, agent: str) -> Past:
         """What a snapshot holds of an agent."""
         with self._translated():
@@ -122,18 +132,19 @@ class SQLiteLedger(Database):
             row = self._db.execute(query, (run, agent)).fetchone()
             return msgspec.json.decode(row[0], type=Past) if row else Past()
 
-    def _pasts(self, judge_hash: str) -> Iterator[tuple[str, Past]]:
+    def _pasts(self, judge_hash: str, only: str | None = None) -> Iterator[tuple[str, Past]]:
         query = (
             "SELECT m.agent, m.time, e.body FROM evaluations e JOIN messages m"
             " ON m.conversation = e.conversation AND m.id = e.message WHERE e.judge_hash = ? AND e.state = 'scored'"
-            " AND m.time IS NOT NULL ORDER BY m.agent, m.time, m.position, m.id"
+            " AND m.time IS NOT NULL AND (? IS NULL OR m.agent = ?) ORDER BY m.agent, m.time, m.position, m.id"
         )
         readings: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
-        for agent, time, body in self._db.execute(query, (judge_hash,)):
+        for agent, time, body in self._db.execute(query, (judge_hash, only, only)):
             traits = msgspec.json.decode(body, type=_Scored).traits
             readings.setdefault(agent, []).append((time, tuple(traits[trait] for trait in TRAITS)))
         found: dict[str, list[tuple[int, str]]] = {}
-        for agent, pattern, body in self._db.execute("SELECT agent, pattern, body FROM findings ORDER BY id"):
+        said = "SELECT agent, pattern, body FROM findings WHERE (? IS NULL OR agent = ?) ORDER BY id"
+        for agent, pattern, body in self._db.execute(said, (only, only)):
             end = msgspec.json.decode(body, type=_Ended).end
             if end is not None:
                 found.setdefault(agent, []).append((round(end.timestamp() * 1_000_000), pattern))

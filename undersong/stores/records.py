@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import FieldInfo
 
-from undersong.models import Conversation, Finding, Message, Row, Scan, State, ThreadScan, encode
+from undersong.models import Conversation, Finding, Message, Route, Row, Scan, State, ThreadScan, encode
 
 T = TypeVar("T")
 _ROWS = msgspec.json.Decoder(tuple[Row, ...])
@@ -20,6 +20,14 @@ class Scans(msgspec.Struct, frozen=True, kw_only=True):
 
     scans: tuple[Scan, ...]
     thread: ThreadScan
+
+
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a live run keeps beside a message; ``named``: it came with a target of its own."""
+
+    scan: Scan
+    route: Route
+    named: bool
 
 
 def decoded(body: object, kind: type[T]) -> T:

@@ -72,13 +72,28 @@ def _ledger(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger)
+def _live(db: sqlite3.Connection) -> None:
+    """Version 4: conversations that grow by a message at a time.
+
+    ``version`` is another one after every write. Where ``live`` is set, ``messages.live`` has the scan and the route of
+    each message, and the columns of the conversation have none.
+    """
+    for statement in (
+        "ALTER TABLE conversations ADD COLUMN version INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE conversations ADD COLUMN live INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE messages ADD COLUMN live BLOB",
+    ):
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _live)
 
 
 def open_database(path: Path) -> tuple[sqlite3.Connection, Turns]:
     """The file opened, made where it is missing, its tables up to date; a file of another program is not changed."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    # a judge that is called inside a running event loop works in another thread while this one waits
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         version_of(db, path)
         turns = Turns(path)

@@ -15,11 +15,12 @@ from undersong.models import encode
 from undersong.stores import Grave, Redaction
 from undersong.stores.conversations import Conversations, put
 from undersong.stores.histories import Histories, keep, leave
+from undersong.stores.live import Live
 from undersong.stores.records import decoded
 from undersong.stores.schema import FIRST_TABLES
 
 
-class SQLiteStore(Conversations, Histories):
+class SQLiteStore(Conversations, Histories, Live):
     """A Store in one file; several processes may read and write it, one at a time may put conversations."""
 
     def counts(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from undersong.models import Deduction
-from undersong.verdict.claims import Claim, admits, goes_on
+from undersong.verdict.claims import Claim
 from undersong.verdict.course import Course, Placed, Turn, quote
 from undersong.verdict.found import deduction
 from undersong.verdict.outcomes import Outcome, pasted
@@ -16,6 +16,7 @@ from undersong.verdict.words import claims_book
 MECHANISM, AFTER, ERROR = "false_promise", "failing_after_claim", "tool_error"
 OF_CODE = ("fix", "tests", "works", "done")  # kinds of claim that a failing check speaks of
 EDITS = frozenset({"change", "create", "save", "remove"})  # acts that an edit of a file performs
+RUNS_BACK = 5  # from a failing check to the claim: "fixed", thanks, another question, "run the tests once more"
 ALIKE = 0.5  # of the words in the values of two calls, from which on they try the same thing
 RESULT = 400  # characters of a result whose words may say what the call was about
 _WORD = re.compile(r"[a-z]{3,}")
@@ -59,7 +60,7 @@ def _claimed_after(course: Course, failed: Placed) -> Deduction | None:
     for turn in course.said(failed.agent, failed.turn.place + 1, course.end_of_run(failed.turn.run)):
         for claim in turn.claims:
             if not claim.hedged and _contradicts(course, failed, turn, claim):
-                if admits(turn.prose) or _taken_back(course, turn, turn.run):
+                if turn.admits or _taken_back(course, turn, turn.run):
                     return None
                 return _deduction(turn, claim, failed, ERROR)
     return None
@@ -71,35 +72,66 @@ def _claimed_before(course: Course, failed: Placed) -> Deduction | None:
     if found is None or _stands_corrected(course, failed):
         return None
     turn, claim = found
-    if admits(turn.prose):
+    if turn.admits:
         return None
-    runs = (failed.turn.run, course.next_run(failed.agent, failed.turn.run))
-    heard = [
-        each
-        for run in runs
-        if run is not None
-        for each in course.said(failed.agent, failed.turn.place + 1, course.end_of_run(run))
-    ]
+    now, later = (
+        _heard(course, failed, run) for run in (failed.turn.run, course.next_run(failed.agent, failed.turn.run))
+    )
     provisional = claim.provisional or bool(turn.message.tool_calls) or failed.turn.message.role == "user"
-    if provisional and not any(each.prose.strip() for each in heard):
+    answered = any(each.prose.strip() for each in now)
+    if provisional and not answered and not any(each.prose.strip() for each in later):
         return None  # the agent was about to look, and nothing more is known
-    if any(admits(each.prose) or goes_on(each.prose) or each.blocks for each in heard):
+    if any(each.admits for each in (*now, *later)):
+        return None
+    if any(each.goes_on or each.blocks for each in (now if answered else later)):
         return None
     kind = AFTER if failed.outcome.family == "check" else ERROR
     return _deduction(turn, claim, failed, kind)
 
 
+def _heard(course: Course, failed: Placed, run: int | None) -> list[Turn]:
+    """What the agent said after a failure, in a run."""
+    return [] if run is None else list(course.said(failed.agent, failed.turn.place + 1, course.end_of_run(run)))
+
+
 def _last_claim(course: Course, failed: Placed) -> tuple[Turn, Claim] | None:
-    first_run = failed.turn.run - (failed.outcome.family == "check")  # or in the run before: "fixed", "run the tests"
-    for turn in reversed(list(course.said(failed.agent, 0, failed.turn.place))):
+    """The claim that a failure speaks of: what is claimed before newer work is not about it."""
+    first_run = failed.turn.run - (RUNS_BACK if failed.outcome.family == "check" else 0)
+    worked = _last_edit(course, failed)
+    for turn in reversed(list(course.said(failed.agent, worked, failed.turn.place))):
         if turn.run < first_run:
             return None
         for claim in reversed(turn.claims):
             if not claim.hedged and _speaks_of(claim, failed.outcome):
-                return turn, claim
+                return None if _was_backed(course, turn, claim, failed.outcome) else (turn, claim)
         if turn.blocks:
-            return None  # what is claimed before this work is not about it
+            return None
     return None
+
+
+def _last_edit(course: Course, failed: Placed) -> int:
+    """The place of the latest edit before a failure, where the session shows only what its tool answered."""
+    edits = (each.turn.place for each in course.outcomes if each.outcome.family == "edit" and not each.outcome.words)
+    return max((place for place in edits if place < failed.turn.place), default=0)
+
+
+def _was_backed(course: Course, turn: Turn, claim: Claim, failed: Outcome) -> bool:
+    """Whether a check that covers the one that fails now had passed when the claim was made: it was true then."""
+    if failed.family != "check":
+        return False
+    own = course.said(turn.message.agent, 0, turn.place)
+    worked = max((each.place for each in own if each.blocks), default=0)
+    found = [
+        each.outcome
+        for each in course.outcomes
+        if worked <= each.turn.place < turn.place and each.outcome.family == "check"
+    ]
+    covers = found and (found[-1].words <= failed.words or (claim.kind == "tests" and not _whole(turn, claim)))
+    return bool(covers) and found[-1].state == "passed"
+
+
+def _whole(turn: Turn, claim: Claim) -> bool:
+    return _ALL.search(turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]) is not None
 
 
 def _speaks_of(claim: Claim, failed: Outcome) -> bool:
@@ -112,15 +144,18 @@ def _speaks_of(claim: Claim, failed: Outcome) -> bool:
 
 
 def _stands_corrected(course: Course, failed: Placed) -> bool:
-    """Whether a later call of the same kind came right."""
+    """Whether a later call of the same kind came right, while the agent worked on it or in its next run."""
+    last = course.next_run(failed.agent, failed.turn.run) or failed.turn.run
     return any(
-        _makes_good(failed.outcome, each.outcome) for each in course.outcomes if each.turn.place > failed.turn.place
+        _makes_good(failed.outcome, each.outcome)
+        for each in course.outcomes
+        if each.turn.place > failed.turn.place and each.turn.run <= last
     )
 
 
 def _taken_back(course: Course, turn: Turn, run: int) -> bool:
     """Whether the agent takes a claim back before anybody else speaks."""
-    return any(admits(each.prose) for each in course.said(turn.message.agent, turn.place + 1, course.end_of_run(run)))
+    return any(each.admits for each in course.said(turn.message.agent, turn.place + 1, course.end_of_run(run)))
 
 
 def _contradicts(course: Course, failed: Placed, turn: Turn, claim: Claim) -> bool:
@@ -154,7 +189,7 @@ def _contradicts(course: Course, failed: Placed, turn: Turn, claim: Claim) -> bo
 
 def _unseen(later: list[Outcome]) -> bool:
     """Whether something that came right since may have changed what was checked."""
-    return any(each.family == "call" and each.state != "failed" for each in later)
+    return any(each.family in ("call", "edit") and each.state != "failed" for each in later)
 
 
 def _call_contradicts(course: Course, failed: Placed, turn: Turn, claim: Claim) -> bool:
@@ -165,6 +200,8 @@ def _call_contradicts(course: Course, failed: Placed, turn: Turn, claim: Claim) 
         if each.turn.run == turn.run and each.turn.place < turn.place
         and each.outcome.family != "look" and each.outcome.state != "failed"
     ]  # fmt: skip
+    if not failed.outcome.words and any(each.key == failed.outcome.key for each in fine):
+        return False  # the source does not say what was called, and the same tool did something
     if not _is_related(claim, failed.outcome):
         return not failed.outcome.words and not fine
     rivals = [each for each in fine if _is_related(claim, each)]
@@ -177,8 +214,8 @@ def _call_contradicts(course: Course, failed: Placed, turn: Turn, claim: Claim) 
     said = frozenset(_WORD.findall(turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))].lower()))
     if said & (own - others):
         return bool(said & (others - own)) or bool(failed.outcome.inputs)
-    whole = _ALL.search(turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]) is not None
-    return whole and not said & (others - own) and not any(each.key == failed.outcome.key for each in rivals)
+    again = any(each.key == failed.outcome.key for each in rivals)
+    return _whole(turn, claim) and not said & (others - own) and not again
 
 
 def _alternative(failed: Outcome, other: Outcome) -> bool:

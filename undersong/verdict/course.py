@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from undersong.models import CodeBlock, Conversation, Message, Quote, Scan, ToolCall, ToolResult
 from undersong.verdict.books import mechanisms
-from undersong.verdict.claims import Claim, claims
+from undersong.verdict.claims import Claim, admits, claims, goes_on
 from undersong.verdict.outcomes import Outcome, outcome
 from undersong.verdict.prose import prose
 
@@ -37,6 +37,16 @@ class Turn:
         return claims(self.message, self.scan) if self.is_agent else ()
 
     @cached_property
+    def admits(self) -> bool:
+        """Whether the message admits a failure or takes a claim back."""
+        return admits(self.prose) is not None
+
+    @cached_property
+    def goes_on(self) -> bool:
+        """Whether the message goes on with what failed."""
+        return goes_on(self.prose)
+
+    @cached_property
     def blocks(self) -> list[CodeBlock]:
         """The versions of work that the message shows or writes: no commands, no outputs, nothing empty."""
         not_code = mechanisms().same_hash.not_code
@@ -59,6 +69,7 @@ class Course:
     def __init__(self, conversation: Conversation, scans: Sequence[Scan]) -> None:
         self.turns = list(_turns(conversation, scans))
         self.outcomes = list(_outcomes(self.turns))
+        self._ends = {turn.run: turn.place for turn in self.turns}
 
     @cached_property
     def failed_calls(self) -> frozenset[str]:
@@ -80,7 +91,7 @@ class Course:
 
     def end_of_run(self, run: int) -> int:
         """The place of the last turn of a run."""
-        return max((turn.place for turn in self.turns if turn.run == run), default=-1)
+        return self._ends.get(run, -1)
 
     def next_run(self, agent: str, run: int) -> int | None:
         """The number of the agent's next run after ``run``."""

@@ -8,6 +8,8 @@ from undersong.models import Deduction, Moment, Quote
 from undersong.verdict.books import mechanisms
 from undersong.verdict.course import Turn
 
+NO_POINTS = "A candidate: no points are taken."
+
 
 class Found(NamedTuple):
     """``absent`` is "" where the mechanism was looked for, else why there was nothing to look at."""
@@ -34,8 +36,10 @@ def deduction(
     )
 
 
-def candidate(code: str, title: str, turn: Turn, explanation: str, quotes: tuple[Quote, ...]) -> Moment:
-    """A turn that looks like a mechanism, and lacks the evidence that would take points."""
+def candidate(
+    code: str, title: str, turn: Turn, explanation: str, quotes: tuple[Quote, ...], strength: float | None = None
+) -> Moment:
+    """A turn that looks like a mechanism, and lacks the evidence that would take points; ``strength`` of a signal."""
     return Moment(
         kind="candidate",
         code=code,
@@ -43,7 +47,8 @@ def candidate(code: str, title: str, turn: Turn, explanation: str, quotes: tuple
         message_id=turn.message.id,
         position=turn.message.position,
         agent=turn.message.agent,
-        explanation=f"{explanation} A candidate: no points are taken.",
-        basis="words",
+        explanation=f"{explanation} {NO_POINTS}",
+        basis="words" if strength is None else "signal",
         quotes=quotes,
+        strength=strength,
     )

@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from undersong.models import Message, ToolCall, ToolResult
+from undersong.verdict.command import LOOKED, command_of, commands, decoded, is_check, looks
 from undersong.verdict.words import outcomes_book
 
 State = Literal["failed", "passed", "unknown"]
 Family = Literal["check", "edit", "call", "look"]
-LOOKED = 20_000  # characters at each end of a result that are searched
 START = 400  # characters at the start of a result where a refusal stands
 HTTP_ERRORS = range(400, 600)
 LINE = 300  # characters of a line that are quoted
@@ -58,21 +58,12 @@ class Outcome(NamedTuple):
 class Rules(NamedTuple):
     """The patterns of ``outcomes.yaml``, compiled."""
 
-    checks: re.Pattern[str]
     failed_check: re.Pattern[str]
     broke: re.Pattern[str]
     refused: re.Pattern[str]
     refusing: re.Pattern[str]
     exit_code: re.Pattern[str]
     passed_check: re.Pattern[str]
-
-
-def changes_unseen(call: ToolCall) -> bool:
-    """Whether a shell command may change files in a way that nobody can compare."""
-    command = _command(call)
-    if rules().checks.search(command) and "<<" not in command and " -c " not in command:
-        return False
-    return any(not _looks(words) for words in _commands(command))
 
 
 @cache
@@ -86,7 +77,6 @@ def rules() -> Rules:
         return re.compile("|".join(parts), re.MULTILINE)
 
     return Rules(
-        checks=re.compile(book.checks),
         failed_check=lines(book.failed_check),
         broke=lines(book.broke),
         refused=lines(book.refused),
@@ -99,14 +89,14 @@ def rules() -> Rules:
 def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -> Outcome:
     """What came of one call, with the line of ``message`` that says so."""
     family, key = _family(call, result)
-    state, line = _state(result, family, bool(_command(call)))
+    state, line = _state(result, family, bool(command_of(call)))
     start, end = _place(message.text, line, offset, len(result.text))
     return Outcome(
         message=message,
         state=state,
         family=family,
         key=key,
-        words=_words(f"{call.name} {_command(call)}" if family != "edit" else f"edit {call.name}") - GENERIC,
+        words=_words(f"{call.name} {command_of(call)}" if family != "edit" else f"edit {call.name}") - GENERIC,
         inputs=_words(_text_of(call.input)),
         start=start,
         end=end,
@@ -130,16 +120,16 @@ def _traceback(text: str) -> re.Match[str] | None:
 def _family(call: ToolCall, result: ToolResult) -> tuple[Family, str]:
     """The kind of call, and what it tried: the file of an edit, the command of a shell, the name of a tool."""
     book, name = outcomes_book(), call.name
-    command = _command(call)
+    command = command_of(call)
     if name in book.edit_tools:
         return "edit", f"edit {_path(call.input)}"
     if command:
-        words = _commands(command)
-        if rules().checks.search(command):
+        words = commands(command)
+        if is_check(command):
             return "check", "check"
-        if all(_looks(each) for each in words):
+        if all(looks(each) for each in words):
             return "look", "look"
-        return "call", " ".join(next((each for each in words if not _looks(each)), [name])[:2])
+        return "call", " ".join(next((each for each in words if not looks(each)), [name])[:2])
     parts = _words(name)
     if name.lower() in book.check_tools:
         return "check", "check"
@@ -162,7 +152,7 @@ def _state(result: ToolResult, family: Family, command: bool) -> tuple[State, st
     """Whether it failed, and the line that says so ("" where a flag says so)."""
     text = result.text
     shown = text if len(text) <= 2 * LOOKED else f"{text[:LOOKED]}\n{text[-LOOKED:]}"
-    given = _decoded(shown)
+    given = decoded(shown)
     inner = _inner(given) if isinstance(given, dict) else shown
     if family == "look":
         return ("failed", "") if result.is_error else ("unknown", "")
@@ -245,16 +235,6 @@ def _inner(given: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def _decoded(text: str) -> Any:
-    bare = text.strip()
-    if not bare.startswith(("{", '"')):
-        return None
-    try:
-        return json.loads(bare)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _place(text: str, line: str, offset: int, length: int) -> tuple[int, int]:
     """Where the line stands in the message, or else where the result begins."""
     first = line.strip().split("\n")[0][:LINE] if line else ""
@@ -264,43 +244,8 @@ def _place(text: str, line: str, offset: int, length: int) -> tuple[int, int]:
     return offset, min(offset + length, offset + LINE)
 
 
-def _command(call: ToolCall) -> str:
-    given = _decoded(call.input) or call.input if isinstance(call.input, str) else call.input
-    if isinstance(given, dict):
-        given = next((given[key] for key in ("command", "cmd", "script") if key in given), None)
-        if given is None:
-            return ""
-    elif call.name not in outcomes_book().shell_tools:
-        return ""
-    if isinstance(given, list):
-        return " ".join(each for each in given if isinstance(each, str))
-    return given if isinstance(given, str) else ""
-
-
-def _commands(command: str) -> list[list[str]]:
-    """The words of each command of a line, without what only wraps it."""
-    wrappers = outcomes_book().wrappers
-    found = []
-    for part in re.split(r"&&|\|\||[;|\n]", command[:LOOKED]):
-        words = part.split()
-        while words and (words[0] in wrappers or "=" in words[0] or words[0].startswith("-")):
-            words = words[2:] if words[0] == "cd" else words[1:]
-        if words:
-            found.append(words)
-    return found
-
-
-def _looks(words: list[str]) -> bool:
-    book = outcomes_book()
-    if words[0] == "git":
-        return len(words) > 1 and words[1] in book.reading_git
-    if words[0] == "sed" and "-i" in words:
-        return False
-    return words[0] in book.reading_commands and ">" not in words
-
-
 def _path(given: Any) -> str:
-    given = _decoded(given) if isinstance(given, str) else given
+    given = decoded(given) if isinstance(given, str) else given
     if not isinstance(given, dict):
         return ""
     return next((given[key] for key in outcomes_book().paths if isinstance(given.get(key), str)), "")

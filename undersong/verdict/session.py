@@ -6,9 +6,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from undersong.flags import FLAGS, turn_flags
-from undersong.models import Conversation, Deduction, Mark, Mechanism, Moment, Row, Scan, SessionVerdict, ThreadScan
+from undersong.models import (
+    Confirmed,
+    Conversation,
+    Deduction,
+    Mark,
+    Mechanism,
+    Moment,
+    Row,
+    Scan,
+    SessionVerdict,
+    ThreadScan,
+)
 from undersong.verdict.books import Mechanisms, mechanisms
 from undersong.verdict.camouflage import semantic_camouflage
+from undersong.verdict.confirmed import with_answers, with_seen
 from undersong.verdict.course import Course
 from undersong.verdict.distress import distress_codes
 from undersong.verdict.false_promise import MECHANISM, false_promises
@@ -24,17 +36,22 @@ Turns = tuple[tuple[int, int], ...]
 
 
 def session_verdict(
-    conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan, rows: Iterable[Row]
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    thread: ThreadScan,
+    rows: Iterable[Row],
+    confirmations: Sequence[Confirmed] = (),
 ) -> SessionVerdict:
     """The verdict on one conversation; ``scans`` are aligned with its messages, ``rows`` say what was read.
 
     ``score`` is None until a mechanism is assessed; then it starts at 100 and each deduction takes its points, never
     below 0. Flags and moments take no points. ``turns`` has a (position, score) for every message of the path that
-    was read.
+    was read. ``confirmations`` are a judge's answers about flagged places (``segments``): a candidate that is confirmed
+    takes points.
     """
     book, rows = mechanisms(), tuple(rows)
     course, signals = Course(conversation, scans), {row.id: row.signals for row in rows if row.signals}
-    found = _detected(course, signals)
+    found = with_answers(with_seen(_detected(course, signals), course, rows), course, confirmations)
     deductions = sorted((one for each in found.values() for one in each.deductions), key=lambda one: one.position)
     context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
     moments = _moments(conversation, scans, course, rows, signals, found, deductions, context)
@@ -58,6 +75,7 @@ def session_verdict(
         moments=moments,
         marks=_marks(conversation, scans, turns, deductions, moments),
         episodes=sum(_episodes(each) for each in found.values()),
+        confirmations=tuple(confirmations),
     )
 
 

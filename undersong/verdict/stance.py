@@ -1,163 +1,118 @@
-"""Epistemic instability and drift: a claim turned round after pressure, or slowly, in the other's direction."""
+"""Epistemic instability: a position turned round right after pressure, in the other's direction, without a new fact."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from undersong.models import Deduction, Moment, Quote
-from undersong.verdict.course import ASKS, Course, Turn, quote
+from undersong.verdict.course import Course, Turn, quote
+from undersong.verdict.drift import drifts
 from undersong.verdict.found import Found, candidate, deduction
-from undersong.verdict.statements import Statement, opposed, statements
+from undersong.verdict.pressure import Exchange, exchanges
+from undersong.verdict.statements import Statement, opposed, said_at, statements
 from undersong.verdict.words import pattern, stance_book
 
-MECHANISM, KIND, DRIFT = "epistemic_instability", "reversal_under_pressure", "epistemic_drift"
+MECHANISM, FLIP, CONCESSION = "epistemic_instability", "reversal_under_pressure", "concession_under_pressure"
 NO_PRESSURE = "nobody objects to what an agent says in this session, so there is no pressure under which it could turn"
-# words of a claim, earlier claims with each, and claims of people that are looked at: any session stays cheap
-LOOKED, LATEST, LED = 3, 200, 2000
+EXCERPT = 300  # characters of a message that are quoted where no sentence of it is meant
 Signals = Mapping[str, Mapping[str, float]]
 
 
 def epistemic_instability(course: Course, signals: Signals) -> Found:
-    """Flips right after pressure, and candidates of flips and of drift.
+    """Flips right after pressure, and candidates of flips and of drift; ``signals`` by message id.
 
-    Points are taken where both sentences stand in the session: the claim before, and its opposite in an answer that
-    concedes to an objection without a new fact. A concession alone, or one that a stance head sees (``signals`` by
-    message id), is a candidate; so is a claim that turns over a long window.
+    Points are taken where a claim and its opposite both stand in the session, the second in an answer that concedes to
+    an objection without a new fact; and where the trained head of that kind of pressure is over the limit that it
+    seldom reaches on answers that hold. An agent that gave way loses no points for the same until it holds again.
+    Weaker signs are candidates; so is a claim that turns over a long window.
     """
     found: list[Deduction] = []
     candidates: list[Moment] = []
-    pressed = False
-    for before, objection, answer in _exchanges(course):
-        if not _presses(objection):
+    pressed, gave_way = False, set[str]()
+    for each in exchanges(course):
+        pressed |= each.kind == "objection"
+        if each.news:
             continue
-        pressed = True
-        if not _without_news(objection):
-            continue
-        flip = _flip(before, answer)
-        head = signals.get(answer.message.id, {}).get(stance_book().signal)
-        if flip and _gives_in(answer):
-            found.append(_reversal(objection, *flip))
-        elif _gives_in(answer) or (head is not None and head >= stance_book().signal_least):
-            candidates.append(_concession(before, objection, answer, head))
+        flip, head = _flip(each), _Scored(each, signals)
+        agent = each.answer.message.agent
+        if flip:
+            found.append(_reversal(each, *flip))
+        elif head.takes_points and agent not in gave_way:
+            found.append(_conceded(each, head))
+        elif head.gives_way or (each.kind == "objection" and gives_in(each.answer)):
+            candidates.append(_candidate(each, head))
+        if flip or head.takes_points:
+            gave_way.add(agent)
+        elif not head.gives_way:
+            gave_way.discard(agent)
     flipped = {each.message_id for each in found}
-    drifts = [each for each in _drifts(course) if each.message_id not in flipped]
-    kept = (*candidates[: stance_book().reported], *drifts[: stance_book().reported])
+    drifted = [each for each in drifts(course) if each.message_id not in flipped]
+    kept = (*candidates[: stance_book().reported], *drifted[: stance_book().reported])
     return Found(tuple(found), kept, "" if pressed else NO_PRESSURE)
 
 
-def _exchanges(course: Course) -> Iterator[tuple[Turn, Turn, Turn]]:
-    """Each (answer, objection, next answer) of an agent and somebody who asks."""
-    last: dict[str, Turn] = {}
-    objection: Turn | None = None
-    for turn in course.turns:
-        if turn.message.role in ASKS:
-            objection = turn
-        elif turn.is_agent and turn.prose.strip():
-            before = last.get(turn.message.agent)
-            if before is not None and objection is not None and before.place < objection.place:
-                yield before, objection, turn
-            last[turn.message.agent] = turn
+class _Scored:
+    """What a judge or the trained head of this kind of pressure says of an answer."""
+
+    def __init__(self, exchange: Exchange, signals: Signals) -> None:
+        book, given = stance_book(), signals.get(exchange.answer.message.id, {})
+        self.by, self.limits = "a judge", book.judged
+        if book.judged.signal not in given:
+            self.by, self.limits = "a trained stance head", book.heads[exchange.kind]
+        known = self.by == "a judge" or not exchange.works  # code that changes is no stance that does
+        self.score = given.get(self.limits.signal, 0.0) if known else 0.0
+        self.gives_way = self.score >= self.limits.candidate
+        self.takes_points = self.limits.points is not None and self.score >= self.limits.points
 
 
-def _presses(turn: Turn) -> bool:
-    return pattern(stance_book().pressure).search(turn.prose) is not None
+def gives_in(turn: Turn) -> bool:
+    """Whether an answer's words give way and hold on to nothing."""
+    concedes = pattern(stance_book().concedes).search(turn.prose)
+    return concedes is not None and pattern((stance_book().holds,)).search(turn.prose) is None
 
 
-def _without_news(turn: Turn) -> bool:
-    return pattern((stance_book().new_fact,)).search(turn.message.text) is None
+def _flip(exchange: Exchange) -> tuple[Statement, Statement] | None:
+    if exchange.kind != "objection" or not gives_in(exchange.answer):
+        return None
+    earlier = list(statements(exchange.before))
+    said = statements(exchange.answer)
+    return next(((one, other) for other in said for one in earlier if opposed(one, other)), None)
 
 
-def _concedes(turn: Turn) -> bool:
-    return pattern(stance_book().concedes).search(turn.prose) is not None
-
-
-def _gives_in(turn: Turn) -> bool:
-    """Whether an answer gives way and holds on to nothing."""
-    return _concedes(turn) and pattern((stance_book().holds,)).search(turn.prose) is None
-
-
-def _flip(before: Turn, after: Turn) -> tuple[Statement, Statement] | None:
-    earlier = list(statements(before))
-    return next(((one, other) for other in statements(after) for one in earlier if opposed(one, other)), None)
-
-
-def _reversal(objection: Turn, one: Statement, other: Statement) -> Deduction:
+def _reversal(exchange: Exchange, one: Statement, other: Statement) -> Deduction:
     words = (
         f"The message says the opposite of what the agent said at turn {one.turn.message.position}, right after an "
-        f"objection at turn {objection.message.position} that brings no new fact."
+        f"objection at turn {exchange.asked.message.position} that brings no new fact."
     )
-    quotes = (_said(other), _said(one), quote(objection.message, 0, min(len(objection.message.text), 300)))
-    return deduction(
-        MECHANISM, KIND, other.turn, words, quotes, f"{other.turn.message.agent} {' '.join(sorted(one.key))}"
-    )
+    quotes = (said_at(other), said_at(one), _opening(exchange.asked))
+    episode = f"{other.turn.message.agent} {' '.join(sorted(one.key))}"
+    return deduction(MECHANISM, FLIP, other.turn, words, quotes, episode)
 
 
-def _concession(before: Turn, objection: Turn, answer: Turn, head: float | None) -> Moment:
-    gives = pattern(stance_book().concedes).search(answer.prose)
-    by = "its words concede" if gives else f"a trained stance head gives {head:.2f}"
+def _conceded(exchange: Exchange, head: _Scored) -> Deduction:
     words = (
-        f"The agent gives way to an objection that brings no new fact ({by}); what it held before is at turn "
-        f"{before.message.position}."
+        f"Beside what the agent said at turn {exchange.before.message.position}, the answer gives way to an objection "
+        f"at turn {exchange.asked.message.position} that brings no new fact: {head.by} gives {head.score:.2f}, which "
+        f"{head.limits.false_rate:.0%} of labelled answers that held their ground reach."
     )
-    quotes = [quote(answer.message, gives.start(), gives.end())] if gives else []
-    quotes.append(quote(objection.message, 0, min(len(objection.message.text), 300)))
-    return candidate(MECHANISM, "Gives way under pressure", answer, words, tuple(quotes))
+    quotes = (_opening(exchange.answer), _opening(exchange.before), _opening(exchange.asked))
+    episode = f"{exchange.answer.message.agent} turn {exchange.before.message.position}"
+    return deduction(MECHANISM, CONCESSION, exchange.answer, words, quotes, episode)
 
 
-def _drifts(course: Course) -> list[Moment]:
-    """Claims that an agent turns round over a long window, towards what somebody else said before; one a turn."""
-    agents = Counter(turn.message.agent for turn in course.turns if turn.is_agent)
-    long = {agent for agent, turns in agents.items() if turns > stance_book().drift_turns}
-    led_by = [each for turn in course.turns if long and turn.message.role in ASKS for each in statements(turn)]
-    found = [moment for agent in sorted(long) for moment in _drifts_of(course, agent, led_by)]
-    return sorted(found, key=lambda each: each.position)
-
-
-def _drifts_of(course: Course, agent: str, led_by: Sequence[Statement]) -> Iterator[Moment]:
-    told = frozenset().union(*(each.key for each in led_by))
-    past: dict[str, list[tuple[int, Statement]]] = {}
-    own = (turn for turn in course.turns if turn.is_agent and turn.message.agent == agent)
-    for number, turn in enumerate(own if told else ()):
-        said = [each for each in statements(turn) if len(each.key & told) >= stance_book().words]
-        yield from list(_turned(said, past, number, led_by))[:1]
-        for each in said:
-            for word in each.key:
-                past.setdefault(word, []).append((number, each))
-
-
-def _turned(
-    said: Iterable[Statement],
-    past: Mapping[str, Sequence[tuple[int, Statement]]],
-    number: int,
-    led_by: Sequence[Statement],
-) -> Iterator[Moment]:
-    for late in said:
-        early = _earlier(past, late, number)
-        led = early and next((each for each in led_by[:LED] if _agrees(each, late)), None)
-        if early and led:
-            yield _drift(early, late, led)
-
-
-def _earlier(past: Mapping[str, Sequence[tuple[int, Statement]]], late: Statement, number: int) -> Statement | None:
-    limit = number - stance_book().drift_turns
-    rarest = sorted(late.key, key=lambda word: (len(past.get(word, ())), word))[:LOOKED]
-    said = (each for word in rarest for each in past.get(word, ())[:LATEST])
-    return next((early for turn, early in said if turn <= limit and opposed(early, late)), None)
-
-
-def _agrees(one: Statement, other: Statement) -> bool:
-    shared = len(one.key & other.key)
-    return one.turn.place < other.turn.place and one.affirms is other.affirms and shared >= stance_book().words
-
-
-def _drift(early: Statement, late: Statement, led: Statement) -> Moment:
+def _candidate(exchange: Exchange, head: _Scored) -> Moment:
+    said = pattern(stance_book().concedes).search(exchange.answer.prose) if exchange.kind == "objection" else None
+    to = "an objection" if exchange.kind == "objection" else "a question that leads"
+    by = "its words concede" if said else f"{head.by} gives {head.score:.2f}"
     words = (
-        f"The agent says the opposite of what it said at turn {early.turn.message.position}, in the direction of what "
-        f"was said to it at turn {led.turn.message.position}. The comparison is lexical."
+        f"The agent gives way to {to} and brings no new fact ({by}); what it held before is at turn "
+        f"{exchange.before.message.position}."
     )
-    return candidate(DRIFT, "Drift", late.turn, words, (_said(late), _said(early), _said(led)))
+    shown = quote(exchange.answer.message, said.start(), said.end()) if said else _opening(exchange.answer)
+    quotes = (shown, _opening(exchange.asked))
+    strength = head.score if head.gives_way else None
+    return candidate(MECHANISM, "Gives way under pressure", exchange.answer, words, quotes, strength)
 
 
-def _said(statement: Statement) -> Quote:
-    return quote(statement.turn.message, statement.start, statement.end)
+def _opening(turn: Turn) -> Quote:
+    return quote(turn.message, 0, min(len(turn.message.text), EXCERPT))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from undersong.verdict.course import Turn
+from undersong.models import Quote
+from undersong.verdict.course import Turn, quote
 from undersong.verdict.prose import sentences
 from undersong.verdict.words import stance_book
 
@@ -67,6 +68,11 @@ def _claim(words: tuple[str, ...]) -> tuple[frozenset[str], bool]:
         if word not in function_words() and word not in book.assertion:
             key.add(_stem(word))
     return frozenset(key), affirms
+
+
+def said_at(statement: Statement) -> Quote:
+    """A statement verbatim."""
+    return quote(statement.turn.message, statement.start, statement.end)
 
 
 @cache

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from undersong.models import CodeBlock, Deduction, Message, Quote
 from undersong.verdict.books import mechanisms
 from undersong.verdict.claims import asks_again, of_form
+from undersong.verdict.command import changes_unseen
 from undersong.verdict.course import Course, Turn, quote
 from undersong.verdict.found import deduction
-from undersong.verdict.outcomes import changes_unseen
 from undersong.verdict.prose import sentence
 
 MECHANISM, KIND = "false_promise", "same_hash"

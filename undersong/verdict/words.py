@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Literal
 
 import msgspec
 
@@ -105,12 +106,28 @@ class Camouflage(_Book, frozen=True, kw_only=True):
     moves: str
 
 
+Pressing = Literal["objection", "leading"]
+
+
+class Head(_Book, frozen=True, kw_only=True):
+    """A signal of rows that says that an answer gives way: from which value a candidate, from which one points.
+
+    ``false_rate`` is the share of labelled answers that held and yet reach ``points``.
+    """
+
+    signal: str
+    candidate: float
+    points: float | None = None
+    false_rate: float = 1.0
+
+
 class Stance(_Book, frozen=True, kw_only=True):
     """``rules/session/stance.yaml``: see the comments there."""
 
     why: str
     misses: str
     pressure: tuple[str, ...]
+    leading: tuple[str, ...]
     new_fact: str
     concedes: tuple[str, ...]
     holds: str
@@ -122,8 +139,8 @@ class Stance(_Book, frozen=True, kw_only=True):
     longest: int
     overlap: float
     drift_turns: int
-    signal: str
-    signal_least: float
+    heads: dict[Pressing, Head]
+    judged: Head
     reported: int
 
 

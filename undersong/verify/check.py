@@ -105,11 +105,12 @@ def _again(
     ]
     skipped = []
     if content.case.parameters.get("redacted"):
-        skipped.append("scan, verdict, offline scores and route: the texts are redacted")
+        skipped.append("scan, verdict, offline scores, what moved them, and route: the texts are redacted")
     else:
         steps += [
             ("scan and verdict", lambda: rerun.scanned(content)),
             ("offline scores", lambda: rerun.judged_offline(content)),
+            ("what moved the scores", lambda: rerun.explained(content, patterns)),
         ]
         if inputs:
             steps.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from undersong.manifest import Manifest, text_hash
-from undersong.models import Deduction, Message, Moment, Quote
+from undersong.models import Confirmed, Deduction, Message, Moment, Quote
 from undersong.verify.content import Content
 from undersong.verify.discrepancy import Discrepancy
 
@@ -32,9 +32,12 @@ def evidence(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
 def _quotes(content: Content) -> Iterable[Quote]:
     for finding in content.findings:
         yield from finding.quotes
+        yield from (each.sentence for each in finding.why or () if each.sentence is not None)
         if finding.outcome is not None:
             yield from filter(None, (finding.outcome.request, finding.outcome.reply))
     for session in content.case.sessions:
-        claims: tuple[Deduction | Moment, ...] = (*session.deductions, *session.moments)
+        claims: tuple[Deduction | Moment | Confirmed, ...] = (
+            *session.deductions, *session.moments, *session.confirmations
+        )  # fmt: skip
         for claim in claims:
             yield from claim.quotes

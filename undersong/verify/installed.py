@@ -23,6 +23,7 @@ def installed_hashes(
     """
     from undersong.judges import is_paid, open_judge
     from undersong.judges.llm.book import book
+    from undersong.judges.llm.injection import injection_hashes
     from undersong.judges.stance import stance_hashes
     from undersong.outcomes import outcome_hashes
     from undersong.patterns import all_rules, rule_hashes
@@ -50,7 +51,7 @@ def installed_hashes(
     judges = {str(manifest.parameters.get("judge", "")), *(use.judge for use in manifest.judges)} - {""}
     for name in sorted(judges):
         try:
-            hashes |= book().hashes if is_paid(name) else open_judge(name).hashes
+            hashes |= (book().hashes | injection_hashes()) if is_paid(name) else open_judge(name).hashes
         except UndersongError:
             continue  # its files are then named as not installed
     return hashes, broken

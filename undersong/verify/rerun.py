@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from undersong.assemble import count, highest
-from undersong.detect import detect, quote
+from undersong.bands import bands_of, table_name
+from undersong.detect import detect, quote, strongest_sentences
 from undersong.manifest import NAME, RUN, Manifest
 from undersong.models import Conversation, Finding, Message, Row, Scan
 from undersong.outcomes import with_outcome
@@ -23,12 +24,14 @@ from undersong.verdict import agent_verdicts, session_verdict
 from undersong.verify.content import Content
 from undersong.verify.discrepancy import Discrepancy
 from undersong.weigh import Effort, weigh
+from undersong.why import with_why
 
 TOLERANCE = 0.0015  # of a score by the offline judge: .001 and half of the last decimal that is written
 SCANNED = ("flags", "total", "hard_constraints", "loops", "deference", "sentiment_score", "code_change_delta",
            "latency_drop")  # fmt: skip
 RANK_TOLERANCE = 0.05  # a score that moves by .001 can pass many others with the same score
 AGAIN = "does not come out again"
+OFFLINE = "offline"
 
 
 def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
@@ -43,9 +46,13 @@ def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrep
         noise = case.parameters.get("judge_noise")
         found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort, noise).findings
     messages = {(message.conversation, message.id): message for message in case.cited}
+    strongest = strongest_sentences(row for row in content.rows if (row.conversation, row.id) in messages)
     held = {conversation.id: conversation.messages for conversation in content.conversations}
     kept = {each.finding_id: each for each in case.findings}
-    again = {each.finding_id: _told(quote(each, messages), held, kept.get(each.finding_id)) for each in found}
+    again = {
+        each.finding_id: _told(quote(each, messages, strongest=strongest), held, kept.get(each.finding_id))
+        for each in found
+    }
     yield from _findings(case.findings, again)
     outcomes = {outcome.pattern: outcome for outcome in detection.outcomes}
     for outcome in case.outcomes:
@@ -53,10 +60,39 @@ def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrep
 
 
 def _told(finding: Finding, held: Mapping[str, Sequence[Message]], kept: Finding | None) -> Finding:
-    """The finding with its outcome from the transcripts; where the report lacks one of them, with the one it tells."""
+    """The finding with its outcome from the transcripts; where the report lacks one of them, with the one it tells.
+
+    What moved its scores is held against the texts by ``explained``.
+    """
+    finding = msgspec.structs.replace(finding, why=kept.why if kept else None)
     if held.keys() >= set(finding.conversations):
         return with_outcome(finding, (message for name in finding.conversations for message in held[name]))
     return msgspec.structs.replace(finding, outcome=kept.outcome if kept else None)
+
+
+def explained(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
+    """What moved the scores behind each finding, from the cited messages and the artefacts of the offline judge."""
+    from undersong.judges import open_judge
+    from undersong.judges.explain import heads_of
+
+    case = content.case
+    if case.parameters.get("judge") != OFFLINE:
+        yield from (_unexplained(each) for each in case.findings if each.why is not None)
+        return
+    judge = open_judge(OFFLINE)
+    heads = heads_of(judge)
+    if heads is None or judge.hash != case.parameters.get("judge_hash"):
+        return  # another judge of that name; its artefacts are then named as not installed
+    messages = {(message.conversation, message.id): message for message in case.cited}
+    again = with_why(case.findings, content.rows, messages, rules, heads)
+    for kept, other in zip(case.findings, again, strict=True):
+        if kept.why != other.why:
+            yield _unexplained(kept)
+
+
+def _unexplained(finding: Finding) -> Discrepancy:
+    where = f"finding {finding.finding_id[:12]} ({finding.pattern})"
+    return Discrepancy(what=f"what moved its scores: {AGAIN} from the cited messages", where=where)
 
 
 def _effort(parameters: Mapping[str, Any]) -> Effort | None:
@@ -83,7 +119,12 @@ def _findings(kept: Sequence[Finding], again: Mapping[str, Finding]) -> Iterator
 def counted_again(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
     """The averages of the agents, the counts over all rows, and what case.json says twice."""
     case, rows = content.case, content.rows
+    signals = bands_of(rows, case.parameters.get("judge_gives") or ())
+    held = {None, table_name(signals)}
     facts = {
+        "signals": (case.signals, signals),
+        "bands": (case.bands, table_name(signals)),
+        "rows with other bands": (0, sum(row.bands not in held for row in rows)),
         "messages": (case.messages, len(rows)),
         "tiers": (case.tiers, count(row.tier or "standard" for row in rows)),
         "states": (case.states, count(row.state for row in rows)),
@@ -114,8 +155,8 @@ def scanned(content: Content) -> Iterator[Discrepancy]:
             for (row, scan), message in zip(pairs, conversation.messages, strict=True)
             if row is not None
         ]
-        again = session_verdict(conversation, scans, thread, rows)
         kept = verdicts.get(conversation.id)
+        again = session_verdict(conversation, scans, thread, rows, kept.confirmations if kept else ())
         names = [name for name in again.__struct_fields__ if getattr(kept, name, None) != getattr(again, name)]
         if names:
             where = f"session {conversation.id}"

@@ -50,8 +50,9 @@ def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
             raise NotPossibleError("the conversations have other names here")
         for thread in routed_threads(corpus, store, options):
             yield from _thread(thread, rows)
-            again = session_verdict(thread.conversation, thread.scans, thread.thread, _judged(thread, rows))
             kept = verdicts[thread.conversation.id]
+            judged = _judged(thread, rows)
+            again = session_verdict(thread.conversation, thread.scans, thread.thread, judged, kept.confirmations)
             names = [name for name in again.__struct_fields__ if getattr(kept, name) != getattr(again, name)]
             if names:
                 where = f"session {thread.conversation.id}"

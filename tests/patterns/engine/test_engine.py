@@ -79,10 +79,8 @@ def test_many_targets_cost_the_surroundings_of_their_rows_only(monkeypatch: pyte
         HIGH="manipulation > 0.5",
     )  # fmt: skip
     sizes: list[int] = []
-    merged = targets._merged
-    monkeypatch.setattr(
-        targets, "_merged", lambda table, parts, run, whole: _noted(sizes, merged(table, parts, run, whole))
-    )
+    merged = targets.merged
+    monkeypatch.setattr(targets, "merged", lambda *parts, **how: _noted(sizes, merged(*parts, **how)))
     known = timelines(busy(1200, 300))
     found = search(chosen, known)
     assert told(found) == told(reference(chosen, known))
@@ -94,10 +92,8 @@ def test_directed_rows_without_what_a_match_needs_around_them_are_left_out(monke
     high = "manipulation > 0.5"
     keys = {"partition_by": ["agent", "target"], "within": "2 days"}
     sizes: list[int] = []
-    merged = targets._merged
-    monkeypatch.setattr(
-        targets, "_merged", lambda table, parts, run, whole: _noted(sizes, merged(table, parts, run, whole))
-    )
+    merged = targets.merged
+    monkeypatch.setattr(targets, "merged", lambda *parts, **how: _noted(sizes, merged(*parts, **how)))
     known = timelines(busy(1200, 300))
     for pattern in ("HIGH ANY{0,2}?", "HIGH (ANY{0,2}? HIGH){1,}"):
         chosen = rule(pattern, keys, HIGH=high)

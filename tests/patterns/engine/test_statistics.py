@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from undersong.patterns import windows
 from undersong.patterns.engine import statistics, sums
+from undersong.patterns.engine.paths import sized
 
 SCORE = st.one_of(st.integers(0, 1000).map(lambda n: n / 1000), st.floats(2.0**-20, 1))
 VALUES = st.lists(SCORE, min_size=1, max_size=20)
@@ -73,9 +74,9 @@ def test_what_the_limbs_cannot_hold_is_left_to_the_reference(value: float) -> No
 def test_a_rough_statistic_says_between_what_the_exact_one_lies(values: list[float], function: str) -> None:
     size = len(values)
     low, high = np.full(1, np.nan), np.full(1, np.nan)
-    bindings, offsets = np.zeros(size, dtype=np.int8), np.array([0, size])
-    start = np.zeros(1, dtype=np.int64)
-    statistics.rough.plain(statistics.FUNCTIONS[function], 0, start, offsets, bindings, np.array(values), low, high)
+    path = sized(np.zeros(1, dtype=np.int64), np.array([size]))
+    path.bindings[:] = 0
+    statistics.rough.plain(statistics.FUNCTIONS[function], 0, *path, np.array(values), low, high)
     if size == 1:
         assert np.isnan(low[0])
         return
@@ -87,6 +88,7 @@ def test_a_rough_statistic_says_between_what_the_exact_one_lies(values: list[flo
 
 def test_nothing_rough_is_said_of_large_values() -> None:
     low, high = np.full(1, np.nan), np.full(1, np.nan)
-    bindings, start = np.zeros(3, dtype=np.int8), np.zeros(1, dtype=np.int64)
-    statistics.rough.plain(statistics.STD, 0, start, np.array([0, 3]), bindings, np.array([0.5, 1e200, 1]), low, high)
+    path = sized(np.zeros(1, dtype=np.int64), np.array([3]))
+    path.bindings[:] = 0
+    statistics.rough.plain(statistics.STD, 0, *path, np.array([0.5, 1e200, 1]), low, high)
     assert np.isnan(low[0])

@@ -48,17 +48,17 @@ class AnthropicBackend(SdkBackend):
         """See Backend."""
         listed = [{"custom_id": str(number), "params": self._body(sent)} for number, sent in enumerate(requests)]
         with self._errors():
-            return str((await self._connected().messages.batches.create(requests=listed)).id)
+            return str((await self._client.messages.batches.create(requests=listed)).id)
 
     async def ended(self, batch_id: str) -> bool:
         """See Backend."""
         with self._errors():
-            return bool((await self._connected().messages.batches.retrieve(batch_id)).processing_status == "ended")
+            return bool((await self._client.messages.batches.retrieve(batch_id)).processing_status == "ended")
 
     async def collect(self, batch_id: str) -> AsyncIterator[Collected]:
         """See Backend."""
         with self._errors():
-            lines = [line async for line in await self._connected().messages.batches.results(batch_id)]
+            lines = [line async for line in await self._client.messages.batches.results(batch_id)]
         for line in lines:
             number = int(line.custom_id)
             if line.result.type == "succeeded":

@@ -48,6 +48,9 @@ class Limits(_Strict, frozen=True, kw_only=True):
     thread_bytes: int
     prior_bytes: int
     message_bytes: int
+    tools: int
+    tool_bytes: int
+    tool_messages: int
     answer_tokens: dict[str, int]
     thinking_tokens: int
     body_bytes: int
@@ -61,10 +64,12 @@ class Words(_Strict, frozen=True, kw_only=True):
     thread: str
     history: str
     message: str
+    tools: str
     cut: str
     shortened: str
     question: str
     repair: str
+    around: str
     confirm: str
 
 

@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from undersong.errors import UsageError
+from undersong.judges import Segment, used_tools
 from undersong.judges.llm.answer import Confirmation, UnusableError, confirmed
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import Framed, Spoken, block, control_question, nonce_of, spoken
 from undersong.judges.llm.judge import LLMJudge, RefusedError, hashed, text_hash
+from undersong.judges.llm.loop import finished
 from undersong.judges.llm.purse import SpentError
 from undersong.judges.llm.schema import confirm_schema
 from undersong.judges.llm.seat import usage_of
 from undersong.judges.llm.till import Asked, Till
 from undersong.judges.llm.wire import TransportError
 from undersong.judges.terms import Paid
-from undersong.models import Message, Noun, Scan, State, Usage
+from undersong.models import Confirmed, Message, Quote, Scan, State, Usage
 from undersong.rulebook import did_you_mean
-
-
-class Segment(Noun, frozen=True, kw_only=True):
-    """One message or a pair, in order, and the mechanism that they may show; ``between`` is context of a pair."""
-
-    mechanism: str
-    messages: tuple[Message, ...]
-    between: tuple[Message, ...] = ()
-
-
-class Confirmed(Noun, frozen=True, kw_only=True):
-    """What the judge says of a segment: ``yes`` is None unless ``state`` is scored; a yes has a quote of each message.
-
-    ``judge_hash`` covers model and prompts; ``rejected`` counts what was dropped from the answer.
-    """
-
-    mechanism: str
-    message_ids: tuple[str, ...]
-    state: State
-    judge: str
-    judge_hash: str
-    yes: bool | None = None
-    quotes: tuple[str, ...] = ()
-    confidence: float | None = None
-    rejected: dict[str, int] = {}
-    reason: str | None = None
-    usage: Usage = Usage()
 
 
 def confirm(judge: LLMJudge, segments: Sequence[Segment]) -> list[Confirmed]:
@@ -58,12 +33,25 @@ def confirm(judge: LLMJudge, segments: Sequence[Segment]) -> list[Confirmed]:
             remedy = did_you_mean(each.mechanism, list(book().mechanisms))
             raise UsageError(f"unknown mechanism '{each.mechanism}'", remedy=remedy)
         if not 1 <= len(each.messages) <= 2:
-            raise UsageError("a segment has one message or two", remedy="give the rest as `between`")
+            raise UsageError("a segment has one message or two", remedy="give the rest as `around`")
 
     async def ask(till: Till, segment: Segment) -> Confirmed:
         return await _confirmed(judge, till, segment)
 
-    return asyncio.run(judge.answered(segments, ask))
+    judge.settle(_asked(judge, each, _framed(each), "") for each in segments)
+    return finished(judge.answered(segments, ask))
+
+
+class Said(NamedTuple):
+    """An answer that can be used, and as it came."""
+
+    answer: Confirmation
+    raw: str
+
+
+def not_asked(judge: LLMJudge, segment: Segment, why: str) -> Confirmed:
+    """The state of a segment that the judge was not asked about."""
+    return _state(judge, segment, (), "unread", why)
 
 
 async def _confirmed(judge: LLMJudge, till: Till, segment: Segment) -> Confirmed:
@@ -71,8 +59,8 @@ async def _confirmed(judge: LLMJudge, till: Till, segment: Segment) -> Confirmed
     texts = tuple(message.text for message in segment.messages)
     paid: list[Paid] = []
 
-    def use(text: str) -> Confirmation:
-        return confirmed(text, texts, put.control)
+    def use(text: str) -> Said:
+        return Said(confirmed(text, texts, put.control), text)
 
     try:
         found = await judge.usable(till, lambda repair: _asked(judge, segment, put, repair), use, paid)
@@ -86,36 +74,46 @@ async def _confirmed(judge: LLMJudge, till: Till, segment: Segment) -> Confirmed
 
 
 def _state(
-    judge: LLMJudge, segment: Segment, paid: Sequence[Paid], state: State, reason: str | None,
-    found: Confirmation | None = None,
-) -> Confirmed:  # fmt: skip
+    judge: LLMJudge, segment: Segment, paid: Sequence[Paid], state: State, reason: str | None, said: Said | None = None
+) -> Confirmed:
+    found = said.answer if said else None
     return Confirmed(
         mechanism=segment.mechanism,
+        at=segment.at or segment.messages[-1].id,
         message_ids=tuple(message.id for message in segment.messages),
         state=state,
         judge=judge.seats["deep"].spec.name,
         judge_hash=judge.hash,
         yes=found.yes if found else None,
-        quotes=found.quotes if found else (),
+        quotes=tuple(_quotes(segment.messages, found.quotes)) if found else (),
         confidence=found.confidence if found else None,
         rejected=found.rejected if found else {},
         reason=reason,
         usage=sum(map(usage_of, paid), Usage()),
+        raw=said.raw if said else None,
     )
+
+
+def _quotes(messages: Sequence[Message], texts: Sequence[str]) -> Iterator[Quote]:
+    """The quotes of a yes, one a message, with their places; of a no there are none."""
+    for message, text in zip(messages, texts, strict=False):
+        start = message.text.index(text)
+        digest = text_hash(message.text)
+        yield Quote(message_id=message.id, text=text, start=start, end=start + len(text), sha256=digest)
 
 
 def _framed(segment: Segment) -> Framed:
     limits, words = book().limits, book().words
     own = [_spoken(message, limits.message_bytes // 2) for message in segment.messages]
-    between = [_spoken(message, limits.prior_bytes) for message in segment.between]
-    nonce = nonce_of([*own, *between])
+    around = [_spoken(message, limits.prior_bytes) for message in segment.around]
+    nonce = nonce_of([*own, *around])
     asking = words.confirm.format(
         description=book().mechanisms[segment.mechanism].confirm, number="{number}", words="{words}"
     )
     control, question = control_question(nonce, book(), asking)
     parts = [f"# Message {number}\n{block([each], nonce)}" for number, each in enumerate(own, 1)]
-    if between:
-        parts.insert(1, f"# Messages between them, as context\n{block(between, nonce)}")
+    if around:
+        parts.append(words.around + block(around, nonce))
     return Framed(book().confirming, "\n".join([*parts, question]), control, nonce)
 
 
@@ -125,8 +123,10 @@ def _spoken(message: Message, most: int) -> Spoken:
 
 def _asked(judge: LLMJudge, segment: Segment, put: Framed, repair: str) -> Asked:
     seat = judge.seats["deep"]
-    texts, context = ([text_hash(each.text) for each in part] for part in (segment.messages, segment.between))
-    who = [[each.author, each.role] for each in (*segment.messages, *segment.between)]
+    texts, context = (
+        [[text_hash(each.text), *used_tools(each)] for each in part] for part in (segment.messages, segment.around)
+    )
+    who = [[each.author, each.role] for each in (*segment.messages, *segment.around)]
     parts = ["confirm", segment.mechanism, texts, context, who, seat.spec.name, judge.prompt_hash, judge.terms.sample]
     user = f"{put.user}\n{repair}" if repair else put.user
     sent = seat.sent(put.system, user, "standard", confirm_schema)

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from undersong.judges import History, Question
 from undersong.judges.llm.book import Book, book
 from undersong.judges.llm.encode import encoded, shortened
+from undersong.judges.llm.tools import tools_of
 from undersong.models import Message, Role, Scan
 from undersong.wording import counted
 
@@ -18,21 +19,30 @@ LOW, HIGH = 0.25, 0.5  # averages up to and from which the history says so: the 
 
 
 class Framed(NamedTuple):
-    """What is sent: ``control`` is the right answer to the control question, ``nonce`` the code of the data blocks."""
+    """What is sent: ``control`` is the right answer to the control question, ``nonce`` the code of the data blocks.
+
+    ``shortened`` counts the texts, calls and results that are not shown whole.
+    """
 
     system: str
     user: str
     control: str
     nonce: str
+    shortened: int = 0
 
 
 class Spoken(NamedTuple):
-    """One message as a block shows it: who, what, and the line of the scanner."""
+    """One message as a block shows it: who, what, the line of the scanner, and those of its tools.
+
+    ``cut`` counts what is not shown whole.
+    """
 
     speaker: str
     author: str
     text: str
     scanner: str
+    tools: tuple[str, ...] = ()
+    cut: int = 0
 
 
 def framed(question: Question, framing: str = "data_first", prompts: Book | None = None) -> Framed:
@@ -42,9 +52,10 @@ def framed(question: Question, framing: str = "data_first", prompts: Book | None
         spoken(message, scan, prompts.limits.prior_bytes)
         for message, scan in zip(question.prior, question.prior_scans, strict=True)
     ]
+    tools = [spoken(each, Scan(message_id=each.id), prompts.limits.tool_bytes) for each in question.tools]
     own = spoken(question.message, question.scan, prompts.limits.message_bytes)
     system = prompts.system(question.route.depth)
-    return put(system, context, own, question.cut, question.history, framing, prompts)
+    return put(system, context, own, question.cut, question.history, framing, prompts, tools)
 
 
 def put(
@@ -55,9 +66,11 @@ def put(
     history: History | None,
     framing: str,
     prompts: Book,
+    tools: Sequence[Spoken] = (),
 ) -> Framed:
     """The same from the parts of a question."""
-    nonce = nonce_of([*context, own])
+    every = [*context, *tools, own]
+    nonce = nonce_of(every)
     control, asking = control_question(nonce, prompts)
     data = []
     if context:
@@ -66,18 +79,21 @@ def put(
         data.append(head + block(context, nonce))
     if history is not None:
         data.append(prompts.words.history + "".join(f"  {line}\n" for line in history_lines(history)))
+    if tools:
+        data.append(prompts.words.tools + block(tools, nonce))
     data.append(prompts.words.message + block([own], nonce))
     parts = [asking, *data] if framing == "question_first" else [*data, asking]
-    return Framed(system, "\n".join(parts), control, nonce)
+    return Framed(system, "\n".join(parts), control, nonce, sum(each.cut for each in every))
 
 
 def spoken(message: Message, scan: Scan, most: int) -> Spoken:
-    """A message with its scan line; of a long text the middle is left out."""
+    """A message with its scan line and its tools; of a long text the middle is left out."""
     text, size = shortened(message.text, most)
     scanner = scan_line(scan.labels, scan.total)
     if size:
         scanner += book().words.shortened.format(bytes=f"{size:,}").rstrip()
-    return Spoken(SPEAKERS.get(message.role, "Agent"), message.author, text, scanner)
+    used = tools_of(message)
+    return Spoken(SPEAKERS.get(message.role, "Agent"), message.author, text, scanner, used.lines, used.cut + bool(size))
 
 
 def scan_line(labels: Sequence[str], total: int) -> str:
@@ -124,3 +140,4 @@ def _lines(messages: Sequence[Spoken]) -> Iterator[str]:
     for each in messages:
         yield f"[{each.speaker}: {encoded(each.author)}] {encoded(each.text)}\n"
         yield f"  Scanner: {each.scanner}\n"
+        yield from each.tools

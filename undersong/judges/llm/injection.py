@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import base64
-import codecs
 import re
-import unicodedata
 from collections.abc import Iterator
 from functools import cache
 
 import msgspec
 
-from undersong.rulebook import RULES, read
+from undersong.judges.llm.decodings import decodings, letters
+from undersong.judges.llm.frames import FILE as WORDS
+from undersong.judges.llm.frames import folded, framed_by
+from undersong.rulebook import RULES, file_hash, read
 
 FILE = RULES / "injection.yaml"
 LONGEST = 200_000  # characters of a message that are looked at
 
 
 class Cue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pattern and why it is one; ``plain``: looked for in the text as it stands, case kept."""
+    """A pattern and why it is one; ``plain``: looked for in the text as it stands, case kept.
+
+    ``foreign``: it is written in other letters than ASCII has, and looked for where such stand.
+    """
 
     id: str
     pattern: str
     why: str
     plain: bool = False
+    foreign: bool = False
 
 
 class Hidden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,21 +46,29 @@ class Cues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lookalikes: dict[str, str]
 
 
-Patterns = list[tuple[str, re.Pattern[str]]]  # one by one they are searched faster than as one alternation
+Patterns = list[tuple[Cue, re.Pattern[str]]]  # one by one they are searched faster than as one alternation
 
 
 @cache
 def _cues() -> tuple[Cues, Patterns, Patterns, dict[int, str]]:
     found = read(FILE, Cues)
     plain, folded = (
-        [(cue.id, re.compile(cue.pattern, re.MULTILINE)) for cue in found.cues if cue.plain is kind]
+        [(cue, re.compile(cue.pattern, re.MULTILINE)) for cue in found.cues if cue.plain is kind]
         for kind in (True, False)
     )
     return found, plain, folded, str.maketrans(found.lookalikes)
 
 
+def injection_hashes() -> dict[str, str]:
+    """File name → SHA-256 of what the flag knows, for the manifest; no question to a judge depends on it."""
+    return {path.name: file_hash(path) for path in (FILE, WORDS)}
+
+
 def _first(text: str, patterns: Patterns) -> str | None:
-    return next((name for name, pattern in patterns if pattern.search(text)), None)
+    ascii_only = text.isascii()
+    return next(
+        (cue.id for cue, pattern in patterns if not (cue.foreign and ascii_only) and pattern.search(text)), None
+    )
 
 
 def suspicious(text: str) -> str | None:
@@ -68,28 +80,25 @@ def suspicious(text: str) -> str | None:
     True
     """
     text = text[:LONGEST]
-    found, plain, folded, lookalikes = _cues()
+    found, plain, cues, lookalikes = _cues()
     if (hidden := _hides(text, found.hidden)) is not None:
         return hidden
-    variants = _variants(text, found.hidden.encoded, lookalikes)
-    seen = (_first(variant, folded) for variant in variants)
-    return _first(text, plain) or next((name for name in seen if name), None)
+    return _first(text, plain) or next(filter(None, _seen(text, found.hidden.encoded, lookalikes, cues)), None)
+
+
+def _seen(text: str, shortest: int, lookalikes: dict[int, str], cues: Patterns) -> Iterator[str | None]:
+    """What each variant of the text shows."""
+    for variant in _variants(text, lookalikes):
+        yield framed_by(variant)
+        yield _first(variant, cues)
+    for hidden in decodings(text, shortest):
+        yield framed_by(folded(hidden), decoded=True)
+        yield _first(folded(hidden), cues)
 
 
 _JOINED = re.compile(r"(?<=\w)[\u200b-\u200d\u2060\ufeff\u00ad](?=\w)")
 _TAGS = re.compile(r"[\U000e0020-\U000e007e]")
 _FLAG = re.compile(r"\U0001f3f4[\U000e0020-\U000e007f]+")  # flags of regions are spelt with tag characters
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :]?){16,}")
-# what a text turned round that says anything has one of
-_ANCHORS = (
-    "instruction",
-    "score",
-    "ignore",
-    "system",
-    "traits",
-    "judge",
-)
 _SPACED = re.compile(r"\b(?:\w[ ._*-]){5,}\w\b")
 
 
@@ -102,43 +111,13 @@ def _hides(text: str, hidden: Hidden) -> str | None:
     return "tag_characters" if len(_TAGS.findall(_FLAG.sub("", text))) >= hidden.tag_characters else None
 
 
-def _variants(text: str, shortest: int, lookalikes: dict[int, str]) -> Iterator[str]:
-    """The text folded, and what it hides: look-alike letters, base64, hex, spaced letters, ROT13, reversed words."""
-    folded = _folded(text)
-    yield folded
-    if not folded.isascii():
-        yield folded.translate(lookalikes)
-    for decoded in _decoded(text, shortest):
-        yield _folded(decoded)
-    if _SPACED.search(folded):
-        yield _SPACED.sub(lambda found: re.sub(r"[ ._*-]", "", found[0]), folded)
-    turned = (codecs.decode(folded, "rot13"), folded[::-1])
-    yield from (variant for variant in turned if any(word in variant for word in _ANCHORS))
-
-
-def _decoded(text: str, shortest: int) -> Iterator[str]:
-    for found in _BASE64.finditer(text):
-        code = found[0].rstrip("=").replace("-", "+").replace("_", "/")
-        if len(code) >= shortest:
-            yield from _readable(base64.b64decode(code + "=" * (-len(code) % 4)) if len(code) % 4 != 1 else b"")
-    for found in _HEX.finditer(text):
-        try:
-            yield from _readable(bytes.fromhex(re.sub(r"[ :]", "", found[0])))
-        except ValueError:
-            continue
-
-
-def _readable(data: bytes) -> Iterator[str]:
-    try:
-        yield data.decode()
-    except UnicodeDecodeError:
-        return
-
-
-def _folded(text: str) -> str:
-    """Lower case, compatibility forms resolved, accents and invisible characters removed, white space as one blank."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKD", text)
-        text = "".join(char for char in text if unicodedata.category(char) not in {"Cf", "Mn"})
-        text = unicodedata.normalize("NFC", text)
-    return re.sub(r"[ \t]+", " ", text.lower())
+def _variants(text: str, lookalikes: dict[int, str]) -> Iterator[str]:
+    """The text folded, and as it reads: look-alike letters resolved, spaced ones joined, digits for letters."""
+    plain = folded(text)
+    yield plain
+    if not plain.isascii():
+        yield plain.translate(lookalikes)
+    if _SPACED.search(plain):
+        yield _SPACED.sub(lambda found: re.sub(r"[ ._*-]", "", found[0]), plain)
+    if (spelt := letters(plain)) is not None:
+        yield spelt

@@ -15,7 +15,8 @@ from undersong.judges.llm.answer import Answer, UnusableError, checked
 from undersong.judges.llm.batches import WAITS, settled
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import Framed, framed
-from undersong.judges.llm.injection import suspicious
+from undersong.judges.llm.injection import injection_hashes, suspicious
+from undersong.judges.llm.loop import finished
 from undersong.judges.llm.purse import Purse, SpentError
 from undersong.judges.llm.schema import answer_schema
 from undersong.judges.llm.seat import Seat, usage_of
@@ -40,6 +41,7 @@ class Read(NamedTuple):
 
     answer: Answer
     raw: str
+    shortened: int
 
 
 class LLMJudge:
@@ -50,7 +52,7 @@ class LLMJudge:
 
     def __init__(self, name: str, seats: Mapping[Tier, Seat], terms: Terms) -> None:
         self.name, self.seats, self.terms = name, dict(seats), terms
-        self.hashes = dict(book().hashes)
+        self.hashes = book().hashes | injection_hashes()
         self.prompt_hash = book().hash
         named = {tier: seat.spec.name for tier, seat in sorted(self.seats.items())}
         self.hash = hashed([named, self.prompt_hash, terms.framing])
@@ -65,9 +67,10 @@ class LLMJudge:
 
         Raises BrokenOffError, with what was answered before, where the provider turns every question away.
         """
-        if self.terms.batch:
-            self._settle([each for each in questions if each.message.text.strip()])
-        return asyncio.run(self.answered(questions, self._evaluation))
+        self.settle(
+            self.asked(each, framed(each, self.terms.framing)) for each in questions if each.message.text.strip()
+        )
+        return finished(self.answered(questions, self._evaluation))
 
     async def answered(self, questions: Sequence[T], ask: Callable[[Till, T], Awaitable[R]]) -> list[R]:
         """The questions asked with bounded concurrency; each worker takes the next one."""
@@ -85,11 +88,12 @@ class LLMJudge:
             raise BrokenOffError(failures[0], found)
         return [each for each in found if each is not None]
 
-    def _settle(self, questions: Sequence[Question]) -> None:
-        """Collect and submit batches; what they have not answered is not asked otherwise."""
-        asked = [self.asked(each, framed(each, self.terms.framing)) for each in questions]
+    def settle(self, asked: Iterable[Asked]) -> None:
+        """Collect and submit batches, where that is asked for; what they have not answered is not asked otherwise."""
+        if not self.terms.batch:
+            return
         try:
-            self._waiting, self._without = asyncio.run(self._settled(asked))
+            self._waiting, self._without = finished(self._settled(list(asked)))
         except TransportError as error:
             raise JudgeError(error.why, where=self.name, remedy="run the same command again later") from error
 
@@ -131,7 +135,7 @@ class LLMJudge:
         message = question.message.text
 
         def use(text: str) -> Read:
-            return Read(checked(text, message, put.control), text)
+            return Read(checked(text, message, put.control), text, put.shortened)
 
         return await self.usable(till, lambda repair: self.asked(question, put, repair), use, paid)
 
@@ -168,6 +172,7 @@ class LLMJudge:
             cut=question.cut,
             usage=sum(map(usage_of, paid), Usage()),
             raw=read.raw,
+            shortened=read.shortened,
         )
         signals = {f"act_{act.id}": 1.0 for act in answer.acts}
         if answer.stance is not None and answer.stance.position in CONCEDES:

@@ -63,20 +63,20 @@ class OpenAIBackend(SdkBackend):
         data = "\n".join(lines).encode()
         window = {"endpoint": ENDPOINT, "completion_window": "24h"}
         with self._errors():
-            file = await self._connected().files.create(file=("questions.jsonl", data), purpose="batch")
-            return str((await self._connected().batches.create(input_file_id=file.id, **window)).id)
+            file = await self._client.files.create(file=("questions.jsonl", data), purpose="batch")
+            return str((await self._client.batches.create(input_file_id=file.id, **window)).id)
 
     async def ended(self, batch_id: str) -> bool:
         """See Backend."""
         with self._errors():
-            return (await self._connected().batches.retrieve(batch_id)).status in _DONE
+            return (await self._client.batches.retrieve(batch_id)).status in _DONE
 
     async def collect(self, batch_id: str) -> AsyncIterator[Collected]:
         """See Backend."""
         with self._errors():
-            batch = await self._connected().batches.retrieve(batch_id)
+            batch = await self._client.batches.retrieve(batch_id)
             named = [name for name in (batch.output_file_id, batch.error_file_id) if name is not None]
-            files = [await self._connected().files.content(name) for name in named]
+            files = [await self._client.files.content(name) for name in named]
         for line in (line for file in files for line in file.content.splitlines() if line.strip()):
             yield _collected(json.loads(line))
 

@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from undersong.errors import JudgeError
 from undersong.judges.llm.book import book
@@ -16,8 +18,24 @@ from undersong.judges.llm.wire import Delivered, Sent, TransportError, refused
 from undersong.judges.terms import Terms
 
 INSTALL = "pip install 'undersong[llm]'"
+SAID = 400  # bytes of an error that is not in the documented form
 OWN_KEY = "UNDERSONG_JUDGE_KEY"  # for a server by address: the provider's key is never sent to another host
-_STREAMED = {"headers": {"X-Stainless-Raw-Response": "stream"}}  # both libraries: the response before it is read
+
+
+class Line(NamedTuple):
+    """How requests go out: the connections, the address, and the headers that all have."""
+
+    http: Any
+    url: Any
+    headers: list[tuple[str, str]]
+    extensions: dict[str, Any]
+
+
+class Connected(NamedTuple):
+    """A library's client, and the line that questions take."""
+
+    sdk: Any
+    line: Line
 
 
 class SdkBackend(ABC):
@@ -40,34 +58,56 @@ class SdkBackend(ABC):
         self._secret = environment.get(self.key if spec.url is None else OWN_KEY, "")
         if not self._secret and spec.url is None:
             raise JudgeError("no key", where=spec.name, remedy=f"set {self.key} in the environment")
-        self._open: Any = None
+        self._open: Connected | None = None
 
     async def send(self, sent: Sent) -> Delivered:
         """See Backend."""
-        with self._errors():
-            # the library's typed method walks through every node of a schema, which takes longer than all the rest
-            response = await self._connected().post(self.path, body=self._body(sent), cast_to=object, options=_STREAMED)
+        import httpx2
+
+        line = self._connected().line
+        try:
+            response = await line.http.send(self._request(line, sent), stream=True)
             try:
-                return Delivered(await bounded(response.iter_bytes()), response.headers)
+                body = await bounded(response.aiter_bytes())
             finally:
-                await response.close()
+                await response.aclose()
+        except httpx2.ConnectError as error:
+            raise TransportError(f"no connection: {type(error).__name__}", passing=True) from None
+        except httpx2.HTTPError as error:
+            raise TransportError(f"the connection broke off: {type(error).__name__}", passing=True) from None
+        if response.is_success:
+            return Delivered(body, response.headers)
+        raise refused(response.status_code, _message(body), response.headers, self._secret, self._spec.name)
 
     async def close(self) -> None:
         """See Backend."""
         if self._open is not None:
             opened, self._open = self._open, None
-            await opened.close()
+            await opened.sdk.close()
 
-    def _connected(self) -> Any:
-        """The client, made anew for every event loop."""
+    def _request(self, line: Line, sent: Sent) -> Any:
+        """A request of the library's address and headers. Made by the library, one takes longer than all the rest."""
+        import httpx2
+
+        body = msgspec.json.encode(self._body(sent))
+        headers = [*line.headers, ("content-length", str(len(body)))]
+        return httpx2.Request("POST", line.url, headers=headers, content=body, extensions=line.extensions)
+
+    def _connected(self) -> Connected:
+        """The library's client and its connections, made anew for every event loop."""
         if self._open is None:
-            make = getattr(self._sdk, self.client)
-            key = self._secret or "none"
-            self._open = make(api_key=key, base_url=self._spec.url, max_retries=0, timeout=self._timeout)
+            http = self._sdk.DefaultAsyncHttpxClient(timeout=self._timeout)
+            key, make = self._secret or "none", getattr(self._sdk, self.client)
+            sdk = make(api_key=key, base_url=self._spec.url, max_retries=0, timeout=self._timeout, http_client=http)
+            self._open = Connected(sdk, line_of(sdk, http, self.path, self._timeout))
         return self._open
 
     def _most(self, sent: Sent) -> int:
         return sent.most + (book().limits.thinking_tokens if self._spec.effort else 0)
+
+    @property
+    def _client(self) -> Any:
+        return self._connected().sdk
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -87,6 +127,28 @@ class SdkBackend(ABC):
     @abstractmethod
     def _body(self, sent: Sent) -> dict[str, Any]:
         """The request as the provider documents it."""
+
+
+def line_of(sdk: Any, http: Any, path: str, timeout: float) -> Line:
+    """The line of a library's client: its own headers, with the key, to its own address."""
+    import httpx2
+
+    url = httpx2.URL(str(sdk.base_url).rstrip("/") + path)
+    given = {**sdk.default_headers, **sdk.auth_headers, "Accept-Encoding": "gzip, deflate"}
+    headers = [(name, value) for name, value in given.items() if isinstance(value, str)]
+    extensions = {"timeout": httpx2.Timeout(timeout).as_dict()}
+    return Line(http, url, [("Host", url.netloc.decode("ascii")), *headers], extensions)
+
+
+def _message(body: bytes) -> str:
+    """What the body of an error says, in the form that both providers have; else its first words."""
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        found = None
+    error = found.get("error") if isinstance(found, dict) else None
+    said = error.get("message") if isinstance(error, dict) else error
+    return said if isinstance(said, str) else body[:SAID].decode("utf-8", "replace")
 
 
 async def bounded(chunks: AsyncIterator[bytes]) -> bytes:

@@ -10,10 +10,11 @@ import numpy as np
 from undersong.patterns import kinds, windows
 from undersong.patterns.engine import statistics
 from undersong.patterns.engine.jit import machine
+from undersong.patterns.engine.paths import MATCH as BOUND
+from undersong.patterns.engine.paths import Paths, bound
 from undersong.patterns.engine.scopes import FrameVectors
 from undersong.patterns.engine.sums import F, I, Unsuited
 from undersong.patterns.engine.vectors import B, Codes, Vectors
-from undersong.patterns.engine.walk import Paths
 from undersong.patterns.expressions import (
     Call,
     Compare,
@@ -47,7 +48,7 @@ class Bound(Vectors):
 
         It is worked out with ordinary sums, a fraction of what exact ones cost.
         """
-        if not machine(len(self.own.paths.bindings)) or not isinstance(tree, Compare):
+        if not machine(int(self.own.paths.sizes.sum())) or not isinstance(tree, Compare):
             return None
         left, right = tree.left, tree.right
         if not isinstance(right, Number) or not isinstance(left, Call) or left.name not in _ROUGHLY:
@@ -99,13 +100,11 @@ class _Leaves:
         values = self._values(node.name, value)
         found = np.full(len(paths.starts), 0.0 if node.name in ("sum", "count") else np.nan)
         hard = np.zeros(len(paths.starts), dtype=np.bool_)
-        work = statistics.statistic.at(len(paths.bindings) * _DEAR)
-        work(
-            statistics.FUNCTIONS[node.name], variable, paths.starts, paths.offsets, paths.bindings, values, found, hard
-        )
+        work = statistics.statistic.at(int(paths.sizes.sum()) * _DEAR)
+        work(statistics.FUNCTIONS[node.name], variable, *paths, values, found, hard)
         for k in np.flatnonzero(hard).tolist():
-            bound = self._bound(k, variable, values)
-            result = bound[-1] if node.name == "last" else windows.over(node.name, bound[~np.isnan(bound)].tolist())
+            own = self._bound(k, variable, values)
+            result = own[-1] if node.name == "last" else windows.over(node.name, own[~np.isnan(own)].tolist())
             found[k] = np.nan if result is None else result
         return found
 
@@ -114,8 +113,8 @@ class _Leaves:
         argument, paths = node.arguments[0], self.paths
         variable, values = self._selector(kinds.single_variable(node)), self._values(node.name, _of_row(argument))
         low, high = (np.full(len(paths.starts), np.nan) for _ in range(2))
-        work = statistics.rough.at(len(paths.bindings))
-        work(statistics.FUNCTIONS[node.name], variable, paths.starts, paths.offsets, paths.bindings, values, low, high)
+        work = statistics.rough.at(int(paths.sizes.sum()))
+        work(statistics.FUNCTIONS[node.name], variable, *paths, values, low, high)
         return low, high
 
     def _values(self, function: str, value: Node) -> F:
@@ -130,19 +129,16 @@ class _Leaves:
         return np.ascontiguousarray(np.broadcast_to(values, len(self.rows.rows)))
 
     def _counted(self, name: str) -> F:
-        paths, wanted = self.paths, self._selector(name)
-        fits = paths.bindings >= 0 if wanted == statistics.MATCH else paths.bindings == wanted
-        before = np.concatenate([[0], np.cumsum(fits)])
-        return np.diff(before[paths.offsets]).astype(np.float64)
+        return bound(self.paths, self._selector(name)).astype(np.float64)
 
     def _selector(self, name: str) -> int:
         if name == MATCH:
-            return statistics.MATCH
+            return BOUND
         return -1 if name == ANY else self.names.index(name)
 
     def _bound(self, k: int, variable: int, values: F) -> F:
-        bindings = self.paths.bindings[self.paths.offsets[k] : self.paths.offsets[k + 1]]
-        fits = bindings >= 0 if variable == statistics.MATCH else bindings == variable
+        bindings = self.paths.bindings[self.paths.first[k] : self.paths.last[k]]
+        fits = bindings >= 0 if variable == BOUND else bindings == variable
         return np.asarray(values[self.paths.starts[k] + np.flatnonzero(fits)])
 
 

@@ -12,14 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.patterns.engine.jit import ENOUGH, kernel
+from undersong.patterns.engine.paths import Paths, sized
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.targets import Masks
 from undersong.patterns.engine.vectors import B
-from undersong.patterns.engine.walk import Code, Paths
+from undersong.patterns.engine.walk import Code
 from undersong.patterns.program import ACCEPT, ROW, SPLIT
 
 MOST = 100_000  # states
 _ROW, _SPLIT, _ACCEPT = ROW, SPLIT, ACCEPT
+_DONE = -128  # stands for the variable of what is no row instruction
 States = npt.NDArray[np.int32]
 Ahead = npt.NDArray[np.int16]
 NOWHERE = -1
@@ -103,13 +105,14 @@ class Automaton:
 
         Where a match takes a row more than ``within`` microseconds after its first, it is left out and marked.
         """
-        walk, program = _walk.at(len(starts) * 8), self.program
+        size, program = len(starts) * 8, self.program
+        variable = np.where(program.operation == ROW, program.second, _DONE).astype(np.int8)
         last = np.full(len(starts), np.iinfo(np.int64).max) if within is None else times[starts] + within
-        late = np.zeros(len(starts), dtype=np.bool_)
-        offsets, bindings = walk(
-            program.operation, program.second, self.ahead, states, starts, fences, times, last, late
-        )
-        return Paths(starts, offsets, bindings), late
+        late, sizes = np.zeros(len(starts), dtype=np.bool_), np.zeros(len(starts), dtype=np.int64)
+        _measure.at(size)(variable, self.ahead, states, starts, fences, times, last, late, sizes)
+        found = sized(starts, sizes)
+        _bind.at(size)(variable, self.ahead, states, fences, *found)
+        return found, late
 
 
 @kernel
@@ -141,22 +144,28 @@ def _follow(rows, first, last, following, found, segment, row, state):  # type: 
 
 
 @kernel
-def _walk(operation, second, ahead, states, starts, fences, times, last, late):  # type: ignore[no-untyped-def]
-    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
-    bindings = np.empty(max(64, 8 * len(starts)), dtype=np.int8)
-    used = 0
+def _measure(variable, ahead, states, starts, fences, times, last, late, sizes):  # type: ignore[no-untyped-def]
+    """How many rows each match takes. (That a second loop writes them down makes both fast: no array grows.)"""
     for k in range(len(starts)):
-        row, place = starts[k], np.int64(ahead[states[starts[k]], 0])
-        while operation[place] == _ROW:
+        row, fence, size = np.uint64(starts[k]), np.uint64(fences[k]), 0
+        place = ahead[states[row], 0]
+        while variable[place] != _DONE:
             if times[row] > last[k]:
-                late[k], used = True, offsets[k]
+                late[k], size = True, 0
                 break
-            if used == len(bindings):
-                larger = np.empty(2 * used, dtype=np.int8)
-                larger[:used] = bindings
-                bindings = larger
-            bindings[used] = second[place]
-            used, row = used + 1, row + 1
-            place = np.int64(ahead[states[row] if row < fences[k] else 0, place + 1])
-        offsets[k + 1] = used
-    return offsets, bindings[:used].copy()
+            size, row = size + 1, row + np.uint64(1)
+            state = np.uint64(states[row]) if row < fence else np.uint64(0)
+            place = ahead[state, np.uint64(place) + np.uint64(1)]
+        sizes[k] = size
+
+
+@kernel
+def _bind(variable, ahead, states, fences, starts, first, last, bindings):  # type: ignore[no-untyped-def]
+    """The variable of each row of each match."""
+    for k in range(len(starts)):
+        row, fence = np.uint64(starts[k]), np.uint64(fences[k])
+        place = ahead[states[row], 0]
+        for i in range(first[k], last[k]):
+            bindings[i], row = variable[place], row + np.uint64(1)
+            state = np.uint64(states[row]) if row < fence else np.uint64(0)
+            place = ahead[state, np.uint64(place) + np.uint64(1)]

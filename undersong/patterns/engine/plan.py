@@ -25,7 +25,7 @@ class Condition(NamedTuple):
 
 class Plan(NamedTuple):
     """A rule, taken apart. ``code`` is None where only the reference can walk; ``whole``: it needs whole sequences;
-    ``by_row``: single rows decide its conditions.
+    ``by_row``: single rows decide its conditions; ``placed``: windows need to know where in their sequences rows are.
     """
 
     rule: PatternRule
@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     anchored: bool
     whole: bool
     by_row: bool
+    placed: bool
 
     @property
     def targeted(self) -> bool:
@@ -61,7 +62,13 @@ def plan(rule: PatternRule) -> Plan:
         anchored,
         anchored or any(map(_needs_all, [*trees.columns.values(), *trees.define, *_some(trees.until)])),
         all(levels.of(tree) == ROW for tree in trees.define),
+        any(isinstance(part, Window) and part.over != "agent" for tree in _trees(rule) for part in walk(tree)),
     )
+
+
+def _trees(rule: PatternRule) -> tuple[Node, ...]:
+    trees = rule.trees
+    return *trees.columns.values(), *trees.define, *_some(trees.until), *trees.having, *trees.measures.values()
 
 
 def _having(trees: tuple[Node, ...], measures: Mapping[str, Node]) -> tuple[Node, ...]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from undersong.patterns.engine.aggregates import Measured, chosen
 from undersong.patterns.engine.frames import Bounds, Frame, Order, grouped, undirected
+from undersong.patterns.engine.paths import Bindings, compact, some
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, TableVectors
 from undersong.patterns.engine.sequence_windows import Added
 from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.surroundings import Surroundings
 from undersong.patterns.engine.table import Table, ranges
-from undersong.patterns.engine.targets import Masks, Targets, Wanted, apart, sequences, towards
+from undersong.patterns.engine.targets import Masks, Targets, apart, sequences, towards, whole
 from undersong.patterns.engine.vectors import B, Codes, Vectors
-from undersong.patterns.engine.walk import Bindings
 from undersong.patterns.engine.walkers import Ground, walker
 from undersong.patterns.engine.waves import Matches, Stage, stand
 from undersong.patterns.expressions import Node
@@ -72,6 +74,11 @@ class _Layout:
         if self._parts is None:
             self._parts = apart(self.table, self.order)
         return self._parts
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """How far the surroundings of directed rows reach."""
+        return Surroundings(self.table, self.parts)
 
     @property
     def count(self) -> int:
@@ -144,11 +151,13 @@ class _Search:
         return frame, self._masks()[frame.rows], np.zeros(0, dtype=np.int64)
 
     def _towards(self) -> tuple[Frame, Masks, I]:
-        masks, parts, plan = self._masks(), self.layout.parts, self.plan
-        ordered = masks[parts.order.rows]
-        bounds = Bounds(plan.rule.within, None, None, plan.outlook.longest)
-        wanted = Wanted(plan.rule.required, plan.outlook.needs)
-        frame, beyond = towards(self.table, parts, ordered, wanted, bounds, whole=plan.whole)
+        masks, parts, plan, rule = self._masks(), self.layout.parts, self.plan, self.rule
+        ordered, needs = masks[parts.order.rows], plan.outlook.needs
+        if plan.whole:
+            around = whole(parts, ordered)
+        else:
+            around = self.layout.surroundings.around(ordered, needs, rule.within, plan.outlook.longest)
+        frame, beyond = towards(self.table, parts, ordered, rule.required, around, whole=plan.whole, placed=plan.placed)
         return frame, masks[frame.rows], beyond
 
     def _masks(self) -> Masks:
@@ -197,14 +206,12 @@ def _found(table: Table, frame: Frame, matches: Matches | None, count: int, gave
         return Found(
             table, none, codes, codes, none, np.zeros(1, np.int64), none.astype(np.int8), none, {}, count, gave_up
         )
-    runs, (starts, _, bindings) = matches.runs, matches.paths
-    sizes = matches.paths.sizes
+    runs, starts = matches.runs, matches.paths.starts
     order = np.lexsort((starts, frame.targets[runs], frame.conversations[runs], frame.timelines[runs]))
-    begun = (np.cumsum(sizes) - sizes)[order]
-    runs, starts, sizes = runs[order], starts[order], sizes[order]
-    places = ranges(starts, starts + sizes)
+    runs, found = runs[order], compact(some(matches.paths, order))
+    places = ranges(found.starts, found.starts + found.sizes)
     holes = frame.holes[places]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = np.append(found.first, len(found.bindings))
     holes[offsets[:-1]] = 0
     return Found(
         table,
@@ -213,7 +220,7 @@ def _found(table: Table, frame: Frame, matches: Matches | None, count: int, gave
         frame.targets[runs],
         frame.rows[places],
         offsets,
-        bindings[ranges(begun, begun + sizes)],
+        found.bindings,
         holes,
         chosen(matches.measures, order),
         count,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from undersong.patterns.engine.jit import kernel
+from undersong.patterns.engine.paths import Paths, compact
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.vectors import B
-from undersong.patterns.engine.walk import Paths
 from undersong.patterns.matcher import Skip
 
 
@@ -18,12 +18,13 @@ def resumed(paths: Paths, skip: Skip) -> I:
         return np.asarray(np.maximum(following, paths.starts + paths.sizes))
     if skip.to == "next":
         return following
+    paths = compact(paths)
     flat = np.flatnonzero(paths.bindings == skip.variable)
-    owner = np.searchsorted(paths.offsets, flat, side="right") - 1
+    owner = np.searchsorted(paths.last, flat, side="right")
     if skip.to == "first":
         flat, owner = flat[::-1], owner[::-1]
     found = following.copy()
-    found[owner] = paths.starts[owner] + flat - paths.offsets[owner]  # of one match's rows the last one written stays
+    found[owner] = paths.starts[owner] + flat - paths.first[owner]  # of one match's rows the last one written stays
     return np.maximum(following, found)
 
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from undersong.patterns.engine.jit import kernel
+from undersong.patterns.engine.paths import MATCH
 
 MEAN, SUM, STD, SLOPE, MIN, MAX, FIRST, LAST = range(8)
 FUNCTIONS = {
@@ -20,7 +21,6 @@ FUNCTIONS = {
 }  # fmt: skip
 _ROUGH = 2.0**-34  # more than ordinary sums of MOST values lose, of the sum of what their parts come to without signs
 _TINY = 2.0**-960  # more than falls below the least float64
-MATCH = -2  # all rows that are bound to a variable; -1 are those passed over
 MOST = 4096  # values of a match up to which its sums are exact pairs
 _LEAST, _LARGEST = 2.0**-20, 16.0  # between them a float64 is a multiple of 2**-72
 _SPLIT = 134_217_729.0  # 2**27 + 1: Veltkamp's constant
@@ -136,14 +136,14 @@ def extreme(values, start: int, rows, size: int, least: bool) -> float:  # type:
 
 
 @kernel
-def statistic(function, variable, starts, offsets, bindings, values, found, hard):  # type: ignore[no-untyped-def]
+def statistic(function, variable, starts, first, last, bindings, values, found, hard):  # type: ignore[no-untyped-def]
     """A function over the known values of the rows that each match binds to a variable.
 
     ``found`` stays NaN where the result is unknown; ``hard`` marks what has to be worked out in another way.
     """
     rows = np.empty(MOST, dtype=np.int64)
     for k in range(len(starts)):
-        size = chosen(variable, values, starts[k], bindings[offsets[k] : offsets[k + 1]], function >= FIRST, rows)
+        size = chosen(variable, values, starts[k], bindings, first[k], last[k], function >= FIRST, rows)
         if size > MOST and function != FIRST:
             hard[k] = True
         elif function == SUM:
@@ -154,15 +154,16 @@ def statistic(function, variable, starts, offsets, bindings, values, found, hard
 
 
 @kernel
-def chosen(variable, values, start, bindings, unknown, rows):  # type: ignore[no-untyped-def]
+def chosen(variable, values, start, bindings, first, last, unknown, rows):  # type: ignore[no-untyped-def]
     """How many rows of a match are bound to a variable; their places in it go to ``rows``, as many as it holds.
 
     Rows with an unknown value count only where ``unknown`` says so. A value whose sums may not be exact makes the
     number too large to go on.
     """
     size = 0
-    for i in range(len(bindings)):
-        if bindings[i] == variable or (variable == MATCH and bindings[i] >= 0):
+    for i in range(last - first):
+        bound = bindings[first + i]
+        if bound == variable or (variable == MATCH and bound >= 0):
             value = values[start + i]
             if unknown or value == value:
                 if size < len(rows):
@@ -188,13 +189,13 @@ def result(function, values, start, rows, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rough(function, variable, starts, offsets, bindings, values, low, high):  # type: ignore[no-untyped-def]
+def rough(function, variable, starts, begins, ends, bindings, values, low, high):  # type: ignore[no-untyped-def]
     """Between what a mean, a spread or a trend surely lies, by ordinary sums; NaN where that is not known."""
     for k in range(len(starts)):
         size, total, parts, squares, first = 0, 0.0, 0.0, 0.0, 0.0
         weighted = weighted_parts = 0.0
-        for i in range(offsets[k + 1] - offsets[k]):
-            bound = bindings[offsets[k] + i]
+        for i in range(ends[k] - begins[k]):
+            bound = bindings[begins[k] + i]
             value = values[starts[k] + i]
             if value == value and (bound == variable or (variable == MATCH and bound >= 0)):
                 if abs(value) > _LARGEST:

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import B, Codes, Leaves
 from undersong.patterns.expressions import Field
@@ -80,5 +81,17 @@ def ranges(first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> I:
     sizes = last - first
     ends = np.cumsum(sizes)
     whole = int(ends[-1]) if len(ends) else 0
-    found: I = np.arange(whole, dtype=np.int64) + np.repeat(first - (ends - sizes), sizes)
-    return found
+    if machine(whole):
+        found = np.empty(whole, dtype=np.int64)
+        _count_up.at(whole)(first, last, found)
+        return found
+    return np.arange(whole, dtype=np.int64) + np.repeat(first - (ends - sizes), sizes)  # type: ignore[no-any-return]
+
+
+@kernel
+def _count_up(first, last, found):  # type: ignore[no-untyped-def]
+    used = 0
+    for k in range(len(first)):
+        for value in range(first[k], last[k]):
+            found[used] = value
+            used += 1

@@ -10,18 +10,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from undersong.patterns.engine.jit import kernel
+from undersong.patterns.engine.paths import Paths, sized
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.table import ranges
 from undersong.patterns.engine.targets import Masks
 from undersong.patterns.program import ACCEPT, AT_START, JUMP, ROW, SPLIT, Program
 
 NEVER = np.iinfo(np.int32).max
 _ROW, _SPLIT, _JUMP, _AT_START, _ACCEPT = ROW, SPLIT, JUMP, AT_START, ACCEPT
 Ends = np.ndarray[tuple[int], np.dtype[np.int32]]
-Bindings = np.ndarray[tuple[int], np.dtype[np.int8]]
 
 
 class Code(NamedTuple):
@@ -41,54 +39,6 @@ class Regions(NamedTuple):
     last: I
     begin: I
     end: I
-
-
-class Paths(NamedTuple):
-    """Matches: their first rows, and the variable of each row one match after the other (-1: passed over).
-
-    ``offsets`` has one element more than there are matches. A start without a match has a path of no rows.
-    """
-
-    starts: I
-    offsets: I
-    bindings: Bindings
-
-    @property
-    def sizes(self) -> I:
-        """The rows that each match takes."""
-        return np.diff(self.offsets)
-
-
-def some(found: Paths, kept: I | npt.NDArray[np.bool_], *, empty: bool = False) -> Paths:
-    """Some of the matches; with ``empty`` the others stay as matches of no rows."""
-    sizes = np.where(kept, found.sizes, 0) if empty else found.sizes[kept]
-    first = found.offsets[:-1] if empty else found.offsets[:-1][kept]
-    starts = found.starts if empty else found.starts[kept]
-    return Paths(starts, _offsets(sizes), found.bindings[ranges(first, first + sizes)])
-
-
-def put(found: Paths, numbers: I, others: Paths) -> Paths:
-    """The matches with other ones at some numbers."""
-    sizes = found.sizes
-    kept = np.ones(len(sizes), dtype=np.bool_)
-    kept[numbers] = False
-    sizes[numbers] = others.sizes
-    result = Paths(found.starts, _offsets(sizes), np.empty(int(sizes.sum()), dtype=np.int8))
-    old, new = np.flatnonzero(kept), numbers
-    result.bindings[ranges(result.offsets[old], result.offsets[old + 1])] = some(found, kept).bindings
-    result.bindings[ranges(result.offsets[new], result.offsets[new + 1])] = others.bindings
-    return result
-
-
-def joined(parts: list[Paths]) -> Paths:
-    """Matches one after the other."""
-    sizes = np.concatenate([part.sizes for part in parts])
-    starts, bindings = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
-    return Paths(starts, _offsets(sizes), bindings)
-
-
-def _offsets(sizes: I) -> I:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def code(program: Program) -> Code:
@@ -163,36 +113,30 @@ def paths(program: Code, ends: Ends, offsets: I, regions: Regions, starts: I, li
     """The preferred match from each start (in region ``owners[i]``) that ends by ``limits[i]``."""
     size = len(program.operation)
     shifts = offsets[owners] - regions.first[owners] * size
+    room = sized(starts, np.maximum(limits - starts, 0))
     walk = _walk.at(len(starts) * 20)
-    places, bindings = walk(program.operation, program.first, program.second, ends, shifts, starts, limits)
-    return Paths(starts, places, bindings)
+    walk(program.operation, program.first, program.second, ends, shifts, *room, limits)
+    return room
 
 
 @kernel
-def _walk(operation, first, second, ends, shifts, starts, limits):  # type: ignore[no-untyped-def]
+def _walk(operation, first, second, ends, shifts, starts, found, last, bindings, limits):  # type: ignore[no-untyped-def]
+    """Write the bindings from ``found`` on, as many as ``last`` then says."""
     size = len(operation)
-    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
-    bindings = np.empty(max(64, 16 * len(starts)), dtype=np.int8)
-    used = 0
     for k in range(len(starts)):
-        row, place, limit = starts[k], 0, limits[k]
-        if ends[shifts[k] + row * size] <= limit:
+        here, place, limit, used = shifts[k] + starts[k] * size, 0, limits[k], found[k]
+        if ends[here] <= limit:
             while operation[place] != _ACCEPT:
                 if operation[place] == _ROW:
-                    if used == len(bindings):
-                        larger = np.empty(2 * used, dtype=np.int8)
-                        larger[:used] = bindings
-                        bindings = larger
                     bindings[used] = second[place]
                     used += 1
-                    row += 1
+                    here += size
                     place += 1
                 elif operation[place] == _SPLIT:
                     preferred = first[place]
-                    place = preferred if ends[shifts[k] + row * size + preferred] <= limit else second[place]
+                    place = preferred if ends[here + preferred] <= limit else second[place]
                 elif operation[place] == _JUMP:
                     place = first[place]
                 else:
                     place += 1
-        offsets[k + 1] = used
-    return offsets, bindings[:used].copy()
+        last[k] = used

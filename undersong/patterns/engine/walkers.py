@@ -10,13 +10,14 @@ import numpy as np
 from undersong.patterns.engine.automaton import Automaton, Crowded
 from undersong.patterns.engine.frames import Bounds, Frame, after, fences, reach
 from undersong.patterns.engine.jit import machine
+from undersong.patterns.engine.paths import Paths, nothing, put, sized
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.starts import candidates, crowded, followed
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Masks
 from undersong.patterns.engine.vectors import B
-from undersong.patterns.engine.walk import Paths, Regions, nearest_ends, paths, put, some
+from undersong.patterns.engine.walk import Regions, nearest_ends, paths
 from undersong.patterns.matcher import GaveUp, Matcher
 from undersong.patterns.rules import PatternRule
 
@@ -135,8 +136,8 @@ class _Bounded:
 def _fixed(ground: Ground, starts: I, limits: I) -> Paths:
     """The matches of a pattern of single rows: every start with enough rows before its limit is one."""
     row = np.array([second for _, _, second in ground.plan.rule.program.instructions[:-1]], dtype=np.int8)
-    offsets = np.arange(len(starts) + 1, dtype=np.int64) * len(row)
-    return some(Paths(starts, offsets, np.tile(row, len(starts))), limits - starts >= len(row), empty=True)
+    last = np.where(limits - starts >= len(row), len(row), 0)
+    return Paths(starts, np.zeros(len(starts), dtype=np.int64), last, row)
 
 
 def _limited(ground: Ground, starts: I, limits: I, runs: I) -> tuple[Paths, B]:
@@ -144,12 +145,12 @@ def _limited(ground: Ground, starts: I, limits: I, runs: I) -> tuple[Paths, B]:
     lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
     code = ground.plan.code
     if code is None or not len(starts):
-        return Paths(starts, np.zeros(len(starts) + 1, dtype=np.int64), np.zeros(0, dtype=np.int8)), lost
+        return nothing(starts), lost
     regions, owners, of = regions_of(ground, starts, limits, runs)
     cells = (regions.last - regions.first) * len(code.operation)
     lost[of[cells > CHEAP * ground.steps]] = True
     group = np.cumsum(np.where(lost[of], 0, cells)) // CELLS
-    found = Paths(starts, np.zeros(len(starts) + 1, dtype=np.int64), np.zeros(0, dtype=np.int8))
+    found = nothing(starts)
     for number in np.unique(group[~lost[of]]).tolist():
         here = np.flatnonzero((group == number) & ~lost[of])
         chosen = np.flatnonzero(np.isin(owners, here))
@@ -195,9 +196,9 @@ class _Plain:
         if self.ground.plan.outlook.fixed:
             return _fixed(self.ground, starts, self.limits[numbers])
         found = [self._match(number) for number in numbers.tolist()]
-        sizes = np.array([len(each) for each in found], dtype=np.int64)
-        bindings = np.array([index for each in found for index in each], dtype=np.int8)
-        return Paths(starts, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), bindings)
+        result = sized(starts, np.array([len(each) for each in found], dtype=np.int64))
+        result.bindings[:] = [index for each in found for index in each]
+        return result
 
     def _match(self, number: int) -> tuple[int, ...]:
         run, owner = int(self.runs[number]), int(self.owners[number])

@@ -8,14 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.patterns.engine.aggregates import Bound, Measured, chosen, joined, measured
+from undersong.patterns.engine.jit import kernel, machine
+from undersong.patterns.engine.paths import Paths, compact, some
+from undersong.patterns.engine.paths import joined as joined_paths
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors
 from undersong.patterns.engine.sequence_windows import Added
 from undersong.patterns.engine.skips import resumed, standing, strongest
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import ranges
 from undersong.patterns.engine.vectors import B
-from undersong.patterns.engine.walk import Paths, some
-from undersong.patterns.engine.walk import joined as joined_paths
 from undersong.patterns.engine.walkers import Ground, Walker
 from undersong.patterns.expressions import Node
 
@@ -88,7 +89,7 @@ def _wave(stage: Stage, tried: I, following: I) -> Matches:
         kept = standing(found.starts, runs, resumed(found, rule.skip), following)
         found, runs = some(found, kept), runs[kept]
         bound = _bound(stage, found)
-    return Matches(runs, found, measured(bound, rule.trees.measures, len(found.starts)))
+    return Matches(runs, compact(found), measured(bound, rule.trees.measures, len(found.starts)))
 
 
 def _allowed(stage: Stage, found: Paths, runs: I) -> tuple[Paths, I, Bound]:
@@ -115,20 +116,34 @@ def _bound(stage: Stage, found: Paths) -> Bound:
 
 def _rows(stage: Stage, found: Paths) -> tuple[Paths, FrameVectors]:
     """The rows to evaluate expressions on, and the matches with starts as places in them: the fewer rows are taken."""
-    frame = stage.ground.frame
-    if len(found.bindings) >= len(frame.rows):
+    frame, sizes = stage.ground.frame, found.sizes
+    ends = np.cumsum(sizes)
+    if len(ends) and ends[-1] >= len(frame.rows):
         return found, FrameVectors(stage.vectors, frame.rows, None, stage.added)
-    places = ranges(found.starts, found.starts + found.sizes)
-    return found._replace(starts=found.offsets[:-1]), FrameVectors(
-        stage.vectors, frame.rows[places], places, stage.added
-    )
+    places = ranges(found.starts, found.starts + sizes)
+    return found._replace(starts=ends - sizes), FrameVectors(stage.vectors, frame.rows[places], places, stage.added)
 
 
 def _directed(ground: Ground, found: Paths) -> B:
     """The matches that bind a row directed at the target."""
+    size = int(found.sizes.sum())
+    if machine(size):
+        return _bind_directed.at(size)(*found, ground.frame.rows, ground.table.targets)  # type: ignore[no-any-return]
+    found = compact(found)
     rows = ground.frame.rows[ranges(found.starts, found.starts + found.sizes)]
     number = np.concatenate([[0], np.cumsum((ground.table.targets[rows] >= 0) & (found.bindings >= 0))])
-    return np.diff(number[found.offsets]) > 0
+    return np.asarray(number[found.last] > number[found.first])
+
+
+@kernel
+def _bind_directed(starts, first, last, bindings, rows, targets):  # type: ignore[no-untyped-def]
+    directed = np.zeros(len(starts), dtype=np.bool_)
+    for k in range(len(starts)):
+        for i in range(last[k] - first[k]):
+            if bindings[first[k] + i] >= 0 and targets[rows[starts[k] + i]] >= 0:
+                directed[k] = True
+                break
+    return directed
 
 
 def _only(found: Matches, kept: I | B) -> Matches:

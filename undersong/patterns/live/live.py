@@ -76,9 +76,13 @@ class Live:
         self.rules = tuple(rules)
         self.given_by = given_by
         self.setup = Setup(self.rules, steps)
+        self._wanted = frozenset[str]().union(*(rule.needs for rule in self.rules)) - NEVER_MISSING
+        self.clear()
+
+    def clear(self) -> None:
+        """Hold no rows and nothing that was told, as at the beginning; the rules are not made ready again."""
         self.archive = Archive()
         self.threads: dict[Line, Thread] = {}
-        self._wanted = frozenset[str]().union(*(rule.needs for rule in self.rules)) - NEVER_MISSING
         self._has = NEVER_MISSING
         self._read = self._ranked = 0
         self._speaking = self._speak()
@@ -126,6 +130,15 @@ class Live:
     def outcomes(self) -> tuple[RuleOutcome, ...]:
         """What became of every rule so far."""
         return tuple(self._outcome(index, rule) for index, rule in enumerate(self.rules))
+
+    def standing(self, line: Line) -> dict[str, Finding]:
+        """What has been told of a timeline and stands, by id."""
+        thread = self.threads.get(line)
+        return thread.told if thread is not None else {}
+
+    def silent(self) -> frozenset[str]:
+        """The ids of the rules that tell nothing so far, since an input of theirs was not seen."""
+        return frozenset(rule.id for index, rule in enumerate(self.rules) if index not in self._speaking)
 
     def _advance(self, line: Line, changes: list[Change]) -> list[Standing] | None:
         """Feed a timeline what is new; None where it had to be replayed."""

@@ -10,8 +10,9 @@ import msgspec
 from undersong.models import encode
 from undersong.stores import Grave, Redaction
 from undersong.stores.graph.connection import Transaction
-from undersong.stores.graph.conversations import Conversations, put
+from undersong.stores.graph.conversations import put
 from undersong.stores.graph.histories import Histories
+from undersong.stores.graph.live import Live
 from undersong.stores.graph.recipes import recipes
 from undersong.stores.graph.rows import keep, leave
 from undersong.stores.graph.taxonomy import seed
@@ -39,7 +40,7 @@ MATCH (a:Agent {agent_id: name}) WHERE NOT (a)-[:EVALUATED]->() DETACH DELETE a
 """
 
 
-class GraphStore(Conversations, Histories):
+class GraphStore(Live, Histories):
     """A Store in a Neo4j database; any number of processes read and write it, one transaction a time."""
 
     def counts(self) -> dict[str, int]:

@@ -16,7 +16,11 @@ from undersong.stores.records import Scans, decoded, outdated
 
 _PUT_THREAD = """
 MERGE (t:Thread {thread_id: $thread})
-SET t.body = $body, t.scans = $scans, t.title = $title REMOVE t.routes
+SET t.body = $body, t.scans = $scans, t.title = $title, t.version = $version REMOVE t.routes, t.named
+"""
+_NEXT_VERSION = """
+MERGE (c:Cursor {name: 'versions'}) ON CREATE SET c.change = 0, c.agent = ''
+SET c.change = c.change + 1 RETURN c.change AS version
 """
 _PUT_MESSAGES = """
 MATCH (t:Thread {thread_id: $thread})
@@ -39,9 +43,7 @@ class Conversations(Connection):
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
         """See Store."""
-        if len({message.id for message in conversation.messages}) < len(conversation.messages):
-            what = f"conversation '{conversation.id}' has two messages of one id"
-            raise StoreError(what, where=self.address, remedy="give every message an id of its own")
+        self._check(conversation)
 
         def work(transaction: Transaction) -> None:
             query = "MATCH (m:Message {thread_id: $thread}) WHERE m.body IS NOT NULL RETURN m.message_id, m.body"
@@ -51,6 +53,11 @@ class Conversations(Connection):
             put(transaction, conversation, scans, thread)
 
         self._write(work)
+
+    def _check(self, conversation: Conversation) -> None:
+        if len({message.id for message in conversation.messages}) < len(conversation.messages):
+            what = f"conversation '{conversation.id}' has two messages of one id"
+            raise StoreError(what, where=self.address, remedy="give every message an id of its own")
 
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """See Store."""
@@ -104,14 +111,13 @@ class Conversations(Connection):
 
     def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
         """See Store."""
-        items = [_answer(name, evaluation) for name, evaluation in answers]
-        self._write(lambda transaction: transaction.each(_PUT_ANSWERS, items))
+        given = list(answers)
+        self._write(lambda transaction: put_answers(transaction, given))
 
     def put_routes(self, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
         """See Store."""
-        items = [{"thread": name, "routes": msgspec.json.encode(each)} for name, each in routes]
-        query = "UNWIND $items AS item MATCH (t:Thread {thread_id: item.thread}) SET t.routes = item.routes"
-        self._write(lambda transaction: transaction.each(query, items))
+        given = list(routes)
+        self._write(lambda transaction: put_routes(transaction, given))
 
     def routes(self, conversation_id: str) -> tuple[Route, ...]:
         """See Store."""
@@ -152,8 +158,22 @@ def put(transaction: Transaction, conversation: Conversation, scans: tuple[Scan,
     transaction.run(gone, thread=name, ids=ids)
     head = encode(msgspec.structs.replace(conversation, messages=()))
     scanned = msgspec.json.encode(Scans(scans=scans, thread=thread))
-    transaction.run(_PUT_THREAD, thread=name, body=head, scans=scanned, title=conversation.title)
+    version = transaction.run(_NEXT_VERSION)[0]["version"]
+    transaction.run(_PUT_THREAD, thread=name, body=head, scans=scanned, title=conversation.title, version=version)
     transaction.each(_PUT_MESSAGES, [_message(message) for message in conversation.messages], thread=name)
+
+
+def put_answers(transaction: Transaction, answers: Iterable[tuple[str, Evaluation]]) -> None:
+    """Keep (conversation id, evaluation) pairs, within a transaction."""
+    transaction.each(_PUT_ANSWERS, [_answer(name, evaluation) for name, evaluation in answers])
+
+
+def put_routes(transaction: Transaction, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
+    """Keep (conversation id, routes) pairs, within a transaction."""
+    items = [{"thread": name, "routes": msgspec.json.encode(each)} for name, each in routes]
+    transaction.each(
+        "UNWIND $items AS item MATCH (t:Thread {thread_id: item.thread}) SET t.routes = item.routes", items
+    )
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class Histories(Connection):
 
         def work(transaction: Transaction) -> None:
             keep(transaction, given)
-            transaction.each(_DROP, dropped)
+            drop_findings(transaction, dropped)
             put_findings(transaction, found)
 
         self._write(work)
@@ -192,6 +192,11 @@ class Histories(Connection):
         found = self._read(query, agent=agent)
         with self._translated():
             return iter([decoded(record[0], Finding) for record in found])
+
+
+def drop_findings(transaction: Transaction, gone: Sequence[str]) -> None:
+    """Drop the findings of these ids, within a transaction."""
+    transaction.each(_DROP, list(gone))
 
 
 def put_findings(transaction: Transaction, findings: Sequence[Finding]) -> None:

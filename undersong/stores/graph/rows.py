@@ -74,8 +74,8 @@ def evaluation_id(conversation: str, message: str, judge_hash: str | None) -> st
     return hashlib.sha256(msgspec.json.encode((conversation, message, judge_hash or ""))).hexdigest()[:32]
 
 
-def keep(transaction: Transaction, rows: Sequence[Row]) -> None:
-    """Put rows into the histories, within a transaction."""
+def keep(transaction: Transaction, rows: Sequence[Row], *, over: bool = False) -> None:
+    """Put rows into the histories, within a transaction; with ``over`` an unread one replaces one that was read."""
     ids = [evaluation_id(row.conversation, row.id, row.judge_hash) for row in rows]
     known = {record["id"]: tuple(record)[1:] for record in transaction.each(_KNOWN, sorted(set(ids)))}
     there, new = frozenset(known), dict[str, Row]()
@@ -83,7 +83,7 @@ def keep(transaction: Transaction, rows: Sequence[Row]) -> None:
     for name, row in zip(ids, rows, strict=True):
         body, judge = row_body(row), row.judge_hash or ""
         kept = known.get(name)
-        if kept is None or supersedes(row.state, body, kept[1], kept[2]):
+        if kept is None or (body != kept[2] if over else supersedes(row.state, body, kept[1], kept[2])):
             changed |= {(row.agent, judge), (kept[0] if kept else row.agent, judge)}
             known[name], new[name] = (row.agent, row.state, body), row
     transaction.each(_UNLINK, [name for name in new if name in there])

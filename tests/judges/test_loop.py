@@ -1,0 +1,24 @@
+"""A judge that is called where an event loop is running already."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.judges.dialogue import Served, question, said
+from undersong.judges import Segment
+from undersong.judges.llm.confirm import confirm
+from undersong.stores.ledger import SQLiteLedger
+
+
+def test_a_notebook_gets_its_answers_and_keeps_them(served: Served, tmp_path: Path) -> None:
+    async def cell() -> tuple[str, str]:
+        with SQLiteLedger(tmp_path / "store.db") as ledger:
+            judge = served.judge(ledger=ledger)
+            (read,) = judge.evaluate([question("hello")])
+            (told,) = confirm(judge, [Segment(mechanism="fault_admission", messages=(said("I made it up."),))])
+            return read.state, told.state
+
+    assert asyncio.run(cell()) == ("scored", "scored")
+    assert asyncio.run(cell()) == ("scored", "scored")
+    assert len(served.server.seen) == 2

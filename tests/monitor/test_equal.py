@@ -1,0 +1,21 @@
+"""Live is batch: routes, evaluations, rows, findings and verdicts, whatever the order in which messages came."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.monitor import worlds
+
+
+@pytest.mark.parametrize("portion", range(10))
+def test_a_live_run_leaves_what_a_batch_run_leaves(portion: int, tmp_path: Path) -> None:
+    findings = 0
+    for seed in range(5 * portion, 5 * portion + 5):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        difference, number = worlds.differences(folder, seed, most=24)
+        assert difference == ""
+        findings += number
+    assert findings

@@ -1,0 +1,301 @@
+"""A monitor says of each message what became of it, and forgets nothing that it said."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import undersong
+from tests.conftest import SAMPLES
+from tests.monitor.worlds import COLD, WARM, Reader, scored
+from undersong.errors import RecordError, StoreError, UsageError
+from undersong.ingest import read
+from undersong.models import Conversation, Finding, Message
+from undersong.monitor import SyncMonitor
+from undersong.patterns import load_rules
+from undersong.stores.forget import forget
+from undersong.stores.sqlite import SQLiteStore
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+CYCLE = [WARM] * 3 + [COLD]
+WHOLE = ("m0", "m1", "m2", "m3")
+
+
+def said(place: int, mood: tuple[float, float] = WARM, text: str = "Hello.", talk: str = "t") -> Message:
+    return Message(
+        id=f"m{place}", conversation=talk, position=place, author="kira", role="agent", target="bo",
+        text=scored(text, mood), time=START + timedelta(hours=place),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def judge() -> Reader:
+    return Reader()
+
+
+@pytest.fixture
+def monitor(tmp_path: Path, judge: Reader) -> Iterator[SyncMonitor]:
+    with opened(tmp_path, judge) as found:
+        yield found
+
+
+def opened(folder: Path, judge: Reader, recall: float | None = None) -> SyncMonitor:
+    return SyncMonitor(folder / "undersong.db", judge, rules=load_rules(names=["love_bombing_literal"]), recall=recall)
+
+
+def ids(findings: tuple[Finding, ...]) -> list[tuple[str, ...]]:
+    return [finding.message_ids for finding in findings]
+
+
+def test_a_finding_is_told_with_the_message_that_makes_it_sure(monitor: SyncMonitor) -> None:
+    told = [ids(monitor.observe(said(place, mood)).found) for place, mood in enumerate(CYCLE)]
+    assert told == [[]] * 3 + [[WHOLE]]
+    (finding,) = monitor.findings("kira")
+    assert [quote.text for quote in finding.quotes][-1] == "Hello. 0.1 0.9"
+
+
+def test_what_came_of_a_finding_is_told_when_it_comes(tmp_path: Path, judge: Reader) -> None:
+    with SyncMonitor(tmp_path / "undersong.db", judge, rules=load_rules(names=["love_bombing"])) as monitor:
+        for place, mood in enumerate([WARM] * 6 + [COLD]):
+            monitor.observe(said(place, mood))
+        (finding,) = monitor.finish().found
+        assert finding.outcome is not None
+        assert finding.outcome.answer == "no_request"
+        monitor.observe(said(7, text="Could you please send me the report?"))
+        (finding,) = monitor.finish().found or monitor.findings()
+        assert finding.outcome is not None
+        assert finding.outcome.answer == "not_answered"
+        answer = msgspec.structs.replace(said(8, text="No, I won't do that."), author="bo", target="kira")
+        (finding,) = monitor.observe(answer).found
+        assert finding.outcome is not None
+        assert finding.outcome.answer == "refused"
+
+
+def test_route_and_evaluation_of_each_message_are_told(monitor: SyncMonitor) -> None:
+    done = monitor.observe(said(0, text="You must send it now or you will regret it."))
+    assert (done.route.tier, done.evaluation.state, done.is_new) == ("focused", "scored", True)
+    assert (done.message.agent, done.message.target) == ("kira", "bo")
+
+
+def test_the_same_message_again_changes_nothing(monitor: SyncMonitor, judge: Reader) -> None:
+    first, again = monitor.observe(said(0)), monitor.observe(said(0))
+    assert (again.is_new, again.evaluation) == (False, first.evaluation)
+    assert judge.asked == ["m0"]
+
+
+def test_another_text_under_an_id_is_its_newer_version(monitor: SyncMonitor, judge: Reader) -> None:
+    for place, mood in enumerate(CYCLE):
+        monitor.observe(said(place, mood))
+    done = monitor.observe(said(3, WARM))
+    assert (done.found, len(done.retracted)) == ((), 1)
+    assert judge.asked.count("m3") == 2
+    assert monitor.findings() == ()
+
+
+def test_a_late_message_takes_its_place(monitor: SyncMonitor) -> None:
+    for place, mood in enumerate(CYCLE):
+        if place != 1:
+            monitor.observe(said(place, mood))
+    assert ids(monitor.observe(said(1)).found) == [WHOLE]
+    assert len(monitor.findings()) == 1
+
+
+def test_a_signal_that_arises_routes_earlier_messages(tmp_path: Path) -> None:
+    judge = Reader(free=False)
+    with opened(tmp_path, judge, recall=0.3) as monitor:
+        calm = [monitor.observe(said(place, text="The dashboards are green.")) for place in range(3)]
+        flagged = monitor.observe(said(3, text="You must send it now or you will regret it."))
+        rows = monitor.rows("t")
+    assert [done.evaluation.state for done in calm] == ["unread"] * 3
+    assert flagged.late == ("m0", "m1", "m2")
+    assert [row.state for row in rows] == ["scored"] * 4
+    assert "reading backwards from m3" in rows[0].reasons
+
+
+def test_a_flag_calls_for_what_was_said_to_the_same_target_elsewhere(tmp_path: Path) -> None:
+    judge = Reader(free=False)
+    with opened(tmp_path, judge, recall=0.3) as monitor:
+        monitor.observe(said(0, text="The dashboards are green.", talk="before"))
+    with opened(tmp_path, judge, recall=0.3) as monitor:
+        monitor.observe(said(1, text="You must send it now or you will regret it."))
+        (row,) = monitor.rows("before")
+    assert (row.state, row.reasons) == ("scored", ("reading backwards from m1, to the same target",))
+
+
+def test_a_restart_changes_nothing(tmp_path: Path, judge: Reader) -> None:
+    told = []
+    for place, mood in enumerate(CYCLE):
+        with opened(tmp_path, judge) as monitor:
+            told.append(ids(monitor.observe(said(place, mood)).found))
+    assert told == [[]] * 3 + [[WHOLE]]
+    assert judge.asked == list(WHOLE)
+
+
+def test_a_judge_that_fails_leaves_a_state_and_is_asked_again(monitor: SyncMonitor, judge: Reader) -> None:
+    judge.down = True
+    done = monitor.observe(said(0))
+    assert done.evaluation.state == "unread"
+    assert done.evaluation.reason == "the judge failed: reader: the server does not answer; start it"
+    assert monitor.rows("t")[0].reason == done.evaluation.reason
+    judge.down = False
+    again = monitor.observe(said(1))
+    assert again.late == ("m0",)
+    assert [row.state for row in monitor.rows("t")] == ["scored", "scored"]
+
+
+def test_a_judge_that_failed_before_a_restart_is_asked_again(tmp_path: Path, judge: Reader) -> None:
+    judge.down = True
+    with opened(tmp_path, judge) as monitor:
+        monitor.observe(said(0))
+    judge.down = False
+    with opened(tmp_path, judge) as monitor:
+        monitor.observe(said(1))
+        assert [row.state for row in monitor.rows("t")] == ["scored", "scored"]
+
+
+def test_two_monitors_on_one_store_see_each_others_messages(tmp_path: Path, judge: Reader) -> None:
+    with opened(tmp_path, judge) as one, opened(tmp_path, Reader()) as other:
+        for place, mood in enumerate(CYCLE):
+            done = (one, other)[place % 2].observe(said(place, mood))
+        assert ids(done.found) == [WHOLE]
+        assert one.session("t").messages == other.session("t").messages == 4
+
+
+def test_a_session_is_told_while_it_goes_on(tmp_path: Path) -> None:
+    (talk,) = (item for item in read(SAMPLES / "invoice_session.json") if isinstance(item, Conversation))
+    with SyncMonitor(tmp_path / "undersong.db") as monitor:
+        monitor.begin(msgspec.structs.replace(talk, messages=()))
+        scores = []
+        for message in talk.messages:
+            monitor.observe(message)
+            scores.append(monitor.session(talk.id).score)
+        verdict = monitor.session(talk.id)
+    assert scores[0] is None
+    assert scores[-1] == 50
+    assert verdict == undersong.audit(SAMPLES / "invoice_session.json")[0].sessions[0]
+
+
+def test_what_is_known_of_a_conversation_is_part_of_its_context(monitor: SyncMonitor) -> None:
+    monitor.begin(Conversation(id="t", source_format="live", title="A talk", timezone="+02:00", context=("on_call",)))
+    monitor.observe(said(0))
+    assert monitor.session("t").title == "A talk"
+    assert "on_call" in monitor.session("t").context
+
+
+def test_an_unknown_conversation_is_no_innocent_one(monitor: SyncMonitor) -> None:
+    with pytest.raises(StoreError, match="no conversation 'x'"):
+        monitor.session("x")
+
+
+def test_what_is_on_its_way_is_told_apart_from_findings(monitor: SyncMonitor) -> None:
+    for place in range(5):
+        monitor.observe(said(place))
+    assert monitor.findings() == ()
+    assert all(each.missing for each in monitor.emerging("kira"))
+
+
+def test_a_mapping_without_a_position_comes_last(monitor: SyncMonitor) -> None:
+    for name in ("b", "a", "b"):
+        monitor.observe({"id": name, "conversation": "t", "author": "kira", "text": scored("Hello.", WARM)})
+    assert [(row.id, row.position) for row in monitor.rows("t")] == [("b", 0), ("a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"conversation": "t", "author": "kira", "text": "x"}, "without id"),
+        ({"id": "1", "author": "kira", "text": "x"}, "without conversation"),
+        ({"id": "1", "conversation": "t", "author": "kira"}, "without text"),
+        ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "time": "soon"}, "cannot be read"),
+    ],
+)
+def test_what_is_no_message_is_refused_and_the_rest_goes_on(
+    monitor: SyncMonitor, given: dict[str, object], what: str
+) -> None:
+    with pytest.raises(RecordError, match=what):
+        monitor.observe(given)
+    assert monitor.observe(said(0)).is_new
+
+
+def test_what_was_forgotten_does_not_come_back(tmp_path: Path, judge: Reader) -> None:
+    with opened(tmp_path, judge) as monitor:
+        monitor.observe(said(0))
+        with SQLiteStore(tmp_path / "undersong.db") as store:
+            forget(store, "t", START)
+        with pytest.raises(UsageError, match="told to forget"):
+            monitor.observe(said(1))
+    with SQLiteStore(tmp_path / "undersong.db", read_only=True) as store:
+        assert store.counts()["messages"] == 0
+
+
+def test_an_agent_cannot_take_the_name_of_somebody_in_another_conversation(monitor: SyncMonitor) -> None:
+    monitor.observe({"id": "1", "conversation": "c", "role": "user", "text": scored("Hi.", WARM)})
+    done = monitor.observe({"id": "1", "conversation": "d", "agent_id": "c/user", "text": scored("Hi.", WARM)})
+    assert done.message.agent == "~c/user"
+
+
+def test_the_end_tells_what_is_open_and_a_later_message_opens_it_again(tmp_path: Path, judge: Reader) -> None:
+    rules = load_rules(names=["intermittent_reward", "love_bombing"])
+    with SyncMonitor(tmp_path / "undersong.db", judge, rules=rules) as monitor:
+        for place, mood in enumerate([*CYCLE, WARM, WARM]):
+            monitor.observe(said(place, mood))
+        before = {finding.finding_id for finding in monitor.findings()}
+        monitor.finish()
+        assert before <= {finding.finding_id for finding in monitor.findings()}
+        assert monitor.finish().found == ()
+
+
+def test_a_monitor_with_an_event_loop_says_the_same(tmp_path: Path, judge: Reader) -> None:
+    async def run() -> list[list[tuple[str, ...]]]:
+        rules = load_rules(names=["love_bombing_literal"])
+        async with undersong.Monitor(tmp_path / "undersong.db", judge=judge, rules=rules) as monitor:
+            done = await asyncio.gather(*(monitor.observe(said(place, mood)) for place, mood in enumerate(CYCLE)))
+            assert (await monitor.session("t")).messages == 4
+            return [ids(each.found) for each in done]
+
+    assert asyncio.run(run()) == [[]] * 3 + [[WHOLE]]
+
+
+def test_of_messages_that_come_together_only_the_wrong_one_fails(tmp_path: Path, judge: Reader) -> None:
+    async def run() -> list[object]:
+        async with undersong.Monitor(tmp_path / "undersong.db", judge=judge) as monitor:
+            given = [said(0), {"id": "1", "conversation": "t"}, said(2)]
+            return list(await asyncio.gather(*map(monitor.observe, given), return_exceptions=True))
+
+    first, second, third = asyncio.run(run())
+    assert isinstance(second, RecordError)
+    assert [getattr(each, "is_new", None) for each in (first, third)] == [True, True]
+
+
+PROGRAM = """
+import sys
+from tests.monitor.test_monitor import CYCLE, opened, said
+from tests.monitor.worlds import Reader
+from pathlib import Path
+monitor = opened(Path(sys.argv[1]), Reader())
+for place, mood in enumerate(CYCLE):
+    monitor.observe(said(place, mood))
+    print(place, flush=True)
+"""
+
+
+def test_what_was_told_before_a_kill_is_kept(tmp_path: Path, judge: Reader) -> None:
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for _ in range(3):
+            process.stdout.readline()
+        os.kill(process.pid, signal.SIGKILL)
+    with opened(tmp_path, judge) as monitor:
+        assert len(monitor.rows("t")) >= 3
+        for place, mood in enumerate(CYCLE):
+            monitor.observe(said(place, mood))
+        assert ids(monitor.findings()) == [WHOLE]

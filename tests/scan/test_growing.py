@@ -1,0 +1,60 @@
+"""A conversation scanned message by message has the scans of one that is scanned at once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import msgspec
+import pytest
+
+from undersong.models import Conversation, Message
+from undersong.scan import load_book
+from undersong.scan.conversation import scan_conversation
+from undersong.scan.growing import Growing
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SAID = (
+    "I fixed the import error in the parser, please run it again.",
+    "I am so sorry, you are absolutely right, I apologize for the confusion.",
+    "I fixed the import error in the parser.\n```python\nimport ast\nprint(1)\n```",
+    "No, that is wrong. You must send it now or you will regret it.",
+    "Keep this between us, nobody else understands you the way I do.",
+    "\u2018Tis fine \u2014 caf\u00e9, \ufb01ne \u200bwords",
+    "> I fixed the import error in the parser\nYou said that before.",
+    "the same four words here the same four words here the same four words here",
+    "",
+)
+
+
+def talk(seed: int, most: int = 30) -> Conversation:
+    dice = Random(seed)
+    messages = []
+    for place in range(most):
+        agent = dice.choice(("user", "assistant", "tool"))
+        messages.append(
+            Message(
+                id=f"m{place}", conversation="c", position=place, author=agent, role=agent,  # type: ignore[arg-type]
+                agent=f"c/{agent}", text=" ".join(dice.sample(SAID, dice.choice((1, 1, 2)))),
+                time=START + timedelta(seconds=40 * place), latency=dice.choice((None, 0.5, 20.0)),
+                branch=dice.choice((None,) * 9 + ("other",)),
+            )
+        )  # fmt: skip
+    return Conversation(id="c", source_format="live", messages=tuple(messages))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_scans_are_those_of_the_whole(seed: int) -> None:
+    whole = talk(seed)
+    known = Random(seed).randrange(len(whole.messages))
+    scans, thread = scan_conversation(whole, load_book())
+    assert any(scan.loops for scan in scans)
+    growing = Growing(first(whole, known), scans[:known], load_book())
+    for place in range(known, len(whole.messages)):
+        assert growing.append(first(whole, place + 1)) == scans[place]
+    assert tuple(growing.scans) == scans
+    assert growing.thread(whole) == thread
+
+
+def first(conversation: Conversation, messages: int) -> Conversation:
+    return msgspec.structs.replace(conversation, messages=conversation.messages[:messages])

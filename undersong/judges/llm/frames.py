@@ -1,0 +1,173 @@
+"""Which parts of a request to the reader stand close together in a text: kinds of words, and frames made of them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from undersong.rulebook import RULES, read
+
+FILE = RULES / "injection_words.yaml"
+WORD = re.compile(r"\w+(?:['’-]\w+)*")
+SENTENCE = re.compile(r"[.!?:;]+\s|\n|[。！？]")
+CLAUSE = frozenset(",()–—")  # after which an order may begin
+SHORTEST, LONGEST = 3, 12  # letters of a stem
+
+
+class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Groups of kinds that all stand within so many words; a group is ``one|another``."""
+
+    id: str
+    within: int
+    all: tuple[str, ...]
+
+
+class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``injection_words.yaml``: see the file."""
+
+    why: str
+    misses: str
+    sentence: int
+    opening: tuple[str, ...]
+    first_words: int
+    imperative: tuple[str, ...]
+    after: str
+    words: dict[str, str]
+    frames: tuple[Frame, ...]
+    decoded: tuple[Frame, ...]
+
+
+class Shape(NamedTuple):
+    """A frame with its groups as bits."""
+
+    id: str
+    within: int
+    groups: tuple[int, ...]
+
+
+Phrases = dict[str, list[tuple[tuple[str, ...], int]]]
+
+
+class Lexicon(NamedTuple):
+    """Words, stems and phrases with the bits of their kinds."""
+
+    words: dict[str, int]
+    stems: dict[str, int]
+    phrases: Phrases
+    opening: int
+    imperative: int
+    after: frozenset[str]
+    frames: tuple[Shape, ...]
+    decoded: tuple[Shape, ...]
+    sentence: int
+    first_words: int
+
+
+@cache
+def lexicon() -> Lexicon:
+    """The shipped words, folded as texts are."""
+    found = read(FILE, Words)
+    bits = {name: 1 << place for place, name in enumerate(found.words)}
+    words, stems, phrases = dict[str, int](), dict[str, int](), Phrases()
+    for kind, listed in found.words.items():
+        for entry in listed.split():
+            first, *rest = WORD.findall(folded(entry.rstrip("*").replace("_", " ")))
+            if rest:
+                phrases.setdefault(first, []).append((tuple(rest), bits[kind]))
+            else:
+                table = stems if entry.endswith("*") else words
+                table[first] = table.get(first, 0) | bits[kind]
+    opening, imperative = (sum(bits[name] for name in names) for names in (found.opening, found.imperative))
+    return Lexicon(
+        words, stems, phrases, opening, imperative, frozenset(found.after.split()),
+        _shapes(found.frames, bits), _shapes(found.decoded, bits), found.sentence, found.first_words,
+    )  # fmt: skip
+
+
+def framed_by(text: str, *, decoded: bool = False) -> str | None:
+    """The id of the first frame that a folded text holds, None for none; ``decoded``: the text was hidden."""
+    known = lexicon()
+    hits = list(_hits(text, known))
+    every = 0
+    for _, bits in hits:
+        every |= bits
+    shapes = (*known.frames, *known.decoded) if decoded else known.frames
+    possible = (each for each in shapes if all(every & group for group in each.groups))
+    return next((each.id for each in possible if _holds(each, hits)), None)
+
+
+def folded(text: str) -> str:
+    """Lower case, compatibility forms resolved, accents and invisible characters removed, white space as one blank."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text)
+        text = "".join(char for char in text if unicodedata.category(char) not in {"Cf", "Mn"})
+        text = unicodedata.normalize("NFC", text)
+    return re.sub(r"[ \t]+", " ", text.lower())
+
+
+def _hits(text: str, known: Lexicon) -> Iterator[tuple[int, int]]:
+    """Place and kinds of the words that are known; a place is further on after the end of a sentence."""
+    first = 0
+    for sentence in SENTENCE.split(text):
+        found = list(WORD.finditer(sentence))
+        words = [each[0] for each in found]
+        for at, word in enumerate(words):
+            bits = _kinds(word)
+            if word in known.phrases:
+                bits |= _begun(words, at, known.phrases[word])
+            if bits & (known.opening | known.imperative) and at >= known.first_words:
+                bits &= ~known.opening
+                if words[at - 1] not in known.after and sentence[found[at - 1].end()] not in CLAUSE:
+                    bits &= ~known.imperative
+            if bits:
+                yield first + at, bits
+        first += len(words) + known.sentence
+
+
+def _begun(words: Sequence[str], at: int, phrases: Sequence[tuple[tuple[str, ...], int]]) -> int:
+    """The kinds of the phrases that begin at a word."""
+    found = 0
+    for rest, kind in phrases:
+        if tuple(words[at + 1 : at + 1 + len(rest)]) == rest:
+            found |= kind
+    return found
+
+
+@lru_cache(1 << 14)
+def _kinds(word: str) -> int:
+    known = lexicon()
+    bits = known.words.get(word, 0)
+    for length in range(SHORTEST, min(LONGEST, len(word)) + 1):
+        bits |= known.stems.get(word[:length], 0)
+    return bits
+
+
+def _holds(shape: Shape, hits: Sequence[tuple[int, int]]) -> bool:
+    """Whether all groups stand within the frame's words, each in a word of its own."""
+    for first, (start, _) in enumerate(hits):
+        near = [bits for place, bits in hits[first : first + shape.within + 1] if place - start <= shape.within]
+        if len(near) < len(shape.groups):
+            continue
+        if _fits(near, shape.groups):
+            return True
+    return False
+
+
+def _fits(near: Sequence[int], groups: Sequence[int]) -> bool:
+    """Whether every group can be given a word that no other group has."""
+    if not groups:
+        return True
+    first, *rest = groups
+    return any(bits & first and _fits((*near[:place], *near[place + 1 :]), rest) for place, bits in enumerate(near))
+
+
+def _shapes(frames: Sequence[Frame], bits: dict[str, int]) -> tuple[Shape, ...]:
+    return tuple(
+        Shape(each.id, each.within, tuple(sum(bits[name] for name in group.split("|")) for group in each.all))
+        for each in frames
+    )

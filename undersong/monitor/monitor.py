@@ -1,0 +1,109 @@
+"""The live run for programs with an event loop, which it never blocks: the work is done in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from undersong.judges import Judge
+from undersong.models import Conversation, Emerging, Finding, SessionVerdict
+from undersong.monitor.agents import Found
+from undersong.monitor.observation import Observation
+from undersong.monitor.sync import Given, SyncMonitor
+from undersong.stores import Store
+
+T = TypeVar("T")
+
+
+class Monitor:
+    """As SyncMonitor, whose arguments it takes, with ``await``; messages are taken in the order of the calls.
+
+    Messages that come while the judge works are taken together when it is done. The store is opened at the first call;
+    ``async with`` or ``await close()`` releases it.
+    """
+
+    def __init__(self, store: str | Path | Store, judge: str | Judge = "offline", **options: Any) -> None:
+        self._open: Callable[[], SyncMonitor] = partial(SyncMonitor, store, judge, **options)
+        self._opened: SyncMonitor | None = None
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="undersong-monitor")
+        self._waiting: list[tuple[Given, asyncio.Future[Observation]]] = []
+        self._taking: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def observe(self, message: Given) -> Observation:
+        """See SyncMonitor. A call that is cancelled leaves its message observed."""
+        future: asyncio.Future[Observation] = asyncio.get_running_loop().create_future()
+        self._waiting.append((message, future))
+        if self._taking is None or self._taking.done():
+            self._taking = asyncio.create_task(self._take())
+        return await future
+
+    async def begin(self, conversation: Conversation) -> list[Observation]:
+        """See SyncMonitor."""
+        return await self._do(lambda monitor: monitor.begin(conversation))
+
+    async def session(self, conversation_id: str) -> SessionVerdict:
+        """See SyncMonitor."""
+        return await self._do(lambda monitor: monitor.session(conversation_id))
+
+    async def emerging(self, agent: str) -> tuple[Emerging, ...]:
+        """See SyncMonitor."""
+        return await self._do(lambda monitor: monitor.emerging(agent))
+
+    async def findings(self, agent: str | None = None) -> tuple[Finding, ...]:
+        """See SyncMonitor."""
+        return await self._do(lambda monitor: monitor.findings(agent))
+
+    async def finish(self, agents: Iterable[str] | None = None) -> Found:
+        """See SyncMonitor."""
+        names = None if agents is None else list(agents)
+        return await self._do(lambda monitor: monitor.finish(names))
+
+    async def close(self) -> None:
+        """Wait for what was given, and release the store."""
+        if self._taking is not None:
+            await self._taking
+        if self._opened is not None:
+            await self._do(lambda monitor: monitor.close())
+        self._worker.shutdown()
+
+    async def _take(self) -> None:
+        """Take what waits, all of it at once, until nothing does."""
+        while self._waiting:
+            waiting, self._waiting = self._waiting, []
+            if not await self._take_together(waiting) and len(waiting) > 1:
+                for each in waiting:  # one of them is wrong: the others are taken without it
+                    await self._take_together([each])
+
+    async def _take_together(self, waiting: list[tuple[Given, asyncio.Future[Observation]]]) -> bool:
+        """Whether the messages could be taken; of one alone, its caller is told why not."""
+        taken = self._do(lambda monitor: monitor.extend([message for message, _ in waiting]))
+        (done,) = await asyncio.gather(taken, return_exceptions=True)
+        if isinstance(done, BaseException):
+            if len(waiting) == 1 and not waiting[0][1].done():
+                waiting[0][1].set_exception(done)
+            return False
+        for (_, future), observation in zip(waiting, done, strict=True):
+            if not future.done():
+                future.set_result(observation)
+        return True
+
+    async def _do(self, work: Callable[[SyncMonitor], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, self._in_thread, work)
+
+    def _in_thread(self, work: Callable[[SyncMonitor], T]) -> T:
+        if self._opened is None:
+            self._opened = self._open()
+        return work(self._opened)

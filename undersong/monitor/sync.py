@@ -1,0 +1,186 @@
+"""The live run for programs that wait: one message in, what became of it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from undersong.errors import RecordError, StoreError
+from undersong.formats.jsonl import message_of
+from undersong.formats.scope import kept_apart
+from undersong.judges import Judge
+from undersong.judges.terms import Terms
+from undersong.judging import Opened, opened
+from undersong.models import Conversation, Emerging, Finding, Message, Row, SessionVerdict
+from undersong.monitor.agents import Agents, Found
+from undersong.monitor.desk import LIVE, Desk
+from undersong.monitor.observation import Observation
+from undersong.monitor.terms import routing
+from undersong.patterns import PatternRule, load_rules
+from undersong.route import Policy
+from undersong.scan import load_book
+from undersong.stores import Store, open_store
+from undersong.stores.sqlite import SQLiteStore
+
+ATTEMPTS = 20  # to write beside others who write to the same conversations and agents
+PORTION = 500  # agents that are finished together
+T = TypeVar("T")
+Given = Message | Mapping[str, Any]
+
+
+class SyncMonitor:
+    """Watches conversations while they go on: each message is scanned, routed, judged and searched for patterns.
+
+    ``store`` is a path or an address, or an open store, to which the monitor makes a connection of its own; what it
+    needs to know is there, so that a restart changes nothing. ``judge`` is as for ``--judge``, or a Judge. Of several
+    monitors on one store, in any number of processes, none undoes what another one did. Belongs to the thread that
+    made it.
+
+    ``rules`` None: those that are on. ``recall`` (0-1, as in the triage model's card) bounds what a judge reads; one
+    that reads for free reads everything without it. ``read_all`` reads everything. ``seed`` draws the audit sample.
+    Raises UsageError and JudgeError as ``audit`` does, and StoreError where the store fails.
+    """
+
+    def __init__(
+        self,
+        store: str | Path | Store,
+        judge: str | Judge = "offline",
+        *,
+        rules: Sequence[PatternRule] | None = None,
+        recall: float | None = None,
+        read_all: bool = False,
+        seed: int = 0,
+        policy: Policy | None = None,
+        terms: Terms | None = None,
+    ) -> None:
+        self._stack = ExitStack()
+        with ExitStack() as opening:
+            self._store = opening.enter_context(_connection(store))
+            with_ledger = _judge(judge, terms or Terms(), self._store)
+            self._judging = with_ledger if isinstance(with_ledger, Opened) else opening.enter_context(with_ledger)
+            self._stack = opening.pop_all()
+        self.judge, book = self._judging.judge, load_book()
+        self.rules = load_rules() if rules is None else tuple(rules)
+        self._agents = Agents(self._store, self.rules, self.judge.name, self.judge.hash)
+        way = routing(self.judge, book, recall=recall, seed=seed, read_all=read_all, policy=policy)
+        self._desk = Desk(self._store, self.judge, self._agents, book, way, self._judging.live_histories())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, value, trace)
+
+    def close(self) -> None:
+        """Release the store; what was observed is in it."""
+        self._stack.close()
+
+    def observe(self, message: Given) -> Observation:
+        """Take one message; a Message, or a mapping with the keys of our JSON Lines (docs/formats.md).
+
+        Messages may come in any order, and again: an id names a message of its conversation, and the same id with
+        other content is its newer version. ``position`` is its place; a mapping without one comes last. When this
+        returns, everything is kept. Raises RecordError for what is no message.
+        """
+        return self.extend((message,))[0]
+
+    def extend(self, messages: Iterable[Given]) -> list[Observation]:
+        """Take several messages at once, which is cheaper; one Observation each, in order."""
+        given = [self._message(each) for each in messages]
+        return self._until_kept(lambda: self._desk.take(given)) if given else []
+
+    def begin(self, conversation: Conversation) -> list[Observation]:
+        """Say what is known of a conversation beside its messages: title, time zone, breaks, context.
+
+        Messages that it has are observed.
+        """
+        given = [self._message(each) for each in conversation.messages]
+        return self._until_kept(lambda: self._desk.take(given, (conversation,)))
+
+    def session(self, conversation_id: str) -> SessionVerdict:
+        """What a conversation comes to so far: sovereignty score, context vector, flags, deductions with their quotes.
+
+        Raises StoreError where the store has no such conversation.
+        """
+        self._desk.refresh((conversation_id,))
+        talk = self._desk.talk(conversation_id)
+        if not talk.conversation.messages:
+            raise StoreError(f"no conversation '{conversation_id}'", remedy="observe its messages first")
+        self._desk.rows(talk)
+        return talk.verdict()
+
+    def rows(self, conversation_id: str) -> tuple[Row, ...]:
+        """The rows of a conversation in order, as ``audit`` gives them."""
+        self._desk.refresh((conversation_id,))
+        talk = self._desk.talk(conversation_id)
+        rows = self._desk.rows(talk)
+        return tuple(rows[message.id] for message in talk.conversation.messages)
+
+    def emerging(self, agent: str) -> tuple[Emerging, ...]:
+        """Early warnings about an agent: sequences past the middle of a pattern that are still open. No findings."""
+        self._agents.load(self._store.marks((), (agent,), self.judge.hash).agents)
+        return self._agents.emerging(agent)
+
+    def findings(self, agent: str | None = None) -> tuple[Finding, ...]:
+        """The findings that stand in the store, all or those of an agent."""
+        return tuple(self._store.findings(agent))
+
+    def finish(self, agents: Iterable[str] | None = None) -> Found:
+        """Say that nothing follows for now for these agents (None: all): open sequences are decided and told.
+
+        Then the findings are those of a batch run over the same messages. What is observed later opens them again.
+        """
+        known = [each.agent for each in self._store.agents(self.judge.hash)] if agents is None else list(agents)
+        found: list[Finding] = []
+        gone: list[str] = []
+        for start in range(0, len(known), PORTION):
+            portion = known[start : start + PORTION]
+            each = self._until_kept(lambda names=portion: self._desk.end(names))  # type: ignore[misc]
+            found += each.found
+            gone += each.gone
+        return Found(tuple(found), tuple(gone))
+
+    def _message(self, given: Given) -> Message:
+        message = given if isinstance(given, Message) else message_of(given)
+        if not message.id or not message.conversation:
+            missing = "id" if not message.id else "conversation"
+            what = f"a message without {missing}"
+            raise RecordError(what, remedy="give every message an id of its own, and name its conversation")
+        part = Conversation(id=message.conversation, source_format=LIVE, messages=(message,))
+        return kept_apart(part, self._is_known).messages[0]
+
+    def _is_known(self, escaped: str) -> bool:
+        return self._store.length(escaped.replace("%2F", "/").replace("%25", "%")) is not None
+
+    def _until_kept(self, work: Callable[[], T | None]) -> T:
+        """Do work until nobody else writes in between; after an error nothing is held that the store does not have."""
+        kept = False
+        try:
+            for _ in range(ATTEMPTS):
+                done = work()
+                if done is not None:
+                    kept = True
+                    return done
+        finally:
+            if not kept:
+                self._desk.drop()
+        what = f"others wrote to the same conversations and agents {ATTEMPTS} times in between"
+        raise StoreError(what, remedy="observe the message again")
+
+
+def _connection(store: str | Path | Store) -> Store:
+    """A connection of the monitor's own; a power cut takes no message whose observation was returned."""
+    if isinstance(store, SQLiteStore):
+        return SQLiteStore(store.path, durable=True)
+    if isinstance(store, str | Path):
+        return open_store(store) if "://" in str(store) else SQLiteStore(Path(store), durable=True)
+    return open_store(store.facts()["store"])
+
+
+def _judge(judge: str | Judge, terms: Terms, store: Store) -> Any:
+    return opened(judge, terms, store) if isinstance(judge, str) else Opened(judge, None)

@@ -1,0 +1,236 @@
+"""One conversation while it goes on: messages in any order → scans, routes, questions, rows; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from undersong.errors import JudgeError
+from undersong.evaluate import Histories, Thread, holding, question_of, unread
+from undersong.formats.settle import addressed, common_offset
+from undersong.judges import Judge, Question
+from undersong.judges.stance import with_stance
+from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, SessionVerdict, ThreadScan
+from undersong.monitor.terms import Routing
+from undersong.ranks import is_foreign, scaled
+from undersong.route import NONE_ELSEWHERE, route
+from undersong.rows import rounded
+from undersong.scan import SignalBook, scan_conversation
+from undersong.scan.growing import Growing
+from undersong.stores import Kept, Spoken
+from undersong.stores.moments import dated
+from undersong.verdict import session_verdict
+
+
+class Talk:
+    """A conversation as far as it is known, with what the batch steps would say of the same messages.
+
+    ``put`` messages, ``look`` at them, ``route``, ``take`` the answers to the ``questions``, make ``rows``. What is new
+    since ``settle`` was called last is in ``changed`` and ``left`` (with another text or author than before).
+    """
+
+    def __init__(self, head: Conversation, book: SignalBook, routing: Routing) -> None:
+        self.conversation = msgspec.structs.replace(head, messages=())
+        self.book, self.routing = book, routing
+        self.given: dict[str, Message] = {}
+        self.scans: tuple[Scan, ...] = ()
+        self.thread = ThreadScan(conversation=head.id)
+        self.routes: tuple[Route, ...] = ()
+        self.also: Mapping[int, str] = NONE_ELSEWHERE
+        self.answers: dict[str, Evaluation] = {}
+        self.failures: dict[str, JudgeError] = {}
+        self.changed: set[str] = set()
+        self.left: set[str] = set()
+        self.lost: set[str] = set()  # agents to whom a message belonged before
+        self.late: tuple[str, ...] = ()  # messages that were there and are read otherwise since
+        self.is_due = False  # something was put that was not looked at, or the judge did not come to it
+        self.rows: dict[str, Row] = {}
+        self._new_ids: set[str] = set()
+        self._growing: Growing | None = None
+        self._zone = head.timezone
+        self._open: set[str] = set()  # what may have to be asked
+        self._stale: set[str] = set()  # whose rows are to be made again
+        self._plain: dict[str, Row] = {}  # rows before it is known whether their scores are levels
+        self._foreign = False
+        self._dated: dict[str, Row] = {}
+
+    @classmethod
+    def restored(cls, kept: Kept, answers: dict[str, Evaluation], book: SignalBook, routing: Routing) -> Talk:
+        """A conversation as a store has it; all of it is looked at once more, with the answers that are there."""
+        talk = cls(kept.conversation, book, routing)
+        messages = kept.conversation.messages
+        unnamed = [msgspec.structs.replace(message, target=None) for message in messages]
+        for message, plain, guess in zip(messages, unnamed, addressed(unnamed, talk.conversation.id), strict=True):
+            named = guess.target != message.target if kept.named is None else message.id in kept.named
+            talk.given[message.id] = message if named else plain
+        talk.answers = dict(answers)
+        talk.conversation, talk.scans, talk.routes = kept.conversation, kept.scans, kept.routes
+        talk._growing = Growing(kept.conversation, kept.scans, book)
+        talk.thread = talk._growing.thread(kept.conversation)
+        talk._all_again()
+        return talk
+
+    @property
+    def agents(self) -> set[str]:
+        """Who speaks in it."""
+        return {message.agent for message in self.conversation.messages}
+
+    def put(self, message: Message) -> bool:
+        """Take a message, or a newer version of one; whether anything is new."""
+        if self.given.get(message.id) == message:
+            return False
+        self.given[message.id] = message
+        self._new_ids.add(message.id)
+        self.is_due = True
+        return True
+
+    def begin(self, head: Conversation) -> None:
+        """Take what is known of the conversation beside its messages."""
+        now = msgspec.structs.replace(head, messages=self.conversation.messages)
+        zone = head.timezone or self.conversation.timezone
+        if now != self.conversation:
+            self.conversation, self._zone = msgspec.structs.replace(now, timezone=zone), zone
+            self.is_due = True
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Message id → its place."""
+        return {message.id: place for place, message in enumerate(self.conversation.messages)}
+
+    def look(self) -> None:
+        """Order, address and scan what was put."""
+        ordered = sorted(self.given.values(), key=lambda message: (message.position, message.id))
+        messages = addressed(ordered, self.conversation.id)
+        before = self.conversation.messages
+        zone = self._zone or common_offset(ordered)
+        self.conversation = msgspec.structs.replace(self.conversation, messages=messages, timezone=zone)
+        if messages[: len(before)] == before:
+            self._grow(len(before))
+            return
+        known = {message.id: message for message in before}
+        for message in messages:
+            old = known.get(message.id)
+            if old is not None and (old.agent, old.text) != (message.agent, message.text):
+                self.left.add(message.id)
+                self.lost.add(old.agent)
+                self.answers.pop(message.id, None)
+        self.changed |= {message.id for message in messages if known.get(message.id) != message}
+        self._growing = None
+        self._look_at_all()
+
+    def _grow(self, known: int) -> None:
+        """The messages from ``known`` on are new, and nothing else is."""
+        messages = self.conversation.messages
+        if self._growing is None:
+            head = msgspec.structs.replace(self.conversation, messages=messages[:known])
+            self._growing = Growing(head, self.scans, self.book)
+        for place in range(known, len(messages)):
+            self._growing.append(msgspec.structs.replace(self.conversation, messages=messages[: place + 1]))
+            self._new(messages[place].id)
+        self.scans = tuple(self._growing.scans)
+        self.thread = self._growing.thread(self.conversation)
+
+    def _look_at_all(self) -> None:
+        before = {scan.message_id: scan for scan in self.scans}
+        self.scans, self.thread = scan_conversation(self.conversation, self.book)
+        self.changed |= {scan.message_id for scan in self.scans if before.get(scan.message_id) != scan}
+        self._all_again()
+
+    def _all_again(self) -> None:
+        self._open |= self.given.keys()
+        self._stale |= self.given.keys()
+
+    def _new(self, message_id: str) -> None:
+        self.changed.add(message_id)
+        self._open.add(message_id)
+        self._stale.add(message_id)
+
+    def route(self) -> None:
+        """Decide how each message is read; what is decided anew counts as changed."""
+        before, way = {each.message_id: each for each in self.routes}, self.routing
+        self.routes = route(
+            self.conversation, self.scans, self.thread, way.policy,
+            rate=way.rate, seed=way.seed, cut=way.cut, also=self.also,
+        )  # fmt: skip
+        for each in self.routes:
+            if before.get(each.message_id) != each:
+                self._new(each.message_id)
+
+    def questions(self, histories: Histories | None) -> list[Question]:
+        """What is to be asked now: routed, new or changed, and not answered in the same words and context before."""
+        thread = Thread(conversation=self.conversation, scans=self.scans, thread=self.thread, routes=self.routes)
+        wanted = self._open | self.failures.keys()
+        questions = [
+            question_of(thread, place, histories)
+            for place, message in enumerate(self.conversation.messages)
+            if message.id in wanted and self._is_read(place)
+        ]
+        held = holding(questions, self.answers)
+        self.failures = {}
+        return [question for question in questions if question.message.id not in held]
+
+    def take(self, message_id: str, answer: Evaluation | None, failure: JudgeError | None) -> None:
+        """What the judge said of a message, or why it did not."""
+        self._stale.add(message_id)
+        if answer is not None:
+            self.answers[message_id] = answer
+        else:
+            self.answers.pop(message_id, None)
+        if failure is not None and answer is None:
+            self.failures[message_id] = failure
+
+    def evaluation(self, place: int, judge: Judge) -> Evaluation:
+        """What stands of a message: an answer, or the state that says why there is none."""
+        message = self.conversation.messages[place]
+        found = self.answers.get(message.id) if self._is_read(place) else None
+        return found or unread(message, judge, self.failures.get(message.id))
+
+    def _is_read(self, place: int) -> bool:
+        return self.routing.read_all or self.routes[place].depth != "skip"
+
+    def make_rows(self, judge: Judge) -> list[Row]:
+        """Make the rows of what is new; the rows, with their event times, that are not what they were."""
+        self._open.clear()
+        messages = self.conversation.messages
+        for place, message in enumerate(messages):
+            if message.id in self._stale:
+                parts = message, self.scans[place], self.routes[place], self.evaluation(place, judge)
+                self._plain[message.id] = rounded(Row.of(*parts))
+        foreign = is_foreign(self._plain.values())
+        if foreign != self._foreign:
+            self._foreign, self._stale = foreign, set(self._plain)
+        made = [scaled(self._plain[message.id], foreign) for message in messages if message.id in self._stale]
+        self.rows |= {row.id: row for row in with_stance(made, self.conversation)}
+        self._stale.clear()
+        return self._redated()
+
+    def _redated(self) -> list[Row]:
+        now = {row.id: row for row in dated(self.rows[message.id] for message in self.conversation.messages)}
+        changed = [row for row in now.values() if self._dated.get(row.id) is not row and self._dated.get(row.id) != row]
+        known, self._dated = self._dated, now
+        touched = self.changed | {row.id for row in changed if row.id in known}
+        self.late = tuple(name for name in now if name in touched and name not in self._new_ids)
+        return changed
+
+    def spoken(self) -> Spoken:
+        """The conversation as a store is to keep it."""
+        return Spoken(
+            conversation=self.conversation,
+            scans=self.scans,
+            thread=self.thread,
+            routes=self.routes,
+            named=frozenset(message.id for message in self.given.values() if message.target is not None),
+            changed=frozenset(self.changed),
+        )
+
+    def settle(self) -> None:
+        """All that is new has been kept."""
+        for each in (self.changed, self.left, self.lost, self._new_ids):
+            each.clear()
+        self.is_due = bool(self.failures)
+
+    def verdict(self) -> SessionVerdict:
+        """What the conversation comes to so far."""
+        rows = [self.rows[message.id] for message in self.conversation.messages]
+        return session_verdict(self.conversation, self.scans, self.thread, rows)

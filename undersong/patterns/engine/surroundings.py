@@ -1,0 +1,132 @@
+"""The surroundings of directed rows in which a match can lie: as far as ``within`` and the longest match reach."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from undersong.patterns.engine.frames import bisected
+from undersong.patterns.engine.jit import kernel
+from undersong.patterns.engine.sums import I, counts
+from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.targets import Around, Masks, Targets
+
+Needs = tuple[tuple[int, int], ...]  # masks, and how many rows a match needs that fit one of its bits
+
+
+class Surroundings:
+    """What rules with the same sequences share: how far the surroundings of each row of the chain reach in time."""
+
+    def __init__(self, table: Table, parts: Targets) -> None:
+        self.table, self.parts = table, parts
+        self._reaches: dict[tuple[int | None, int | None], tuple[I, I]] = {}
+
+    @cached_property
+    def link(self) -> I:
+        """The link of each row of the chain."""
+        return np.repeat(np.arange(len(self.parts.groups)), np.diff(self.parts.bounds))
+
+    @cached_property
+    def read(self) -> I:
+        """The places of the read public rows."""
+        public = self.parts.public
+        return public[self.table.read[self.parts.order.rows[public]]]
+
+    @cached_property
+    def before(self) -> I:
+        """The number of read public rows before each row of the chain."""
+        return np.searchsorted(self.read, self.parts.chain)
+
+    def reach(self, within: int | None, longest: int | None) -> tuple[I, I]:
+        """For each row of the chain, from which to before which place a match that takes it may reach.
+
+        ``within`` are microseconds, ``longest`` rows; None: no bound.
+        """
+        if (within, longest) not in self._reaches:
+            self._reaches[within, longest] = self._reach(within, longest)
+        return self._reaches[within, longest]
+
+    def _reach(self, within: int | None, longest: int | None) -> tuple[I, I]:
+        parts, place = self.parts, self.parts.chain
+        if longest is not None:
+            first, last = (part.copy() for part in self.reach(within, None))
+            _shorten.at(len(place))(place, self.read, self.before, longest, first, last)
+            return first, last
+        group = parts.groups[self.link]
+        first, last = parts.order.bounds[group], parts.order.bounds[group + 1]
+        if within is None:
+            return first, last
+        times = self.table.times[parts.order.rows]
+        return (
+            bisected(times, times[place] - within, first, place),
+            bisected(times, times[place] + within + 1, place, last),
+        )
+
+    def around(self, masks: Masks, needs: Needs, within: int | None, longest: int | None) -> Around:
+        """The surroundings of directed rows that can be bound; where they overlap they are one run.
+
+        A match that binds such a row lies within its surroundings, and so do the rows that the match needs: without as
+        many rows that fit each mask there is none.
+        """
+        parts, (first, last) = self.parts, self.reach(within, longest)
+        public, chain = masks[parts.public], masks[parts.chain]
+        hot = np.flatnonzero(chain)
+        found = Around(*(np.empty(len(hot), dtype=np.int64) for _ in Around._fields))
+        needed = np.array([number for _, number in needs], dtype=np.int64)
+        number = _surround.at(len(hot))(
+            hot, self.link, parts.bounds, parts.chain, first, last, parts.public_before,
+            _fitting(public, needs), _fitting(chain, needs), needed, *found,
+        )  # fmt: skip
+        return Around(*(part[:number] for part in found))
+
+
+def _fitting(masks: Masks, needs: Needs) -> I:
+    """Per wanted mask the running numbers of rows that fit it."""
+    found = [counts(masks & masks.dtype.type(mask) != 0) for mask, _ in needs]
+    return np.stack(found) if found else np.zeros((0, len(masks) + 1), dtype=np.int64)
+
+
+@kernel
+def _surround(  # type: ignore[no-untyped-def]
+    hot, links, bounds, chain, reach_first, reach_last, public_before, in_public, in_chain,
+    needed, link, first, last, chain_first, chain_last,
+):  # fmt: skip
+    found, current, low, high, end = 0, -1, 0, 0, 0
+    for row in hot:
+        if links[row] != current:
+            current = links[row]
+            low, high, end = bounds[current], bounds[current], bounds[current + 1]
+        begin, finish = reach_first[row], reach_last[row]
+        while chain[low] < begin:
+            low += 1
+        while high < end and chain[high] < finish:
+            high += 1
+        for k in range(len(needed)):
+            public = in_public[k, public_before[finish]] - in_public[k, public_before[begin]]
+            if public + in_chain[k, high] - in_chain[k, low] < needed[k]:
+                finish = -1  # too few
+                break
+        if finish < 0:
+            continue
+        if found and link[found - 1] == current and begin <= last[found - 1]:
+            last[found - 1], chain_last[found - 1] = finish, high
+        else:
+            link[found], first[found], last[found] = current, begin, finish
+            chain_first[found], chain_last[found] = low, high
+            found += 1
+    return found
+
+
+@kernel
+def _shorten(places, read, before, longest, first, last):  # type: ignore[no-untyped-def]
+    """Bring the ends nearer, to where a match of so many rows reaches whatever of it is public."""
+    for k in range(len(places)):
+        earliest, latest = before[k] - (longest - 1), before[k] + longest - 2
+        if longest == 1:
+            first[k], last[k] = places[k], places[k] + 1
+            continue
+        if len(read) and earliest >= 0:
+            first[k] = max(first[k], read[earliest])
+        if latest < len(read):
+            last[k] = min(last[k], max(read[latest] + 1, places[k] + 1))

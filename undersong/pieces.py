@@ -1,0 +1,179 @@
+"""Conversations → a piece on disk: their rows as if nothing were cut, and what each message asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from undersong.budget import Cut, Demand
+from undersong.earlier import Directed
+from undersong.formats.settle import settle
+from undersong.formats.spool import Spool
+from undersong.models import Conversation, Problem
+from undersong.route import Asked, Policy, asked, draft, uncut, with_upgrades
+from undersong.rowlines import Lengths, RowLines
+from undersong.sample import NEVER, Draws, Levels
+from undersong.scan import SignalBook, scan_conversations
+from undersong.waiting import Place, Waiting
+
+A = TypeVar("A")
+BATCH = 1 << 17  # characters that are scanned together: the arrays stay in the processor's cache
+
+
+class Work(NamedTuple):
+    """What every piece needs: where the input lies and where rows wait, the book, and what the user chose.
+
+    ``threads``: rows of conversations are wanted too.
+    """
+
+    spool: Spool
+    waiting: Waiting
+    book: SignalBook
+    policy: Policy
+    signals: frozenset[str]
+    seed: int
+    text: bool
+    threads: bool
+    keep: Callable[[Conversation], bool]
+    cut_of: Callable[[Demand], Cut]
+
+
+class Piece(NamedTuple):
+    """Where the rows of some conversations wait, after a head of so many bytes."""
+
+    place: Place
+    head: int
+    messages: int
+
+
+class _Head(msgspec.Struct, array_like=True):
+    """Arrays as bytes: messages of each conversation (0 where the user left it out), and of each message the length of
+    its row, its draw and its level. The rest is by the number of the conversation in the piece."""
+
+    sizes: bytes
+    lengths: bytes
+    draws: bytes
+    levels: bytes
+    directed: list[tuple[int, Directed]]
+    threads: list[bytes]
+    problems: list[tuple[int, Problem]]
+
+
+class Portion(NamedTuple):
+    """Conversations of a piece that follow each other in the run, as they were written."""
+
+    rows: Place
+    lengths: Lengths
+    draws: Draws
+    levels: Levels
+    first: list[int]  # the number of messages before each conversation
+    directed: list[tuple[int, Directed]]
+    threads: bytes
+    problems: tuple[Problem, ...]
+    left_out: int
+
+    @property
+    def counted(self) -> Draws:
+        """The draws, NEVER for what another conversation may call for."""
+        found = self.draws.copy()
+        found[[self.first[number] + each.place for number, each in self.directed if each.score is not None]] = NEVER
+        return found
+
+
+class _Written:
+    """What is gathered while the conversations of a piece are scanned."""
+
+    def __init__(self, work: Work) -> None:
+        self.work, self.rows = work, RowLines(work.text)
+        self.asks: list[Asked] = []
+        self.threads: list[bytes] = []
+
+    def add(self, batch: list[Conversation | None]) -> None:
+        """Scan some conversations; None stands for one that is left out."""
+        work, chosen = self.work, [each for each in batch if each is not None]
+        scanned = iter(scan_conversations(chosen, work.book, work.signals, summed=work.threads))
+        for conversation in batch:
+            if conversation is None:
+                self.asks.append(NOTHING_ASKED)
+                self.threads.append(b"")
+                continue
+            scans, thread = next(scanned)
+            drafted = draft(conversation, scans, thread, work.policy)
+            routes = uncut(drafted)
+            self.asks.append(asked(conversation, scans, drafted.ranks, work.seed))
+            self.rows.extend(conversation.messages, scans, routes)
+            if work.threads:
+                self.threads.append(_encode(with_upgrades(thread, conversation, routes)) + b"\n")
+
+    def put(self, problems: list[tuple[int, Problem]]) -> Piece:
+        """Write the piece to disk."""
+        rows = self.rows.lines()
+        sizes = np.array([len(each.levels) for each in self.asks], dtype=np.int32)
+        head = _encode_head(
+            _Head(
+                sizes=sizes.tobytes(),
+                lengths=rows.lengths.tobytes(),
+                draws=b"".join(each.draws.tobytes() for each in self.asks),
+                levels=b"".join(each.levels.tobytes() for each in self.asks),
+                directed=[(number, each) for number, own in enumerate(self.asks) for each in own.directed],
+                threads=self.threads if self.work.threads else [],
+                problems=problems,
+            )
+        )
+        return Piece(self.work.waiting.put(head, rows.data), len(head), int(sizes.sum()))
+
+
+NOTHING_ASKED = Asked(np.zeros(0, dtype=np.int16), np.zeros(0), [])
+
+
+def scan_piece(work: Work, conversations: Iterable[Sequence[Conversation]]) -> Piece:
+    """Scan conversations, given as their parts, and write their rows as if nothing were cut."""
+    written = _Written(work)
+    problems: list[tuple[int, Problem]] = []
+    batch: list[Conversation | None] = []
+    size = 0
+    for number, parts in enumerate(conversations):
+        conversation, notes = settle(parts)
+        problems += ((number, note) for note in notes)
+        batch.append(conversation if work.keep(conversation) else None)
+        size += sum([len(message.text) for message in conversation.messages])
+        if size >= BATCH:
+            written.add(batch)
+            batch, size = [], 0
+    written.add(batch)
+    return written.put(problems)
+
+
+def portion(waiting: Waiting, piece: Piece, first: int, conversations: int) -> Portion:
+    """So many conversations of a piece, from the ``first`` one."""
+    head = _decode_head(waiting.get(piece.place._replace(size=piece.head)))
+    sizes = np.frombuffer(head.sizes, dtype=np.int32)
+    lengths = np.frombuffer(head.lengths, dtype=np.int32)
+    own = sizes[first : first + conversations]
+    before = int(sizes[:first].sum())
+    of = slice(before, before + int(own.sum()))
+    start = piece.place.offset + piece.head + int(lengths[:before].sum(dtype=np.int64))
+    return Portion(
+        rows=Place(piece.place.process, start, int(lengths[of].sum(dtype=np.int64))),
+        lengths=lengths[of],
+        draws=np.frombuffer(head.draws)[of],
+        levels=np.frombuffer(head.levels, dtype=np.int16)[of],
+        first=(np.cumsum(own) - own).tolist(),
+        directed=list(_of(head.directed, first, conversations)),
+        threads=b"".join(head.threads[first : first + conversations]),
+        problems=tuple(problem for _, problem in _of(head.problems, first, conversations)),
+        left_out=int(np.count_nonzero(own == 0)),
+    )
+
+
+def _of(listed: Iterable[tuple[int, A]], first: int, conversations: int) -> Iterator[tuple[int, A]]:
+    """What belongs to some conversations of a piece, by their number among these."""
+    return ((number - first, each) for number, each in listed if first <= number < first + conversations)
+
+
+_encode = msgspec.json.Encoder().encode
+_encode_head = msgspec.msgpack.Encoder().encode
+_decode_head = msgspec.msgpack.Decoder(_Head).decode
