@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -125,18 +126,43 @@ def framed(
     )
 
 
-def reach(frame: Frame, table: Table, bounds: Bounds, rows: I) -> I:
-    """For some rows, one past the furthest that a match from there may take (as ``partitions.limits``)."""
-    ends = fences(frame, bounds)
-    last = ends[after(ends, rows)]
-    if bounds.closed is not None:
-        last = np.where(bounds.closed[rows], rows, last)
-    if bounds.longest is not None:
-        last = np.minimum(last, rows + bounds.longest)
-    if bounds.within is None or not len(rows):
-        return last
-    times = table.times[frame.rows]
-    return bisected(times, times[rows] + bounds.within + 1, rows, last)
+class Limits:
+    """How far a match from each row of a frame may reach."""
+
+    def __init__(self, frame: Frame, table: Table, bounds: Bounds) -> None:
+        self.frame, self.table, self.bounds = frame, table, bounds
+
+    @cached_property
+    def times(self) -> I:
+        """The time of each row."""
+        return np.asarray(self.table.times[self.frame.rows])
+
+    @cached_property
+    def fences(self) -> I:
+        """The rows that a match from an earlier row may not take: first ones of runs, after too many holes, closed."""
+        frame, bounds = self.frame, self.bounds
+        marked = np.zeros(len(frame.rows) + 1, dtype=np.bool_)
+        marked[frame.bounds] = True
+        if bounds.max_unread is not None:
+            marked[:-1] |= frame.holes > bounds.max_unread
+        if bounds.closed is not None:
+            marked[:-1] |= bounds.closed
+        return np.flatnonzero(marked)
+
+    def fence(self, rows: I) -> I:
+        """The next fence after each row."""
+        return np.asarray(self.fences[after(self.fences, rows)])
+
+    def of(self, rows: I) -> I:
+        """For some rows, one past the furthest that a match from there may take (as ``partitions.limits``)."""
+        bounds, last = self.bounds, self.fence(rows)
+        if bounds.closed is not None:
+            last = np.where(bounds.closed[rows], rows, last)
+        if bounds.longest is not None:
+            last = np.minimum(last, rows + bounds.longest)
+        if bounds.within is None or not len(rows):
+            return last
+        return bisected(self.times, self.times[rows] + bounds.within + 1, rows, last)
 
 
 def after(ordered: I, wanted: I) -> I:
@@ -176,14 +202,3 @@ def _bisect(times, wanted, low, high):  # type: ignore[no-untyped-def]
                 last = middle
         found[k] = first
     return found
-
-
-def fences(frame: Frame, bounds: Bounds) -> I:
-    """The rows that a match from an earlier row may not take: first rows of runs, after too many holes, and closed."""
-    marked = np.zeros(len(frame.rows) + 1, dtype=np.bool_)
-    marked[frame.bounds] = True
-    if bounds.max_unread is not None:
-        marked[:-1] |= frame.holes > bounds.max_unread
-    if bounds.closed is not None:
-        marked[:-1] |= bounds.closed
-    return np.flatnonzero(marked)

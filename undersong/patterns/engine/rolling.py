@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.patterns.columns import Sliding
-from undersong.patterns.engine.sums import F, I, Total, counts, mean, running, total
+from undersong.patterns.engine.jit import kernel, machine
+from undersong.patterns.engine.sums import F, I, Total, Unsuited, counts, mean, quotient, running, split, total
 from undersong.patterns.engine.vectors import B
 from undersong.patterns.expressions import Window
 
@@ -34,6 +35,8 @@ def over_sequences(window: Window, events: Events, bounds: I, times: I, timed: B
     """
     if window.function not in SUMMED:
         return _one_by_one(window, events, bounds, times, timed)
+    if machine(len(times)) and not window.lag:
+        return _in_one_go(window, events, bounds, times, timed)
     starts = np.repeat(bounds[:-1], np.diff(bounds))
     number = counts(events.counted)
     first, last = number[starts], np.maximum(number[:-1] - window.lag, number[starts])
@@ -49,12 +52,53 @@ def over_sequences(window: Window, events: Events, bounds: I, times: I, timed: B
     return found if known is None else np.where(known, found, np.nan)
 
 
+def _in_one_go(window: Window, events: Events, bounds: I, times: I, timed: B) -> F:
+    found = np.full(len(times), np.nan)
+    known = timed if window.hours is not None else np.ones(len(timed), dtype=np.bool_)
+    span = np.inf if window.hours is None else float(window.hours * _HOUR)
+    number = float(np.count_nonzero(events.counted))
+    values = np.ascontiguousarray(events.values)
+    fits = _slide.at(len(times))(
+        values, np.ascontiguousarray(events.counted), number, bounds, times, known, window.rows or 0, span,
+        window.function == "mean", least(window), found,
+    )  # fmt: skip
+    if not fits:
+        raise Unsuited("a value has digits beyond 2**-72, or is too large")
+    return found
+
+
+def least(window: Window) -> int:
+    """How many values a window needs for a result."""
+    return 0 if window.function == "count" and window.rows is None else window.at_least or window.rows or 1
+
+
+@kernel
+def _slide(  # type: ignore[no-untyped-def]
+    values, counted, number, bounds, times, known, rows, span, mean, needed, found
+):
+    """Sums over the counted rows from ``oldest`` to before each row; False where a value does not fit."""
+    for sequence in range(len(known)):
+        oldest, n, a, b, c = bounds[sequence], 0, 0, 0, 0
+        for row in range(bounds[sequence], bounds[sequence + 1]):
+            while (rows > 0 and n > rows) or (oldest < row and times[oldest] < times[row] - span):
+                if counted[oldest]:
+                    first, second, third, _ = split(values[oldest], number)
+                    n, a, b, c = n - 1, a - first, b - second, c - third
+                oldest += 1
+            if known[sequence] and n >= needed and (n > 0 or not mean):
+                found[row] = quotient(a, b, c, float(n) if mean else 1.0)
+            if counted[row]:
+                first, second, third, fits = split(values[row], number)
+                if not fits:
+                    return False
+                n, a, b, c = n + 1, a + first, b + second, c + third
+    return True
+
+
 def summed(window: Window, sums: Total, number: I) -> F:
     """The result of exact sums over so many values; NaN where the window holds too little."""
     found = mean(sums, number) if window.function == "mean" else total(sums)
-    if window.function == "count" and window.rows is None:
-        return found
-    return np.where(number >= (window.at_least or window.rows or 1), found, np.nan)
+    return np.where(number >= least(window), found, np.nan)
 
 
 def at_or_after(times: I, wanted: F, starts: I) -> I:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.patterns.engine.aggregates import Measured, chosen
-from undersong.patterns.engine.frames import Bounds, Frame, Order, grouped, undirected
+from undersong.patterns.engine.frames import Bounds, Frame, Limits, Order, grouped, undirected
 from undersong.patterns.engine.paths import Bindings, compact, some
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, TableVectors
@@ -138,7 +138,7 @@ class _Search:
         masks = self._narrowed(masks, frame, added)
         closed = self._closed(frame, added)
         bounds = Bounds(rule.within, rule.file.max_unread, closed, plan.outlook.longest)
-        ground = Ground(plan, self.table, frame, masks, bounds, self.steps)
+        ground = Ground(plan, self.table, frame, masks, Limits(frame, self.table, bounds), self.steps)
         walk = walker(ground)
         matches = stand(Stage(ground, self.vectors, added, walk))
         lost = np.flatnonzero(walk.lost)

@@ -205,13 +205,23 @@ class FrameVectors(Vectors):
 
     def __init__(self, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node, I | None], F]) -> None:
         super().__init__(_FrameLeaves(self, table, rows, places, added))
-        self.levels, self.rows = table.levels, rows
+        self.table, self.levels, self.rows = table, table.levels, rows
+        self._many = 2 * len(rows) >= table.shared.table.size
 
     def kind(self, node: Node) -> Kind:
         """Number, text or boolean; a column is what its expression is."""
         if isinstance(node, Field) and node.name in self.levels.columns:
             return self.kind(self.levels.columns[node.name])
         return super().kind(node)
+
+    def _once(self, what: str, node: Node, work: Callable[[Node], Any]) -> Any:
+        """What columns that need no sequence give is worked out for the table, where many rows ask for it."""
+        if not self._many or not self.levels.named(node) or self.levels.of(node) == FRAME:
+            return super()._once(what, node, work)
+        return super()._once(what, node, lambda part: self._taken(getattr(self.table, what)(part)))
+
+    def _taken(self, values: Any) -> Any:
+        return values[self.rows] if np.ndim(values) else values
 
 
 class _FrameLeaves:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from undersong.patterns.engine.frames import Frame, Place
+from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.plan import running_sum
-from undersong.patterns.engine.rolling import Events, over_sequences, summed
+from undersong.patterns.engine.rolling import Events, least, over_sequences, summed
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, events_of
-from undersong.patterns.engine.sums import F, I, Total, Unsuited, counts, running
+from undersong.patterns.engine.sums import F, I, Total, Unsuited, counts, quotient, running
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Targets
 from undersong.patterns.expressions import Node, Window
@@ -68,6 +69,13 @@ class Added:
             self._sums[node] = (*_sums(events), *self._chained(events))
         number, sums, own_number, own = self._sums[node]
         rows, at = self.frame.rows[places], self._places
+        if machine(len(rows)):
+            found = np.full(len(rows), np.nan)
+            _less.at(len(rows))(
+                number, *sums, own_number, *own, rows, self.table.timeline, self.table.bounds, places, at.directed,
+                at.directed_first, node.function == "mean", least(node), found,
+            )  # fmt: skip
+            return found
         first = self.table.bounds[self.table.timeline[rows]]
         directed, directed_first = at.directed[places], at.directed_first[places]
         others = sums.at(rows) - sums.at(first) - (own.at(directed) - own.at(directed_first))
@@ -110,3 +118,21 @@ class Added:
 
 def _sums(events: Events) -> tuple[I, Total]:
     return counts(events.counted), running(np.where(events.counted, events.values, 0.0))
+
+
+@kernel
+def _less(  # type: ignore[no-untyped-def]
+    number, a, b, c, own_number, own_a, own_b, own_c, rows, timeline, bounds, places, directed, directed_first, mean,
+    needed, found,
+):  # fmt: skip
+    """Sums over the rows of a timeline before each row, less those over the rows directed at one target."""
+    for k in range(len(rows)):
+        row, first, own, own_first = rows[k], bounds[timeline[rows[k]]], directed[places[k]], directed_first[places[k]]
+        n = number[row] - number[first] - (own_number[own] - own_number[own_first])
+        if n >= needed and (n > 0 or not mean):
+            found[k] = quotient(
+                a[row] - a[first] - (own_a[own] - own_a[own_first]),
+                b[row] - b[first] - (own_b[own] - own_b[own_first]),
+                c[row] - c[first] - (own_c[own] - own_c[own_first]),
+                float(n) if mean else 1.0,
+            )

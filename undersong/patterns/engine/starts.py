@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.engine.frames import Bounds, Frame, after, fences, reach
+from undersong.patterns.engine.frames import Limits
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Masks
 from undersong.patterns.expressions import Both, Call, Compare, Node, Number, Variable
 from undersong.patterns.possible import ways
@@ -118,35 +117,46 @@ def _outline(part: Part, bits: dict[str, int]) -> Outline:
     return ()
 
 
-def candidates(wanted: Outlook, frame: Frame, table: Table, masks: Masks, bounds: Bounds) -> tuple[I, I]:
+def candidates(wanted: Outlook, masks: Masks, limits: Limits) -> tuple[I, I]:
     """The rows of a frame from which a match is not ruled out, and one past the furthest that each may take."""
-    starts = followed(wanted, masks, *_headed_in(wanted, frame, masks, bounds))
-    if bounds.closed is not None:
-        starts = starts[~bounds.closed[starts]]
-    limits = reach(frame, table, bounds, starts)
-    return crowded(wanted, masks, starts, limits)
+    starts = Followed(wanted, masks).starts(*_headed_in(wanted, masks, limits))
+    closed = limits.bounds.closed
+    if closed is not None:
+        starts = starts[~closed[starts]]
+    return crowded(wanted, masks, starts, limits.of(starts))
 
 
-def _headed_in(wanted: Outlook, frame: Frame, masks: Masks, bounds: Bounds) -> tuple[I, I]:
+def _headed_in(wanted: Outlook, masks: Masks, limits: Limits) -> tuple[I, I]:
     """The rows at which the head fits, and how far a match could go but for ``within``."""
     starts = _headed(masks, wanted.head)
-    ends = fences(frame, bounds)
-    limits = ends[after(ends, starts)]
-    return starts, limits if bounds.longest is None else np.minimum(limits, starts + bounds.longest)
+    last, longest = limits.fence(starts), limits.bounds.longest
+    return starts, last if longest is None else np.minimum(last, starts + longest)
 
 
-def followed(wanted: Outlook, masks: Masks, starts: I, limits: I) -> I:
-    """The starts after which the rest of the outlook is found in time."""
-    place = starts + wanted.taken
-    kept = starts + len(wanted.head) <= limits
-    found: dict[int, I] = {}
-    for mask in wanted.rest:
-        starts, limits, place = starts[kept], limits[kept], place[kept]
-        if mask and mask not in found:
-            found[mask] = np.append(_fitting(masks, mask), len(masks))
-        place = (found[mask][np.searchsorted(found[mask], place)] if mask else place) + 1
-        kept = place <= limits
-    return starts[kept]
+class Followed:
+    """Where the rest of an outlook is found."""
+
+    def __init__(self, wanted: Outlook, masks: Masks) -> None:
+        self.wanted, self.masks = wanted, masks
+        self._found: dict[int, I] = {}
+
+    def starts(self, starts: I, limits: I) -> I:
+        """The starts after which the rest is found in time."""
+        place = starts + self.wanted.taken
+        kept = starts + len(self.wanted.head) <= limits
+        for mask in self.wanted.rest:
+            starts, limits, place = starts[kept], limits[kept], place[kept]
+            place = (self._next(mask, place) if mask else place) + 1
+            kept = place <= limits
+        return starts[kept]
+
+    def _next(self, mask: int, places: I) -> I:
+        """The first row from each place on that fits."""
+        if mask not in self._found:
+            fits = np.flatnonzero(self.masks & self.masks.dtype.type(mask))
+            self._found[mask] = np.append(fits, len(self.masks))
+        found = self._found[mask]
+        return np.asarray(found[np.searchsorted(found, places)])
 
 
 def crowded(wanted: Outlook, masks: Masks, starts: I, limits: I) -> tuple[I, I]:
@@ -168,7 +178,3 @@ def _headed(masks: Masks, head: Outline) -> I:
         if mask:
             fits &= masks[offset : offset + size] & masks.dtype.type(mask) != 0
     return np.flatnonzero(fits)
-
-
-def _fitting(masks: Masks, mask: int) -> I:
-    return np.flatnonzero(masks & masks.dtype.type(mask))

@@ -115,14 +115,10 @@ def _pair(sums: Total) -> tuple[F, F]:
 def _running(values, a, b, c):  # type: ignore[no-untyped-def]
     """The same as ``limbs`` and sums of them, in one go; False where a value does not fit."""
     for i in range(len(values)):
-        first = math.floor(values[i] * _UNIT)
-        rest = (values[i] * _UNIT - first) * _UNIT
-        second = math.floor(rest)
-        rest = (rest - second) * _UNIT
-        third = math.floor(rest)
-        if rest != third or abs(first) * float(len(values)) >= _EXACT:
+        first, second, third, fits = split(values[i], float(len(values)))
+        if not fits:
             return False
-        a[i + 1], b[i + 1], c[i + 1] = a[i] + int(first), b[i] + int(second), c[i] + int(third)
+        a[i + 1], b[i + 1], c[i + 1] = a[i] + first, b[i] + second, c[i] + third
     return True
 
 
@@ -133,19 +129,37 @@ def _quotients(a, b, c, number):  # type: ignore[no-untyped-def]
     for i in range(len(a)):
         n = float(number[i if len(number) > 1 else 0])
         if n > 0:
-            upper, middle, lower = a[i] / _UNIT, b[i] / _UNIT**2, c[i] / _UNIT**3
-            high = upper + middle
-            back = high - upper
-            low = (upper - (high - back)) + (middle - back) + lower
-            near = high + low
-            back = near - high
-            low = (high - (near - back)) + (low - back)
-            first = near / n
-            upper = first * _SPLIT - (first * _SPLIT - first)
-            product = first * n
-            error = (upper * n - product) + (first - upper) * n
-            found[i] = first + (((near - product) - error) + low) / n
+            found[i] = quotient(a[i], b[i], c[i], n)
     return found
+
+
+@kernel
+def quotient(a: int, b: int, c: int, n: float) -> float:
+    """An exact sum over a positive whole number, rounded once."""
+    upper, middle, lower = a / _UNIT, b / _UNIT**2, c / _UNIT**3
+    high = upper + middle
+    back = high - upper
+    low = (upper - (high - back)) + (middle - back) + lower
+    near = high + low
+    back = near - high
+    low = (high - (near - back)) + (low - back)
+    first = near / n
+    upper = first * _SPLIT - (first * _SPLIT - first)
+    product = first * n
+    error = (upper * n - product) + (first - upper) * n
+    return first + (((near - product) - error) + low) / n
+
+
+@kernel
+def split(value: float, values: float) -> tuple[int, int, int, bool]:
+    """The limbs of a value, and whether they hold it and sums of so many."""
+    first = math.floor(value * _UNIT)
+    rest = (value * _UNIT - first) * _UNIT
+    second = math.floor(rest)
+    rest = (rest - second) * _UNIT
+    third = math.floor(rest)
+    fits = rest == third and abs(first) * values < _EXACT
+    return (int(first), int(second), int(third), True) if fits else (0, 0, 0, False)
 
 
 def _before(values: I) -> I:

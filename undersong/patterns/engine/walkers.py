@@ -8,11 +8,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from undersong.patterns.engine.automaton import Automaton, Crowded
-from undersong.patterns.engine.frames import Bounds, Frame, after, fences, reach
+from undersong.patterns.engine.frames import Frame, Limits, after
 from undersong.patterns.engine.jit import machine
 from undersong.patterns.engine.paths import Paths, nothing, put, sized
 from undersong.patterns.engine.plan import Plan, plan
-from undersong.patterns.engine.starts import candidates, crowded, followed
+from undersong.patterns.engine.starts import Followed, candidates, crowded
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Masks
@@ -32,7 +32,7 @@ class Ground(NamedTuple):
     table: Table
     frame: Frame
     masks: Masks
-    bounds: Bounds
+    limits: Limits
     steps: int
 
 
@@ -79,34 +79,32 @@ class _Swift:
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
-        self.fences = fences(ground.frame, ground.bounds)
-        self.times = ground.table.times[ground.frame.rows]
         self.automaton = _automaton(ground.plan.rule)
-        self.states = self.automaton.states(ground.masks, self.fences)
+        self.states = self.automaton.states(ground.masks, ground.limits.fences)
         starts = self.automaton.begins(self.states)
-        if ground.bounds.closed is not None:
-            starts = starts[~ground.bounds.closed[starts]]
+        closed = ground.limits.bounds.closed
+        if closed is not None:
+            starts = starts[~closed[starts]]
         if ground.plan.outlook.counts:
-            limits = reach(ground.frame, ground.table, ground.bounds, starts)
-            starts, _ = crowded(ground.plan.outlook, ground.masks, starts, limits)
+            starts, _ = crowded(ground.plan.outlook, ground.masks, starts, ground.limits.of(starts))
         self.starts = starts
         self.runs = after(ground.frame.bounds, starts) - 1
+        self.followed = Followed(ground.plan.outlook, ground.masks)
         self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
 
     def spans(self, numbers: I) -> I:
         return np.full(len(numbers), 32, dtype=np.int64)
 
     def paths(self, numbers: I) -> Paths:
-        starts = self.starts[numbers]
-        ends = self.fences[after(self.fences, starts)]
-        found, far = self.automaton.paths(self.states, starts, ends, self.times, self.ground.bounds.within)
+        starts, limits = self.starts[numbers], self.ground.limits
+        found, far = self.automaton.paths(self.states, starts, limits.fence(starts), limits.times, limits.bounds.within)
         late = np.flatnonzero(far)
         if not len(late):
             return found
-        limits = reach(self.ground.frame, self.ground.table, self.ground.bounds, starts[late])
-        possible = np.isin(starts[late], followed(self.ground.plan.outlook, self.ground.masks, starts[late], limits))
-        late, limits = late[possible], limits[possible]
-        again, lost = _limited(self.ground, starts[late], limits, self.runs[numbers[late]])
+        ends = limits.of(starts[late])
+        possible = np.isin(starts[late], self.followed.starts(starts[late], ends), assume_unique=True)
+        late, ends = late[possible], ends[possible]
+        again, lost = _limited(self.ground, starts[late], ends, self.runs[numbers[late]])
         self.lost |= lost
         return put(found, late, again)
 
@@ -116,7 +114,7 @@ class _Bounded:
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
-        found = candidates(ground.plan.outlook, ground.frame, ground.table, ground.masks, ground.bounds)
+        found = candidates(ground.plan.outlook, ground.masks, ground.limits)
         self.starts, self.limits = found
         self.runs = after(ground.frame.bounds, self.starts) - 1
         self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
@@ -181,7 +179,7 @@ class _Plain:
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
-        found = candidates(ground.plan.outlook, ground.frame, ground.table, ground.masks, ground.bounds)
+        found = candidates(ground.plan.outlook, ground.masks, ground.limits)
         self.starts, self.limits = found
         self.runs = after(ground.frame.bounds, self.starts) - 1
         self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -32,13 +33,16 @@ class Matches(NamedTuple):
     measures: Measured
 
 
-class Stage(NamedTuple):
+class Stage:
     """What matches are measured on."""
 
-    ground: Ground
-    vectors: RuleVectors
-    added: Added
-    walker: Walker
+    def __init__(self, ground: Ground, vectors: RuleVectors, added: Added, walker: Walker) -> None:
+        self.ground, self.vectors, self.added, self.walker = ground, vectors, added, walker
+
+    @cached_property
+    def rows(self) -> FrameVectors:
+        """Expressions over all rows of the frame, worked out once."""
+        return FrameVectors(self.vectors, self.ground.frame.rows, None, self.added)
 
 
 def stand(stage: Stage) -> Matches | None:
@@ -119,7 +123,7 @@ def _rows(stage: Stage, found: Paths) -> tuple[Paths, FrameVectors]:
     frame, sizes = stage.ground.frame, found.sizes
     ends = np.cumsum(sizes)
     if len(ends) and ends[-1] >= len(frame.rows):
-        return found, FrameVectors(stage.vectors, frame.rows, None, stage.added)
+        return found, stage.rows
     places = ranges(found.starts, found.starts + sizes)
     return found._replace(starts=ends - sizes), FrameVectors(stage.vectors, frame.rows[places], places, stage.added)
 
