@@ -19,6 +19,7 @@ from undersong.judges import open_judge
 from undersong.judges.blend import train_blended
 from undersong.judges.heads import FILE, Head, expected
 from undersong.judges.labels import Labelled
+from undersong.judges.maker import make_own
 from undersong.judges.offline import SHIPPED, OfflineJudge, load_artefacts
 from undersong.judges.quality import auc, measure
 from undersong.judges.training import Corpus, Fit, calibration, out_of_fold, split, train
@@ -186,3 +187,15 @@ def test_auc_of_one_kind_alone_is_not_a_number() -> None:
 def test_labels_that_cannot_teach_are_refused(rows: list[Labelled], said: str) -> None:
     with pytest.raises(InputError, match=said):
         train(rows, seed=0)
+
+
+def test_labels_of_too_few_authors_are_refused_with_the_name_of_their_file(tmp_path: Path) -> None:
+    labels = tmp_path / "labels.jsonl"
+    scores = dict.fromkeys(TRAITS, 0.5)
+    lines = [json.dumps({"author": f"a{n}", "text": f"note {n}", "traits": scores}) + "\n" for n in range(3)]
+    labels.write_text("".join(lines))
+    with pytest.raises(InputError, match=r"labels\.jsonl: labels of 3 authors; give labels of at least 4"):
+        make_own(labels, tmp_path / "out", 0)
+    with pytest.raises(InputError, match=r"none\.jsonl: cannot be read: No such file or directory; check"):
+        make_own(tmp_path / "none.jsonl", tmp_path / "out", 0)
+    assert not (tmp_path / "out").exists()

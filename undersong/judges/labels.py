@@ -63,7 +63,8 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield from enumerate(file, start=1)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path), remedy="check the name and the file") from error
+        what = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise InputError(what, where=str(path), remedy="check the name and the file") from error
 
 
 def _row(line: bytes, where: str) -> Labelled:

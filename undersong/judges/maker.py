@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from undersong.errors import InputError
 from undersong.judges import domain as domains
 from undersong.judges import heads as trait_heads
 from undersong.judges import spread as spreads
@@ -70,7 +71,10 @@ def make_own(labels: Path, out: Path, seed: int) -> Made:
     rows = read_labels(labels)
     texts = Source(OWN, tuple(row.text for row in rows), tuple(row.author for row in rows))
     spread, _ = spreads.load(SHIPPED)
-    return _traits(rows, [texts], made_up(), spread, out, seed)
+    try:
+        return _traits(rows, [texts], made_up(), spread, out, seed)
+    except InputError as error:  # of the labels as a whole: no single line is to blame
+        raise InputError(error.what, where=error.where or str(labels), remedy=error.remedy) from error
 
 
 def make_shipped(data: Path, out: Path, seed: int) -> Made:
