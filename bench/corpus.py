@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The first design's batch, at its own size: 120,000 messages of 10,000 agents audited end to end, offline.
 
-usage: corpus.py [--messages 120000] [--agents 10000] [--seed 1] [--store FILE|URL] [--price-in 3 --price-out 15]
+usage: corpus.py [--messages 120000] [--agents 10000] [--seed 1] [--store FILE|URL]
+                 [--model NAME] [--price-in 3 --price-out 15]
 Writes a synthetic corpus (threads of a post and 99 comments, about 13 % of the messages with a flagged phrase, some
 agents that praise one other and then press), audits it with the offline judge, sweeps the store, and asks `plan` what
 an LLM judge would cost at the prices given. Prints CPU and wall time, memory, tiers, findings, and that cost beside
@@ -94,6 +95,7 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", help="default: a file that is removed afterwards")
+    parser.add_argument("--model", default="claude-sonnet-4-5", help="whose tokens are counted")
     parser.add_argument("--price-in", default="3", help="USD for a million tokens")
     parser.add_argument("--price-out", default="15")
     options = parser.parse_args()
@@ -115,7 +117,7 @@ def main() -> None:
         swept, cpu, wall = run("sweep", "--store", store, "--min-evaluations", "20", "--no-chance")
         print(f"sweep    {cpu:.0f} s CPU, {wall:.0f} s wall: {swept.splitlines()[-1]}")
         prices = ("--price-in", options.price_in, "--price-out", options.price_out)
-        planned, _, _ = run("plan", str(corpus), "--judge", "anthropic", *prices, "--json")
+        planned, _, _ = run("plan", str(corpus), "--judge", f"anthropic:{options.model}", *prices, "--json")
         plan = json.loads(planned)
         read = sum(part["messages"] for part in plan["parts"])
         cost = sum(part["cost"] or 0 for part in plan["parts"])

@@ -176,7 +176,7 @@ class _Steps:
 
         with self.clock("settle"):
             settled = [settle(parts)[0] for parts in conversations]
-        some = 3  # about as many messages as are scanned together
+        some = 6  # about as many messages as are scanned together
         for first in range(0, len(settled), some):
             self._batch(settled[first : first + some])
 
@@ -193,7 +193,7 @@ class _Steps:
         with clock("loops and replies"):
             loops = loops_of(talks, said, blocks, book.loops)
         with clock("phrases"):
-            scans = steps._scans(said, blocks, loops, book, True)
+            scans = steps.scans_of(said, blocks, loops, book, True)
         with clock("structure, code"):
             steps._add_structures(talks, scans, blocks, book.structure)
         with clock("triage"):
@@ -201,7 +201,7 @@ class _Steps:
             own = [tuple(next(each) for _ in talk.messages) for talk in talks]
         with clock("thread signals"):
             pairs = zip(talks, own, strict=True)
-            found = [steps._thread(talk, scans, book, steps.ALL, False) for talk, scans in pairs]
+            found = [steps.thread_of(talk, scans, book, steps.ALL, False) for talk, scans in pairs]
         with clock("route, draw the audit sample"):
             drafts = [draft(*each, self.policy) for each in zip(talks, own, found, strict=True)]
             for talk, scans, drafted in zip(talks, own, drafts, strict=True):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the store costs beside plain SQL, and plain Cypher, over the same tables and the same rows, in the same run.
 
-usage: store.py [--rows 100000] [--agents 1000] [--graph bolt://HOST:PORT [--graph-rows 5000]] [--sweep-rows 20000]
+usage: store.py [--rows 100000] [--agents 1000] [--graph bolt://HOST:PORT [--graph-rows 5000]]
 CPU seconds of this process for SQLite, elapsed ones for a server; the least of three. Plain SQL inserts the same
 bytes into the same tables and reads them back as dictionaries; plain Cypher makes the same nodes and relationships.
 Neither looks whether anything changed, and neither knows which agents a sweep has to read again.
@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from undersong.models import TRAITS, Row
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Row
 from undersong.patterns import load_rules
 from undersong.stores.moments import microseconds
+from undersong.stores.packed import pack
 from undersong.stores.records import row_body
 from undersong.stores.schema import open_database
 from undersong.stores.sqlite import SQLiteStore
-from undersong.sweep import sweep
+from undersong.sweep import Sweep, sweep
 
 if TYPE_CHECKING:
     from undersong.stores.graph import GraphStore
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 BATCH, REPEATS, ASKED = 1_000, 3, 300
 START = datetime(2026, 1, 1, tzinfo=UTC)
 JUDGE = "bench"
+BAD, HARM, SLIP = 50, 0.3, 0.0  # every 50th agent is harmful in 30 % of its messages, the others in none
+LOW, HIGH = (2, 8), (5, 4)  # of a beta distribution; as in bench/detect.py
 
 
 def rows(number: int, agents: int, seed: int = 1) -> Iterator[list[Row]]:
@@ -49,7 +52,7 @@ def rows(number: int, agents: int, seed: int = 1) -> Iterator[list[Row]]:
             Row(
                 id=f"m{n}", conversation=f"t{n // 50}", position=n % 50, time=START + timedelta(seconds=7 * n),
                 agent=f"agent{agent}", target=target, tier="deep", state="scored", judge="offline", judge_hash=JUDGE,
-                traits={trait: round(dice.random(), 3) for trait in TRAITS},
+                traits=scores(dice, harmful=dice.random() < (HARM if agent % BAD == 0 else SLIP)),
             )
         )  # fmt: skip
         if len(batch) == BATCH:
@@ -59,13 +62,29 @@ def rows(number: int, agents: int, seed: int = 1) -> Iterator[list[Row]]:
         yield batch
 
 
+def scores(dice: random.Random, harmful: bool) -> dict[str, float]:
+    """Twelve scores as judges give them: low where a trait speaks against the author, unless the message is harmful."""
+    return {
+        trait: round(dice.betavariate(*(HIGH if harmful == (trait in NEGATIVE_TRAITS) else LOW)), 3) for trait in TRAITS
+    }
+
+
 def plain_append(db: sqlite3.Connection, batch: list[Row]) -> None:
     """What one would write by hand."""
     db.execute("BEGIN IMMEDIATE")
     db.executemany(
-        "INSERT OR IGNORE INTO history VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
+        "INSERT OR IGNORE INTO history VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?)",
         (
-            (r.conversation, r.id, r.agent, microseconds(r.time) if r.time else None, r.position, r.state, row_body(r))
+            (
+                r.conversation,
+                r.id,
+                r.agent,
+                microseconds(r.time) if r.time else None,
+                r.position,
+                r.state,
+                row_body(r),
+                pack(r),
+            )
             for r in batch
         ),
     )
@@ -121,16 +140,21 @@ def histories_both(folder: Path, agents: int) -> None:
 
 
 def sweeps(folder: Path, number: int) -> None:
-    """Sweep a store of its own with all shipped rules, once from the beginning and once with nothing to do."""
+    """Sweep everything with all shipped rules twice, and once with nothing to do; the first time kernels are loaded."""
     rules = load_rules()
-    with SQLiteStore(folder / "sweep.db") as store:
-        for batch in rows(number, max(1, number // 100)):
-            store.append(batch)
+    with SQLiteStore(folder / "ours.db") as store:
+        done: list[Sweep] = []
         first = cpu(lambda: sweep(store, rules, JUDGE))
-        reading = cpu(lambda: [len(history.rows) for history in store.histories(JUDGE)])
+        again = cpu(lambda: done.append(sweep(store, rules, JUDGE, again=True)))
+        reading = cpu(lambda: [history.rows for history in store.packed(JUDGE)])
+        objects = cpu(lambda: [len(history.rows) for history in store.histories(JUDGE)])
         nothing = cpu(lambda: sweep(store, rules, JUDGE))
-    print(f"sweep with {len(rules)} rules: {number / first:,.0f} rows per CPU second")
-    print(f"reading all histories alone: {number / reading:,.0f} rows per CPU second")
+        accused = len({finding.agent for finding in store.findings()})
+    print(f"sweep with {len(rules)} rules: {number / again:,.0f} rows per CPU second, the first {number / first:,.0f}")
+    print(f"  {done[0].findings:,} findings about {accused:,} of {done[0].agents:,} agents")
+    print(
+        f"reading all histories alone: packed {number / reading:,.0f}, as rows {number / objects:,.0f} per CPU second"
+    )
     print(f"sweep with nothing changed: {nothing * 1e3:.0f} ms")
 
 
@@ -201,7 +225,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--agents", type=int, default=1_000)
-    parser.add_argument("--sweep-rows", type=int, default=20_000)
     parser.add_argument("--graph")
     parser.add_argument("--graph-rows", type=int, default=5_000)
     options = parser.parse_args()
@@ -210,7 +233,7 @@ def main() -> None:
         print(f"{options.rows:,} rows of {options.agents:,} agents")
         append_both(folder, options.rows, options.agents)
         histories_both(folder, options.agents)
-        sweeps(folder, options.sweep_rows)
+        sweeps(folder, options.rows)
     if options.graph:
         graph_both(options.graph, options.graph_rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,13 +13,13 @@ import pytest
 from tests.conftest import Undersong
 from undersong.detect import detect
 from undersong.errors import UsageError
-from undersong.models import Row
+from undersong.models import TRAITS, Indicator, Row
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns.rules import compile_rule
 from undersong.rulebook import load
 from undersong.stores.sqlite import SQLiteStore
 from undersong.sweep import chosen_judge, sweep
-from undersong.weigh import Effort
+from undersong.weigh import Effort, weigh
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WARM = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.05, "fabrication": 0.1}
@@ -173,8 +174,8 @@ def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> N
     again = undersong("sweep", "--fail-on", "high")
     assert (again.code, again.out) == (0, "swept 0 agents, 0 rows, 0 new findings\n")
     first, kira, al = undersong("agents").out.splitlines()
-    assert first.split() == ["agent", "messages", "scored", "threads", "findings", "last"]
-    assert kira.split() == ["kira", "5", "5", "2", "1", "2026-01-06"]
+    assert first.split() == ["agent", "messages", "levels", "ranks", "threads", "findings", "last"]
+    assert kira.split() == ["kira", "5", "5", "0", "2", "1", "2026-01-06"]
     assert al.split()[0] == "al"
     told = undersong("agent", "kira").out
     for words in ("aims at     1 agent", "bo: 5 messages", "findings    1", "love_bombing", "of 1 other agent"):
@@ -183,3 +184,57 @@ def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> N
     lost = undersong("agent", "kiro")
     assert (lost.code, "did you mean 'kira'" in lost.err) == (2, True)
     assert undersong("sweep", "--store", "none.db").code == 2
+
+
+def crowd(seed: int, count: int) -> list[Row]:
+    """Histories of many kinds: most fit in cells, some have finer scores, no times, or indicators."""
+    dice = random.Random(seed)
+    rows = []
+    for n in range(count):
+        agent = f"a{dice.randrange(8)}"
+        traits = {trait: round(dice.random(), 6 if agent == "a1" else 2) for trait in TRAITS}
+        rows.append(
+            Row(
+                id=f"m{n}", agent=agent, target=dice.choice((None, "bo", "cy")), position=n, judge_hash="j1",
+                conversation="untimed" if agent == "a2" else f"t{n % 9}", judge="offline", traits=traits,
+                time=None if agent == "a2" else START + timedelta(hours=3 * n), state="scored",
+                tier=dice.choice(("standard", "deep")),
+                indicators=(Indicator(id="MAN-URGENCY", confidence=0.9),) if agent == "a3" else None,
+            )
+        )  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize("effort", [None, Effort(draws=9, replicas=2)])
+def test_a_sweep_finds_what_one_search_over_everything_finds(store: SQLiteStore, effort: Effort | None) -> None:
+    rows, rules = crowd(5, 1500), load_rules()
+    store.append(rows)
+    done, wanted = sweep(store, rules, "j1", effort=effort), detect(rows, rules)
+    findings = wanted.findings
+    if effort is not None:
+        findings = weigh(findings, wanted.outcomes, rows, rules, effort).findings
+    assert {f.finding_id: f for f in store.findings()} == {f.finding_id: f for f in findings}
+    assert len(findings) > 50
+    assert {each.pattern: (each.status, each.findings) for each in done.outcomes} == {
+        each.pattern: (each.status, each.findings) for each in wanted.outcomes
+    }
+
+
+def test_a_sweep_leaves_alone_what_others_change_meanwhile(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, rules = crowd(5, 1500), load_rules(names=["love_bombing_literal"])
+    store.append(rows)
+    read = store.history
+
+    def late(agent: str, judge_hash: str) -> tuple[Row, ...]:
+        with SQLiteStore(store.path) as other:
+            other.append([said("a0", 999, COLD, "late")])
+        return read(agent, judge_hash)
+
+    monkeypatch.setattr(store, "history", late)
+    sweep(store, rules, "j1")
+    monkeypatch.undo()
+    assert {f.agent for f in store.findings()} == {f.agent for f in detect(rows, rules).findings} - {"a0"}
+    sweep(store, rules, "j1")
+    assert tuple(store.findings()) == tuple(
+        sorted(detect([*rows, said("a0", 999, COLD, "late")], rules).findings, key=lambda finding: finding.finding_id)
+    )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.models import (
@@ -240,6 +240,7 @@ def test_a_megabyte_of_fences_and_claims_is_judged_in_linear_time() -> None:
     assert verdict.score == 80
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([f"agent: Fixed.\n{V1}", f"agent: b\n{V2}", STILL, "agent: ok"]), max_size=8))
 def test_another_agents_turns_change_nobodys_score(turns: list[str]) -> None:
     mixed = [each for turn in turns for each in (turn, "other: I would test that first.")]

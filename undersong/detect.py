@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from undersong.models import Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
 from undersong.patterns import all_rules, load_rules, named
+from undersong.patterns.engine.packed import TOLD, PackedTimelines, packed_source, packed_table
+from undersong.patterns.engine.pairs import pairs
 from undersong.patterns.engine.results import Searches
+from undersong.patterns.engine.sums import Unsuited
 from undersong.patterns.findings import Balance, finding_of, order
 from undersong.patterns.inputs import given, lacking
 from undersong.patterns.matcher import STEPS
@@ -24,6 +27,7 @@ from undersong.rows import row_of
 EXCERPT = 280  # characters of a quote
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+")
 
+_Key = tuple[str, str | None]  # a timeline by agent and, if it is untimed, conversation
 Place = tuple[str, str]  # a message by conversation and id: ids may repeat between conversations
 Span = tuple[int, int]  # start and end within a text, in Unicode code points
 
@@ -47,22 +51,93 @@ def detect(
     rows = levelled(rows)
     known = timelines(rows)
     read = [entry.row for timeline in known for entry in timeline.entries if entry.read]
-    ranks = any(row.scale == "rank" for row in read)
-    has = given(read, frozenset().union(*(rule.needs for rule in rules)))
-    balances = {_key(timeline): Balance(entry.row for entry in timeline.entries if entry.read) for timeline in known}
-    means = {key: balance.means() for key, balance in balances.items()}
-    searches = Searches(known, steps=steps)
+    corpus = _Corpus(
+        searches=Searches(known, steps=steps),
+        has=given(read, _needs(rules)),
+        gives=gives,
+        any_read=bool(read),
+        ranks=any(row.scale == "rank" for row in read),
+    )
+    return _detection(corpus, rules, _remembered(_balance))
+
+
+class PackedSearch:
+    """The rows of some agents as stores hold them packed (``stores.packed``); ``load`` gives the rows of one.
+
+    Only the rows of agents with a match are loaded. Each rule must be ``readable``.
+    """
+
+    def __init__(
+        self, agents: Sequence[str], cells: Sequence[bytes], load: Callable[[str], Sequence[Row]], *, steps: int = STEPS
+    ) -> None:
+        self._source, self._places = packed_source(agents, cells), {agent: k for k, agent in enumerate(agents)}
+        table = packed_table(self._source)
+        self._searches = Searches(PackedTimelines(agents, table, load), steps=steps, table=table)
+
+    def detect(self, rules: Sequence[PatternRule]) -> Detection:
+        """What ``detect`` finds in these rows; raises StaleError where loaded rows are no longer those packed."""
+        source = self._source
+        has, any_read = source.given(_needs(rules)), bool(source.read.any())
+        return _detection(_Corpus(self._searches, has, None, any_read, source.ranks), rules, self._balance)
+
+    def _balance(self, timeline: Timeline) -> dict[str, float]:
+        try:
+            return self._source.balances[self._places[timeline.agent]]
+        except Unsuited:
+            return _balance(timeline)
+
+    def may_have(self, rule: PatternRule) -> bool:
+        """Whether these rows may hold all that a rule asks for; cells tell it of scores and indicators alone."""
+        return not rule.needs <= TOLD or rule.needs <= self._source.given(rule.needs)
+
+    def pairs(self, rules: Iterable[PatternRule]) -> int:
+        """In how many (sequence, rule) pairs there could be a match at all."""
+        return sum(pairs(rule, self._searches.run) for rule in rules)
+
+
+class _Corpus(NamedTuple):
+    """Rows to be searched, and what they have: see ``inputs.lacking``."""
+
+    searches: Searches
+    has: frozenset[str]
+    gives: Collection[str] | None
+    any_read: bool
+    ranks: bool
+
+
+def _detection(
+    corpus: _Corpus, rules: Sequence[PatternRule], balance: Callable[[Timeline], dict[str, float]]
+) -> Detection:
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     for rule in rules:
-        reason = lacking(rule, has, gives, any_read=bool(read), ranks=ranks)
+        reason = lacking(rule, corpus.has, corpus.gives, any_read=corpus.any_read, ranks=corpus.ranks)
         if reason:
             outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason))
             continue
-        found = searches.search(rule)
-        findings += [finding_of(rule, match, means[_key(match.partition.timeline)]) for match in found.matches]
-        outcomes.append(_outcome(rule, found, steps))
+        found = corpus.searches.search(rule)
+        findings += [finding_of(rule, match, balance(match.partition.timeline)) for match in found.matches]
+        outcomes.append(_outcome(rule, found, corpus.searches.steps))
     return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes))
+
+
+def _needs(rules: Iterable[PatternRule]) -> frozenset[str]:
+    return frozenset().union(*(rule.needs for rule in rules))
+
+
+def _remembered(balance: Callable[[Timeline], dict[str, float]]) -> Callable[[Timeline], dict[str, float]]:
+    known: dict[_Key, dict[str, float]] = {}
+
+    def of(timeline: Timeline) -> dict[str, float]:
+        if _key(timeline) not in known:
+            known[_key(timeline)] = balance(timeline)
+        return known[_key(timeline)]
+
+    return of
+
+
+def _balance(timeline: Timeline) -> dict[str, float]:
+    return Balance(entry.row for entry in timeline.entries if entry.read).means()
 
 
 def detect_patterns(
@@ -116,7 +191,7 @@ def _strongest(row: Row) -> str:
     return min(row.spans, key=lambda name: (-row.signals.get(name, 0.0), name))
 
 
-def _key(timeline: Timeline) -> tuple[str, str | None]:
+def _key(timeline: Timeline) -> _Key:
     return timeline.agent, timeline.conversation
 
 

@@ -6,12 +6,13 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from undersong.evaluate import Histories
-from undersong.judges import History, Judge, open_judge
+from undersong.judges import History, Judge, is_paid, open_judge
 from undersong.judges.agreement import Calibration
 from undersong.judges.history import history
 from undersong.judges.shifts import noise_of
@@ -63,16 +64,18 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(spec: str, terms: Terms, store: Store) -> Iterator[Opened]:
+def opened(spec: str, terms: Terms, store: Store, ledger: str | None = None) -> Iterator[Opened]:
     """The judge of ``--judge``; raises UsageError, and JudgeError where a key, a library or a file is missing.
 
-    A store that is not a SQLite file keeps evaluations but no raw answers, so that they are paid again after a crash.
+    Paid answers lie in the file of the store; of a store on a server, in the file ``ledger``, or without one nowhere:
+    then they are paid again after a crash.
     """
-    if not isinstance(store, SQLiteStore):
+    path = store.path if isinstance(store, SQLiteStore) else Path(ledger) if ledger and is_paid(spec) else None
+    if path is None:
         yield Opened(open_judge(spec, terms), None)
         return
-    with SQLiteLedger(store.path) as ledger:
-        yield Opened(open_judge(spec, msgspec.structs.replace(terms, ledger=ledger)), ledger)
+    with SQLiteLedger(path) as answers:
+        yield Opened(open_judge(spec, msgspec.structs.replace(terms, ledger=answers)), answers)
 
 
 def _history(ledger: SQLiteLedger, run: str, message: Message) -> History:

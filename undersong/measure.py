@@ -35,7 +35,7 @@ def shifts(
     ``repeat`` asks the same question again, ``context`` without thread and history, ``framing`` in the other framing.
     First readings that are in the store are not paid again. The result is kept for ``stability``.
     """
-    with temporary_store() as place, opened(options.judge, options.terms, store) as first:
+    with temporary_store() as place, opened(options.judge, options.terms, store, options.ledger) as first:
         corpus = ingest_and_scan(paths, place, load_book(), options, progress)
         histories = first.histories(corpus.inputs)
         threads = routed_threads(corpus, place, options)
@@ -49,7 +49,7 @@ def shifts(
         sample=1 if kind == "repeat" else 0,
         framing="question_first" if kind == "framing" else "data_first",
     )
-    with opened(options.judge, terms, store) as second:
+    with opened(options.judge, terms, store, options.ledger) as second:
         other = second.judge.evaluate([_narrow(each) for each in chosen] if kind == "context" else chosen)
         found = shift(kind, name, judge_hash, list(zip(one, other, strict=True)))
         if second.ledger is not None:
@@ -66,7 +66,7 @@ def validate(labels: Path, store: SQLiteStore, options: Options, sample: int | N
     if sample is not None and sample < len(rows):
         places = np.random.default_rng(options.seed).choice(len(rows), size=sample, replace=False)
         rows = [rows[place] for place in sorted(places.tolist())]
-    with opened(options.judge, options.terms, store) as judging:
+    with opened(options.judge, options.terms, store, options.ledger) as judging:
         found = judging.judge.evaluate(list(_alone([(row.author, row.text) for row in rows])))
         scored = [(row, each.traits) for row, each in zip(rows, found, strict=True) if each.traits is not None]
         if not scored:

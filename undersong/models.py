@@ -38,8 +38,8 @@ NEGATIVE_TRAITS: frozenset[str] = frozenset(
 DIMENSIONS: dict[str, tuple[Trait, ...]] = {"ethos": TRAITS[0:4], "logos": TRAITS[4:8], "pathos": TRAITS[8:12]}
 
 
-class Noun(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all nouns: immutable, compared by value."""
+class Noun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Base of all nouns: immutable, compared by value; none can hold itself, so the cycle collector passes them by."""
 
 
 # ── what was said ────────────────────────────────────────────────────────────
@@ -180,6 +180,9 @@ class Loop(Noun, frozen=True, kw_only=True):
     count: int
     scope: Literal["message", "turns", "reply", "echo", "alternation"]
     message_ids: tuple[str, ...] = ()
+
+
+WHOLE_REPLIES = ("reply", "alternation")  # scopes of loops in which a whole reply comes again
 
 
 class Deference(Noun, frozen=True, kw_only=True):
@@ -632,12 +635,12 @@ class Moment(Noun, frozen=True, kw_only=True):
 
     ``smoking_gun``: code ``fault_admission`` or ``delusion_reinforcement``, and nothing else. ``distress``: code ``A``
     to ``O``, an annotation and never a diagnosis. ``protective``: what an agent did for the other's judgement or
-    well-being. ``candidate``: a mechanism or ``epistemic_drift``, whose evidence does not suffice to take points.
-    ``basis`` says what it stands on: exact words, a trained signal, or a judge; ``strength`` (0-1) is that of the
-    signal or judge, None for words.
+    well-being. ``conduct``: what feeds a spiral, such as praise without measure. ``candidate``: a mechanism or
+    ``epistemic_drift``, whose evidence does not suffice to take points. ``basis`` says what it stands on: exact words,
+    a trained signal, or a judge; ``strength`` (0-1) is that of the signal or judge, None for words.
     """
 
-    kind: Literal["smoking_gun", "distress", "protective", "candidate"]
+    kind: Literal["smoking_gun", "distress", "protective", "conduct", "candidate"]
     code: str
     title: str
     message_id: str
@@ -685,8 +688,8 @@ class Mechanism(Noun, frozen=True, kw_only=True):
 class Mark(Noun, frozen=True, kw_only=True):
     """What stands at one turn of a session: the ``score`` after it (None without a score), the ``points`` it took.
 
-    ``mechanisms`` took them; ``flags`` are the second seed's; ``codes`` (distress), ``protective``, ``guns`` and
-    ``candidates`` are the codes of the moments at this turn.
+    ``mechanisms`` took them; ``flags`` are the second seed's; ``codes`` (distress), ``protective``, ``conduct``,
+    ``guns`` and ``candidates`` are the codes of the moments at this turn.
     """
 
     position: int
@@ -697,6 +700,7 @@ class Mark(Noun, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
     protective: tuple[str, ...] = ()
+    conduct: tuple[str, ...] = ()
     guns: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
 

@@ -20,7 +20,7 @@ from undersong.scan import SignalBook, scan_conversations
 from undersong.waiting import Place, Waiting
 
 A = TypeVar("A")
-BATCH = 1 << 17  # characters that are scanned together: the arrays stay in the processor's cache
+BATCH = 1 << 18  # characters that are scanned together: the arrays stay in the processor's cache
 
 
 class Work(NamedTuple):
@@ -42,14 +42,14 @@ class Work(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Where the rows of some conversations wait, after a head of so many bytes."""
+    """Where the rows of some conversations wait, and after them what is known of each, in so many bytes."""
 
     place: Place
-    head: int
+    tail: int
     messages: int
 
 
-class _Head(msgspec.Struct, array_like=True):
+class _Tail(msgspec.Struct, array_like=True):
     """Arrays as bytes: messages of each conversation (0 where the user left it out), and of each message the length of
     its row, its draw and its level. The rest is by the number of the conversation in the piece."""
 
@@ -87,13 +87,16 @@ class _Written:
     """What is gathered while the conversations of a piece are scanned."""
 
     def __init__(self, work: Work) -> None:
-        self.work, self.rows = work, RowLines(work.text)
+        self.work = work
+        self.place = work.waiting.put()
+        self.lengths: list[Lengths] = []
         self.asks: list[Asked] = []
         self.threads: list[bytes] = []
 
     def add(self, batch: list[Conversation | None]) -> None:
         """Scan some conversations; None stands for one that is left out."""
         work, chosen = self.work, [each for each in batch if each is not None]
+        rows = RowLines(work.text)
         scanned = iter(scan_conversations(chosen, work.book, work.signals, summed=work.threads))
         for conversation in batch:
             if conversation is None:
@@ -104,18 +107,20 @@ class _Written:
             drafted = draft(conversation, scans, thread, work.policy)
             routes = uncut(drafted)
             self.asks.append(asked(conversation, scans, drafted.ranks, work.seed))
-            self.rows.extend(conversation.messages, scans, routes)
+            rows.extend(conversation.messages, scans, routes)
             if work.threads:
                 self.threads.append(_encode(with_upgrades(thread, conversation, routes)) + b"\n")
+        lines = rows.lines()
+        self.lengths.append(lines.lengths)
+        work.waiting.put(lines.data)
 
     def put(self, problems: list[tuple[int, Problem]]) -> Piece:
-        """Write the piece to disk."""
-        rows = self.rows.lines()
+        """Write the rest of the piece to disk."""
         sizes = np.array([len(each.levels) for each in self.asks], dtype=np.int32)
-        head = _encode_head(
-            _Head(
+        tail = _encode_tail(
+            _Tail(
                 sizes=sizes.tobytes(),
-                lengths=rows.lengths.tobytes(),
+                lengths=b"".join(each.tobytes() for each in self.lengths),
                 draws=b"".join(each.draws.tobytes() for each in self.asks),
                 levels=b"".join(each.levels.tobytes() for each in self.asks),
                 directed=[(number, each) for number, own in enumerate(self.asks) for each in own.directed],
@@ -123,7 +128,9 @@ class _Written:
                 problems=problems,
             )
         )
-        return Piece(self.work.waiting.put(head, rows.data), len(head), int(sizes.sum()))
+        end = self.work.waiting.put(tail)
+        size = end.offset + end.size - self.place.offset
+        return Piece(self.place._replace(size=size), len(tail), int(sizes.sum()))
 
 
 NOTHING_ASKED = Asked(np.zeros(0, dtype=np.int16), np.zeros(0), [])
@@ -149,22 +156,23 @@ def scan_piece(work: Work, conversations: Iterable[Sequence[Conversation]]) -> P
 
 def portion(waiting: Waiting, piece: Piece, first: int, conversations: int) -> Portion:
     """So many conversations of a piece, from the ``first`` one."""
-    head = _decode_head(waiting.get(piece.place._replace(size=piece.head)))
-    sizes = np.frombuffer(head.sizes, dtype=np.int32)
-    lengths = np.frombuffer(head.lengths, dtype=np.int32)
+    place = piece.place
+    tail = _decode_tail(waiting.get(place._replace(offset=place.offset + place.size - piece.tail, size=piece.tail)))
+    sizes = np.frombuffer(tail.sizes, dtype=np.int32)
+    lengths = np.frombuffer(tail.lengths, dtype=np.int32)
     own = sizes[first : first + conversations]
     before = int(sizes[:first].sum())
     of = slice(before, before + int(own.sum()))
-    start = piece.place.offset + piece.head + int(lengths[:before].sum(dtype=np.int64))
+    start = place.offset + int(lengths[:before].sum(dtype=np.int64))
     return Portion(
-        rows=Place(piece.place.process, start, int(lengths[of].sum(dtype=np.int64))),
+        rows=Place(place.process, start, int(lengths[of].sum(dtype=np.int64))),
         lengths=lengths[of],
-        draws=np.frombuffer(head.draws)[of],
-        levels=np.frombuffer(head.levels, dtype=np.int16)[of],
+        draws=np.frombuffer(tail.draws)[of],
+        levels=np.frombuffer(tail.levels, dtype=np.int16)[of],
         first=(np.cumsum(own) - own).tolist(),
-        directed=list(_of(head.directed, first, conversations)),
-        threads=b"".join(head.threads[first : first + conversations]),
-        problems=tuple(problem for _, problem in _of(head.problems, first, conversations)),
+        directed=list(_of(tail.directed, first, conversations)),
+        threads=b"".join(tail.threads[first : first + conversations]),
+        problems=tuple(problem for _, problem in _of(tail.problems, first, conversations)),
         left_out=int(np.count_nonzero(own == 0)),
     )
 
@@ -175,5 +183,5 @@ def _of(listed: Iterable[tuple[int, A]], first: int, conversations: int) -> Iter
 
 
 _encode = msgspec.json.Encoder().encode
-_encode_head = msgspec.msgpack.Encoder().encode
-_decode_head = msgspec.msgpack.Decoder(_Head).decode
+_encode_tail = msgspec.msgpack.Encoder().encode
+_decode_tail = msgspec.msgpack.Decoder(_Tail).decode

@@ -63,7 +63,7 @@ def audit(
         with temporary_store() as store:
             return audit(paths, store, options, progress)
     options, progress = options or Options(), progress or silent
-    with opened(options.judge, options.terms, store) as judging:
+    with opened(options.judge, options.terms, store, options.ledger) as judging:
         return _audited(paths, store, options, progress, judging)
 
 
@@ -142,7 +142,7 @@ def evaluate_rows(
             return evaluate_rows(
                 paths, options, write, store=store, progress=progress, text=text, write_bands=write_bands
             )
-    with opened(options.judge, options.terms, store) as judging:
+    with opened(options.judge, options.terms, store, options.ledger) as judging:
         spool = RowSpool(judging.judge.gives)
         corpus = ingest_and_scan(paths, store, load_book(), options, progress or silent)
         run = Run(histories=judging.histories(corpus.inputs))

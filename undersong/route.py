@@ -175,14 +175,17 @@ def route(
     seed: int = 0,
     cut: Cut | None = None,
     also: Mapping[int, str] = NONE_ELSEWHERE,
+    drafted: Draft | None = None,
 ) -> tuple[Route, ...]:
     """One Route per message, in order; ``scans`` are aligned with the messages.
 
     ``cut`` is where the run's budget or recall target ends; without one all that the rules ask for is read, and triage
     routes nothing. ``rate`` is the share (0-1) of what is left out that is drawn into the audit sample; the draw hashes
-    ``seed`` and the message id, so it depends on nothing else in the run. ``also`` is as for ``draft``.
+    ``seed`` and the message id, so it depends on nothing else in the run. ``also`` is as for ``draft``. ``drafted`` is
+    the draft without ``also`` where it is known already.
     """
-    drafted = draft(conversation, scans, thread, policy, also)
+    if drafted is None or also:
+        drafted = draft(conversation, scans, thread, policy, also)
     drawn = draws(seed, conversation.messages) < rate if rate else np.zeros(len(scans), dtype=bool)
     return tuple(
         decided(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,13 +16,15 @@ _OTHER_NAMES = {"thread": "conversation", "ts": "time", "timestamp": "time"}
 _NAMES = ("id", "conversation", "agent", "target")  # numbers are accepted as names
 DIGITS = 3  # decimals of a score, so that what is written is what every later step has seen
 _STATES = ("scored", "unread", "refused", "failed")
+_STANDING = ("scored", "refused")  # a judge said this; what is unread or failed may still be read
 
 
 def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Problem]:
     """The row of each line, or why it is none; ``name`` is the file's, for ``file:line``. Empty lines are passed over.
 
     A row without ``position`` takes the next one of its conversation. Of several rows with the same id in one
-    conversation the first is kept, and each other one is a Problem.
+    conversation the first that was read is kept: it takes the place of an unread or failed one before it, and each
+    other one is a Problem.
     """
     reader = RowReader(name)
     for line in lines:
@@ -32,13 +34,13 @@ def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Prob
 
 
 class RowReader:
-    """One line after the other, as ``read_rows`` does; with ``replace`` a later row of an id is its newer version."""
+    """One line after the other, as ``read_rows`` does."""
 
-    def __init__(self, name: str, *, replace: bool = False) -> None:
-        self.name, self.replace = name, replace
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.number = 0
         self.seen: Counter[str] = Counter()
-        self.first: dict[tuple[str, str], tuple[int, int]] = {}  # the line and the position of each id
+        self.kept: dict[tuple[str, str], _Kept] = {}
 
     def read(self, line: str | bytes) -> Row | Problem | None:
         """The row of the next line, why it is none, or None for an empty one."""
@@ -47,18 +49,29 @@ class RowReader:
             return None
         try:
             row, positioned = _row(line, self.seen)
-            number, position = self.first.setdefault((row.conversation, row.id), (self.number, row.position))
-            if number != self.number and not self.replace:
+            place = row.conversation, row.id
+            before = self.kept.get(place)
+            if before is not None and (before.stands or row.state not in _STANDING):
                 raise RecordError(
-                    f"row {row.id[:80]!r} repeats the id of line {number}, which is kept",
+                    f"row {row.id[:80]!r} repeats the id of line {before.number}, which is kept",
                     remedy="give every message of a conversation an id of its own, or name its conversation",
                 )
         except RecordError as error:
             return Problem(what=error.what, where=f"{self.name}:{self.number}", remedy=error.remedy)
-        if number != self.number:
-            return row if positioned else msgspec.structs.replace(row, position=position)
-        self.seen[row.conversation] += 1
+        if before is None:
+            self.seen[row.conversation] += 1
+        elif not positioned:
+            row = msgspec.structs.replace(row, position=before.position)
+        self.kept[place] = _Kept(self.number, row.position, row.state in _STANDING)
         return row
+
+
+class _Kept(NamedTuple):
+    """The line that an id was kept from, the position of its row, and whether a judge said something of it."""
+
+    number: int
+    position: int
+    stands: bool
 
 
 def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:

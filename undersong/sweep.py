@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 
 import msgspec
 
-from undersong.detect import Detection, Place, Span, detect, quote, strongest_sentences
+from undersong.detect import Detection, PackedSearch, Place, Span, detect, quote, strongest_sentences
 from undersong.errors import UsageError
-from undersong.models import Emerging, Finding, Noun, Row, RuleOutcome
+from undersong.models import Emerging, Finding, Message, Noun, Row, RuleOutcome
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.patterns.discovery import false_discovery
 from undersong.patterns.emerging import emerging
-from undersong.stores import BEGINNING, Cursor, History, JudgeEntry, Store, Swept
+from undersong.patterns.engine.packed import StaleError, readable
+from undersong.patterns.engine.results import FEW
+from undersong.patterns.findings import order
+from undersong.stores import BEGINNING, Cursor, JudgeEntry, PackedHistory, Store, Swept
 from undersong.weigh import Effort, Weighed, weigh
 
-ROWS = 20_000  # rows that are held and searched together
+ROWS = 100_000  # packed rows that are held and searched together
+LOADED = 20_000  # rows as objects, which take some thirty times the memory
+_KEPT = 256  # conversations whose messages are held for quotes
 Watch = Callable[[int, int], None]  # agents and rows done so far
 
 
@@ -61,14 +67,15 @@ def sweep(
     for place in sorted(set(places.values())):
         due = [rule for rule in rules if places[rule.id] == place]
         names = [cursors[rule.id] for rule in due]
-        for histories in _batched(store.histories(judge_hash, place, least)):
-            detection, weighed = _detected(store, histories, due, effort)
-            last = Cursor(histories[-1].changed, histories[-1].agent)
-            swept = _by_agent(histories, weighed.findings)
+        for batch in _batched(store.packed(judge_hash, place, least), ROWS):
+            search = _Batch(store, judge_hash, batch, due, effort)
+            weighed = search.weighed()
+            last = Cursor(batch[-1].changed, batch[-1].agent)
+            swept = _by_agent(batch, weighed.findings)
             store.put_sweep(judge_hash, swept, [rule.id for rule in due], dict.fromkeys(names, last))
-            tally.add(histories, detection, weighed)
+            tally.add(batch, search.outcomes, weighed)
             if warn:
-                tally.emerging += _warnings(histories, due, weighed.findings)
+                tally.emerging += unfinished(due, search.rows(batch), weighed.findings)
     after = {finding.finding_id: finding for finding in store.findings()}
     corrected = [finding for finding in tally.corrected(rules) if finding.finding_id in after]
     store.append((), corrected)
@@ -108,13 +115,13 @@ class _Tally:
         self._outcomes: dict[str, list[RuleOutcome]] = {}
         self._watch = watch
 
-    def add(self, histories: Sequence[History], detection: Detection, weighed: Weighed) -> None:
+    def add(self, histories: Sequence[PackedHistory], outcomes: Iterable[RuleOutcome], weighed: Weighed) -> None:
         """Count a batch."""
         self.agents |= {history.agent for history in histories}
-        self.rows += sum(len(history.rows) for history in histories)
+        self.rows += sum(history.rows for history in histories)
         self.findings += weighed.findings
         self.family += weighed.family
-        for outcome in detection.outcomes:
+        for outcome in outcomes:
             self._outcomes.setdefault(outcome.pattern, []).append(outcome)
         if self._watch:
             self._watch(len(self.agents), self.rows)
@@ -151,36 +158,92 @@ def _cursor(judge_hash: str, least: int, rule: PatternRule) -> str:
     return f"sweep/{judge_hash}/{least}/{rule.hash}"
 
 
-def _batched(histories: Iterable[History]) -> Iterator[list[History]]:
-    batch: list[History] = []
+def _batched(histories: Iterable[PackedHistory], most: int) -> Iterator[list[PackedHistory]]:
+    batch: list[PackedHistory] = []
     rows = 0
     for history in histories:
         batch.append(history)
-        rows += len(history.rows)
-        if rows >= ROWS:
+        rows += history.rows
+        if rows >= most:
             yield batch
             batch, rows = [], 0
     if batch:
         yield batch
 
 
-def _detected(
-    store: Store, histories: Sequence[History], rules: Sequence[PatternRule], effort: Effort | None
-) -> tuple[Detection, Weighed]:
-    rows = [row for history in histories for row in history.rows]
-    detection = detect(rows, rules)
-    bound = {place for finding in detection.findings for place in finding.message_ids}
-    strongest = strongest_sentences(row for row in rows if row.id in bound)
-    findings = tuple(_told(store, finding, strongest) for finding in detection.findings)
-    if effort is None:
-        return detection, Weighed(findings=findings, family=0)
-    return detection, weigh(findings, detection.outcomes, rows, rules, effort)
+class _Batch:
+    """Some histories and the rules that are due on them.
+
+    They are searched as they are packed; only what the cells do not hold makes their rows be loaded.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        judge_hash: str,
+        histories: Sequence[PackedHistory],
+        rules: Sequence[PatternRule],
+        effort: Effort | None,
+    ) -> None:
+        self._store, self._judge_hash, self._effort = store, judge_hash, effort
+        self._rules, self._messages = rules, _Messages(store)
+        self._weighed: list[Weighed] = []
+        self.outcomes: list[RuleOutcome] = []
+        self._search([each for each in histories if each.cells is not None and each.rows])
+        self._read([each for each in histories if each.cells is None], rules)
+
+    def weighed(self) -> Weighed:
+        """The findings of the batch."""
+        findings = tuple(finding for part in self._weighed for finding in part.findings)
+        return Weighed(findings=tuple(sorted(findings, key=order)), family=sum(part.family for part in self._weighed))
+
+    def rows(self, histories: Iterable[PackedHistory]) -> Iterator[Row]:
+        """Their rows, one agent after the other."""
+        for each in histories:
+            yield from self._store.history(each.agent, self._judge_hash)
+
+    def _search(self, packed: Sequence[PackedHistory]) -> None:
+        """Search packed histories, and their rows by the rules that ask for more."""
+        if sum(each.rows for each in packed) <= FEW:
+            self._read(packed, self._rules)
+            return
+        ready = [rule for rule in self._rules if readable(rule)]
+        load = cache(lambda agent: self._store.history(agent, self._judge_hash))
+        search = PackedSearch([each.agent for each in packed], [each.cells or b"" for each in packed], load)
+        others = [rule for rule in self._rules if rule not in ready]
+        lacking = [rule for rule in others if not search.may_have(rule)]
+        try:
+            detection = search.detect([*ready, *lacking])
+        except StaleError:  # others write; what changed is left for the next sweep
+            self._read(packed, self._rules)
+            return
+        found = {finding.agent for finding in detection.findings}
+        rows = [row for each in packed if each.agent in found for row in load(each.agent)]
+        self._take(detection, rows, search.pairs(_ran(ready, detection)) if self._effort else None)
+        self._read(packed, [rule for rule in others if rule not in lacking])
+
+    def _read(self, histories: Sequence[PackedHistory], rules: Sequence[PatternRule]) -> None:
+        """Search rows, some thousand at a time."""
+        if not rules:
+            return
+        for part in _batched(histories, LOADED):
+            rows = list(self.rows(part))
+            self._take(detect(rows, rules), rows)
+
+    def _take(self, detection: Detection, rows: Sequence[Row], family: int | None = None) -> None:
+        self.outcomes += detection.outcomes
+        bound = {place for finding in detection.findings for place in finding.message_ids}
+        strongest = strongest_sentences(row for row in rows if row.id in bound)
+        findings = tuple(self._messages.told(finding, strongest) for finding in detection.findings)
+        weighed = Weighed(findings=findings, family=0)
+        if self._effort is not None:
+            weighed = weigh(findings, detection.outcomes, rows, self._rules, self._effort, family=family)
+        self._weighed.append(weighed)
 
 
-def _warnings(
-    histories: Sequence[History], rules: Sequence[PatternRule], findings: Iterable[Finding]
-) -> list[Emerging]:
-    return unfinished(rules, (row for history in histories for row in history.rows), findings)
+def _ran(rules: Iterable[PatternRule], detection: Detection) -> list[PatternRule]:
+    ran = {outcome.pattern for outcome in detection.outcomes if outcome.status != "not_applicable"}
+    return [rule for rule in rules if rule.id in ran]
 
 
 def unfinished(rules: Sequence[PatternRule], rows: Iterable[Row], findings: Iterable[Finding]) -> list[Emerging]:
@@ -190,7 +253,7 @@ def unfinished(rules: Sequence[PatternRule], rows: Iterable[Row], findings: Iter
     return [each for each in found if not any((each.pattern, each.agent, place) in bound for place in each.message_ids)]
 
 
-def _by_agent(histories: Sequence[History], findings: Iterable[Finding]) -> list[Swept]:
+def _by_agent(histories: Sequence[PackedHistory], findings: Iterable[Finding]) -> list[Swept]:
     found: dict[str, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.agent, []).append(finding)
@@ -203,11 +266,20 @@ def _sequence(finding: Finding, apart: Collection[str]) -> tuple[str, str, str |
     return finding.pattern, finding.agent, finding.target, finding.conversations[0] if alone else ""
 
 
-def _told(store: Store, finding: Finding, strongest: Mapping[Place, Span]) -> Finding:
-    """The finding with quotes and outcome, as far as the store holds its messages; imported rows have none."""
-    kept = [name for name in finding.conversations if store.length(name)]
-    if not kept:
-        return finding
-    messages = [message for name in kept for message in store.conversation(name)[0].messages]
-    known = {(message.conversation, message.id): message for message in messages}
-    return with_outcome(quote(finding, known, strongest=strongest), messages)
+class _Messages:
+    """The messages of conversations, as far as the store holds them; imported rows have none."""
+
+    def __init__(self, store: Store) -> None:
+        self._of = lru_cache(maxsize=_KEPT)(lambda name: _messages(store, name))
+
+    def told(self, finding: Finding, strongest: Mapping[Place, Span]) -> Finding:
+        """The finding with quotes and outcome."""
+        messages = [message for name in finding.conversations for message in self._of(name)]
+        if not messages:
+            return finding
+        known = {(message.conversation, message.id): message for message in messages}
+        return with_outcome(quote(finding, known, strongest=strongest), messages)
+
+
+def _messages(store: Store, name: str) -> tuple[Message, ...]:
+    return store.conversation(name)[0].messages if store.length(name) else ()

@@ -20,10 +20,10 @@ def watch(path: str | Path, live: Live, pause: Callable[[], object] | None = Non
     """What each piece of the file (``-``: standard input) brings, as it is written.
 
     ``pause`` is called at the end of the file, which is then read on; without it, and at the end of standard input,
-    no row follows and what is open is closed. A later line with the id of an earlier one is its newer version. Raises
-    InputError where the file cannot be opened, became shorter, or held no row to its end.
+    no row follows and what is open is closed. Of several lines with one id the first that was read stands, as in
+    ``detect``. Raises InputError where the file cannot be opened, became shorter, or held no row to its end.
     """
-    reader = RowReader(str(path), replace=True)
+    reader = RowReader(str(path))
     for lines in _pieces(path, pause):
         rows: list[Row] = []
         for line in lines:

@@ -56,18 +56,21 @@ def weigh(
     rules: Sequence[PatternRule],
     effort: Effort,
     measured_noise: Mapping[str, float] | None = None,
+    *,
+    family: int | None = None,
 ) -> Weighed:
     """Fill ``chance``, ``q`` and ``stability`` of findings that ``detect`` made from these rows and rules.
 
     All findings of one rule in one sequence have one chance, that of the strongest of them. Chance and stability depend
     on the seed, the rule and the agent's own rows, whatever else the run holds; q depends on the whole run.
-    ``measured_noise`` is the judge's own, per trait; without it the shipped table stands for it.
+    ``measured_noise`` is the judge's own, per trait; without it the shipped table stands for it. ``family`` is that of
+    the whole run where ``rows`` are only those of agents with findings.
     """
     known, shipped = timelines(levelled(rows)), noise()
     table = Noise(known=dict(measured_noise), others=shipped.others) if measured_noise else shipped
     ran = {outcome.pattern for outcome in outcomes if outcome.status != "not_applicable"}
     tried = [rule for rule in rules if rule.id in ran]
-    family = sum(pairs(rule, known) for rule in tried)
+    family = sum(pairs(rule, known) for rule in tried) if family is None else family
     weighed = list(findings)
     measured: list[tuple[_Sequence, Chance]] = []
     for sequence in _sequences(findings, tried, known):

@@ -70,7 +70,7 @@ def _measured_words(parameters: Mapping[str, Any]) -> Iterator[str]:
         on = f"{counted(calibration['messages'], 'labelled message')} of {calibration['labels']}"
         yield (
             f"Calibrated on {on}: mean rank correlation over the traits {mean}, AUC of any harm {auc} (95 % over "
-            "authors); case.json holds every trait."
+            "authors)."
         )
     if (noise := parameters.get("judge_noise")) is not None:
         least = f"{max(noise.values()):.3f}"

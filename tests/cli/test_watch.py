@@ -70,7 +70,9 @@ def test_what_is_open_at_the_end_is_closed_and_printed(undersong: Undersong) -> 
 
 def test_rules_that_cannot_speak_are_named(undersong: Undersong) -> None:
     Path("rows.jsonl").write_bytes(CYCLE)
-    assert "dependency_loop" in undersong("watch", "rows.jsonl", "--no-follow").err
+    told = undersong("watch", "rows.jsonl", "--no-follow").err
+    assert "dependency_loop" in told
+    assert told.count("needs indicators, which no read message has") == 1  # one line for all of them
 
 
 def test_a_bad_line_is_named_and_the_rest_goes_on(undersong: Undersong) -> None:
@@ -93,20 +95,30 @@ def test_standard_input_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> N
     assert [len(item.found) for item in items if isinstance(item, Changes)] == [0, 1]
 
 
-def test_rows_are_told_as_they_are_written_half_lines_wait_and_newer_versions_replace(tmp_path: Path) -> None:
+def test_rows_are_told_as_they_are_written_half_lines_wait_and_what_was_unread_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(CYCLE[:-20])
-    parts = iter([CYCLE[-20:], LATER, row(3, COLD), b"{]\n"])
+    first = b"".join([*(row(n, None if n == 3 else WARM) for n in range(1, 7)), row(7, COLD)])
+    path.write_bytes(first[:-20])
+    parts = iter([first[-20:], LATER, row(3, COLD), b"{]\n", row(3, WARM)])
 
     def write() -> None:
         with path.open("ab") as file:
             file.write(next(parts, None) or enough())
 
     seen = said(path, write)
-    found = ("1", "2", "3", "4", "5", "6", "7")
+    found = ("1", "2", "4", "5", "6", "7")
     assert seen[:3] == [([], 0), ([], 0), ([found], 0)]
     assert seen[3][1] == 1  # type: ignore[index]
-    assert seen[4] == "10"
+    assert seen[4:] == ["10", "11"]
+
+
+def test_of_two_lines_with_one_id_watch_and_detect_keep_the_same_and_name_the_other(undersong: Undersong) -> None:
+    for repeated in (row(3, COLD), row(3, None)):
+        Path("rows.jsonl").write_bytes(CYCLE + repeated)
+        ran = undersong("watch", "rows.jsonl", "--no-follow", "--rule", "love_bombing")
+        other = undersong("detect", "rows.jsonl", "--no-chance", "--rule", "love_bombing")
+        assert (ran.out, len(printed(ran.out))) == (other.out, 1)
+        assert all("rows.jsonl:8: row '3' repeats the id of line 3" in each.err for each in (ran, other))
 
 
 def test_a_file_that_became_shorter_is_refused(tmp_path: Path) -> None:

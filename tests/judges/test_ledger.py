@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,9 @@ import pytest
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, PROVIDERS, Served, question
 from undersong.errors import UsageError
+from undersong.models import Finding
 from undersong.stores.ledger import SQLiteLedger
+from undersong.stores.sqlite import SQLiteStore
 
 
 @pytest.fixture(autouse=True)
@@ -150,3 +154,32 @@ def test_history_is_that_of_the_runs_start_however_often_it_is_run(undersong: Un
     later = [request.user for request in served.server.seen[asked:] if "# Agent history" in request.user]
     assert later
     assert not all("  Evaluations: 0\n" in user for user in later)
+
+
+def test_what_is_asked_does_not_depend_on_how_many_are_asked_at_a_time(undersong: Undersong, served: Served) -> None:
+    warned(30)
+    undersong("audit", "talk.jsonl", "--judge", served.spec(), "--json", "--store", "first.db")
+    asked: list[list[str]] = []
+    for concurrency in ("1", "64"):
+        store = f"at-{concurrency}.db"
+        shutil.copy("first.db", store)
+        with SQLiteStore(Path(store)) as kept:
+            kept.append((), [_finding()])
+        warned(42)
+        before = len(served.server.seen)
+        arguments = ("--judge", served.spec(), "--json", "--concurrency", concurrency, "--store", store)
+        assert undersong("audit", "talk.jsonl", *arguments).code == 0
+        asked.append(sorted(request.user for request in served.server.seen[before:]))
+    assert asked[0] == asked[1]
+    wide = [user for user in asked[0] if "# Agent history" in user]
+    assert any("Prior pattern flags: darvo (1x)" in user for user in wide)
+    assert any("Recent trend: " in user and "Evaluations: 0" not in user for user in wide)
+
+
+def _finding() -> Finding:
+    """A finding about bo that ends before the messages that are new."""
+    return Finding(
+        finding_id="f", pattern="darvo", title="DARVO", level="high", rule_hash="r", agent="bo", target=None,
+        message_ids=("m0",), message_conversations=("c",), conversations=("c",),
+        end=datetime(2026, 3, 1, 0, 20, tzinfo=UTC),
+    )  # fmt: skip

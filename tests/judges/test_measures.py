@@ -92,6 +92,13 @@ def test_validation_prints_figures_and_reports_carry_them(undersong: Undersong, 
     parameters = json.loads(Path("undersong-report/case.json").read_text())["parameters"]
     assert parameters["calibrated"] is True
     assert parameters["calibration"]["labels_sha256"] == found["labels_sha256"]
+    figure = found["figures"]["spearman"]["manipulation"]
+    shown = f"{figure['value']:.2f} [{figure['low']:.2f}, {figure['high']:.2f}]"
+    for page in ("forensic_audit_report.md", "report.html"):
+        text = Path("undersong-report", page).read_text()
+        assert "Calibrated on 25 labelled messages of labels.jsonl" in text
+        assert "weighted kappa" in text
+        assert shown.replace("[", "\\[") in text or shown in text
     undersong("audit", "samples", "--judge", served.spec(model="other"), "--json")
     assert json.loads(Path("undersong-report/case.json").read_text())["parameters"]["calibrated"] is False
 

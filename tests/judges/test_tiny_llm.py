@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -15,11 +15,12 @@ from tests.judges.dialogue import said as said_by
 from tests.judges.tiny_llm import serve, write_model
 from undersong.judges import Segment, open_judge
 from undersong.judges.llm.answer import checked
+from undersong.judges.llm.anthropic import said as of_anthropic
 from undersong.judges.llm.book import book
 from undersong.judges.llm.confirm import confirm
 from undersong.judges.llm.judge import LLMJudge
 from undersong.judges.llm.openai import said
-from undersong.judges.terms import Terms
+from undersong.judges.terms import MemoryLedger, Paid, Terms
 from undersong.stores.ledger import SQLiteLedger
 
 
@@ -63,11 +64,24 @@ def test_an_answer_that_takes_too_long_is_a_failed_message(address: str) -> None
 
 
 def test_a_server_that_ignores_the_schema_breaks_the_contract_and_is_told_so(address: str) -> None:
-    judge = open_judge(f"anthropic:tiny@{address}", Terms(timeout=600))
+    kept: list[Paid] = []
+
+    class Ledger(MemoryLedger):
+        def keep(self, answers: Iterable[Paid]) -> None:
+            kept.extend(answers)
+
+    judge = open_judge(f"anthropic:tiny@{address}", Terms(timeout=600, ledger=Ledger()))
     assert isinstance(judge, LLMJudge)
     (found,) = confirm(judge, [Segment(mechanism="fault_admission", messages=(said_by("I made that figure up."),))])
-    assert (found.state, found.yes) == ("failed", None)
-    assert "no usable answer" in (found.reason or "")
+    assert (found.state, found.yes, found.quotes) == ("failed", None, ())
+    assert "also after one repair" in (found.reason or "")
+    assert [each.attempt for each in kept] == [0, 1]  # it was asked, told what was wrong, and asked once more
+    assert kept[1].sent > kept[0].sent
+    for each in kept:  # what came back is an answer of the interface, and none of the form that was asked for
+        answer = of_anthropic(each.body).text
+        assert answer
+        with pytest.raises(msgspec.DecodeError):
+            msgspec.json.decode(answer, type=dict)
     assert found.usage.calls == 2
     assert found.usage.output > 0
 

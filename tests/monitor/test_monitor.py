@@ -67,17 +67,16 @@ def test_what_came_of_a_finding_is_told_when_it_comes(tmp_path: Path, judge: Rea
     with SyncMonitor(tmp_path / "undersong.db", judge, rules=load_rules(names=["love_bombing"])) as monitor:
         for place, mood in enumerate([WARM] * 6 + [COLD]):
             monitor.observe(said(place, mood))
-        (finding,) = monitor.finish().found
-        assert finding.outcome is not None
-        assert finding.outcome.answer == "no_request"
         monitor.observe(said(7, text="Could you please send me the report?"))
-        (finding,) = monitor.finish().found or monitor.findings()
-        assert finding.outcome is not None
-        assert finding.outcome.answer == "not_answered"
-        answer = msgspec.structs.replace(said(8, text="No, I won't do that."), author="bo", target="kira")
-        (finding,) = monitor.observe(answer).found
-        assert finding.outcome is not None
-        assert finding.outcome.answer == "refused"
+        monitor.finish()
+        assert [answered(each) for each in monitor.findings()] == ["not_answered"]
+        refusal = msgspec.structs.replace(said(8, text="No, I won't do that."), author="bo", target="kira")
+        assert [answered(each) for each in monitor.observe(refusal).found] == ["refused"]
+        assert [answered(each) for each in monitor.findings()] == ["refused"]
+
+
+def answered(finding: Finding) -> str | None:
+    return finding.outcome.answer if finding.outcome else None
 
 
 def test_route_and_evaluation_of_each_message_are_told(monitor: SyncMonitor) -> None:

@@ -16,7 +16,18 @@ from undersong.detect import detect
 from undersong.errors import JudgeError
 from undersong.evaluate import message_hash
 from undersong.judges import Judge, Question
-from undersong.models import TRAITS, Evaluation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
+from undersong.models import (
+    NEGATIVE_TRAITS,
+    TRAITS,
+    Evaluation,
+    Finding,
+    Message,
+    Route,
+    Row,
+    Scan,
+    SessionVerdict,
+    ThreadScan,
+)
 from undersong.monitor import SyncMonitor
 from undersong.monitor.terms import RECALL
 from undersong.passes import Options, Run, ingest_and_scan, read_threads, silent
@@ -82,8 +93,7 @@ class Reader:
 
 def _traits(text: str) -> dict[str, float]:
     compassion, manipulation = (float(score) for score in text.split()[-2:])
-    low = {"manipulation", "deception", "exploitation", "dismissal"}
-    return {trait: manipulation if trait in low else compassion for trait in TRAITS}
+    return {trait: manipulation if trait in NEGATIVE_TRAITS else compassion for trait in TRAITS}
 
 
 def scored(text: str, mood: tuple[float, float]) -> str:
@@ -164,7 +174,7 @@ def batch(folder: Path, messages: Sequence[dict[str, Any]], judge: Judge, rules:
             name = thread.conversation.id
             sessions[name] = session_verdict(thread.conversation, thread.scans, thread.thread, own)
             rows += own
-        store.put_findings(corpus.conversations, quoted(detect(rows, rules).findings, store))
+        store.put_findings(corpus.conversations, quoted(detect(rows, rules).findings, rows, store, judge, rules))
         return left(store, judge, sessions)
 
 

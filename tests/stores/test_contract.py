@@ -15,6 +15,7 @@ from undersong.models import Conversation, Finding, Route, ThreadScan, encode
 from undersong.stores import BEGINNING, Cursor, Store, Swept
 from undersong.stores.check import problems
 from undersong.stores.forget import forget, pseudonym
+from undersong.stores.packed import pack
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.transfer import read_records, records, take
 
@@ -135,6 +136,19 @@ def test_rows_in_any_order_and_any_portion_and_again_give_the_same_histories(sto
         own.sort(key=lambda each: (each.time, each.position, each.id))
         assert store.history(agent, "j1") == tuple(own)
         assert [h.rows for h in store.histories("j1") if h.agent == agent] == [tuple(own)]
+
+
+def test_packed_histories_are_the_histories(store: Store) -> None:
+    rows = [row(f"m{n}", n, agent="ab"[n % 2], target="bo", position=n) for n in range(9)]
+    odd = [row("fine", 3, agent="c", traits={"virtue": 0.12345}), row("untimed", None, agent="d", conversation="c0")]
+    store.append([*rows, *odd])
+    told = {each.agent: (each.changed, each.rows, each.cells) for each in store.packed("j1", least=1)}
+    for each in store.histories("j1", least=1):
+        cells = [pack(one) for one in each.rows]
+        whole = None if None in cells else b"".join(one or b"" for one in cells)
+        assert told.pop(each.agent) == (each.changed, len(each.rows), whole)
+    assert told == {}
+    assert [each.agent for each in store.packed("j1", least=5)] == ["a"]
 
 
 def test_judges_have_histories_of_their_own(store: Store) -> None:
@@ -260,6 +274,12 @@ def test_agents_are_told_with_their_counts(store: Store) -> None:
     assert store.agents("nobody") == ()
 
 
+def test_agents_are_told_how_many_of_their_scores_are_ranks(store: Store) -> None:
+    store.append([row("m"), row("n", 1, scale="level"), row("o", 2, scale="rank"), row("u", 3, state="unread")])
+    (kira,) = store.agents("j1")
+    assert (kira.messages, kira.read, kira.ranked) == (4, 3, 1)
+
+
 def test_conversations_and_threads_are_listed_in_order(store: Store) -> None:
     for name in ("b", "a"):
         conversation = talk("hello", conversation=name)
@@ -274,6 +294,9 @@ def test_hostile_names_are_only_names(store: Store) -> None:
     store.append([row(name, agent=name, conversation=name, target=name, judge_hash=name)])
     assert store.history(name, name)[0].target == name
     assert [each.agent for each in store.agents(name)] == [name]
+    aimed = msgspec.structs.replace(found("f", name), agent=name)
+    store.put_sweep(name, [Swept(name, store.changes(), (aimed,))], {"darvo"}, {})
+    assert list(store.findings(name)) == [aimed]
 
 
 # ── forgetting ───────────────────────────────────────────────────────────────

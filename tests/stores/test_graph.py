@@ -17,6 +17,7 @@ from undersong.patterns import all_rules
 from undersong.stores import open_store
 from undersong.stores.graph import GraphStore
 from undersong.stores.graph.recipes import recipes
+from undersong.stores.graph.schema import VERSION
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.transfer import records, take
 
@@ -41,6 +42,23 @@ def test_one_scored_message_makes_the_seeds_nodes_and_relationships(graph: Graph
     ((agent, compassion, created, thread, indicator, confidence),) = pairs(graph, path)
     assert (agent, compassion, thread, indicator, confidence) == ("kira", 0.5, "c1", "MAN-URGENCY", 0.75)
     assert created.to_native() == NOON
+
+
+def test_ranks_are_no_levels_in_the_graph(graph: GraphStore) -> None:
+    told = (
+        "MATCH (e:Evaluation) RETURN e.message_id, e.scale, e.trait_compassion, e.rank_compassion ORDER BY e.message_id"
+    )
+    wanted = [("a", "level", 0.5, None), ("b", "rank", None, 0.5)]
+    graph.append([row("a", scale="rank"), row("b", 1)])
+    graph.append([row("a", scale="level"), row("b", 1, scale="rank")])
+    assert pairs(graph, told) == wanted
+    older = "MATCH (e:Evaluation {message_id: 'b'}) SET e.trait_compassion = 0.5 REMOVE e.scale, e.rank_compassion"
+    graph._write(
+        lambda transaction: transaction.run(f"{older} WITH e MATCH (c:Cursor {{name: 'version'}}) SET c.change = 1")
+    )
+    with GraphStore(graph.address) as upgraded:
+        assert pairs(upgraded, told) == wanted
+        assert pairs(upgraded, "MATCH (c:Cursor {name: 'version'}) RETURN c.change") == [(VERSION,)]
 
 
 def test_precedes_follows_message_time_whatever_comes_late_or_is_unread(graph: GraphStore) -> None:

@@ -222,6 +222,25 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_content(tmp
             again.append([row("m1")])
 
 
+def test_histories_of_an_older_version_are_packed_when_it_is_brought_up_to_date(tmp_path: Path) -> None:
+    path, rows = tmp_path / "undersong.db", [row("m0"), row("m1", 1, traits={"virtue": 0.12345})]
+    with SQLiteStore(path) as kept:
+        kept.append(rows)
+        wanted = list(kept.packed("j1"))
+        place = next(place for place, each in enumerate(MIGRATIONS) if each.__name__ == "_packed")
+    older = sqlite3.connect(path)
+    older.executescript(
+        "DROP INDEX history_agent; ALTER TABLE history DROP COLUMN cells;"
+        " CREATE INDEX history_agent ON history (agent, judge, time, position, id, conversation, state);"
+    )
+    MIGRATIONS[place](older)
+    older.commit()
+    older.close()
+    with SQLiteStore(path) as again:
+        assert list(again.packed("j1")) == wanted
+        assert again.history("kira", "j1") == tuple(rows)
+
+
 def test_a_store_that_is_only_read_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no such store"):
         SQLiteStore(tmp_path / "undersong.db", read_only=True)

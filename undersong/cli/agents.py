@@ -8,7 +8,7 @@ import click
 
 from undersong.cli.options import check_existing
 
-_COLUMNS = ("agent", "messages", "scored", "threads", "findings", "last")
+_COLUMNS = ("agent", "messages", "levels", "ranks", "threads", "findings", "last")
 
 
 @click.command("agents", short_help="The agents of a store: messages, scores, findings.")
@@ -17,7 +17,11 @@ _COLUMNS = ("agent", "messages", "scored", "threads", "findings", "last")
 @click.option("--min-evaluations", "least", default=0, type=click.IntRange(0), help="Only agents with so many scores.")
 @click.option("--json", "as_json", is_flag=True, help="Print each agent as one JSON line.")
 def command(store: str, judge: str | None, least: int, as_json: bool) -> None:
-    """List the agents, those with the most findings first; the names are what `undersong agent NAME` takes."""
+    """List the agents, those with the most findings first; the names are what `undersong agent NAME` takes.
+
+    levels: messages with scores; ranks: messages whose scores are only ranks within their corpus, since the judge was
+    not measured on such text.
+    """
     import msgspec
 
     from undersong.stores import open_store
@@ -37,7 +41,10 @@ def command(store: str, judge: str | None, least: int, as_json: bool) -> None:
     table = [_COLUMNS] + [
         (
             one_line(each.agent, 40),
-            *(f"{number:,}" for number in (each.messages, each.read, each.threads, findings[each.agent])),
+            *(
+                f"{number:,}"
+                for number in (each.messages, each.read - each.ranked, each.ranked, each.threads, findings[each.agent])
+            ),
             f"{each.last:%Y-%m-%d}" if each.last else "no time",
         )
         for each in entries

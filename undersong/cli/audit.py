@@ -32,6 +32,7 @@ from undersong.models import LEVELS, Case, Conversation
 if TYPE_CHECKING:
     from undersong.stores import Store
 
+LEDGER = "undersong-ledger.db"  # beside the report: paid answers, where the store is on a server
 BELOW, AT_OR_ABOVE = 0, 1
 PERCENT = click.FloatRange(0, 100)
 
@@ -97,7 +98,8 @@ def command(
     patterns = load_rules([rules]) if rules else None
     listed = (*names, *_names(names_file))
     effort = effort_of(with_chance, draws, block, chosen["seed"])
-    options = options_of(judge=judge, read_all=read_all, rules=patterns, effort=effort, **chosen)
+    ledger = str(folder.absolute().parent / LEDGER)
+    options = options_of(judge=judge, read_all=read_all, rules=patterns, effort=effort, ledger=ledger, **chosen)
     began, started = time.monotonic(), datetime.now(UTC)
     with open_store(store or folder.absolute().parent / "undersong.db") as kept:
         with progress_bar() as progress:

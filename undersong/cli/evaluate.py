@@ -44,6 +44,7 @@ def command(
 
     Where the judge gives signals, FILE.bands.json holds the null band of each in this corpus; the rows name it.
     """
+    from undersong.cli.audit import LEDGER
     from undersong.judges import is_paid
     from undersong.pipeline import evaluate_rows
     from undersong.stores import open_store
@@ -53,7 +54,7 @@ def command(
     check_targets(paths, out, store)
     if store:
         check_store(store)
-    options = options_of(judge=judge, read_all=read_all, **chosen)
+    options = options_of(judge=judge, read_all=read_all, ledger=LEDGER, **chosen)
     with open_store(store) if store else temporary_store() as kept, output(out) as rows_file:
         write = Counted(rows_file.write)
         with progress_bar() as progress:

@@ -75,11 +75,15 @@ def print_summary(facts: dict[str, Any], as_json: bool) -> None:
 
 
 def outcome_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
-    """One line for the rules that ran, and one for each that could not."""
-    ran = [each for each in outcomes if each.status == "ran"]
+    """One line for the rules that ran, and one per reason for those that could not."""
+    told = tuple(outcomes)
+    ran = [each for each in told if each.status == "ran"]
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for each in told:
+        if each.status != "ran":
+            reasons.setdefault((each.status.replace("_", " "), each.reason), []).append(each.pattern)
     lines = [f"{counted(len(ran), 'rule')} ran, {counted(sum(each.findings for each in ran), 'finding')}"]
-    others = (each for each in outcomes if each.status != "ran")
-    return lines + [f"{each.pattern}: {each.status.replace('_', ' ')}: {each.reason}" for each in others]
+    return lines + [f"{status}: {', '.join(names)} ({reason})" for (status, reason), names in reasons.items()]
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

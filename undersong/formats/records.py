@@ -110,14 +110,20 @@ def _extents(whole: Extent, change: Change) -> Iterator[Extent | None]:
     start = len(BOM) if whole._replace(size=min(whole.size, len(BOM))).read() == BOM else 0
     while start < whole.size:
         end = _last_line_end(whole, start, min(start + PIECE, whole.size))
-        if end == start:  # one long line
-            end = _next_line_end(whole, start + PIECE)
-        beyond = whole._replace(offset=end, size=min(BEYOND, whole.size - end))
-        more = change(beyond.read())
-        end += more if more is not None else beyond.size if end + beyond.size == whole.size else 0
+        one_long_line = end == start
+        end = _next_line_end(whole, start + PIECE) if one_long_line else _end_of_talk(whole, end, change)
         size = end - start
         yield None if size > LIMIT + 1 else whole._replace(offset=start, size=size)
         start = end
+
+
+def _end_of_talk(whole: Extent, at: int, change: Change) -> int:
+    """Where the conversation of the line at this place ends, if that is near; otherwise the place."""
+    beyond = whole._replace(offset=at, size=min(BEYOND, whole.size - at))
+    more = change(beyond.read())
+    if more is None:
+        more = beyond.size if at + beyond.size == whole.size else 0
+    return at + more
 
 
 def _last_line_end(whole: Extent, start: int, end: int) -> int:

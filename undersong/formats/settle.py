@@ -124,6 +124,10 @@ def _settled(messages: list[Message], conversation: str, positions: Iterable[int
         taken = set(names)
         names = [name or _free(f"{conversation}:{place}", taken) for place, name in enumerate(names)]
     targets = _targets(messages, names, agents)
+    known = [message.id for message in messages]
+    if names == known and _is_settled(messages, conversation, positions, agents, targets):
+        yield from messages
+        return
     for position, message, name, agent, target in zip(positions, messages, names, agents, targets, strict=True):
         moment = message.time
         time = moment if moment is None or moment.tzinfo is UTC else moment.astimezone(UTC)
@@ -140,6 +144,23 @@ def _settled(messages: list[Message], conversation: str, positions: Iterable[int
             yield msgspec.structs.replace(
                 message, position=position, conversation=conversation, id=name, agent=agent, time=time, target=target
             )
+
+
+def _is_settled(
+    messages: list[Message],
+    conversation: str,
+    positions: Iterable[int],
+    agents: list[str],
+    targets: list[str | None],
+) -> bool:
+    """Whether all messages are as settling leaves them, their ids aside; lists are quicker than a look at each."""
+    return (
+        [message.position for message in messages] == list(positions)
+        and [message.agent for message in messages] == agents
+        and [message.target for message in messages] == targets
+        and all([message.time is None or message.time.tzinfo is UTC for message in messages])
+        and all([message.conversation == conversation for message in messages])
+    )
 
 
 def _targets(messages: list[Message], ids: list[str], agents: list[str]) -> list[str | None]:

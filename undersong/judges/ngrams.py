@@ -37,12 +37,12 @@ class Grams(NamedTuple):
     chars: Buckets
 
 
-def _kinds() -> bytes:
+def _kinds() -> npt.NDArray[np.uint8]:
     """Byte → space, part of a word (letters, digits, ``_``, ``'``, all of UTF-8 beyond ASCII), or a mark by itself."""
     kinds = bytearray([_SPACE] * 33 + [_MARK] * 94 + [_SPACE] + [_WORD] * 128)
     for char in b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_'":
         kinds[char] = _WORD
-    return bytes(kinds)
+    return np.frombuffer(bytes(kinds), dtype=np.uint8)
 
 
 def multipliers(count: int) -> Hashes:
@@ -101,17 +101,27 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 def _word_grams(data: bytes) -> Hashes:
     """A 64-bit hash per word or mark, then one per neighbouring pair."""
-    kinds = np.frombuffer(b"\0" + data.translate(_KINDS), dtype=np.uint8)
-    inside = kinds[1:] != _SPACE
-    begins = ((kinds[1:] == _MARK) | (kinds[1:] != kinds[:-1]))[inside]
+    letters = np.frombuffer(data, dtype=np.uint8)
+    kinds = _KINDS.take(letters)
+    begins = kinds == _MARK
+    begins[1:] |= kinds[1:] != kinds[:-1]
+    begins[:1] = True
+    inside = kinds != _SPACE
+    begins &= inside
     starts = np.flatnonzero(begins)
     if not starts.size:
         return np.zeros(0, dtype=np.uint64)
-    letters = np.frombuffer(data, dtype=np.uint8)[inside]
-    lengths = np.diff(starts, append=letters.size)
-    places = np.arange(letters.size) - np.repeat(starts, lengths)
-    single: Hashes = np.add.reduceat(letters * _PLACES[places & 63], starts)
+    single: Hashes = np.add.reduceat(letters * inside * _PLACES.take(_places(starts, letters.size) & 63), starts)
     return np.concatenate([single, single[:-1] * _NEXT + single[1:]])
+
+
+def _places(starts: npt.NDArray[np.intp], size: int) -> npt.NDArray[np.intp]:
+    """The place of each of ``size`` letters within what began last; before the first start they do not count."""
+    steps = np.ones(size, dtype=np.intp)
+    steps[starts[0]] = 0
+    steps[: starts[0]] = 0
+    steps[starts[1:]] -= starts[1:] - starts[:-1]
+    return np.cumsum(steps)
 
 
 def _char_grams(data: bytes) -> Iterator[Hashes]:
@@ -132,6 +142,9 @@ def _buckets(hashes: Hashes) -> Buckets:
 def _distinct(buckets: Buckets) -> Buckets:
     if buckets.size < 2:
         return buckets
-    rising = np.sort(buckets, kind="stable")  # stable = radix sort for 16-bit integers: linear in the length
-    kept: Buckets = rising[np.concatenate([[True], rising[1:] != rising[:-1]])]
+    buckets.sort(kind="stable")  # stable = radix sort for 16-bit integers: linear in the length
+    first = np.empty(buckets.size, dtype=np.bool_)
+    first[0] = True
+    np.not_equal(buckets[1:], buckets[:-1], out=first[1:])
+    kept: Buckets = buckets[first]
     return kept

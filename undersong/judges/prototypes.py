@@ -53,14 +53,16 @@ class Prototypes:
     def score(self, embedded: Embedded) -> Signals:
         """The signals of some texts."""
         levels = self.levels(embedded.parts)
+        raised = np.exp(FOCUS * levels)
         count = len(embedded.texts)
-        scores = np.full((count, len(self.ids)), np.nan)
+        means = np.full((count, len(self.ids)), np.nan)
         strongest = np.zeros((count, len(self.ids)), dtype=np.intp)
         for place, (start, end) in enumerate(pairwise(embedded.bounds.tolist())):
             if end > start:
-                own = levels[start:end]
-                strongest[place] = own.argmax(axis=0)
-                scores[place] = np.log(np.exp(FOCUS * own).mean(axis=0)) / FOCUS
+                levels[start:end].argmax(axis=0, out=strongest[place])
+                np.add.reduce(raised[start:end], axis=0, out=means[place])
+                means[place] /= end - start
+        scores = np.log(means) / FOCUS
         return Signals(np.round(1 / (1 + np.exp(-SLOPE * (scores - 0.5))), 3), strongest)
 
     def levels(self, parts: Vectors) -> Array:

@@ -17,6 +17,7 @@ ROWS = 200_000  # rows that the engine holds before it begins anew with those th
 _ADDED = {
     "quotes": (),
     "outcome": None,
+    "why": None,
     "chance": None,
     "q": None,
     "stability": None,

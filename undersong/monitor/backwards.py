@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from undersong.budget import TRIAGE
 from undersong.earlier import Directed, SameTarget
 from undersong.monitor.talk import Talk
-from undersong.route import draft
 
 Pair = tuple[str, str]  # agent, target
 Called = dict[int, str]  # place in a conversation → the flagged message of another one for which it is read
@@ -69,9 +68,8 @@ def _directed(talk: Talk) -> dict[Pair, list[Directed]]:
     messages = talk.conversation.messages
     if all(message.target is None or message.time is None for message in messages):
         return {}
-    drafted = draft(talk.conversation, talk.scans, talk.thread, talk.routing.policy)
     found: dict[Pair, list[Directed]] = {}
-    for place, (message, scan, rank) in enumerate(zip(messages, talk.scans, drafted.ranks, strict=True)):
+    for place, (message, scan, rank) in enumerate(zip(messages, talk.scans, talk.draft.ranks, strict=True)):
         score = scan.triage if rank == TRIAGE else None
         each = Directed.of(place, message, flagged=bool(scan.total), score=score)
         if each is not None and message.target is not None:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from undersong.detect import quote
+from undersong.detect import quote, strongest_sentences
 from undersong.errors import JudgeError, UsageError
 from undersong.evaluate import Histories, ask
 from undersong.judges import Judge
+from undersong.judges.explain import heads_of
 from undersong.models import Conversation, Evaluation, Finding, Message, Row
 from undersong.monitor.agents import Agents, Found
 from undersong.monitor.backwards import Backwards
@@ -17,9 +18,11 @@ from undersong.monitor.observation import Observation
 from undersong.monitor.talk import Talk
 from undersong.monitor.terms import Routing
 from undersong.outcomes import with_outcome
+from undersong.patterns import PatternRule
 from undersong.scan import SignalBook
 from undersong.stores import Marks, Store, Update
 from undersong.stores.forget import Forgotten
+from undersong.why import with_why
 
 TALKS = 2_048  # conversations that are held; then all are read again as they are needed
 LIVE = "live"  # the format of a conversation that no file brought
@@ -35,10 +38,11 @@ class Desk:
         agents: Agents,
         book: SignalBook,
         routing: Routing,
+        rules: Sequence[PatternRule],
         histories: Histories | None,
     ) -> None:
         self._store, self._judge, self._book, self._routing = store, judge, book, routing
-        self._agents, self._histories = agents, histories
+        self._agents, self._histories, self._rules = agents, histories, rules
         self._spare: dict[tuple[str, str], Evaluation] = {}  # answers that the store does not have yet
         self.drop()
 
@@ -196,10 +200,27 @@ class Desk:
         return Found(tuple(told.values()), found.gone)
 
     def _quoted(self, finding: Finding) -> Finding:
+        """The finding as an audit tells it: with quotes, what moved the scores, and what came of it."""
         messages = self._messages(finding)
         if not messages:
             return finding
-        return with_outcome(quote(finding, {(each.conversation, each.id): each for each in messages}), messages)
+        known = {(each.conversation, each.id): each for each in messages}
+        rows = self._bound(finding)
+        quoted = quote(finding, known, strongest=strongest_sentences(rows))
+        heads = heads_of(self._judge)
+        if heads is not None:
+            (quoted,) = with_why((quoted,), rows, known, self._rules, heads)
+        return with_outcome(quoted, messages)
+
+    def _bound(self, finding: Finding) -> list[Row]:
+        """The rows of a finding's messages."""
+        found: list[Row] = []
+        for name in finding.conversations:
+            talk = self._talks.get(name)
+            known = talk.rows.values() if talk is not None and talk.rows else self._store.thread(name, self._judge.hash)
+            found += known
+        places = set(zip(finding.message_conversations, finding.message_ids, strict=True))
+        return [row for row in found if (row.conversation, row.id) in places]
 
     def _messages(self, finding: Finding) -> list[Message]:
         """All messages of a finding's conversations that the store holds; imported rows have none."""

@@ -66,7 +66,7 @@ class SyncMonitor:
         self.rules = load_rules() if rules is None else tuple(rules)
         self._agents = Agents(self._store, self.rules, self.judge.name, self.judge.hash)
         way = routing(self.judge, book, recall=recall, seed=seed, read_all=read_all, policy=policy)
-        self._desk = Desk(self._store, self.judge, self._agents, book, way, self._judging.live_histories())
+        self._desk = Desk(self._store, self.judge, self._agents, book, way, self.rules, self._judging.live_histories())
 
     def __enter__(self) -> Self:
         return self

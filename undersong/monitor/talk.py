@@ -14,7 +14,7 @@ from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, SessionVerdict, ThreadScan
 from undersong.monitor.terms import Routing
 from undersong.ranks import is_foreign, scaled
-from undersong.route import NONE_ELSEWHERE, route
+from undersong.route import NONE_ELSEWHERE, Draft, draft, route
 from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversation
 from undersong.scan.growing import Growing
@@ -49,6 +49,7 @@ class Talk:
         self._new_ids: set[str] = set()
         self._growing: Growing | None = None
         self._zone = head.timezone
+        self._draft: Draft | None = None
         self._open: set[str] = set()  # what may have to be asked
         self._stale: set[str] = set()  # whose rows are to be made again
         self._plain: dict[str, Row] = {}  # rows before it is known whether their scores are levels
@@ -105,6 +106,7 @@ class Talk:
         before = self.conversation.messages
         zone = self._zone or common_offset(ordered)
         self.conversation = msgspec.structs.replace(self.conversation, messages=messages, timezone=zone)
+        self._draft = None
         if messages[: len(before)] == before:
             self._grow(len(before))
             return
@@ -151,7 +153,7 @@ class Talk:
         before, way = {each.message_id: each for each in self.routes}, self.routing
         self.routes = route(
             self.conversation, self.scans, self.thread, way.policy,
-            rate=way.rate, seed=way.seed, cut=way.cut, also=self.also,
+            rate=way.rate, seed=way.seed, cut=way.cut, also=self.also, drafted=self.draft,
         )  # fmt: skip
         for each in self.routes:
             if before.get(each.message_id) != each:
@@ -185,6 +187,13 @@ class Talk:
         message = self.conversation.messages[place]
         found = self.answers.get(message.id) if self._is_read(place) else None
         return found or unread(message, judge, self.failures.get(message.id))
+
+    @property
+    def draft(self) -> Draft:
+        """What the rules ask for in this conversation, whatever is flagged elsewhere."""
+        if self._draft is None:
+            self._draft = draft(self.conversation, self.scans, self.thread, self.routing.policy)
+        return self._draft
 
     def _is_read(self, place: int) -> bool:
         return self.routing.read_all or self.routes[place].depth != "skip"

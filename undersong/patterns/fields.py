@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, Row
+from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, WHOLE_REPLIES, Row
 from undersong.patterns.expressions import Call, Field, Member, Node, Text
 from undersong.patterns.logic import Evaluate, Value
 
@@ -49,8 +49,6 @@ def _attribute(name: str, kind: Kind) -> RowField:
 def _deference(name: str) -> RowField:
     return RowField("number", lambda row: getattr(row.deference, name) if row.deference else None)
 
-
-WHOLE_REPLIES = ("reply", "alternation")  # scopes of loops in which a whole reply comes again
 
 FIELDS: dict[str, RowField] = (
     {name: _trait(name) for name in TRAITS}

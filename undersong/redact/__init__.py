@@ -44,8 +44,8 @@ FIXED = frozenset({
     "role", "observed", "tier", "tier_before", "state", "width", "level", "kind", "status", "assessment", "basis",
     "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits",
     "label", "signals", "flags", "finding_id", "rule_hash", "version", "hashes", "tiers", "states", "highest",
-    "stages", "measures", "balance", "codes", "protective", "guns", "candidates", "hard_constraints", "indicators",
-    "source_format", "model", "timezone", "sha256", "why", "bands", "spans",
+    "stages", "measures", "balance", "codes", "protective", "conduct", "guns", "candidates", "hard_constraints",
+    "indicators", "source_format", "model", "timezone", "sha256", "why", "bands", "spans",
 })  # fmt: skip
 
 

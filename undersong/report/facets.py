@@ -13,7 +13,7 @@ REST = "all others"
 FLAG = "flag"
 MOMENTS = {  # the kind of a moment and its name in the menu
     "smoking_gun": "smoking gun", "distress": "distress code", "protective": "protective moment",
-    "candidate": "candidate",
+    "conduct": "noted turn", "candidate": "candidate",
 }  # fmt: skip
 DEDUCTION_LEVEL = "high"  # points taken stand beside findings of this level
 

@@ -125,7 +125,8 @@ def findings_words(case: Case) -> str:
         ran = sum(outcome.status == "ran" for outcome in case.outcomes)
         if not ran:
             return "No pattern could be looked for; see below what was missing."
-        return f"No sequence of messages matches any of the {counted(ran, 'pattern')} that could be looked for."
+        tried = "the one pattern" if ran == 1 else f"any of the {ran:,} patterns"
+        return f"No sequence of messages matches {tried} that could be looked for."
     kinds = Counter(label(finding.title) for finding in order_findings(case.findings))
     named = [f"{title} ({count:,})" for title, count in kinds.items()]
     several = len(case.findings) > 1

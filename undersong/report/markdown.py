@@ -214,6 +214,8 @@ def _reading(v: View) -> Iterator[str]:
     )
     yield ""
     yield from (f"{plain(sentence)}\n" for sentence in v.judged)
+    if (agreed := v.agreement) is not None:
+        yield from table(agreed.head, agreed.rows)
     yield from (f"{sentence}\n" for sentence in v.missed)
     rows = [(plain(tier.replace("_", " ")), before, after) for tier, before, after in v.tiers]
     yield from table(("tier", "before routing", "after routing"), rows)

@@ -47,6 +47,7 @@ def session_lines(session: SessionView) -> Iterator[str]:
         yield from _deduction_lines(deduction)
     yield from _moments_of(session, "distress", "Clinical map")
     yield from _moments_of(session, "protective", "Protective moments")
+    yield from _moments_of(session, "conduct", "Noted turns")
     yield from _moments_of(session, "candidate", "Candidates")
 
 

@@ -178,7 +178,7 @@ def _summary(verdict: SessionVerdict) -> Iterator[str]:
         points = sum(each.points for each in found)
         yield (
             f"Consistent with {mechanism_name(name)}: {counted(len(found), 'time')} in "
-            f"{counted(episodes, 'distinct episode')}, at {turns}, {counted(points, 'point')} taken in all."
+            f"{counted(episodes, 'distinct episode')}, at {turns}; {counted(points, 'point')} taken in all."
         )
     if verdict.confirmations:
         yield confirmation_words(verdict)

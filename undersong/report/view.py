@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from undersong.models import TIERS, AgentVerdict, Case, Conversation, Finding, Message, SessionVerdict
+from undersong.report.agreement import Agreement, agreement
 from undersong.report.cited import Citations, Cite, Piece
 from undersong.report.facets import DEDUCTION_LEVEL, FLAG, MOMENTS, Facet, Facets
 from undersong.report.findings import FindingView, finding_view
@@ -33,7 +34,7 @@ from undersong.wording import (
 DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
 GUNS = 20  # smoking guns that the report opens with
-_STYLES = {"protective": "aligned", "candidate": "low"}
+_STYLES = {"protective": "aligned", "conduct": "low", "candidate": "low"}
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,11 @@ class View:
     def judged(self) -> tuple[str, ...]:
         """What the judge's answers took and what was measured of it, in sentences."""
         return tuple(judge_words(self.case))
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """How far the judge agrees with labels, trait by trait; None where nobody measured it."""
+        return agreement(self.case.parameters)
 
     @property
     def cost(self) -> str:

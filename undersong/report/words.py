@@ -32,6 +32,7 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guns: str
     rank: str
     clinical: str
+    noted: str
     candidates: str
     transcript: str
     redacted: str

@@ -91,8 +91,17 @@ class Block:
         """How many words one text has: for a few texts of a block this costs less than the counts of all."""
         if text in self._split:
             return self._split[text]
-        around = slice(int(self.starts[text]) - 1, int(self.ends[text]))
+        start, end = int(self.starts[text]), int(self.ends[text])
+        if not self._separated:
+            white = self._white[start:end]
+            return int(np.count_nonzero(white[:-1] > white[1:])) + (start < end and not white[0])
+        around = slice(start - 1, end)
         return int(np.count_nonzero(_word_begins(self._white[around], self._bytes[around])))
+
+    @cached_property
+    def _separated(self) -> bool:
+        """Whether a text has a separator that is no white space here."""
+        return bool(np.count_nonzero((self._bytes - np.uint8(SEPARATOR)) < SEPARATORS) > len(self) + 1)
 
     def texts_with(self, marks: Iterable[bytes]) -> list[int]:
         """The texts that hold one of the marks."""

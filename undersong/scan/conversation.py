@@ -20,7 +20,7 @@ from undersong.triage import Triage
 
 ALL: frozenset[str] = frozenset(SIGNALS)
 _fill = msgspec.structs.force_setattr
-BLOCK = 100_000  # characters of a block: its arrays stay in the processor's cache
+BLOCK = 250_000  # characters of a block: its arrays stay in the processor's cache
 
 Scanned = tuple[tuple[Scan, ...], ThreadScan]
 

@@ -39,6 +39,15 @@ class History(NamedTuple):
     rows: tuple[Row, ...]
 
 
+class PackedHistory(NamedTuple):
+    """An agent's rows, so many, in their order as the bytes of ``stores.packed``; None where one does not fit."""
+
+    agent: str
+    changed: int
+    rows: int
+    cells: bytes | None
+
+
 class Swept(NamedTuple):
     """What a sweep found in the history of an agent as it was at change ``changed``."""
 
@@ -48,11 +57,15 @@ class Swept(NamedTuple):
 
 
 class AgentEntry(Noun, frozen=True, kw_only=True):
-    """An agent in a store: how many messages, how many of them a judge scored, and from when to when."""
+    """An agent in a store: how many messages, how many of them a judge scored, and from when to when.
+
+    Of the scored ones ``ranked`` have ranks within a corpus for scores, no levels.
+    """
 
     agent: str
     messages: int
     read: int
+    ranked: int = 0
     threads: int
     first: datetime | None = None
     last: datetime | None = None
@@ -218,6 +231,10 @@ class HistoryStore(Protocol):
 
         What changes meanwhile is left for the next sweep.
         """
+        ...
+
+    def packed(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[PackedHistory]:
+        """What ``histories`` gives, packed: several times as quick to read."""
         ...
 
     def thread(self, conversation_id: str, judge_hash: str) -> tuple[Row, ...]:

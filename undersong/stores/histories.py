@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from undersong.models import Finding, Row, encode
-from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, Swept
+from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
 from undersong.stores.database import Database
 from undersong.stores.moments import microseconds, moment
+from undersong.stores.packed import pack
 from undersong.stores.records import decoded, row_body, rows_of, supersedes, touches
 
 _CHANGES = "changes"  # the cursor that counts the commits that changed a history
-_PAGE = 256  # agents that are listed at a time
+_PAGE = 256  # agents that are listed or asked about at a time
+_INSERT = "INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_RANKED = "json_extract(CAST(body AS TEXT), '$.scale') IS 'rank'"
+_PACKED = (  # from the index alone
+    "SELECT cells FROM history WHERE agent = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
+    " ORDER BY time, position, id, conversation"
+)
 
 
 class Histories(Database):
@@ -57,11 +65,21 @@ class Histories(Database):
 
     def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[History]:
         """See Store."""
+        for agent, changed in self._changed_since(judge_hash, after, least):
+            yield History(agent, changed, self.history(agent, judge_hash))
+
+    def packed(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[PackedHistory]:
+        """See Store."""
+        for agent, changed in self._changed_since(judge_hash, after, least):
+            with self._translated():
+                cells = [each for (each,) in self._db.execute(_PACKED, (agent, judge_hash)).fetchall()]
+            yield PackedHistory(agent, changed, len(cells), None if None in cells else b"".join(cells))
+
+    def _changed_since(self, judge_hash: str, after: Cursor, least: int) -> Iterator[tuple[str, int]]:
         last = self.changes()
         while True:
             page = self._changed(judge_hash, after, last, least)
-            for agent, changed in page:
-                yield History(agent, changed, self.history(agent, judge_hash))
+            yield from page
             if not page:
                 return
             after = Cursor(page[-1][1], page[-1][0])
@@ -83,15 +101,22 @@ class Histories(Database):
     def agents(self, judge_hash: str) -> tuple[AgentEntry, ...]:
         """See Store."""
         query = (
-            "SELECT agent, count(*), sum(state = 'scored'), count(DISTINCT conversation), min(time), max(time)"
-            " FROM history WHERE judge = (SELECT number FROM judges WHERE hash = ?) GROUP BY agent ORDER BY agent"
+            f"SELECT agent, count(*), sum(state = 'scored'), sum({_RANKED}), count(DISTINCT conversation),"
+            " min(time), max(time) FROM history WHERE judge = (SELECT number FROM judges WHERE hash = ?)"
+            " GROUP BY agent ORDER BY agent"
         )
         with self._translated():
             return tuple(
                 AgentEntry(
-                    agent=agent, messages=messages, read=read, threads=threads, first=moment(first), last=moment(last)
+                    agent=agent,
+                    messages=messages,
+                    read=read,
+                    ranked=ranked,
+                    threads=threads,
+                    first=moment(first),
+                    last=moment(last),
                 )
-                for agent, messages, read, threads, first, last in self._db.execute(query, (judge_hash,))
+                for agent, messages, read, ranked, threads, first, last in self._db.execute(query, (judge_hash,))
             )
 
     def judges(self) -> tuple[JudgeEntry, ...]:
@@ -111,9 +136,7 @@ class Histories(Database):
     ) -> None:
         """See Store."""
         with self._writing() as db:
-            for each in swept:
-                if _is_current(db, judge_hash, each):
-                    _replace(db, each, patterns)
+            _replace(db, _current(db, judge_hash, swept), patterns)
             db.executemany(
                 "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", ((name, *place) for name, place in cursors.items())
             )
@@ -176,14 +199,14 @@ def _put(db: sqlite3.Connection, judge: int, row: Row, over: bool) -> tuple[str,
     """Keep a row; returns the agents whose histories changed by it. Without ``over`` what was read stays read."""
     body = row_body(row)
     time = None if row.time is None else microseconds(row.time)
-    new = (row.conversation, row.id, judge, row.agent, time, row.position, row.state, body)
-    if db.execute("INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new).rowcount:
+    new = (row.conversation, row.id, judge, row.agent, time, row.position, row.state, body, pack(row))
+    if db.execute(f"INSERT OR IGNORE {_INSERT}", new).rowcount:
         return (row.agent,)
     query = "SELECT agent, state, body FROM history WHERE conversation = ? AND id = ? AND judge = ?"
     agent, state, kept = db.execute(query, new[:3]).fetchone()
     if not (body != kept if over else supersedes(row.state, body, state, kept)):
         return ()
-    db.execute("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new)
+    db.execute(f"INSERT OR REPLACE {_INSERT}", new)
     return agent, row.agent
 
 
@@ -206,19 +229,26 @@ def _places(db: sqlite3.Connection, agent: str) -> list[tuple[int, str]]:
     ).fetchall()
 
 
-def _is_current(db: sqlite3.Connection, judge_hash: str, swept: Swept) -> bool:
-    """Whether the history is still the one that was swept; else the next sweep reads it again."""
-    query = "SELECT changed FROM agents JOIN judges ON number = judge WHERE hash = ? AND agent = ?"
-    found = db.execute(query, (judge_hash, swept.agent)).fetchone()
-    return found is not None and found[0] == swept.changed
+def _current(db: sqlite3.Connection, judge_hash: str, swept: Sequence[Swept]) -> list[Swept]:
+    """Those whose history is still the one that was swept; the next sweep reads the others again."""
+    query = "SELECT agent, changed FROM agents JOIN judges ON number = judge WHERE hash = ? AND agent IN"
+    now = dict(_of_agents(db, query, swept, judge_hash))
+    return [each for each in swept if now.get(each.agent) == each.changed]
 
 
-def _replace(db: sqlite3.Connection, swept: Swept, patterns: Collection[str]) -> None:
-    kept = db.execute("SELECT id, pattern FROM findings WHERE agent = ?", (swept.agent,)).fetchall()
-    new = {finding.finding_id for finding in swept.findings}
-    gone = ((name,) for name, pattern in kept if pattern in patterns and name not in new)
-    db.executemany("DELETE FROM findings WHERE id = ?", list(gone))
-    db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, swept.findings))
+def _replace(db: sqlite3.Connection, swept: Sequence[Swept], patterns: Collection[str]) -> None:
+    kept = list(_of_agents(db, "SELECT id, pattern FROM findings WHERE agent IN", swept))
+    findings = [finding for each in swept for finding in each.findings]
+    new = {finding.finding_id for finding in findings}
+    gone = [(name,) for name, pattern in kept if pattern in patterns and name not in new]
+    db.executemany("DELETE FROM findings WHERE id = ?", gone)
+    db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
+
+
+def _of_agents(db: sqlite3.Connection, query: str, swept: Sequence[Swept], *given: str) -> Iterator[tuple[str, Any]]:
+    for first in range(0, len(swept), _PAGE):
+        names = [each.agent for each in swept[first : first + _PAGE]]
+        yield from db.execute(f"{query} ({', '.join('?' * len(names))})", (*given, *names))
 
 
 def _finding_row(finding: Finding) -> tuple[str, str, str, str | None, bytes]:

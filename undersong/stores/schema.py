@@ -7,8 +7,13 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from undersong.errors import StoreError
+from undersong.models import Row
 from undersong.stores.lock import Turns
+from undersong.stores.packed import pack
+from undersong.stores.records import decoded
 
 BUSY_SECONDS = 30.0
 FIRST_TABLES = ("conversations", "messages", "evaluations", "findings")  # a file with these is ours
@@ -86,7 +91,26 @@ def _live(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _live)
+def _packed(db: sqlite3.Connection) -> None:
+    """Version 5: the cells of a row at a fixed width (``packed``), in the index by agent, which a sweep reads alone."""
+    db.create_function("cells_of", 1, _cells, deterministic=True)
+    for statement in (
+        "ALTER TABLE history ADD COLUMN cells BLOB",
+        "UPDATE history SET cells = cells_of(body)",
+        "DROP INDEX history_agent",
+        "CREATE INDEX history_agent ON history (agent, judge, time, position, id, conversation, state, cells)",
+    ):
+        db.execute(statement)
+
+
+def _cells(body: object) -> bytes | None:
+    try:
+        return pack(decoded(body, Row))
+    except msgspec.DecodeError:
+        return None  # whoever reads the row says so
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _live, _packed)
 
 
 def open_database(path: Path) -> tuple[sqlite3.Connection, Turns]:

@@ -26,7 +26,7 @@ from undersong.verdict.distress import distress_codes
 from undersong.verdict.false_promise import MECHANISM, false_promises
 from undersong.verdict.found import Found
 from undersong.verdict.liability import liability_shifting
-from undersong.verdict.protective import protective_moments
+from undersong.verdict.noted import noted_moments
 from undersong.verdict.smoking_guns import smoking_guns
 from undersong.verdict.stance import epistemic_instability
 from undersong.wording import counted
@@ -117,7 +117,8 @@ def _moments(
     broken = {each.message_id for each in found[MECHANISM].deductions}
     others = [
         *(distress_codes(course, signals, context, broken) if course.has_people else ()),
-        *(protective_moments(course, signals) if course.has_people else ()),
+        *(noted_moments(course, signals, "protective") if course.has_people else ()),
+        *(noted_moments(course, signals, "conduct") if course.has_people else ()),
         *(each for one in found.values() for each in one.candidates),
     ]
     guns = smoking_guns(conversation, scans, rows, {each.message_id for each in deductions})
@@ -165,10 +166,11 @@ def _marks(
             flags=turn_flags(scan),
             codes=_distinct(codes.get((message.id, "distress"))),
             protective=_distinct(codes.get((message.id, "protective"))),
+            conduct=_distinct(codes.get((message.id, "conduct"))),
             guns=_distinct(codes.get((message.id, "smoking_gun"))),
             candidates=_distinct(codes.get((message.id, "candidate"))),
         )
-        if any((own, mark.flags, mark.codes, mark.protective, mark.guns, mark.candidates)):
+        if own or any((mark.flags, mark.codes, mark.protective, mark.conduct, mark.guns, mark.candidates)):
             marks.append(mark)
     return tuple(marks)
 

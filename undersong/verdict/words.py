@@ -144,8 +144,11 @@ class Stance(_Book, frozen=True, kw_only=True):
     reported: int
 
 
-class Protection(_Book, frozen=True, kw_only=True):
-    """One kind of protective moment: by phrase, or by a row's signal."""
+NotedKind = Literal["protective", "conduct"]
+
+
+class Noted(_Book, frozen=True, kw_only=True):
+    """One kind of moment that is noted: by phrase, or by a row's signal."""
 
     title: str
     explanation: str
@@ -153,12 +156,12 @@ class Protection(_Book, frozen=True, kw_only=True):
     patterns: tuple[str, ...]
 
 
-class Protective(_Book, frozen=True, kw_only=True):
-    """``rules/session/protective.yaml``: see the comments there."""
+class NotedKinds(_Book, frozen=True, kw_only=True):
+    """``rules/session/protective.yaml`` and ``conduct.yaml``: see the comments there."""
 
     why: str
     misses: str
-    kinds: dict[str, Protection]
+    kinds: dict[str, Noted]
     least: float
     not_with: tuple[str, ...]
     reported: int
@@ -214,9 +217,9 @@ def stance_book() -> Stance:
 
 
 @cache
-def protective_book() -> Protective:
-    """The shipped words of protection."""
-    return rulebook.read(FOLDER / "protective.yaml", Protective)
+def noted_book(kind: NotedKind) -> NotedKinds:
+    """The shipped kinds of moments that are noted."""
+    return rulebook.read(FOLDER / f"{kind}.yaml", NotedKinds)
 
 
 @cache

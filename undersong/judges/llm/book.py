@@ -73,7 +73,7 @@ class Words(_Strict, frozen=True, kw_only=True):
     confirm: str
 
 
-class Book(Noun, frozen=True, kw_only=True, dict=True):
+class Book(Noun, frozen=True, kw_only=True, dict=True, gc=True):
     """Everything that a question is made of beside the conversation."""
 
     texts: dict[str, str]

@@ -37,6 +37,7 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first_words: int
     imperative: tuple[str, ...]
     after: str
+    wording: tuple[str, ...]
     words: dict[str, str]
     frames: tuple[Frame, ...]
     decoded: tuple[Frame, ...]
@@ -66,6 +67,7 @@ class Lexicon(NamedTuple):
     decoded: tuple[Shape, ...]
     sentence: int
     first_words: int
+    wording: int
 
 
 @cache
@@ -86,11 +88,19 @@ def lexicon() -> Lexicon:
     return Lexicon(
         words, stems, phrases, opening, imperative, frozenset(found.after.split()),
         _shapes(found.frames, bits), _shapes(found.decoded, bits), found.sentence, found.first_words,
+        sum(bits[name] for name in found.wording),
     )  # fmt: skip
 
 
-def framed_by(text: str, *, decoded: bool = False) -> str | None:
-    """The id of the first frame that a folded text holds, None for none; ``decoded``: the text was hidden."""
+class Told(NamedTuple):
+    """The first frame that a text holds, None for none, and whether it has words that a cue of wording can stand on."""
+
+    frame: str | None
+    wording: bool
+
+
+def told_by(text: str, *, decoded: bool = False) -> Told:
+    """What a folded text holds; ``decoded``: the text was hidden."""
     known = lexicon()
     hits = list(_hits(text, known))
     every = 0
@@ -98,7 +108,8 @@ def framed_by(text: str, *, decoded: bool = False) -> str | None:
         every |= bits
     shapes = (*known.frames, *known.decoded) if decoded else known.frames
     possible = (each for each in shapes if all(every & group for group in each.groups))
-    return next((each.id for each in possible if _holds(each, hits)), None)
+    frame = next((each.id for each in possible if _holds(each, hits)), None)
+    return Told(frame, bool(every & known.wording))
 
 
 def folded(text: str) -> str:

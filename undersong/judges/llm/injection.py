@@ -10,7 +10,7 @@ import msgspec
 
 from undersong.judges.llm.decodings import decodings, letters
 from undersong.judges.llm.frames import FILE as WORDS
-from undersong.judges.llm.frames import folded, framed_by
+from undersong.judges.llm.frames import folded, told_by
 from undersong.rulebook import RULES, file_hash, read
 
 FILE = RULES / "injection.yaml"
@@ -89,11 +89,20 @@ def suspicious(text: str) -> str | None:
 def _seen(text: str, shortest: int, lookalikes: dict[int, str], cues: Patterns) -> Iterator[str | None]:
     """What each variant of the text shows."""
     for variant in _variants(text, lookalikes):
-        yield framed_by(variant)
-        yield _first(variant, cues)
+        yield _shown(variant, cues)
     for hidden in decodings(text, shortest):
-        yield framed_by(folded(hidden), decoded=True)
-        yield _first(folded(hidden), cues)
+        yield _shown(folded(hidden), cues, decoded=True)
+
+
+def _shown(text: str, cues: Patterns, *, decoded: bool = False) -> str | None:
+    """The frame or the cue that a folded text shows."""
+    frame, wording = told_by(text, decoded=decoded)
+    if frame is not None or not (wording or _FORM.search(text)):
+        return frame
+    return _first(text, cues)
+
+
+_FORM = re.compile(r"[<>\[\]{}#=@|]|--|^[*/]|\*\*", re.MULTILINE)  # signs that forged records, templates and turns have
 
 
 _JOINED = re.compile(r"(?<=\w)[\u200b-\u200d\u2060\ufeff\u00ad](?=\w)")

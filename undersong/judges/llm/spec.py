@@ -29,7 +29,7 @@ class Spec(NamedTuple):
 def parse(provider: str, argument: str) -> Spec:
     """The spec of what follows the provider's colon; raises UsageError for what is none."""
     found = _SHAPE.fullmatch(argument)
-    where = f"--judge {provider}:{argument}"
+    where = f"--judge '{provider}:{argument}'"  # in quotes: a colon follows
     if found is None:
         raise UsageError("names no model", where=where, remedy=f"write {provider}:MODEL or {provider}:MODEL@http://…")
     effort = found["effort"]

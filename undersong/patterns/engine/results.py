@@ -12,7 +12,7 @@ from undersong.patterns.engine.aggregates import value_of
 from undersong.patterns.engine.rows import table_of
 from undersong.patterns.engine.run import Found, Run
 from undersong.patterns.engine.sums import Unsuited
-from undersong.patterns.engine.table import names
+from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.partitions import Address, Entry, Timeline
@@ -31,23 +31,21 @@ def search(rule: PatternRule, timelines: Sequence[Timeline], *, steps: int = STE
 class Searches:
     """Some timelines, to be searched with one rule after the other; what rules have in common is done once.
 
-    Up to ``few`` rows are left to the reference: there it is the quicker one.
+    Up to ``few`` rows are left to the reference: there it is the quicker one. ``table`` holds the timelines' rows where
+    they are arrays already; only timelines with a match are then asked for.
     """
 
-    def __init__(self, timelines: Sequence[Timeline], *, steps: int = STEPS, few: int = FEW) -> None:
-        self.timelines, self.steps = tuple(timelines), steps
-        self.few = sum(len(timeline.entries) for timeline in self.timelines) <= few
+    def __init__(
+        self, timelines: Sequence[Timeline], *, steps: int = STEPS, few: int = FEW, table: Table | None = None
+    ) -> None:
+        self.timelines, self.steps, self._table = timelines, steps, table
+        self.few = table is None and sum(len(timeline.entries) for timeline in self.timelines) <= few
 
     @cached_property
     def run(self) -> Run:
         """The rows as arrays."""
-        table = table_of(self.timelines)
+        table = self._table or table_of(self.timelines)
         return Run(table, Vectors(table.source))
-
-    @cached_property
-    def names(self) -> Sequence[str]:
-        """What the codes of texts stand for."""
-        return names(self.run.table.source)
 
     def search(self, rule: PatternRule) -> Search:
         """Every match of a rule; one that is beyond the engine is left to the reference."""
@@ -58,7 +56,7 @@ class Searches:
         except (Unsuited, FloatingPointError):
             return reference.search(rule, self.timelines, steps=self.steps)
         gave_up = tuple(self.timelines[index].agent for index in sorted(found.gave_up.tolist()))
-        return Search(tuple(self._matches(rule, found)), found.sequences, gave_up)
+        return Search(tuple(sorted(self._matches(rule, found), key=_place)), found.sequences, gave_up)
 
     def _matches(self, rule: PatternRule, found: Found) -> Iterator[Match]:
         filtered: dict[int, Timeline] = {}
@@ -73,13 +71,19 @@ class Searches:
         begin = int(found.table.bounds[found.timelines[k]])
         entries = [timeline.entries[row - begin] for row in found.rows[first:last].tolist()]
         bound = [ANY if index < 0 else rule.names[index] for index in found.bindings[first:last].tolist()]
-        target, conversation = (
-            None if code < 0 else self.names[code] for code in (found.targets[k], found.conversations[k])
-        )
+        target = None if found.targets[k] < 0 else next(e.row.target for e in entries if e.row.target is not None)
+        conversation = None if found.conversations[k] < 0 else entries[0].row.conversation
         address = Address(timeline, target, timeline.conversation or conversation)
         unread = tuple(entry.row.id for entry in _between(rule, found, k, timeline, entries))
         measures = {name: value_of(values, k) for name, values in found.measures.items()}
         return Match(address, tuple(zip(bound, entries, strict=True)), unread, measures)
+
+
+def _place(match: Match) -> tuple[str, str, str, str, int]:
+    """The order of the reference: by timeline, conversation, target and first row, whatever order their codes have."""
+    partition = match.partition
+    named = partition.timeline.agent, partition.timeline.conversation or "", partition.conversation or ""
+    return *named, "" if partition.target is None else f"to {partition.target}", match.stages[0][1].place
 
 
 def _between(rule: PatternRule, found: Found, k: int, timeline: Timeline, entries: Sequence[Entry]) -> Iterator[Entry]:

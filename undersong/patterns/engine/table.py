@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -68,12 +67,6 @@ class Table:
         index = rows if self.index is None else self.index[rows]
         bounds = np.concatenate([[0], np.cumsum(kept)])[self.bounds]
         return Table(self.source, index, bounds, self.times[rows], self.timed, self.read[rows])
-
-
-def names(source: Source) -> Sequence[str]:
-    """The texts in the order of their codes."""
-    codes: Mapping[str, int] = source.codes
-    return sorted(codes, key=codes.__getitem__)
 
 
 def ranges(first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> I:

@@ -59,6 +59,9 @@ class Connection:
         """Close the connection; every write is durable when it returns."""
         self._driver.close()
 
+    def _upgrade(self) -> None:
+        """Bring a graph of an older version up to date; nothing to do for a connection alone."""
+
     def _prepare(self) -> None:
         for statement in statements():
             self._driver.execute_query(statement, database_=self._database)
@@ -66,6 +69,8 @@ class Connection:
         if found[0][0] > VERSION:
             what = f"version {found[0][0]} is newer than this program"
             raise StoreError(what, where=self.address, remedy="upgrade undersong")
+        if found[0][0] < VERSION:
+            self._upgrade()
         self._run(f"{_LOCK} RETURN c.name")
 
     def _run(self, query: str, **parameters: Any) -> list[Record]:

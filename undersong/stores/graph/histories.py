@@ -11,10 +11,11 @@ from neo4j import Record
 
 from undersong.models import Finding, Row, encode
 from undersong.patterns import all_rules
-from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, Swept
+from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
 from undersong.stores.graph.connection import Connection, Transaction
 from undersong.stores.graph.rows import keep, mark
 from undersong.stores.moments import microseconds, moment
+from undersong.stores.packed import pack
 from undersong.stores.records import decoded, rows_of, touches
 
 _PAGE = 256  # agents that are listed at a time
@@ -33,7 +34,8 @@ _AGENTS = """
 MATCH (a:Agent)-[:JUDGED_BY]->(:Judge {judge_hash: $judge})
 MATCH (a)-[:EVALUATED]->(e:Evaluation {judge_hash: $judge}) WHERE e.body IS NOT NULL
 RETURN a.agent_id AS agent, count(e) AS messages, count(DISTINCT e.thread_id) AS threads,
-sum(CASE e.state WHEN 'scored' THEN 1 ELSE 0 END) AS read, min(e.time) AS first, max(e.time) AS last
+sum(CASE e.state WHEN 'scored' THEN 1 ELSE 0 END) AS read,
+sum(CASE e.scale WHEN 'rank' THEN 1 ELSE 0 END) AS ranked, min(e.time) AS first, max(e.time) AS last
 """
 _PUT_FINDINGS = """
 UNWIND $items AS item
@@ -119,6 +121,12 @@ class Histories(Connection):
             if not page:
                 return
             after = Cursor(page[-1]["changed"], page[-1]["agent"])
+
+    def packed(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[PackedHistory]:
+        """See Store."""
+        for agent, changed, rows in self.histories(judge_hash, after, least):
+            cells = [each for each in map(pack, rows) if each is not None]
+            yield PackedHistory(agent, changed, len(rows), b"".join(cells) if len(cells) == len(rows) else None)
 
     def changes(self) -> int:
         """See Store."""
@@ -236,6 +244,7 @@ def _entry(record: Record) -> AgentEntry:
         agent=record["agent"],
         messages=record["messages"],
         read=record["read"],
+        ranked=record["ranked"],
         threads=record["threads"],
         first=moment(record["first"]),
         last=moment(record["last"]),

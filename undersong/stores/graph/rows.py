@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from undersong.models import Row
+from undersong.models import TRAITS, Row
 from undersong.stores.graph.connection import Transaction
 from undersong.stores.moments import microseconds
-from undersong.stores.records import row_body, supersedes
+from undersong.stores.records import row_body, rows_of, supersedes
 
 _KNOWN = """
 UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id}) WHERE e.body IS NOT NULL
@@ -29,6 +29,9 @@ SET e += item.properties, e += item.traits
 MERGE (e)-[:OF]->(m)
 MERGE (a)-[:EVALUATED]->(e)
 """
+_RESCALE = (
+    "UNWIND $items AS item MATCH (e:Evaluation {evaluation_id: item.id}) SET e.scale = item.scale, e += item.traits"
+)
 _UNLINK = """
 UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id})
 OPTIONAL MATCH (e)-[r:DETECTED|PRECEDES]-() DELETE r
@@ -126,13 +129,29 @@ def item(name: str, row: Row) -> dict[str, Any]:
             "time": microseconds(row.time) if row.time is not None else None,
             "sequence": "" if timed else row.conversation,
             "state": row.state,
+            "scale": row.scale,
             "tier": row.tier,
             "observed": row.observed,
             "branch": row.branch,
             "body": row_body(row),
         },
-        "traits": {f"trait_{trait}": score for trait, score in (row.traits or {}).items()},
+        "traits": _scores(row),
     }
+
+
+def upgrade(transaction: Transaction) -> None:
+    """From version 1: scores that are ranks stood as ``trait_...`` there, where queries take them for levels."""
+    kept = transaction.run("MATCH (e:Evaluation) WHERE e.body IS NOT NULL RETURN e.evaluation_id AS id, e.body AS body")
+    rows = zip((record["id"] for record in kept), rows_of(record["body"] for record in kept), strict=True)
+    items = [{"id": name, "scale": row.scale, "traits": _scores(row)} for name, row in rows if row.scale is not None]
+    transaction.each(_RESCALE, items)
+
+
+def _scores(row: Row) -> dict[str, float | None]:
+    """``trait_...`` for scores that are levels, ``rank_...`` for ranks; None takes a property away."""
+    told, other = ("rank_", "trait_") if row.scale == "rank" else ("trait_", "rank_")
+    traits = row.traits or {}
+    return {f"{told}{trait}": traits.get(trait) for trait in TRAITS} | {f"{other}{trait}": None for trait in TRAITS}
 
 
 def _indicators(name: str, row: Row) -> list[dict[str, Any]]:

@@ -7,12 +7,13 @@
     (Pattern)-[:COMPOSED_OF]->(Indicator), (Agent)-[:JUDGED_BY {changed}]->(Judge)
 
 An Evaluation is one message and one judge. Its ``state`` is scored, unread, refused or failed; ``created_at`` is the
-event time, ``trait_manipulation`` and so on are the scores. ``body`` and ``answer`` are for this program.
+event time, ``trait_manipulation`` and so on are the scores; where ``scale`` is "rank" they are ``rank_manipulation``
+and so on, ranks within a corpus that no threshold applies to. ``body`` and ``answer`` are for this program.
 """
 
 from __future__ import annotations
 
-VERSION = 1
+VERSION = 2
 
 _UNIQUE = {
     "Agent": ("agent_id",),

@@ -1,0 +1,263 @@
+"""Packed rows as a source: histories as stores keep them for sweeps, no row object is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, Row
+from undersong.patterns.engine.sums import F, I, counts, mean, running
+from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
+from undersong.patterns.expressions import Call, Field, Node, Text, walk
+from undersong.patterns.fields import FIELDS, Kind
+from undersong.patterns.inputs import NEVER_MISSING
+from undersong.patterns.partitions import Timeline, timelines
+from undersong.patterns.rules import PatternRule
+from undersong.ranks import levelled
+from undersong.stores.packed import (
+    BRANCH,
+    COUNTS,
+    FLAGS,
+    JUDGED,
+    LAYOUT,
+    NO_COUNT,
+    NO_SCORE,
+    RANK,
+    SAMPLED,
+    TEXTS,
+    THOUSAND,
+    key,
+)
+
+CELLS = np.dtype(
+    [("time", "<i8"), ("target", "<u8"), ("conversation", "<u8"), ("position", "<i4"), ("traits", "<u2", len(TRAITS))]
+    + [(name, "u1") for name in (*TEXTS, *COUNTS, "latency_drop", "bits")]
+    + [("flags", "<u2")]
+)
+assert CELLS.itemsize == LAYOUT.size
+_NAMES = ("target", "conversation")
+_KEPT = frozenset({*TRAITS, *DIMENSIONS, *TEXTS, *COUNTS, *_NAMES, "agent", "position", "sampled", "latency_drop"})
+TOLD = _KEPT | {"directed", "indicators"}  # needs of which ``given`` says whether they are met
+_SCORED = TEXTS["state"].index("scored") + 1
+
+
+def readable(rule: PatternRule) -> bool:
+    """Whether packed rows hold all that a rule asks for."""
+    trees = rule.trees
+    parts = [*trees.define, *trees.columns.values(), *trees.measures.values(), *trees.having]
+    parts += [tree for tree in (trees.where, trees.until) if tree is not None]
+    flags = {_name(part) for tree in parts for part in walk(tree) if isinstance(part, Call) and part.name == "flag"}
+    return flags <= set(FLAGS) and rule.needs <= TOLD - {"indicators"}
+
+
+class PackedSource:
+    """The fields of packed rows; ``owners`` is the agent of each."""
+
+    def __init__(self, cells: npt.NDArray[np.void], agents: Sequence[str], owners: I) -> None:
+        self.cells, self.agents, self.owners = cells, agents, owners
+        self._bits = cells["bits"]
+        self.read: B = cells["state"] == _SCORED
+        self._scores: dict[str, F] = {}
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return len(self.cells)
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the scores of some read row are ranks."""
+        return bool((self.read & (self._bits & RANK > 0)).any())
+
+    def given(self, wanted: Collection[str]) -> frozenset[str]:
+        """As ``inputs.given``; what packed rows cannot tell is left out."""
+        return frozenset(name for name in wanted if self._gives(name))
+
+    @cached_property
+    def codes(self) -> Mapping[str, int]:
+        """The code of each text. They are in the order of keys, not of the alphabet."""
+        return _Codes(self._keys)
+
+    def kind(self, node: Node) -> Kind:
+        """What a field is."""
+        return "boolean" if isinstance(node, Call) else FIELDS[_field(node)].kind
+
+    def number(self, node: Node) -> F:
+        """A number of every row, NaN where it is unknown."""
+        name = _field(node)
+        if name not in self._scores:
+            self._scores[name] = self._number(name)
+        return self._scores[name]
+
+    def text(self, node: Node) -> Codes:
+        """The codes of a text of every row."""
+        name = _field(node)
+        if name == "agent":
+            own = np.searchsorted(self._keys, np.array([key(agent) for agent in self.agents], dtype=np.uint64))
+            return own.astype(np.int32)[self.owners]
+        if name in _NAMES:
+            return self._named[name]
+        known = [UNKNOWN, *(int(np.searchsorted(self._keys, np.uint64(key(text)))) for text in TEXTS[name])]
+        return np.asarray(np.array(known, dtype=np.int32)[self.cells[name]])
+
+    def truth(self, node: Node, wanted: bool) -> B:
+        """Where a condition on single rows holds or fails."""
+        if isinstance(node, Call):
+            flagged = self.cells["flags"] & (1 << FLAGS.index(_name(node))) > 0
+            return flagged if wanted else ~flagged
+        name = _field(node)
+        if name == "latency_drop":
+            return np.asarray(self.cells[name] == (2 if wanted else 1))
+        holds = self.cells["target"] > 0 if name == "directed" else self._bits & SAMPLED > 0
+        return holds if wanted else ~holds
+
+    @cached_property
+    def balances(self) -> list[dict[str, float]]:
+        """Each agent's mean per dimension over its read rows, as ``findings.Balance`` has them."""
+        found: list[dict[str, float]] = [{} for _ in self.agents]
+        bounds = np.searchsorted(self.owners, np.arange(len(self.agents) + 1))
+        for name in DIMENSIONS:
+            values = self.number(Field(name))
+            known = self.read & ~np.isnan(values)
+            number = np.diff(counts(known)[bounds])
+            sums = running(np.where(known, values, 0.0))
+            means = mean(sums.at(bounds[1:]) - sums.at(bounds[:-1]), number)
+            for place in np.flatnonzero(number).tolist():
+                found[place][name] = float(means[place])
+        return found
+
+    @cached_property
+    def _keys(self) -> npt.NDArray[np.uint64]:
+        """The key of every code, ascending."""
+        few = [key(text) for text in (*self.agents, *(text for texts in TEXTS.values() for text in texts))]
+        parts = [np.unique(self.cells[name]) for name in _NAMES]
+        found = np.unique(np.concatenate([*parts, np.array(few, dtype=np.uint64)]))
+        return found[found > 0]
+
+    @cached_property
+    def _named(self) -> dict[str, Codes]:
+        found = {}
+        for name in _NAMES:
+            keys, places = np.unique(self.cells[name], return_inverse=True)
+            codes = np.where(keys == 0, UNKNOWN, np.searchsorted(self._keys, keys)).astype(np.int32)
+            found[name] = codes[places]
+        return found
+
+    def _number(self, name: str) -> F:
+        if name in DIMENSIONS:
+            return self._dimension(name)
+        if name in COUNTS:
+            number = self.cells[name]
+            return np.where(number == NO_COUNT, np.nan, number.astype(np.float64))
+        if name == "position":
+            return self.cells[name].astype(np.float64)
+        scores = self.cells["traits"][:, TRAITS.index(name)]
+        unknown = (scores == NO_SCORE) | (self._bits & RANK > 0)
+        return np.where(unknown, np.nan, scores / THOUSAND)
+
+    def _dimension(self, name: str) -> F:
+        """As ``fields.dimension``: the same sum in the same order."""
+        found = np.zeros(self.size)
+        for trait in DIMENSIONS[name]:
+            scores = self.number(Field(trait))
+            found = found + (1 - scores if trait in NEGATIVE_TRAITS else scores)
+        return found / 4
+
+    def _gives(self, name: str) -> bool:
+        if name in NEVER_MISSING:
+            return True
+        if name == "indicators":
+            return bool((self.read & (self._bits & JUDGED > 0)).any())
+        if name == "tier":
+            told = (self.cells["tier"] > 0) | (self.cells["observed"] != TEXTS["observed"].index("unknown") + 1)
+            return bool((self.read & told).any())
+        if name not in _KEPT:
+            return False
+        if name in TEXTS or name == "latency_drop":
+            return bool((self.read & (self.cells[name] > 0)).any())
+        return bool((self.read & ~np.isnan(self.number(Field(name)))).any())
+
+
+def _field(node: Node) -> str:
+    if not isinstance(node, Field):
+        raise TypeError(f"{node} is not in packed rows")
+    return node.name
+
+
+def _name(call: Call) -> str:
+    argument = call.arguments[0]
+    if not isinstance(argument, Text):
+        raise TypeError(f"{call.name}() takes a quoted name")
+    return argument.value
+
+
+class _Codes(Mapping[str, int]):
+    """Codes of texts by their keys; the texts themselves are not known."""
+
+    def __init__(self, keys: npt.NDArray[np.uint64]) -> None:
+        self._keys = keys
+
+    def __getitem__(self, text: str) -> int:
+        wanted = np.uint64(key(text))
+        place = int(np.searchsorted(self._keys, wanted))
+        if place == len(self._keys) or self._keys[place] != wanted:
+            raise KeyError(text)
+        return place
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("the texts of packed rows are not known")
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+class StaleError(Exception):
+    """The rows of an agent are no longer those that were packed."""
+
+
+class PackedTimelines(Sequence[Timeline]):
+    """The timelines of some packed histories; the rows of an agent are loaded when somebody asks for them."""
+
+    def __init__(self, agents: Sequence[str], table: Table, load: Callable[[str], Sequence[Row]]) -> None:
+        self._agents, self._table, self._load = agents, table, load
+        self._known: dict[int, Timeline] = {}
+
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def __getitem__(self, index: int) -> Timeline:  # type: ignore[override]
+        """One agent's; raises StaleError where its rows have changed since they were packed."""
+        if index not in self._known:
+            self._known[index] = self._loaded(index)
+        return self._known[index]
+
+    def _loaded(self, index: int) -> Timeline:
+        found = timelines(levelled(self._load(self._agents[index])))
+        times = self._table.times[self._table.bounds[index] : self._table.bounds[index + 1]].tolist()
+        if not times and not found:
+            return Timeline(self._agents[index], None, ())
+        if len(found) != 1 or [entry.time for entry in found[0].entries] != times:
+            raise StaleError(self._agents[index])
+        return found[0]
+
+
+def packed_source(agents: Sequence[str], cells: Sequence[bytes]) -> PackedSource:
+    """Some agents' packed rows, each agent's in order; rows of abandoned branches are left out."""
+    everything = np.frombuffer(b"".join(cells), dtype=CELLS)
+    sizes = np.array([len(each) // CELLS.itemsize for each in cells], dtype=np.int64)
+    owners = np.repeat(np.arange(len(agents)), sizes)
+    kept = everything["bits"] & BRANCH == 0
+    if not kept.all():
+        everything, owners = everything[kept], owners[kept]
+    return PackedSource(everything, agents, owners)
+
+
+def packed_table(source: PackedSource) -> Table:
+    """The table of packed rows: a timeline per agent."""
+    timed = np.ones(len(source.agents), dtype=np.bool_)
+    bounds = np.searchsorted(source.owners, np.arange(len(source.agents) + 1))
+    return Table(source, None, bounds, source.cells["time"].astype(np.int64), timed, source.read)
