@@ -192,13 +192,21 @@ def bisected(times: I, wanted: I, low: I, high: I) -> I:
 @kernel
 def _bisect(times, wanted, low, high):  # type: ignore[no-untyped-def]
     found = np.empty(len(low), dtype=np.int64)
+    near = 0  # the last one found; the next is often that, or a few rows on
     for k in range(len(low)):
         first, last = low[k], high[k]
+        if first <= near < last and times[near] < wanted[k]:
+            first, step = near + 1, 1
+            while first + step < last and times[first + step] < wanted[k]:
+                first, step = first + step + 1, step * 2
+            last = min(last, first + step)
+        elif first <= near < last:
+            first, last = near if first < near and times[near - 1] < wanted[k] else first, near
         while first < last:
             middle = (first + last) // 2
             if times[middle] < wanted[k]:
                 first = middle + 1
             else:
                 last = middle
-        found[k] = first
+        found[k] = near = first
     return found

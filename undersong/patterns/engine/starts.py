@@ -119,7 +119,8 @@ def _outline(part: Part, bits: dict[str, int]) -> Outline:
 
 def candidates(wanted: Outlook, masks: Masks, limits: Limits) -> tuple[I, I]:
     """The rows of a frame from which a match is not ruled out, and one past the furthest that each may take."""
-    starts = Followed(wanted, masks).starts(*_headed_in(wanted, masks, limits))
+    starts, furthest = _headed_in(wanted, masks, limits)
+    starts = starts[Followed(wanted, masks).numbers(starts, furthest)]
     closed = limits.bounds.closed
     if closed is not None:
         starts = starts[~closed[starts]]
@@ -140,15 +141,15 @@ class Followed:
         self.wanted, self.masks = wanted, masks
         self._found: dict[int, I] = {}
 
-    def starts(self, starts: I, limits: I) -> I:
-        """The starts after which the rest is found in time."""
-        place = starts + self.wanted.taken
-        kept = starts + len(self.wanted.head) <= limits
+    def numbers(self, starts: I, limits: I) -> I:
+        """The numbers of those starts after which the rest is found in time."""
+        kept = np.flatnonzero(starts + len(self.wanted.head) <= limits)
+        place = starts[kept] + self.wanted.taken
         for mask in self.wanted.rest:
-            starts, limits, place = starts[kept], limits[kept], place[kept]
             place = (self._next(mask, place) if mask else place) + 1
-            kept = place <= limits
-        return starts[kept]
+            found = place <= limits[kept]
+            kept, place = kept[found], place[found]
+        return kept
 
     def _next(self, mask: int, places: I) -> I:
         """The first row from each place on that fits."""
