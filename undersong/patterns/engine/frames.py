@@ -91,12 +91,38 @@ def grouped(table: Table, partition_by: Sequence[str]) -> Order:
     if "conversation" not in partition_by:
         none = np.full(len(table.timed), UNKNOWN, dtype=np.int32)
         return Order(everything, table.bounds, np.arange(len(table.timed)), none)
-    rows = np.lexsort((everything, table.conversations, table.timeline))
+    rows = sorted_by(table.timeline, table.conversations)
     timeline, conversation = table.timeline[rows], table.conversations[rows]
     new = np.ones(table.size, dtype=np.bool_)
     new[1:] = (timeline[1:] != timeline[:-1]) | (conversation[1:] != conversation[:-1])
     first = np.flatnonzero(new)
     return Order(rows, np.append(first, table.size), timeline[first], conversation[first])
+
+
+def sorted_by(first: I, second: Codes) -> I:
+    """Places by ``first``, which ascends already, then by the codes ``second``, then as they stand."""
+    shifted = second.astype(np.int64) + 1
+    if not machine(len(first)) or shifted.max() > 8 * len(first):
+        return np.lexsort((second, first))
+    order = np.arange(len(first))
+    for key in (shifted, first):
+        following = np.zeros(int(key.max()) + 2, dtype=np.int64)
+        order = _stable.at(len(order))(order, key, following)
+    return order
+
+
+@kernel
+def _stable(order, key, following):  # type: ignore[no-untyped-def]
+    """An order put by a key from 0 on; what has the same key stays as it is."""
+    for i in order:
+        following[key[i] + 1] += 1
+    for value in range(1, len(following)):
+        following[value] += following[value - 1]
+    found = np.empty(len(order), dtype=np.int64)
+    for i in order:
+        found[following[key[i]]] = i
+        following[key[i]] += 1
+    return found
 
 
 def undirected(table: Table, order: Order) -> Frame:
