@@ -102,11 +102,11 @@ def grouped(table: Table, partition_by: Sequence[str]) -> Order:
 def sorted_by(first: I, second: Codes) -> I:
     """Places by ``first``, which ascends already, then by the codes ``second``, then as they stand."""
     shifted = second.astype(np.int64) + 1
-    if not machine(len(first)) or shifted.max() > 8 * len(first):
+    if not machine(len(first)) or shifted.max(initial=0) > 8 * len(first):
         return np.lexsort((second, first))
     order = np.arange(len(first))
     for key in (shifted, first):
-        following = np.zeros(int(key.max()) + 2, dtype=np.int64)
+        following = np.zeros(int(key.max(initial=0)) + 2, dtype=np.int64)
         order = _stable.at(len(order))(order, key, following)
     return order
 

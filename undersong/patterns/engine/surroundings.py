@@ -35,7 +35,7 @@ class Surroundings:
     @cached_property
     def before(self) -> I:
         """The number of read public rows before each row of the chain."""
-        return np.searchsorted(self.read, self.parts.chain)
+        return self.parts.public_read[self.parts.public_before[self.parts.chain]]
 
     def reach(self, within: int | None, longest: int | None) -> tuple[I, I]:
         """For each row of the chain, from which to before which place a match that takes it may reach.
