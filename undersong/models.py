@@ -477,7 +477,8 @@ class Row(Noun, frozen=True):
             message.role, message.observed, message.branch, message.text,
             route.tier, route.tier_before, route.width, route.sampled, route.reasons,
             scan.triage, scan.flags, scan.total, scan.density, scan.hits, _names(scan.hits),
-            scan.hard_constraints, scan.loops, scan.deference, scan.sentiment_score, scan.code_change_delta, scan.latency_drop,
+            scan.hard_constraints, scan.loops, scan.deference, scan.sentiment_score,
+            scan.code_change_delta, scan.latency_drop,
             "unread", "not evaluated", None, None, {}, None, None, {}, {}, None, None, message.source_ref,
         )  # fmt: skip
         return row if evaluation is None else _judged(row, evaluation)
