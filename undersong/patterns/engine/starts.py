@@ -145,6 +145,8 @@ class Followed:
     def numbers(self, starts: I, limits: I) -> I:
         """The numbers of those starts after which the rest is found in time."""
         kept = np.flatnonzero(starts + len(self.wanted.head) <= limits)
+        if not self.wanted.rest:
+            return kept
         place, size = starts[kept] + self.wanted.taken, len(self.masks)
         if machine(size) and (limits[kept] - place).sum() < size:  # fewer rows to look at than there are
             rest = np.array(self.wanted.rest, dtype=np.uint64)
