@@ -13,14 +13,14 @@ from undersong.bands import Bands, table_name, with_band
 from undersong.models import TRAITS, Row, SignalBand, decode, encode
 
 DIGITS = 3
-MAJORITY = 0.5  # of a conversation's scored messages that must be of a measured kind before any number there counts
+MAJORITY = 0.5  # of a conversation's scored messages; more than that must be of a measured kind before a number counts
 
 
 def settled(rows: Sequence[Row]) -> tuple[Row, ...]:
     """The rows of one conversation with their scale: "rank" for a message, or a conversation, of an unmeasured kind.
 
-    A few messages that look like the measured kind, in a conversation that does not, are ranks too. A judge that says
-    nothing of domains gives levels.
+    A few messages that look like the measured kind, in a conversation that does not, are ranks too. Half of them do not
+    tell: one of two says as much for the one kind as for the other. A judge that says nothing of domains gives levels.
     """
     foreign = is_foreign(rows)
     return tuple(scaled(row, foreign) for row in rows)
@@ -29,7 +29,7 @@ def settled(rows: Sequence[Row]) -> tuple[Row, ...]:
 def is_foreign(rows: Iterable[Row]) -> bool:
     """Whether the rows are those of a conversation of an unmeasured kind."""
     told = [row.domain for row in rows if row.domain is not None]
-    return told.count("measured") < MAJORITY * len(told)
+    return bool(told) and told.count("measured") <= MAJORITY * len(told)
 
 
 def scaled(row: Row, foreign: bool) -> Row:
