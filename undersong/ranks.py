@@ -47,7 +47,7 @@ class Ranks:
 
     def __init__(self) -> None:
         self._seen: dict[str, array[float]] = {trait: array("d") for trait in TRAITS}
-        self._known: dict[str, dict[float, float]] = {}  # few distinct scores: they have three decimals
+        self._known: dict[str, _Known] = {}
 
     def add(self, row: Row) -> None:
         """Note the scores of a row; rows of levels are passed over."""
@@ -63,18 +63,22 @@ class Ranks:
         if row.scale != "rank" or not row.traits:
             return row
         if not self._known:
-            self._seen = {trait: array("d", sorted(scores)) for trait, scores in self._seen.items()}
-            self._known = {trait: {} for trait in self._seen}
-        ranks = {trait: self._rank(trait, score) for trait, score in row.traits.items()}
-        return msgspec.structs.replace(row, traits=ranks)
+            self._known = {trait: _Known(scores) for trait, scores in self._seen.items()}
+        known = self._known
+        return msgspec.structs.replace(row, traits={trait: known[trait][score] for trait, score in row.traits.items()})
 
-    def _rank(self, trait: str, score: float) -> float:
-        known = self._known[trait].get(score)
-        if known is None:
-            scores = self._seen[trait]
-            known = round((bisect_left(scores, score) + bisect_right(scores, score)) / 2 / len(scores), DIGITS)
-            self._known[trait][score] = known
-        return known
+
+class _Known(dict[float, float]):
+    """Score → rank among ``scores``; few are ever worked out, since they have three decimals."""
+
+    def __init__(self, scores: Iterable[float]) -> None:
+        super().__init__()
+        self._sorted = array("d", sorted(scores))
+
+    def __missing__(self, score: float) -> float:
+        low, high = bisect_left(self._sorted, score), bisect_right(self._sorted, score)
+        self[score] = found = round((low + high) / 2 / len(self._sorted), DIGITS)
+        return found
 
 
 def ranks_of(rows: Iterable[Row]) -> Ranks:
