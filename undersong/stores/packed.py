@@ -98,7 +98,9 @@ def _bits(row: Row) -> int:
 
 
 def _flags(row: Row) -> int:
-    return sum(1 << place for place, name in enumerate(FLAGS) if row.flags.get(name, 0) > 0) if row.flags else 0
+    if not row.flags and not row.labels:
+        return 0
+    return sum(1 << place for place, name in enumerate(FLAGS) if row.flags.get(name, 0) > 0 or name in row.labels)
 
 
 _NO_SCORES = [NO_SCORE] * len(TRAITS)
