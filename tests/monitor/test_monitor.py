@@ -322,8 +322,8 @@ def test_what_was_told_before_a_kill_is_kept(tmp_path: Path, judge: Reader) -> N
 @pytest.mark.parametrize(
     "given",
     [
-        msgspec.structs.replace(said(0), role="boss"),  # type: ignore[arg-type]
-        {"id": "1", "conversation": "t", "author": "a", "text": "Hi.", "tool_calls": [{"name": "x", "input": object()}]},
+        msgspec.structs.replace(said(0), role="boss"),
+        {"id": "1", "conversation": "t", "author": "a", "text": "", "tool_calls": [{"name": "x", "input": object()}]},
         "a text",
         None,
     ],
