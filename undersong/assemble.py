@@ -86,7 +86,9 @@ def highest(rows: Iterable[Row]) -> dict[str, float]:
 def judge_problem(run: Run) -> tuple[Problem, ...]:
     if run.failure is None:
         return ()
-    return (Problem(what=run.failure.what, where=run.failure.where or "judge", remedy=run.failure.remedy, kind="judge"),)
+    return (
+        Problem(what=run.failure.what, where=run.failure.where or "judge", remedy=run.failure.remedy, kind="judge"),
+    )
 
 
 def quoted(

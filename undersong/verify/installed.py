@@ -11,15 +11,17 @@ from undersong.manifest import Manifest
 from undersong.verify.discrepancy import Discrepancy
 
 ANOTHER = "made with another version"
+OFFLINE = "offline"
 
 
 def installed_hashes(
-    manifest: Manifest, rules: Sequence[str | Path] | None = None
+    manifest: Manifest, rules: Sequence[str | Path] | None = None, judge: str | None = None
 ) -> tuple[dict[str, str], list[Discrepancy]]:
     """The hashes of this installation's rules and of the judges that the manifest names, where they can be opened.
 
-    ``rules`` are the pattern files of a report that was made with other patterns than the shipped ones. A file that
-    cannot be read as what it should be is a Discrepancy; its hashes are then missing.
+    ``rules`` are the pattern files of a report that was made with other patterns than the shipped ones, ``judge`` the
+    offline judge that it was made with, such as ``offline:DIR``. A file that cannot be read as what it should be is a
+    Discrepancy; its hashes are then missing.
     """
     from undersong.judges import is_paid, open_judge
     from undersong.judges.llm.book import book
@@ -51,10 +53,15 @@ def installed_hashes(
     judges = {str(manifest.parameters.get("judge", "")), *(use.judge for use in manifest.judges)} - {""}
     for name in sorted(judges):
         try:
-            hashes |= (book().hashes | injection_hashes()) if is_paid(name) else open_judge(name).hashes
+            hashes |= (book().hashes | injection_hashes()) if is_paid(name) else open_judge(opened(name, judge)).hashes
         except UndersongError:
             continue  # its files are then named as not installed
     return hashes, broken
+
+
+def opened(name: str, judge: str | None) -> str:
+    """The judge to open for the name that a report has: every offline judge is called ``offline`` there."""
+    return judge if judge is not None and name == OFFLINE else name
 
 
 def differences(manifest: Manifest, installed: Mapping[str, str]) -> Iterator[Discrepancy]:

@@ -23,6 +23,7 @@ from undersong.scan import load_book, scan_conversation
 from undersong.verdict import agent_verdicts, session_verdict
 from undersong.verify.content import Content
 from undersong.verify.discrepancy import Discrepancy
+from undersong.verify.installed import OFFLINE, opened
 from undersong.weigh import Effort, weigh
 from undersong.why import with_why
 
@@ -31,7 +32,6 @@ SCANNED = ("flags", "total", "hard_constraints", "loops", "deference", "sentimen
            "latency_drop")  # fmt: skip
 RANK_TOLERANCE = 0.05  # a score that moves by .001 can pass many others with the same score
 AGAIN = "does not come out again"
-OFFLINE = "offline"
 
 
 def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
@@ -70,7 +70,7 @@ def _told(finding: Finding, held: Mapping[str, Sequence[Message]], kept: Finding
     return msgspec.structs.replace(finding, outcome=kept.outcome if kept else None)
 
 
-def explained(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
+def explained(content: Content, rules: Sequence[PatternRule], judge: str | None = None) -> Iterator[Discrepancy]:
     """What moved the scores behind each finding, from the cited messages and the artefacts of the offline judge."""
     from undersong.judges import open_judge
     from undersong.judges.explain import heads_of
@@ -79,9 +79,9 @@ def explained(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discre
     if case.parameters.get("judge") != OFFLINE:
         yield from (_unexplained(each) for each in case.findings if each.why is not None)
         return
-    judge = open_judge(OFFLINE)
-    heads = heads_of(judge)
-    if heads is None or judge.hash != case.parameters.get("judge_hash"):
+    again_by = open_judge(opened(OFFLINE, judge))
+    heads = heads_of(again_by)
+    if heads is None or again_by.hash != case.parameters.get("judge_hash"):
         return  # another judge of that name; its artefacts are then named as not installed
     messages = {(message.conversation, message.id): message for message in case.cited}
     again = with_why(case.findings, content.rows, messages, rules, heads)
@@ -177,7 +177,7 @@ def unlike_scan(row: Row, scan: Scan) -> list[str]:
     return [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
 
 
-def judged_offline(content: Content) -> Iterator[Discrepancy]:
+def judged_offline(content: Content, by: str | None = None) -> Iterator[Discrepancy]:
     """The scores of the offline judge, within .001, where the report holds the text."""
     from undersong.judges import Question, open_judge
     from undersong.models import Route
@@ -185,7 +185,7 @@ def judged_offline(content: Content) -> Iterator[Discrepancy]:
     wanted = {(row.conversation, row.id): row for row in content.rows if row.judge_hash and row.state == "scored"}
     judges = {row.judge for row in wanted.values() if (row.judge or "").partition(":")[0] == "offline"}
     for name in sorted(filter(None, judges)):
-        judge = open_judge(name)
+        judge = open_judge(opened(name, by))
         messages = [
             message
             for message in messages_of(content.conversations)
