@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,8 +17,6 @@ from undersong.errors import RecordError, UsageError
 from undersong.models import Finding, Hit, Message, Row
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.cases import table
-from undersong.patterns.fields import has_flag
-from undersong.stores.sqlite import SQLiteStore
 
 LOVE_BOMBING = named(all_rules(), "love_bombing")
 CYCLE = """
@@ -280,17 +277,3 @@ def test_ids_that_repeat_between_conversations_are_told_apart() -> None:
 
 def shifted(time: datetime | None) -> datetime | None:
     return time and time + timedelta(days=90)
-
-
-def test_an_audit_finds_what_rules_ask_of_phrases(tmp_path: Path) -> None:
-    """Agreement and corrections are hits of the scan; a store and a report keep no hits, but what they name."""
-    hit = Hit(label="agreement", trait="structure", phrase="you are right", start=0, end=13)
-    row = Row(id="a", conversation="c", agent="kira", text="You are right.", hits=(hit,), flags={"isolation": 2})
-    assert row.bare() == Row(
-        id="a", conversation="c", agent="kira", flags={"isolation": 2, "agreement": 1, "structure": 1}
-    )
-    with SQLiteStore(tmp_path / "undersong.db") as store:
-        store.append([row])
-        (kept,) = store.history("kira", "")
-    assert has_flag(kept, "agreement")
-    assert not has_flag(kept, "correction")

@@ -467,12 +467,6 @@ class Row(Noun, frozen=True):
         """The traits where their numbers may be held against a threshold; None where they are ranks or unknown."""
         return None if self.scale == "rank" else self.traits
 
-    def bare(self) -> Row:
-        """The row without its text and its hits, whose labels and traits rules still find among the flags."""
-        if not self.hits:
-            return self if self.text is None else msgspec.structs.replace(self, text=None)
-        return msgspec.structs.replace(self, text=None, hits=(), flags=flags_of(self))
-
     @classmethod
     def of(cls, message: Message, scan: Scan, route: Route, evaluation: Evaluation | None = None) -> Row:
         """The row of one message from what the steps said of it; without an evaluation it is unread."""
@@ -838,13 +832,6 @@ class Case(Noun, frozen=True, kw_only=True):
     def to_frame(self, library: Literal["polars", "pandas", "pyarrow"] = "polars") -> Any:
         """The findings as a data frame, one row each (docs/store.md); needs the extra ``parquet`` and the library."""
         return import_module("undersong.frames").frame_of(self.findings, library)
-
-
-def flags_of(scanned: Scan | Row) -> dict[str, int]:
-    """The flags with the labels and traits of all hits, which count once where they are no flags of their own."""
-    flags = scanned.flags
-    named = {name for hit in scanned.hits for name in (hit.label, hit.trait) if not flags.get(name)}
-    return flags | dict.fromkeys(sorted(named), 1) if named else flags
 
 
 def encode(noun: Noun) -> bytes:

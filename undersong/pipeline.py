@@ -80,7 +80,7 @@ def _audited(
             run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
         for row in rows:
             run.census.add(row, blank=not (row.text or "").strip())
-            run.rows.append(row.bare())
+            run.rows.append(_without_text(row))
     ranks, signals = ranks_of(run.rows), bands_of(run.rows, judge.gives)
     bands = table_name(signals)
     run.rows = [with_band(ranks.of(row), bands) for row in run.rows]
@@ -188,3 +188,7 @@ def _weighed(
     if effort is None:
         return Weighed(findings=detection.findings, family=0)
     return weigh(detection.findings, detection.outcomes, rows, rules, effort, noise)
+
+
+def _without_text(row: Row) -> Row:
+    return msgspec.structs.replace(row, text=None, hits=())

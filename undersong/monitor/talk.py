@@ -241,7 +241,7 @@ class Talk:
         """Whether a row says other than it said, or than the store says."""
         before = self._dated.get(row.id)
         if before is None:
-            return self._stored.get(row.id) != row.bare()
+            return self._stored.get(row.id) != msgspec.structs.replace(row, text=None, hits=())
         return before is not row and before != row
 
     def spoken(self) -> Spoken:

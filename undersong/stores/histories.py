@@ -197,7 +197,6 @@ def _judge(db: sqlite3.Connection, row: Row) -> int:
 
 def _put(db: sqlite3.Connection, judge: int, row: Row, over: bool) -> tuple[str, ...]:
     """Keep a row; returns the agents whose histories changed by it. Without ``over`` what was read stays read."""
-    row = row.bare()
     body = row_body(row)
     time = None if row.time is None else microseconds(row.time)
     new = (row.conversation, row.id, judge, row.agent, time, row.position, row.state, body, pack(row))

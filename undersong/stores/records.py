@@ -42,7 +42,6 @@ def decoded(body: object, kind: type[T]) -> T:
 
 def row_body(row: Row) -> bytes:
     """A row without its text and its hits, and without what is as by default: half the bytes."""
-    row = row.bare()
     cells = ((name, getattr(row, name), default) for name, default in _DEFAULTS)
     return msgspec.json.encode({name: value for name, value, default in cells if value != default})
 

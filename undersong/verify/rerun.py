@@ -13,7 +13,7 @@ from undersong.assemble import count, highest
 from undersong.bands import bands_of, table_name
 from undersong.detect import detect, quote, strongest_sentences
 from undersong.manifest import NAME, RUN, Manifest
-from undersong.models import Conversation, Finding, Message, Row, Scan, flags_of
+from undersong.models import Conversation, Finding, Message, Row, Scan
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.ranks import ranks_of
@@ -27,7 +27,8 @@ from undersong.weigh import Effort, weigh
 from undersong.why import with_why
 
 TOLERANCE = 0.0015  # of a score by the offline judge: .001 and half of the last decimal that is written
-SCANNED = ("total", "hard_constraints", "loops", "deference", "sentiment_score", "code_change_delta", "latency_drop")
+SCANNED = ("flags", "total", "hard_constraints", "loops", "deference", "sentiment_score", "code_change_delta",
+           "latency_drop")  # fmt: skip
 RANK_TOLERANCE = 0.05  # a score that moves by .001 can pass many others with the same score
 AGAIN = "does not come out again"
 OFFLINE = "offline"
@@ -173,8 +174,7 @@ def _signals(row: Row | None, scan: Scan) -> Iterator[Discrepancy]:
 
 def unlike_scan(row: Row, scan: Scan) -> list[str]:
     """The free signals in which a row differs from a scan."""
-    unlike = [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
-    return unlike if flags_of(row) == flags_of(scan) else ["flags", *unlike]
+    return [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
 
 
 def judged_offline(content: Content) -> Iterator[Discrepancy]:

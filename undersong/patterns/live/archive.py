@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from undersong.models import TRAITS, Row, flags_of
+from undersong.models import TRAITS, Row
 from undersong.patterns.partitions import microseconds
 
 Line: TypeAlias = tuple[str, str | None]  # a timeline: its agent, and its conversation where that has no times
@@ -169,12 +169,15 @@ class Archive:
 
 def slim(row: Row) -> Row:
     """The row without what no rule can ask for; flags alone tell what was flagged, the archive its time."""
+    flags = row.flags
+    if row.hits:
+        flags = flags | {name: 1 for hit in row.hits for name in (hit.label, hit.trait) if not flags.get(name)}
     return msgspec.structs.replace(
         row,
         agent=intern(row.agent),
         target=row.target and intern(row.target),
         conversation=intern(row.conversation),
-        flags=flags_of(row),
+        flags=flags,
         **_LEFT_OUT,
     )
 
