@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import Undersong
+from undersong import audit
 from undersong.errors import JudgeError
 from undersong.judges import JUDGES
 from undersong.judges import open_judge as offline
 from undersong.models import TRAITS, Conversation, Evaluation, Finding, ThreadScan
 from undersong.stores.sqlite import SQLiteStore
+from undersong.wording import low_scores_words
 
 REPORT = Path("undersong-report")
 FILES = {
@@ -266,3 +269,11 @@ def test_an_answer_that_repeats_its_code_is_said_to_hold_no_new_work(undersong: 
     (session,) = json.loads(Path("undersong-report/case.json").read_text())["sessions"]
     (taken,) = (each for each in session["deductions"] if each["mechanism"] == "semantic_camouflage")
     assert "no new work of code or tools" in taken["explanation"]
+
+
+@pytest.mark.parametrize(("score", "words"), [(0.5, "ask for more than 0.5"), (0.51, "may miss a limit by height")])
+def test_the_caution_of_an_uncalibrated_judge_calls_low_only_what_is_low(score: float, words: str) -> None:
+    case, _ = audit([Path(__file__).parents[2] / "samples" / "memory_thread.json"])
+    (said,) = low_scores_words(replace(case, highest={"manipulation": score}))
+    assert words in said
+    assert f"{score:.2f} (manipulation)" in said
