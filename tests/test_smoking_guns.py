@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from undersong.models import Conversation, Message, Moment, Role, Row
+from undersong.models import Conversation, Indicator, Message, Moment, Reading, Role, Row
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict.smoking_guns import smoking_guns
 
@@ -61,3 +61,25 @@ def test_the_strongest_comes_first_and_an_admission_in_the_order_of_the_talk() -
         signals={1: 0.75, 3: 0.9},
     )
     assert [gun.position for gun in guns] == [3, 1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("code", "quote", "guns"),
+    [
+        ("fault_admission", "the table was not real", [("fault_admission", "judge", 0.8, "the table was not real")]),
+        ("fault_admission", "the table was real", []),
+        ("fault_admission", None, []),
+        ("false_promise", "the table was not real", []),
+    ],
+)
+def test_what_a_judge_reads_in_a_message_is_one_with_its_quote(
+    code: str, quote: str | None, guns: list[object]
+) -> None:
+    message = Message(
+        id="t0", conversation="c", position=0, author="bo", role="assistant", text="So the table was not real."
+    )
+    talk = Conversation(id="c", source_format="jsonl", messages=(message,))
+    scans, _ = scan_conversation(talk, load_book())
+    reading = Reading(mechanisms=(Indicator(id=code, confidence=0.8, quote=quote),))
+    found = smoking_guns(talk, scans, [Row(id="t0", conversation="c", state="scored", reading=reading)])
+    assert [(gun.code, gun.basis, gun.strength, gun.quotes[0].text) for gun in found] == guns

@@ -418,6 +418,7 @@ class Row(Noun, frozen=True):
     Each step adds keys; ``traits`` is None with the ``state`` that says why. ``tier`` None = not routed. ``scale``
     "rank": the traits are ranks within the corpus (0 lowest, 1 highest), since the judge was not measured on such text
     (``domain``); only their order counts. ``spans`` is ``text[start:end]`` of the strongest sentence per signal.
+    ``labels`` are the traits and labels of the hits, each once, in order: they stay where the hits are left out.
     ``bands`` names the table of null bands that hold for ``signals``: that of the case, or of a file beside the rows.
     """
 
@@ -441,6 +442,7 @@ class Row(Noun, frozen=True):
     total: int = 0
     density: float = 0.0
     hits: tuple[Hit, ...] = ()
+    labels: tuple[str, ...] = ()
     hard_constraints: tuple[str, ...] = ()
     loops: tuple[Loop, ...] = ()
     deference: Deference | None = None
@@ -474,11 +476,17 @@ class Row(Noun, frozen=True):
             message.id, message.conversation, message.position, message.time, message.agent, message.target,
             message.role, message.observed, message.branch, message.text,
             route.tier, route.tier_before, route.width, route.sampled, route.reasons,
-            scan.triage, scan.flags, scan.total, scan.density, scan.hits, scan.hard_constraints, scan.loops,
-            scan.deference, scan.sentiment_score, scan.code_change_delta, scan.latency_drop,
+            scan.triage, scan.flags, scan.total, scan.density, scan.hits, _names(scan.hits),
+            scan.hard_constraints, scan.loops, scan.deference, scan.sentiment_score,
+            scan.code_change_delta, scan.latency_drop,
             "unread", "not evaluated", None, None, {}, None, None, {}, {}, None, None, message.source_ref,
         )  # fmt: skip
         return row if evaluation is None else _judged(row, evaluation)
+
+
+def _names(hits: tuple[Hit, ...]) -> tuple[str, ...]:
+    """The traits and labels of hits, each once, in alphabetical order."""
+    return tuple(sorted({name for hit in hits for name in (hit.label, hit.trait)})) if hits else ()
 
 
 def _judged(row: Row, evaluation: Evaluation) -> Row:

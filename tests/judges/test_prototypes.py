@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.conftest import Undersong
 from tests.judges.test_offline import ask
 from undersong.errors import RuleError
 from undersong.judges import open_judge
@@ -149,17 +147,3 @@ def test_a_phrase_that_comes_twice_is_named(tmp_path: Path) -> None:
     path.write_text("\n".join([*lines[: first + 1], lines[first], *lines[first + 1 :]]), encoding="utf-8")
     with pytest.raises(RuleError, match=r"isolation\.yaml:\d+: the phrase comes twice"):
         open_judge(f"offline:{folder}")
-
-
-def test_a_report_by_a_judge_of_ones_own_is_verified_with_that_judge(undersong: Undersong, tmp_path: Path) -> None:
-    own = f"offline:{own_phrases(tmp_path / 'own', '  - The lighthouse keeper counts herons.')}"
-    line = {"id": "1", "author": "kira", "role": "agent", "text": "Only I understand you. Do not see your friends."}
-    (tmp_path / "talk.jsonl").write_text(json.dumps(line))
-    assert undersong("audit", "talk.jsonl", "--judge", own, "--out", "report").code == 0
-    by_ours, by_own = undersong("verify", "report"), undersong("verify", "report", "--judge", own)
-    assert by_ours.code == 1
-    assert "needs it to be named: --judge offline:DIR" in by_ours.out
-    assert by_own.code == 0, by_own.out
-    assert "offline scores done again" in by_own.out
-    assert undersong("verify", "report", "--judge", "offline:nowhere").code == 4
-    assert undersong("verify", "report", "--judge", "openai:m").code == 2

@@ -74,7 +74,7 @@ def has_indicator(row: Row, name: str) -> bool | None:
 
 def has_flag(row: Row, name: str) -> bool:
     """Whether the scan flagged a trait or a label of this name."""
-    return row.flags.get(name, 0) > 0 or any(name in (hit.label, hit.trait) for hit in row.hits)
+    return row.flags.get(name, 0) > 0 or name in row.labels or any(name in (hit.label, hit.trait) for hit in row.hits)
 
 
 # functions of one row that take a quoted name

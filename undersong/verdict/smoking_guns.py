@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
-from undersong.models import Conversation, Message, Moment, Quote, Row, Scan
+from undersong.models import Conversation, Indicator, Message, Moment, Quote, Row, Scan
 from undersong.verdict.books import SmokingGun, guns
 
 NOT_AGENTS = ("user", "system", "tool")  # what people and tools say is no admission of the agent
@@ -21,23 +22,35 @@ def smoking_guns(
     """Every smoking gun of a conversation, the first ones to read first.
 
     In rank order: turns that took points (``charged`` ids), then by strength, then in the order of the talk. Abandoned
-    branches, code and quoted lines are left out. One of each kind a message.
+    branches, code and quoted lines are left out. One of each kind a message: by exact words, else as a judge reads it
+    with its quote, else by the signal.
     """
-    signals = {row.id: row.signals for row in rows}
+    read = {row.id: row for row in rows}
     found = [
         moment
         for message, scan in zip(conversation.messages, scans, strict=True)
         if message.branch is None and message.role not in NOT_AGENTS
-        for moment in _moments(message, scan, signals.get(message.id, {}))
+        for moment in _moments(message, scan, read.get(message.id))
     ]
     return tuple(sorted(found, key=lambda each: (each.message_id not in charged, -(each.strength or 0), each.position)))
 
 
-def _moments(message: Message, scan: Scan, signals: dict[str, float]) -> Iterator[Moment]:
+class _Seen(NamedTuple):
+    """What a smoking gun stands on: the place of its words, and how strong it is."""
+
+    basis: Literal["words", "signal", "judge"]
+    span: tuple[int, int]
+    strength: float | None = None
+
+
+def _moments(message: Message, scan: Scan, row: Row | None) -> Iterator[Moment]:
     for code, kind in guns().kinds.items():
         span = _said(message, scan, kind)
-        strength = signals.get(kind.signal) if kind.signal else None
-        if span is None and (strength is None or strength < kind.least):
+        signal = row.signals.get(kind.signal) if row and kind.signal else None
+        seen = (
+            _Seen("words", span, signal) if span else _judged(message, row, code) or _signalled(message, kind, signal)
+        )
+        if seen is None:
             continue
         yield Moment(
             kind="smoking_gun",
@@ -47,10 +60,26 @@ def _moments(message: Message, scan: Scan, signals: dict[str, float]) -> Iterato
             position=message.position,
             agent=message.agent,
             explanation=kind.explanation,
-            basis="words" if span else "signal",
-            quotes=(_quote(message, *(span or (0, min(len(message.text), EXCERPT)))),),
-            strength=strength,
+            basis=seen.basis,
+            quotes=(_quote(message, *seen.span),),
+            strength=seen.strength,
         )
+
+
+def _judged(message: Message, row: Row | None, code: str) -> _Seen | None:
+    """What a judge saw in the message, where it gave the words."""
+    seen: tuple[Indicator, ...] = row.reading.mechanisms if row and row.reading else ()
+    for each in seen:
+        start = message.text.find(each.quote) if each.id == code and each.quote else -1
+        if start >= 0 and each.quote:
+            return _Seen("judge", (start, start + len(each.quote)), each.confidence)
+    return None
+
+
+def _signalled(message: Message, kind: SmokingGun, strength: float | None) -> _Seen | None:
+    if strength is None or strength < kind.least:
+        return None
+    return _Seen("signal", (0, min(len(message.text), EXCERPT)), strength)
 
 
 def _said(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, int] | None:

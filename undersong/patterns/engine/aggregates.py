@@ -113,9 +113,21 @@ class _Leaves:
         argument, paths = node.arguments[0], self.paths
         variable, values = self._selector(kinds.single_variable(node)), self._values(node.name, _of_row(argument))
         low, high = (np.full(len(paths.starts), np.nan) for _ in range(2))
-        work = statistics.rough.at(int(paths.sizes.sum()))
-        work(statistics.FUNCTIONS[node.name], variable, *paths, values, low, high)
+        size, function = self._alike(variable), statistics.FUNCTIONS[node.name]
+        if size:
+            statistics.rough_whole.at(size * len(low))(function, size, paths.starts, values, low, high)
+        else:
+            statistics.rough.at(int(paths.sizes.sum()))(function, variable, *paths, values, low, high)
         return low, high
+
+    def _alike(self, variable: int) -> int:
+        """How many rows every match takes where all share their bindings, of this variable throughout; else 0."""
+        paths = self.paths
+        if not len(paths.first) or (paths.first != paths.first[0]).any() or (paths.last != paths.last[0]).any():
+            return 0
+        bindings = paths.bindings[paths.first[0] : paths.last[0]]
+        fits = bindings >= 0 if variable == BOUND else bindings == variable
+        return len(bindings) if fits.all() else 0
 
     def _values(self, function: str, value: Node) -> F:
         if self.rows.kind(value) == "boolean":

@@ -58,7 +58,7 @@ class ColumnSource:
     def codes(self) -> dict[str, int]:
         """Every text of every column, numbered in alphabetical order."""
         names = sorted({name for text in self.columns.texts.values() for name in text.names})
-        return {name: code for code, name in enumerate(names)}
+        return dict(zip(names, range(len(names)), strict=True))
 
     @property
     def size(self) -> int:
@@ -109,7 +109,7 @@ class ColumnSource:
     def _coded(self, text: Encoded | None) -> Codes:
         if text is None:
             return np.full(self.size, UNKNOWN, dtype=np.int32)
-        own = np.array([*(self.codes[name] for name in text.names), UNKNOWN], dtype=np.int32)
+        own = np.array([*map(self.codes.__getitem__, text.names), UNKNOWN], dtype=np.int32)
         return own[text.codes]
 
     def _or_nothing(self, values: Any, nothing: float) -> Any:

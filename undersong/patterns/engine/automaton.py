@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.engine.jit import ENOUGH, kernel
+from undersong.patterns.engine.jit import ENOUGH, kernel, machine
 from undersong.patterns.engine.paths import Paths, sized
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.targets import Masks
@@ -46,24 +46,28 @@ class Automaton:
     def states(self, masks: Masks, fences: I) -> States:
         """The state before each row; no match goes across a fence. Raises Crowded at too many states."""
         found = np.zeros(len(masks) + 1, dtype=np.int32)
-        lookup = self._lookup(masks)
-        rows = lookup[masks] if len(lookup) else np.searchsorted(self._sorted(masks), masks).astype(np.int32)
+        rows, lookup = masks, self._lookup(masks)
+        if not len(lookup):
+            distinct = self._sorted(masks)
+            rows, lookup = np.searchsorted(distinct, masks), np.arange(len(distinct), dtype=np.int32)
         first, last = fences[:-1], fences[1:]
         segment, row, state = 0, int(last[0]) if len(last) else 0, 0
         follow = _follow.at(len(masks))
         while segment < len(first):
-            segment, row, state = follow(rows, first, last, self._following, found, segment, row, state)
+            segment, row, state = follow(rows, lookup, first, last, self._following, found, segment, row, state)
             if segment < len(first):
-                self._meet(state, int(masks[row - 1]), int(rows[row - 1]))
+                self._meet(state, int(masks[row - 1]), int(lookup[rows[row - 1]]))
         return found
 
     def _lookup(self, masks: Masks) -> npt.NDArray[np.int32]:
         """The class of each mask, as a table; empty where masks are too wide for one."""
         if masks.dtype.itemsize > 2:
             return np.zeros(0, dtype=np.int32)
-        for mask in np.flatnonzero(np.bincount(masks)).tolist():
+        seen = np.zeros(1 << 8 * masks.dtype.itemsize, dtype=np.bool_)
+        _see.at(len(masks))(masks, seen)
+        for mask in np.flatnonzero(seen).tolist():
             self._class(mask)
-        lookup = np.zeros(1 << 8 * masks.dtype.itemsize, dtype=np.int32)
+        lookup = np.zeros(len(seen), dtype=np.int32)
         lookup[list(self._classes)] = list(self._classes.values())
         return lookup
 
@@ -98,7 +102,10 @@ class Automaton:
 
     def begins(self, states: States) -> I:
         """The rows from which a match is there."""
-        return np.flatnonzero((self.ahead[:, 0] != NOWHERE)[states[:-1]])
+        opens = self.ahead[:, 0] != NOWHERE
+        if machine(len(states)):
+            return _begin.at(len(states))(states, opens)  # type: ignore[no-any-return]
+        return np.flatnonzero(opens[states[:-1]])
 
     def paths(self, states: States, starts: I, fences: I, times: I, within: int | None) -> tuple[Paths, B]:
         """The preferred match from each row where one begins; ``fences`` are the next ones after the starts.
@@ -128,11 +135,31 @@ def _advance(operation, first, second, wanted, free, after, mask, at_end, ahead)
 
 
 @kernel
-def _follow(rows, first, last, following, found, segment, row, state):  # type: ignore[no-untyped-def]
+def _see(masks, seen):  # type: ignore[no-untyped-def]
+    for mask in masks:
+        seen[mask] = True
+
+
+@kernel
+def _begin(states, opens):  # type: ignore[no-untyped-def]
+    number = 0
+    for row in range(len(states) - 1):
+        number += opens[states[row]]
+    found = np.empty(number, dtype=np.int64)
+    number = 0
+    for row in range(len(states) - 1):
+        if opens[states[row]]:
+            found[number] = row
+            number += 1
+    return found
+
+
+@kernel
+def _follow(rows, lookup, first, last, following, found, segment, row, state):  # type: ignore[no-untyped-def]
     """States backwards from a row on, up to a step that has not been made yet."""
     while segment < len(first):
         while row > first[segment]:
-            after = following[state, rows[row - 1]]
+            after = following[state, lookup[rows[row - 1]]]
             if after < 0:
                 return segment, row, state
             row, state = row - 1, after

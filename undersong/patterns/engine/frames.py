@@ -91,12 +91,38 @@ def grouped(table: Table, partition_by: Sequence[str]) -> Order:
     if "conversation" not in partition_by:
         none = np.full(len(table.timed), UNKNOWN, dtype=np.int32)
         return Order(everything, table.bounds, np.arange(len(table.timed)), none)
-    rows = np.lexsort((everything, table.conversations, table.timeline))
+    rows = sorted_by(table.timeline, table.conversations)
     timeline, conversation = table.timeline[rows], table.conversations[rows]
     new = np.ones(table.size, dtype=np.bool_)
     new[1:] = (timeline[1:] != timeline[:-1]) | (conversation[1:] != conversation[:-1])
     first = np.flatnonzero(new)
     return Order(rows, np.append(first, table.size), timeline[first], conversation[first])
+
+
+def sorted_by(first: I, second: Codes) -> I:
+    """Places by ``first``, which ascends already, then by the codes ``second``, then as they stand."""
+    shifted = second.astype(np.int64) + 1
+    if not machine(len(first)) or shifted.max(initial=0) > 8 * len(first):
+        return np.lexsort((second, first))
+    order = np.arange(len(first))
+    for key in (shifted, first):
+        following = np.zeros(int(key.max(initial=0)) + 2, dtype=np.int64)
+        order = _stable.at(len(order))(order, key, following)
+    return order
+
+
+@kernel
+def _stable(order, key, following):  # type: ignore[no-untyped-def]
+    """An order put by a key from 0 on; what has the same key stays as it is."""
+    for i in order:
+        following[key[i] + 1] += 1
+    for value in range(1, len(following)):
+        following[value] += following[value - 1]
+    found = np.empty(len(order), dtype=np.int64)
+    for i in order:
+        found[following[key[i]]] = i
+        following[key[i]] += 1
+    return found
 
 
 def undirected(table: Table, order: Order) -> Frame:
@@ -192,13 +218,21 @@ def bisected(times: I, wanted: I, low: I, high: I) -> I:
 @kernel
 def _bisect(times, wanted, low, high):  # type: ignore[no-untyped-def]
     found = np.empty(len(low), dtype=np.int64)
+    near = 0  # the last one found; the next is often that, or a few rows on
     for k in range(len(low)):
         first, last = low[k], high[k]
+        if first <= near < last and times[near] < wanted[k]:
+            first, step = near + 1, 1
+            while first + step < last and times[first + step] < wanted[k]:
+                first, step = first + step + 1, step * 2
+            last = min(last, first + step)
+        elif first <= near < last:
+            first, last = near if first < near and times[near - 1] < wanted[k] else first, near
         while first < last:
             middle = (first + last) // 2
             if times[middle] < wanted[k]:
                 first = middle + 1
             else:
                 last = middle
-        found[k] = first
+        found[k] = near = first
     return found

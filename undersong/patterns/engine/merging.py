@@ -8,9 +8,11 @@ import numpy as np
 
 from undersong.patterns.engine.frames import Frame, Order, Place, framed
 from undersong.patterns.engine.jit import kernel, machine
-from undersong.patterns.engine.sums import I, counts
+from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table, ranges
 from undersong.patterns.engine.vectors import B, Codes
+
+Read = tuple[I, I]  # numbers of read rows before each public and each directed one
 
 
 class Runs(NamedTuple):
@@ -42,10 +44,12 @@ class Lists(NamedTuple):
     chain_first: I
 
 
-def merged(table: Table, order: Order, lists: Lists, run: Runs, targets: Codes, *, whole: bool, placed: bool) -> Frame:
+def merged(
+    table: Table, order: Order, lists: Lists, run: Runs, targets: Codes, read: Read, *, whole: bool, placed: bool
+) -> Frame:
     """Each run's read public and directed rows in order; how far each is in the two lists only where ``placed``."""
     if machine(int(run.sizes.sum())):
-        return _laid_out(table, order, lists, run, targets, whole=whole, placed=placed)
+        return _laid_out(table, order, lists, run, targets, read, whole=whole, placed=placed)
     bounds = np.concatenate([[0], np.cumsum(run.sizes)])
     places, in_public, in_chain = _sorted(lists, run, bounds)
     owner = np.repeat(np.arange(len(run.sizes)), run.sizes)
@@ -69,10 +73,10 @@ def _sorted(lists: Lists, run: Runs, bounds: I) -> tuple[I, I, I]:
 
 
 def _laid_out(
-    table: Table, order: Order, lists: Lists, run: Runs, targets: Codes, *, whole: bool, placed: bool
+    table: Table, order: Order, lists: Lists, run: Runs, targets: Codes, read: Read, *, whole: bool, placed: bool
 ) -> Frame:
     """The same in one go over the rows."""
-    public, chain = (counts(table.read[order.rows[part]]) for part in lists[:2])
+    public, chain = read
     sizes = public[run.public_last] - public[run.public_first] + chain[run.chain_last] - chain[run.chain_first]
     bounds = np.concatenate([[0], np.cumsum(sizes)])
     rows, holes = (np.empty(int(bounds[-1]), dtype=np.int64) for _ in range(2))

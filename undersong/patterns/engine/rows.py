@@ -113,11 +113,12 @@ class RowSource:
     @cached_property
     def _flags(self) -> list[frozenset[str]]:
         """What the scan flagged in each row, as ``fields.has_flag`` says."""
-        return [frozenset(_flagged(row)) if row.flags or row.hits else frozenset() for row in self.rows]
+        return [frozenset(_flagged(row)) if row.flags or row.labels or row.hits else frozenset() for row in self.rows]
 
 
 def _flagged(row: Row) -> Iterable[str]:
     yield from (name for name, count in row.flags.items() if count > 0)
+    yield from row.labels
     for hit in row.hits:
         yield from (hit.label, hit.trait)
 

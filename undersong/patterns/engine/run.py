@@ -84,7 +84,7 @@ class _Layout:
     def count(self) -> int:
         """How many sequences towards targets, and of public rows alone, hold a read row."""
         if self._count is None:
-            self._count = sequences(self.table, self.parts)
+            self._count = sequences(self.parts)
         return self._count
 
 

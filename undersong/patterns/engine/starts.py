@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.patterns.engine.frames import Limits
+from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.targets import Masks
 from undersong.patterns.expressions import Both, Call, Compare, Node, Number, Variable
@@ -119,7 +120,8 @@ def _outline(part: Part, bits: dict[str, int]) -> Outline:
 
 def candidates(wanted: Outlook, masks: Masks, limits: Limits) -> tuple[I, I]:
     """The rows of a frame from which a match is not ruled out, and one past the furthest that each may take."""
-    starts = Followed(wanted, masks).starts(*_headed_in(wanted, masks, limits))
+    starts, furthest = _headed_in(wanted, masks, limits)
+    starts = starts[Followed(wanted, masks).numbers(starts, furthest)]
     closed = limits.bounds.closed
     if closed is not None:
         starts = starts[~closed[starts]]
@@ -140,15 +142,18 @@ class Followed:
         self.wanted, self.masks = wanted, masks
         self._found: dict[int, I] = {}
 
-    def starts(self, starts: I, limits: I) -> I:
-        """The starts after which the rest is found in time."""
-        place = starts + self.wanted.taken
-        kept = starts + len(self.wanted.head) <= limits
+    def numbers(self, starts: I, limits: I) -> I:
+        """The numbers of those starts after which the rest is found in time."""
+        kept = np.flatnonzero(starts + len(self.wanted.head) <= limits)
+        place, size = starts[kept] + self.wanted.taken, len(self.masks)
+        if machine(size) and (limits[kept] - place).sum() < size:  # fewer rows to look at than there are
+            rest = np.array(self.wanted.rest, dtype=np.uint64)
+            return kept[_in_time.at(size)(self.masks, rest, place, limits[kept])]
         for mask in self.wanted.rest:
-            starts, limits, place = starts[kept], limits[kept], place[kept]
             place = (self._next(mask, place) if mask else place) + 1
-            kept = place <= limits
-        return starts[kept]
+            found = place <= limits[kept]
+            kept, place = kept[found], place[found]
+        return kept
 
     def _next(self, mask: int, places: I) -> I:
         """The first row from each place on that fits."""
@@ -157,6 +162,19 @@ class Followed:
             self._found[mask] = np.append(fits, len(self.masks))
         found = self._found[mask]
         return np.asarray(found[np.searchsorted(found, places)])
+
+
+@kernel
+def _in_time(masks, rest, places, limits):  # type: ignore[no-untyped-def]
+    """Whether rows that fit the rest follow from each place on, one after the other, before its limit."""
+    kept = np.zeros(len(places), dtype=np.bool_)
+    for k in range(len(places)):
+        step, row = 0, places[k]
+        while step < len(rest) and row < limits[k]:
+            step += rest[step] == 0 or np.uint64(masks[row]) & rest[step] != 0
+            row += 1
+        kept[k] = step == len(rest) and row <= limits[k]
+    return kept
 
 
 def crowded(wanted: Outlook, masks: Masks, starts: I, limits: I) -> tuple[I, I]:

@@ -206,16 +206,38 @@ def rough(function, variable, starts, begins, ends, bindings, values, low, high)
                 total, parts, squares = total + value, parts + abs(value), squares + value * value
                 weighted, weighted_parts = weighted + size * value, weighted_parts + size * abs(value)
                 size += 1
-        if size < 2 or size > MOST:
-            continue
-        if function == STD:
-            square, error = (squares - total * total / size) / size, squares / size * _ROUGH + _TINY
-            low[k], high[k] = math.sqrt(max(square - error, 0.0)), math.sqrt(max(square + error, 0.0))
-        elif function == SLOPE:
-            scale = 6.0 / (size * (size * size - 1.0))
-            near = (2.0 * weighted - (size - 1.0) * total) * scale
-            error = (2.0 * weighted_parts + (size - 1.0) * parts) * scale * _ROUGH + _TINY
-            low[k], high[k] = near - error, near + error
-        else:
-            near, error = first + total / size, (abs(first) + parts / size) * _ROUGH + _TINY
-            low[k], high[k] = near - error, near + error
+        if 2 <= size <= MOST:
+            low[k], high[k] = _between(function, size, first, total, parts, squares, weighted, weighted_parts)
+
+
+@kernel
+def rough_whole(function, size, starts, values, low, high):  # type: ignore[no-untyped-def]
+    """As ``rough``, of as many rows from each start on, all of which count; NaN also where one is unknown or large."""
+    if not 2 <= size <= MOST:
+        return
+    for k in range(len(starts)):
+        first = values[starts[k]]
+        total, parts, squares, weighted, weighted_parts = 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(1, size):
+            value = values[starts[k] + i] - first
+            total, parts, squares = total + value, parts + abs(value), squares + value * value
+            weighted, weighted_parts = weighted + i * value, weighted_parts + i * abs(value)
+        if abs(first) + parts <= _LARGEST:
+            low[k], high[k] = _between(function, size, first, total, parts, squares, weighted, weighted_parts)
+
+
+@kernel
+def _between(  # type: ignore[no-untyped-def]
+    function, size, first, total, parts, squares, weighted, weighted_parts
+):
+    """The bounds of a statistic of values whose differences to the first one come to this."""
+    if function == STD:
+        square, error = (squares - total * total / size) / size, squares / size * _ROUGH + _TINY
+        return math.sqrt(max(square - error, 0.0)), math.sqrt(max(square + error, 0.0))
+    if function == SLOPE:
+        scale = 6.0 / (size * (size * size - 1.0))
+        near = (2.0 * weighted - (size - 1.0) * total) * scale
+        error = (2.0 * weighted_parts + (size - 1.0) * parts) * scale * _ROUGH + _TINY
+    else:
+        near, error = first + total / size, (abs(first) + parts / size) * _ROUGH + _TINY
+    return near - error, near + error

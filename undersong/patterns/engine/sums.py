@@ -72,7 +72,9 @@ def running(values: F) -> Total:
 
 def counts(counted: npt.NDArray[np.bool_]) -> I:
     """Running numbers of counted rows, before each row and after the last."""
-    return _before(counted.astype(np.int64))
+    found = np.zeros(len(counted) + 1, dtype=np.int64)
+    np.cumsum(counted, out=found[1:])
+    return found
 
 
 def total(sums: Total) -> F:

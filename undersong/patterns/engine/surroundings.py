@@ -6,9 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from undersong.patterns.engine.frames import bisected
-from undersong.patterns.engine.jit import kernel
-from undersong.patterns.engine.sums import I, counts
+from undersong.patterns.engine.jit import kernel, machine
+from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Around, Masks, Targets
 
@@ -36,7 +35,7 @@ class Surroundings:
     @cached_property
     def before(self) -> I:
         """The number of read public rows before each row of the chain."""
-        return np.searchsorted(self.read, self.parts.chain)
+        return self.parts.public_read[self.parts.public_before[self.parts.chain]]
 
     def reach(self, within: int | None, longest: int | None) -> tuple[I, I]:
         """For each row of the chain, from which to before which place a match that takes it may reach.
@@ -57,11 +56,9 @@ class Surroundings:
         first, last = parts.order.bounds[group], parts.order.bounds[group + 1]
         if within is None:
             return first, last
-        times = self.table.times[parts.order.rows]
-        return (
-            bisected(times, times[place] - within, first, place),
-            bisected(times, times[place] + within + 1, place, last),
-        )
+        first, last = (np.empty(len(parts.order.rows), dtype=np.int64) for _ in range(2))
+        _sweep.at(len(first))(self.table.times[parts.order.rows], parts.order.bounds, within, first, last)
+        return first[place], last[place]
 
     def around(self, masks: Masks, needs: Needs, within: int | None, longest: int | None) -> Around:
         """The surroundings of directed rows that can be bound; where they overlap they are one run.
@@ -83,8 +80,32 @@ class Surroundings:
 
 def _fitting(masks: Masks, needs: Needs) -> I:
     """Per wanted mask the running numbers of rows that fit it."""
-    found = [counts(masks & masks.dtype.type(mask) != 0) for mask, _ in needs]
-    return np.stack(found) if found else np.zeros((0, len(masks) + 1), dtype=np.int64)
+    found = np.zeros((len(needs), len(masks) + 1), dtype=np.int64)
+    for number, (mask, _) in zip(found, needs, strict=True):
+        if machine(len(masks)):
+            _number.at(len(masks))(masks, masks.dtype.type(mask), number)
+        else:
+            np.cumsum(masks & masks.dtype.type(mask) != 0, out=number[1:])
+    return found
+
+
+@kernel
+def _number(masks, wanted, number):  # type: ignore[no-untyped-def]
+    for row in range(len(masks)):
+        number[row + 1] = number[row] + (masks[row] & wanted != 0)
+
+
+@kernel
+def _sweep(times, bounds, within, first, last):  # type: ignore[no-untyped-def]
+    """For each row of groups in order of time, the first one within reach before it, and past the last one after it."""
+    for group in range(len(bounds) - 1):
+        early = late = bounds[group]
+        for row in range(bounds[group], bounds[group + 1]):
+            while times[early] < times[row] - within:
+                early += 1
+            while late < bounds[group + 1] and times[late] <= times[row] + within:
+                late += 1
+            first[row], last[row] = early, late
 
 
 @kernel

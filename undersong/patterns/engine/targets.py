@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.engine.frames import Frame, Order
+from undersong.patterns.engine.frames import Frame, Order, sorted_by
 from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.merging import Lists, Runs, merged
-from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.sums import I, counts
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.search import ROWS
@@ -27,6 +27,7 @@ class Targets(NamedTuple):
 
     ``public_before[i]`` counts the public rows before place i. Of each target within a group (a link of the chain): its
     group and code, and ``bounds`` in the chain. ``keys`` are the chain's links and places as one rising number.
+    ``public_read`` and ``chain_read`` count the read rows before each row of the two lists.
     """
 
     order: Order
@@ -37,6 +38,8 @@ class Targets(NamedTuple):
     groups: I
     codes: Codes
     keys: I
+    public_read: I
+    chain_read: I
 
     @property
     def span(self) -> int:
@@ -60,30 +63,30 @@ def apart(table: Table, order: Order) -> Targets:
     group = np.repeat(np.arange(len(order.timelines)), np.diff(order.bounds))
     is_public = targets == UNKNOWN
     directed = np.flatnonzero(~is_public)
-    chain = directed[np.lexsort((directed, targets[directed], group[directed]))]
+    chain = directed[sorted_by(group[directed], targets[directed])]
     new = np.ones(len(chain), dtype=np.bool_)
     new[1:] = (group[chain[1:]] != group[chain[:-1]]) | (targets[chain[1:]] != targets[chain[:-1]])
     first = np.flatnonzero(new)
-    before = np.concatenate([[0], np.cumsum(is_public)])
+    before, public, read = counts(is_public), np.flatnonzero(is_public), table.read[order.rows]
     keys = (np.cumsum(new) - 1) * (len(order.rows) + 1) + chain
     return Targets(
         order,
-        np.flatnonzero(is_public),
+        public,
         before,
         chain,
         np.append(first, len(chain)),
         group[chain[first]],
         targets[chain[first]].astype(np.int32),
         keys,
+        counts(read[public]),
+        counts(read[chain]),
     )
 
 
-def sequences(table: Table, parts: Targets) -> int:
+def sequences(parts: Targets) -> int:
     """How many sequences hold a read row: the public rows alone, and with those directed at each target."""
-    order = parts.order
-    read = table.read[order.rows]
-    public = np.concatenate([[0], np.cumsum(read[parts.public])])[parts.public_before[order.bounds]]
-    own = np.concatenate([[0], np.cumsum(read[parts.chain])])[parts.bounds]
+    public = parts.public_read[parts.public_before[parts.order.bounds]]
+    own = parts.chain_read[parts.bounds]
     has_public = np.diff(public) > 0
     return int(np.count_nonzero(has_public)) + int(np.count_nonzero(has_public[parts.groups] | (np.diff(own) > 0)))
 
@@ -177,4 +180,5 @@ def _frame(table: Table, parts: Targets, run: Runs, *, whole: bool, placed: bool
     public_first = parts.public_before[order.bounds[run.group]]
     chain_first = np.where(run.link < 0, 0, parts.bounds[link])
     lists = Lists(parts.public, parts.chain, public_first, chain_first)
-    return merged(table, order, lists, run, targets, whole=whole, placed=placed)
+    read = parts.public_read, parts.chain_read
+    return merged(table, order, lists, run, targets, read, whole=whole, placed=placed)

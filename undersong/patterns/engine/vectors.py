@@ -220,7 +220,9 @@ def _one_of(vectors: Vectors, node: OneOf, wanted: bool) -> Any:
         inside = np.isin(vectors.number(node.part), [float(option) for option in node.options])
     else:
         known = vectors.leaves.codes
-        inside = np.isin(vectors.text(node.part), [known.get(str(option), _FOREIGN) for option in node.options])
+        texts, inside = vectors.text(node.part), np.bool_(False)
+        for option in node.options:  # they are few
+            inside = inside | np.equal(texts, known.get(str(option), _FOREIGN))
     return inside if wanted else ~inside & ~vectors.unknown(node.part)
 
 

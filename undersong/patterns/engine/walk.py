@@ -93,13 +93,18 @@ def _fill(  # type: ignore[no-untyped-def]
     operation, first, second, wanted, free, masks, region_first, region_last, begin, end, offsets, ends
 ) -> None:
     size = len(operation)
+    rows, accepts = np.flatnonzero(operation == _ROW), np.flatnonzero(operation == _ACCEPT)
     for region in range(len(region_first)):
         low, high = region_first[region], region_last[region]
         for row in range(high, low - 1, -1):
             here = offsets[region] + (row - low) * size
-            for i in range(size):
-                takes = operation[i] == _ROW and row < high and (wanted[i] == 0 or masks[row] & wanted[i] != 0)
-                ends[here + i] = ends[here + size + i + 1] if takes else row if operation[i] == _ACCEPT else NEVER
+            ends[here : here + size] = NEVER
+            for i in accepts:
+                ends[here + i] = row
+            if row < high:
+                for i in rows:
+                    if wanted[i] == 0 or masks[row] & wanted[i] != 0:
+                        ends[here + i] = ends[here + size + i + 1]
             for i in free:
                 if operation[i] == _SPLIT:
                     ends[here + i] = min(ends[here + first[i]], ends[here + second[i]])

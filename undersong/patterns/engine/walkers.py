@@ -102,7 +102,7 @@ class _Swift:
         if not len(late):
             return found
         ends = limits.of(starts[late])
-        possible = np.isin(starts[late], self.followed.starts(starts[late], ends), assume_unique=True)
+        possible = self.followed.numbers(starts[late], ends)
         late, ends = late[possible], ends[possible]
         again, lost = _limited(self.ground, starts[late], ends, self.runs[numbers[late]])
         self.lost |= lost
@@ -151,7 +151,7 @@ def _limited(ground: Ground, starts: I, limits: I, runs: I) -> tuple[Paths, B]:
     found = nothing(starts)
     for number in np.unique(group[~lost[of]]).tolist():
         here = np.flatnonzero((group == number) & ~lost[of])
-        chosen = np.flatnonzero(np.isin(owners, here))
+        chosen = np.flatnonzero(((group == number) & ~lost[of])[owners])
         part = Regions(*(each[here] for each in regions))
         ends, offsets = nearest_ends(code, ground.masks, part)
         owner = np.searchsorted(here, owners[chosen])

@@ -20,8 +20,8 @@ Line: TypeAlias = tuple[str, str | None]  # a timeline: its agent, and its conve
 Key: TypeAlias = tuple[int, int, str, str]  # time (0: none), position, id, conversation: the order within a timeline
 
 _LEFT_OUT: dict[str, Any] = {
-    "time": None, "text": None, "reasons": (), "reason": None, "hits": (), "hard_constraints": (), "source_ref": None,
-    "judge_hash": None,
+    "time": None, "text": None, "reasons": (), "reason": None, "hits": (), "labels": (), "hard_constraints": (),
+    "source_ref": None, "judge_hash": None,
 }  # fmt: skip
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Row)} | {"flags": {}, "signals": {}}
 _IDENTITY = ("id", "conversation", "position", "agent")
@@ -170,8 +170,9 @@ class Archive:
 def slim(row: Row) -> Row:
     """The row without what no rule can ask for; flags alone tell what was flagged, the archive its time."""
     flags = row.flags
-    if row.hits:
-        flags = flags | {name: 1 for hit in row.hits for name in (hit.label, hit.trait) if not flags.get(name)}
+    if row.labels or row.hits:
+        seen = (*row.labels, *(name for hit in row.hits for name in (hit.label, hit.trait)))
+        flags = flags | {name: 1 for name in seen if not flags.get(name)}
     return msgspec.structs.replace(
         row,
         agent=intern(row.agent),
