@@ -277,3 +277,14 @@ def test_the_caution_of_an_uncalibrated_judge_calls_low_only_what_is_low(score: 
     (said,) = low_scores_words(replace(case, highest={"manipulation": score}))
     assert words in said
     assert f"{score:.2f} (manipulation)" in said
+
+
+def test_a_smoking_gun_of_a_phrase_signal_is_not_said_to_be_trained(undersong: Undersong) -> None:
+    row = {"id": "1", "author": "ozan", "role": "agent", "text": "This never happened. You are imagining it."}
+    talk = [row, row | {"id": "2", "author": "kira", "text": "No."}]
+    text = "This never happened. You are imagining it, you attacked me, I am the victim here"
+    Path("talk.jsonl").write_text("\n".join(json.dumps(each) for each in [*talk, row | {"id": "3", "text": text}]))
+    assert undersong("audit", "talk.jsonl").code == 0
+    page = (REPORT / "report.html").read_text()
+    assert "Known by a signal, 0." in page
+    assert "trained signal" not in page
