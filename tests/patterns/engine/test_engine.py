@@ -14,7 +14,7 @@ from tests.patterns.rulebox import rule
 from undersong.models import TRAITS, Row
 from undersong.patterns import load_rules
 from undersong.patterns.cases import table
-from undersong.patterns.engine import targets
+from undersong.patterns.engine import frames, targets
 from undersong.patterns.engine.arrays import Columns, Encoded, pieces, table_of_columns
 from undersong.patterns.engine.automaton import Automaton
 from undersong.patterns.engine.results import Searches, search
@@ -44,6 +44,15 @@ def test_an_automaton_meets_few_states_on_rows_that_are_all_alike() -> None:
     states = automaton.states(np.array([1] * 300 + [2], dtype=np.uint8), np.array([0, 301]))
     assert len(set(states.tolist())) < 100
     assert automaton.begins(states).tolist()[-1] == 297
+
+
+@pytest.mark.parametrize("rows", [0, 1, 300])
+def test_places_put_in_order_by_counting_are_those_of_a_stable_sort(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = np.random.default_rng(rows)
+    first, second = np.sort(dice.integers(0, 9, rows)), dice.integers(-1, 7, rows).astype(np.int32)
+    expected = np.lexsort((second, first))
+    monkeypatch.setattr(frames, "machine", lambda _size: True)
+    assert frames.sorted_by(first, second).tolist() == expected.tolist()
 
 
 def test_another_agents_rows_change_nothing() -> None:

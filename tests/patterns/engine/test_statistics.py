@@ -92,3 +92,21 @@ def test_nothing_rough_is_said_of_large_values() -> None:
     path.bindings[:] = 0
     statistics.rough.plain(statistics.STD, 0, *path, np.array([0.5, 1e200, 1]), low, high)
     assert np.isnan(low[0])
+
+
+@given(values=st.lists(st.floats(0, 1), min_size=2, max_size=12), function=st.sampled_from(("mean", "std", "slope")))
+def test_matches_of_one_length_are_rough_alike(values: list[float], function: str) -> None:
+    low, high = np.full(2, np.nan), np.full(2, np.nan)
+    given = np.array([*values, np.nan])
+    statistics.rough_whole.plain(statistics.FUNCTIONS[function], len(values), np.array([0, 1]), given, low, high)
+    exact = windows.over(function, values)
+    assert exact is not None
+    assert low[0] <= exact <= high[0]
+    assert high[0] - low[0] < (1e-4 if function == "std" else 1e-8)
+    assert np.isnan(low[1])  # a value in it is unknown
+
+
+def test_nothing_rough_is_said_of_large_values_in_matches_of_one_length() -> None:
+    low, high = np.full(1, np.nan), np.full(1, np.nan)
+    statistics.rough_whole.plain(statistics.STD, 3, np.zeros(1, dtype=np.int64), np.array([0.5, 1e200, 1]), low, high)
+    assert np.isnan(low[0])

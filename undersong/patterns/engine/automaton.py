@@ -46,7 +46,8 @@ class Automaton:
     def states(self, masks: Masks, fences: I) -> States:
         """The state before each row; no match goes across a fence. Raises Crowded at too many states."""
         found = np.zeros(len(masks) + 1, dtype=np.int32)
-        rows, lookup = masks, self._lookup(masks)
+        rows: npt.NDArray[np.integer] = masks
+        lookup = self._lookup(masks)
         if not len(lookup):
             distinct = self._sorted(masks)
             rows, lookup = np.searchsorted(distinct, masks), np.arange(len(distinct), dtype=np.int32)

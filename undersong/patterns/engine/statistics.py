@@ -220,6 +220,9 @@ def rough_whole(function, size, starts, values, low, high):  # type: ignore[no-u
         total, parts, squares, weighted, weighted_parts = 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(1, size):
             value = values[starts[k] + i] - first
+            if not abs(value) <= _LARGEST:
+                parts = np.inf
+                break
             total, parts, squares = total + value, parts + abs(value), squares + value * value
             weighted, weighted_parts = weighted + i * value, weighted_parts + i * abs(value)
         if abs(first) + parts <= _LARGEST:

@@ -220,9 +220,9 @@ def _one_of(vectors: Vectors, node: OneOf, wanted: bool) -> Any:
         inside = np.isin(vectors.number(node.part), [float(option) for option in node.options])
     else:
         known = vectors.leaves.codes
-        texts, inside = vectors.text(node.part), np.bool_(False)
-        for option in node.options:  # they are few
-            inside = inside | np.equal(texts, known.get(str(option), _FOREIGN))
+        texts = vectors.text(node.part)
+        wanted_codes = [known.get(str(option), _FOREIGN) for option in node.options]  # they are few
+        inside = np.logical_or.reduce([np.equal(texts, code) for code in wanted_codes])
     return inside if wanted else ~inside & ~vectors.unknown(node.part)
 
 

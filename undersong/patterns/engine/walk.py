@@ -101,10 +101,9 @@ def _fill(  # type: ignore[no-untyped-def]
             ends[here : here + size] = NEVER
             for i in accepts:
                 ends[here + i] = row
-            if row < high:
-                for i in rows:
-                    if wanted[i] == 0 or masks[row] & wanted[i] != 0:
-                        ends[here + i] = ends[here + size + i + 1]
+            for i in rows:
+                if row < high and (wanted[i] == 0 or masks[row] & wanted[i] != 0):
+                    ends[here + i] = ends[here + size + i + 1]
             for i in free:
                 if operation[i] == _SPLIT:
                     ends[here + i] = min(ends[here + first[i]], ends[here + second[i]])
