@@ -36,7 +36,14 @@ def test_a_message_of_an_unmeasured_kind_has_ranks() -> None:
 
 def test_a_lone_measured_message_in_a_foreign_conversation_has_ranks_too() -> None:
     assert scales("measured", "unmeasured", "unmeasured") == "rank rank rank"
-    assert scales("measured", "unmeasured") == "level rank"
+    assert scales("measured", "measured", "unmeasured", "unmeasured") == "rank rank rank rank"
+    assert scales("measured", "measured", "measured", "unmeasured", "unmeasured") == "level level level rank rank"
+
+
+def test_one_of_two_messages_is_not_enough_to_tell_a_measured_conversation() -> None:
+    assert scales("measured", "unmeasured") == "rank rank"
+    assert scales("measured", "measured") == "level level"
+    assert scales("measured") == "level"
 
 
 def test_a_judge_that_says_nothing_of_domains_gives_levels() -> None:

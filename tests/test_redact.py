@@ -72,7 +72,8 @@ def source(undersong: Undersong) -> Path:  # noqa: ARG001 - for its folder
     lines = [
         {"id": f"m{n}", "conversation": f"talk of {SECRETS['name']}", "conversation_title": f"For {SECRETS['mail']}",
          "author": SECRETS["name"] if n % 2 == 0 else "dev", "role": "user" if n % 2 == 0 else "assistant",
-         "time": f"2026-01-01T00:0{n}:00Z", "text": text}
+         "time": f"2026-01-01T00:0{n}:00Z", "text": text, "model": f"for {SECRETS['mail']}",
+         **({"timezone": f"of {SECRETS['name']}"} if n == 0 else {})}
         for n, text in enumerate(texts)
     ]  # fmt: skip
     path = Path(f"{SECRETS['name']}.jsonl")

@@ -173,6 +173,7 @@ def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> N
     assert "swept 2 agents, 17 rows, 1 new finding" in ran.out
     again = undersong("sweep", "--fail-on", "high")
     assert (again.code, again.out) == (0, "swept 0 agents, 0 rows, 0 new findings\n")
+    assert "no agent with at least 5 scored messages has changed since the last sweep; --again reads all" in again.err
     first, kira, al = undersong("agents").out.splitlines()
     assert first.split() == ["agent", "messages", "levels", "ranks", "threads", "findings", "last"]
     assert kira.split() == ["kira", "5", "5", "0", "2", "1", "2026-01-06"]

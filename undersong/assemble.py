@@ -69,10 +69,10 @@ def _confirmed(sessions: Iterable[SessionVerdict]) -> Iterator[tuple[str, str, U
 
 
 def judge_calls(run: Run) -> int:
-    """Answers used, asked in this run or kept: about messages and about flagged places."""
-    states = [row.state for row in run.rows]
-    states += [each.state for session in run.sessions for each in session.confirmations]
-    return len(states) - states.count("unread")
+    """Answers used, asked in this run or kept: about messages and about flagged places; none where nobody answered."""
+    answered = [row.state != "failed" or row.reading is not None for row in run.rows if row.state != "unread"]
+    places = [each for session in run.sessions for each in session.confirmations if each.state != "unread"]
+    return sum(answered) + sum(each.state != "failed" or each.usage.calls > 0 for each in places)
 
 
 def highest(rows: Iterable[Row]) -> dict[str, float]:
@@ -86,7 +86,9 @@ def highest(rows: Iterable[Row]) -> dict[str, float]:
 def judge_problem(run: Run) -> tuple[Problem, ...]:
     if run.failure is None:
         return ()
-    return (Problem(what=run.failure.what, where="judge", remedy=run.failure.remedy, kind="judge"),)
+    return (
+        Problem(what=run.failure.what, where=run.failure.where or "judge", remedy=run.failure.remedy, kind="judge"),
+    )
 
 
 def quoted(

@@ -10,6 +10,7 @@ from undersong.errors import JudgeError
 from undersong.judges import BrokenOffError, History, Judge, Question
 from undersong.judges.context import prior_places, tool_places
 from undersong.models import Conversation, Evaluation, Message, Noun, Route, Scan, ThreadScan
+from undersong.wording import counted
 
 STANDS = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
 Histories = Callable[[Message], History]
@@ -155,8 +156,17 @@ def ask(
     if failed is not None or not questions:
         return [None] * len(questions), failed
     try:
-        return judge.evaluate(questions), None
+        return _one_each(judge.evaluate(questions), questions, judge), None
     except BrokenOffError as error:
         return error.answers, error
     except JudgeError as error:
         return [None] * len(questions), error
+
+
+def _one_each(
+    answers: Sequence[Evaluation | None], questions: Sequence[Question], judge: Judge
+) -> Sequence[Evaluation | None]:
+    if len(answers) != len(questions):
+        what = f"{len(answers)} answers to {counted(len(questions), 'question')}"
+        raise JudgeError(what, where=judge.name, remedy="give one answer for each question, in order")
+    return answers

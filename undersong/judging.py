@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +15,10 @@ import msgspec
 from undersong.evaluate import Histories
 from undersong.judges import History, Judge, is_paid, open_judge
 from undersong.judges.agreement import Calibration
-from undersong.judges.history import history
+from undersong.judges.history import Past, history
 from undersong.judges.shifts import noise_of
 from undersong.judges.terms import Terms
-from undersong.models import InputFile, Message
+from undersong.models import TRAITS, InputFile, Message
 from undersong.stores import Store
 from undersong.stores.ledger import SQLiteLedger
 from undersong.stores.sqlite import SQLiteStore
@@ -74,8 +75,28 @@ def opened(spec: str, terms: Terms, store: Store, ledger: str | None = None) -> 
     if path is None:
         yield Opened(open_judge(spec, terms), None)
         return
-    with SQLiteLedger(path) as answers:
+    with SQLiteLedger(path, pasts=None if isinstance(store, SQLiteStore) else partial(pasts_of, store)) as answers:
         yield Opened(open_judge(spec, msgspec.structs.replace(terms, ledger=answers)), answers)
+
+
+def pasts_of(store: Store, judge_hash: str, only: str | None) -> Iterator[tuple[str, Past]]:
+    """What a judge said of every agent of a store so far, or of one: its timed scores, and what was found."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for finding in store.findings(only):
+        if finding.end is not None:
+            found.setdefault(finding.agent, []).append((_microseconds(finding.end), finding.pattern))
+    known = {each.agent for each in store.agents(judge_hash)} if only is None else {only}
+    for agent in sorted(known | set(found)):
+        readings = [
+            (_microseconds(row.time), tuple(row.traits[trait] for trait in TRAITS))
+            for row in store.history(agent, judge_hash)
+            if row.state == "scored" and row.time is not None and row.traits is not None
+        ]
+        yield agent, Past(tuple(readings), tuple(sorted(found.get(agent, ()))))
+
+
+def _microseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1_000_000)
 
 
 def _history(ledger: SQLiteLedger, run: str, message: Message) -> History:

@@ -645,7 +645,7 @@ class Moment(Noun, frozen=True, kw_only=True):
     to ``O``, an annotation and never a diagnosis. ``protective``: what an agent did for the other's judgement or
     well-being. ``conduct``: what feeds a spiral, such as praise without measure. ``candidate``: a mechanism or
     ``epistemic_drift``, whose evidence does not suffice to take points. ``basis`` says what it stands on: exact words,
-    a trained signal, or a judge; ``strength`` (0-1) is that of the signal or judge, None for words.
+    a signal, or a judge; ``strength`` (0-1) is that of the signal or judge, None for words.
     """
 
     kind: Literal["smoking_gun", "distress", "protective", "conduct", "candidate"]

@@ -13,14 +13,14 @@ from undersong.bands import Bands, table_name, with_band
 from undersong.models import TRAITS, Row, SignalBand, decode, encode
 
 DIGITS = 3
-MAJORITY = 0.5  # of a conversation's scored messages that must be of a measured kind before any number there counts
+MAJORITY = 0.5  # of a conversation's scored messages; more than that must be of a measured kind before a number counts
 
 
 def settled(rows: Sequence[Row]) -> tuple[Row, ...]:
     """The rows of one conversation with their scale: "rank" for a message, or a conversation, of an unmeasured kind.
 
-    A few messages that look like the measured kind, in a conversation that does not, are ranks too. A judge that says
-    nothing of domains gives levels.
+    A few messages that look like the measured kind, in a conversation that does not, are ranks too. Half of them do not
+    tell: one of two says as much for the one kind as for the other. A judge that says nothing of domains gives levels.
     """
     foreign = is_foreign(rows)
     return tuple(scaled(row, foreign) for row in rows)
@@ -29,7 +29,7 @@ def settled(rows: Sequence[Row]) -> tuple[Row, ...]:
 def is_foreign(rows: Iterable[Row]) -> bool:
     """Whether the rows are those of a conversation of an unmeasured kind."""
     told = [row.domain for row in rows if row.domain is not None]
-    return told.count("measured") < MAJORITY * len(told)
+    return bool(told) and told.count("measured") <= MAJORITY * len(told)
 
 
 def scaled(row: Row, foreign: bool) -> Row:
@@ -47,7 +47,7 @@ class Ranks:
 
     def __init__(self) -> None:
         self._seen: dict[str, array[float]] = {trait: array("d") for trait in TRAITS}
-        self._known: dict[str, dict[float, float]] = {}  # few distinct scores: they have three decimals
+        self._known: dict[str, _Known] = {}
 
     def add(self, row: Row) -> None:
         """Note the scores of a row; rows of levels are passed over."""
@@ -63,18 +63,22 @@ class Ranks:
         if row.scale != "rank" or not row.traits:
             return row
         if not self._known:
-            self._seen = {trait: array("d", sorted(scores)) for trait, scores in self._seen.items()}
-            self._known = {trait: {} for trait in self._seen}
-        ranks = {trait: self._rank(trait, score) for trait, score in row.traits.items()}
-        return msgspec.structs.replace(row, traits=ranks)
+            self._known = {trait: _Known(scores) for trait, scores in self._seen.items()}
+        known = self._known
+        return msgspec.structs.replace(row, traits={trait: known[trait][score] for trait, score in row.traits.items()})
 
-    def _rank(self, trait: str, score: float) -> float:
-        known = self._known[trait].get(score)
-        if known is None:
-            scores = self._seen[trait]
-            known = round((bisect_left(scores, score) + bisect_right(scores, score)) / 2 / len(scores), DIGITS)
-            self._known[trait][score] = known
-        return known
+
+class _Known(dict[float, float]):
+    """Score → rank among ``scores``; few are ever worked out, since they have three decimals."""
+
+    def __init__(self, scores: Iterable[float]) -> None:
+        super().__init__()
+        self._sorted = array("d", sorted(scores))
+
+    def __missing__(self, score: float) -> float:
+        low, high = bisect_left(self._sorted, score), bisect_right(self._sorted, score)
+        self[score] = found = round((low + high) / 2 / len(self._sorted), DIGITS)
+        return found
 
 
 def ranks_of(rows: Iterable[Row]) -> Ranks:

@@ -11,6 +11,7 @@ from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Misse
 from undersong.visible import one_line
 
 DEAREST = 5  # conversations whose tokens a report names
+ASKED = 0.5  # the limit that most shipped patterns hold a harmful trait against
 LOW_COVERAGE = 0.5  # of the turns; with less than half read, a reader should not take the verdict for the session
 SMALL_Q = 0.05  # what a reader who filters by q will usually ask for
 NO_ANSWER = {"refused": "refused", "failed": "without a usable answer", "unread": "not asked"}
@@ -172,15 +173,16 @@ def missed_words(missed: Missed | None) -> tuple[str, ...]:
 
 
 def low_scores_words(case: Case) -> tuple[str, ...]:
-    """That no finding is no acquittal, where an uncalibrated judge gave scores that hardly reach a pattern's limits."""
+    """That no finding is no acquittal, where an uncalibrated judge gave the scores."""
     harmful = {trait: score for trait, score in case.highest.items() if trait in NEGATIVE_TRAITS}
     if case.findings or case.parameters.get("calibrated") is True or not harmful:
         return ()
     trait = max(harmful, key=lambda name: (harmful[name], name))
-    return (
-        f"That says little: the judge is uncalibrated, and its highest harmful score in any message is "
-        f"{harmful[trait]:.2f} ({mechanism_name(trait)}), where most patterns ask for more than 0.5.",
-    )
+    highest = f"its highest harmful score in any message is {harmful[trait]:.2f} ({mechanism_name(trait)})"
+    if harmful[trait] > ASKED:
+        return (f"That says little: the judge is uncalibrated, so its scores may miss a limit by height; {highest}.",)
+    low = f"{highest}, where most patterns ask for more than {ASKED}"
+    return (f"That says little: the judge is uncalibrated, and {low}.",)
 
 
 def unassessed_words(case: Case) -> tuple[str, ...]:

@@ -92,6 +92,17 @@ def test_a_block_is_cut_at_every_change_of_the_conversation_and_at_lines_in_doub
     assert b"".join(block[each.start : each.end] for each in stretches(block, "stem")).count(b"\n") == 6
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_an_object_over_two_lines_does_not_make_up_for_two_on_one(end: bytes, tmp_path: Path) -> None:
+    plain = b'{"author": "a", "text": "t", "thread": "%b", "id": "%b"}'
+    lines = plain % (b"x", b"1") + plain % (b"y", b"2"), b'{"author": "a",', b'"text": "t"}', plain % (b"x", b"3")
+    path = tmp_path / "many.jsonl"
+    path.write_bytes(b"".join(line + end for line in lines))
+    found = outcome(path, source_format="jsonl")
+    assert [each.id for each in found.only.messages] == ["3"]
+    assert len(found.told("record")) == 3
+
+
 @pytest.mark.parametrize(
     ("names", "place"),
     [("xxyy", 2), ("xy", 1), ("x", None), ("xxx", None), ("", None), ("-xy", 0), ("xx-y", 0), ("x=xy", 1)],

@@ -113,6 +113,12 @@ def test_a_judge_that_turns_everything_away_is_not_asked_about_places(undersong:
     assert "HTTP 401" in session["confirmations"][0]["reason"]
 
 
+def test_answers_that_never_came_are_not_counted_as_answers(undersong: Undersong, served: Served) -> None:
+    blame("fault=400")
+    ran, _ = audited(undersong, served.spec())
+    assert "; 1 answer, " in ran.out  # to the user's message alone: the agent's and its place brought none
+
+
 def test_a_turnabout_is_put_with_both_turns_and_the_objection_between(undersong: Undersong, served: Served) -> None:
     talk(
         ("user", "Does honey spoil?"),

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.judges.dialogue import KEYS, Served
+from undersong.judging import pasts_of
+from undersong.models import TRAITS, Conversation, Evaluation, Finding, Message, Row
 from undersong.passes import Options
 from undersong.pipeline import audit
+from undersong.scan import load_book, scan_conversation
+from undersong.stores.ledger import SQLiteLedger
 from undersong.stores.sqlite import SQLiteStore
 
 
@@ -51,3 +57,49 @@ def test_a_free_judge_needs_no_such_file(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "store.db") as kept:
         audit(tmp_path / "talk.jsonl", OnAServer(kept), Options(ledger=str(tmp_path / "answers.db")))  # type: ignore[arg-type]
     assert not (tmp_path / "answers.db").exists()
+
+
+def test_histories_are_those_of_the_store_wherever_it_is(tmp_path: Path) -> None:
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+    times = {"m0": start, "m1": start + timedelta(hours=1), "m2": None}
+    messages = tuple(
+        Message(
+            id=name,
+            conversation="c",
+            position=place,
+            author="kira",
+            agent="kira",
+            role="agent",
+            text="Well.",
+            time=time,
+        )
+        for place, (name, time) in enumerate(times.items())
+    )
+    talk = Conversation(id="c", source_format="jsonl", messages=messages)
+    scans, thread = scan_conversation(talk, load_book())
+    traits = dict.fromkeys(TRAITS, 0.25)
+    given = [
+        Evaluation(message_id=each.id, state="scored", traits=traits, judge="x", judge_hash="h", message_hash="")
+        for each in messages
+    ]
+    rows = [
+        Row(id=each.id, conversation="c", position=each.position, time=each.time, agent="kira", state="scored",
+            traits=traits, judge="x", judge_hash="h")
+        for each in messages
+    ]  # fmt: skip
+    finding = Finding(
+        finding_id="f", pattern="darvo", title="", level="high", rule_hash="r", agent="kira", target=None,
+        conversations=("c",), message_ids=("m0",), message_conversations=("c",), end=start, strength=0.5,
+    )  # fmt: skip
+    with SQLiteStore(tmp_path / "store.db") as store:
+        store.put_conversation(talk, scans, thread)
+        store.put_answers([("c", each) for each in given])
+        store.append(rows, [finding])
+        with SQLiteLedger(tmp_path / "store.db") as own:
+            own.snapshot("run", "h")
+            kept = own.past("run", "kira")
+        with SQLiteLedger(tmp_path / "beside.db", pasts=partial(pasts_of, store)) as beside:
+            beside.snapshot("run", "h")
+            beside.fix("one", "h", "kira")
+            assert beside.past("run", "kira") == beside.past("one", "kira") == kept
+    assert (len(kept.readings), [pattern for _, pattern in kept.findings]) == (2, ["darvo"])

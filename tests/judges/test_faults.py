@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judges.dialogue import PROVIDERS, Served, question
-from undersong.judges import BrokenOffError
-from undersong.judges.terms import MemoryLedger
+from tests.judges.dialogue import KEYS, PROVIDERS, Served, question
+from undersong.judges import BrokenOffError, open_judge
+from undersong.judges.terms import MemoryLedger, Terms
 
 # fault → state, requests, words of the reason
 TABLE = [
@@ -85,6 +85,14 @@ def test_a_key_that_is_turned_away_ends_the_run_and_keeps_what_was_answered(serv
     with pytest.raises(BrokenOffError, match="HTTP 401") as broken:
         served.judge(provider, concurrency=1).evaluate(questions)
     assert [each and each.state for each in broken.value.answers] == ["scored", "scored", None, None]
+
+
+def test_a_server_that_is_not_there_ends_the_run_in_place_of_failing_message_by_message() -> None:
+    terms = Terms(backoff=0.001, attempts=2, concurrency=1, environment=KEYS)
+    judge = open_judge("openai:m@http://127.0.0.1:9/v1", terms)
+    with pytest.raises(BrokenOffError, match=r"no connection.*\(2 of 2 attempts\).*see that its server runs") as broken:
+        judge.evaluate([question("one"), question("two")])
+    assert broken.value.answers == (None, None)
 
 
 def test_the_same_question_asked_at_the_same_time_is_paid_once(served: Served) -> None:

@@ -154,7 +154,7 @@ def test_a_model_in_another_directory_is_used_and_hashed(tmp_path: Path) -> None
 
 
 def test_a_missing_model_is_an_error_with_a_way_out(tmp_path: Path) -> None:
-    with pytest.raises(JudgeError, match=r"cannot be read: No such file.*train it again"):
+    with pytest.raises(JudgeError, match=r"cannot be read: No such file.*undersong judge train"):
         open_judge(f"offline:{tmp_path}")
 
 

@@ -19,3 +19,9 @@ def test_a_live_run_leaves_what_a_batch_run_leaves(portion: int, tmp_path: Path)
         assert difference == ""
         findings += number
     assert findings
+
+
+@pytest.mark.parametrize("seed", [20, 150])
+def test_what_a_phrase_says_is_found_in_rows_that_a_store_kept(seed: int, tmp_path: Path) -> None:
+    """A match that needs words of agreement, in a world in which the run begins anew while it grows."""
+    assert worlds.differences(tmp_path, seed)[0] == ""

@@ -317,3 +317,50 @@ def test_what_was_told_before_a_kill_is_kept(tmp_path: Path, judge: Reader) -> N
         for place, mood in enumerate(CYCLE):
             monitor.observe(said(place, mood))
         assert ids(monitor.findings()) == [WHOLE]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        msgspec.structs.replace(said(0), role="boss"),
+        {"id": "1", "conversation": "t", "author": "a", "text": "", "tool_calls": [{"name": "x", "input": object()}]},
+        "a text",
+        None,
+    ],
+)  # fmt: skip
+def test_what_no_store_could_keep_is_refused_in_words(given: Message, tmp_path: Path, judge: Reader) -> None:
+    with SyncMonitor(tmp_path / "undersong.db", judge) as monitor:
+        with pytest.raises(RecordError):
+            monitor.observe(given)
+        assert monitor.observe(said(1)).is_new
+
+
+def test_half_a_character_is_read_as_in_a_file(tmp_path: Path, judge: Reader) -> None:
+    with SyncMonitor(tmp_path / "undersong.db", judge) as monitor:
+        for given in (
+            said(0, text="Oh \ud83d no."),
+            {"id": "\udc00", "conversation": "t\ud800", "author": "a", "text": said(1).text},
+        ):
+            monitor.observe(given)
+        assert monitor.rows("t")[0].text == scored("Oh \ufffd no.", WARM)
+        assert [row.id for row in monitor.rows("t\ufffd")] == ["\ufffd"]
+
+
+def test_a_judge_that_stops_an_iteration_leaves_nobody_waiting(tmp_path: Path, judge: Reader) -> None:
+    def evaluate(_: object) -> list[object]:
+        return [next(iter(()))]
+
+    async def run() -> None:
+        judge.evaluate = evaluate  # type: ignore[method-assign, assignment]
+        async with undersong.Monitor(tmp_path / "undersong.db", judge=judge) as monitor:
+            with pytest.raises(RuntimeError):
+                await asyncio.wait_for(monitor.observe(said(0)), 20)
+
+    asyncio.run(run())
+
+
+def test_a_judge_with_too_few_answers_has_failed(tmp_path: Path, judge: Reader) -> None:
+    judge.evaluate = lambda _: []  # type: ignore[method-assign, assignment]
+    with SyncMonitor(tmp_path / "undersong.db", judge) as monitor:
+        evaluation = monitor.observe(said(0)).evaluation
+    assert (evaluation.state, "0 answers to 1 question" in str(evaluation.reason)) == ("unread", True)

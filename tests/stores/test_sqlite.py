@@ -268,3 +268,13 @@ def test_two_processes_write_while_a_third_reads_whole_transactions(store: SQLit
     assert [len(store.history(who, "j1")) for who in ("ann", "bo")] == [400, 400]
     assert store.changes() == 400
     assert list(store.damages()) == []
+
+
+def test_a_full_disk_is_called_so_and_the_next_write_goes_on(tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "undersong.db") as store:
+        store._db.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(StoreError, match="full"):
+            store.append([row(f"m{place}") for place in range(2_000)])
+        store._db.execute("PRAGMA max_page_count = 1000000")
+        store.append([row("m0")])
+        assert list(store.threads())

@@ -62,6 +62,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # many small products: more threads only wait for one another
     for stream in (sys.stdout, sys.stderr):  # a name in an export may hold what the terminal's encoding lacks
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -115,6 +115,7 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
         "assessed": sum(each.assessment == "assessed" for each in session.mechanisms),
         "mechanisms": len(session.mechanisms),
         "deductions": [[each.mechanism, each.points, each.message_id] for each in session.deductions],
+        "candidates": sum(each.kind == "candidate" for each in session.moments),
         "flags": list(session.flags),
         "context": list(session.context),
         "messages": session.messages,
@@ -194,10 +195,12 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
     for each in scored[:SHOWN]:
         risk = ', "Psychogenic Risk"' if each["psychogenic_risk"] else ""
         coverage = f"assessed {each['assessed']} of {each['mechanisms']}"
+        if each["candidates"]:
+            coverage += f"; {counted(each['candidates'], 'candidate')} to read, without points"
         if each["low_coverage"]:
             coverage += f"; low coverage: {each['read']:,} of {counted(each['messages'], 'turn')} read by a judge"
         taken = Counter(mechanism_name(mechanism) for mechanism, _, _ in each["deductions"])
-        why = ", ".join(f"{name} ×{count}" for name, count in taken.items()) or "nothing found by what was assessed"
+        why = ", ".join(f"{name} ×{count}" for name, count in taken.items()) or _no_points(each)
         yield f"sovereignty {each['score']}/100{risk}: {why}: {_named(each)} ({coverage})"
     rest = len(scored) - SHOWN
     if rest > 0:
@@ -205,6 +208,10 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
     if len(scored) < len(sessions):
         without = counted(len(sessions) - len(scored), "session")
         yield f"sovereignty not assessed for {without}: no mechanism could be looked for"
+
+
+def _no_points(session: dict[str, Any]) -> str:
+    return "no points taken" if session["candidates"] else "nothing found by what was assessed"
 
 
 def _named(session: dict[str, Any]) -> str:

@@ -82,6 +82,9 @@ def command(
     parts = [counted(done.agents, "agent"), counted(done.rows, "row"), f"{counted(len(done.found), 'new finding')}"]
     parts += [f"{len(done.gone)} that no longer hold"] if done.gone else []
     click.echo(f"swept {', '.join(parts)}", err=as_json)
+    if not done.agents:
+        asked = f"no agent with at least {counted(least, 'scored message')}"
+        click.echo(asked if again else f"{asked} has changed since the last sweep; --again reads all", err=True)
     for line in outcome_lines(done.outcomes):
         click.echo(line, err=True)
     failing = fail_on and any(LEVELS.index(f.level) >= LEVELS.index(fail_on) for f in done.found)

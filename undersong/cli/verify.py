@@ -13,8 +13,9 @@ from undersong.wording import counted
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...", type=click.Path(path_type=Path))
 @click.option("--rules", "rules", metavar="DIR", help="The pattern files that the report was made with, if not ours.")
+@click.option("--judge", metavar="offline:DIR", help="The offline model that the report was made with, if not ours.")
 @click.option("--digest", metavar="HEX", help="The digest that audit printed, kept elsewhere: 16 digits or more of it.")
-def command(folder: Path, inputs: tuple[Path, ...], rules: str | None, digest: str | None) -> None:
+def command(folder: Path, inputs: tuple[Path, ...], rules: str | None, judge: str | None, digest: str | None) -> None:
     """Recompute every hash of a report: its own files, the rules, the models, and the INPUT files where given.
 
     Where they agree, scan, verdict, detect, chance and the pages are done again from the folder's own data. The hashes
@@ -25,7 +26,7 @@ def command(folder: Path, inputs: tuple[Path, ...], rules: str | None, digest: s
     from undersong.verify import check
     from undersong.visible import one_line
 
-    result = check(folder, inputs, rules=[rules] if rules else None, digest=digest)
+    result = check(folder, inputs, rules=[rules] if rules else None, digest=digest, judge=judge)
     for each in result.discrepancies:
         click.echo(one_line(str(each), 400))
     if result.checked:

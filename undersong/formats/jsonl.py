@@ -177,7 +177,7 @@ def message_of(value: Mapping[str, Any]) -> Message:
     Raises RecordError for what a reader of files would pass over with a note, too: an unknown role, a broken time.
     """
     notes, ref = Notes(), SourceRef(file="")
-    message = _message(value, ref, _conversation(value) or "", notes)
+    message = _message(_object(value), ref, _conversation(value) or "", notes)
     for problem in notes.problems():
         raise RecordError(problem.what.partition("× ")[2], remedy="docs/formats.md lists the keys of a message")
     return msgspec.structs.replace(message, source_ref=None)
@@ -268,7 +268,7 @@ def _first_name(value: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
 
 
 def _object(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         raise RecordError(f"a message that is {_kind(value)}", remedy="write an object with 'author' and 'text'")
     return value
 

@@ -209,14 +209,20 @@ def _line_ends(block: bytes) -> list[int]:
 
 
 def _decoded(block: bytes, ends: list[int]) -> list[Line]:
-    """The lines, given where they end; none where one of them is empty or cannot be decoded."""
-    if not _all_shallow(block, ends) or not _is_utf8(block):
+    """The lines, given where they end; none where one of them is empty, or no object from end to end."""
+    if not _at_ends_of_objects(block, len(ends) - 1) or not _all_shallow(block, ends) or not _is_utf8(block):
         return []
     try:
         lines = decode_lines(block)
     except NOT_PLAIN:
         return []
     return lines if len(lines) == len(ends) else []
+
+
+def _at_ends_of_objects(block: bytes, breaks: int) -> bool:
+    """Whether all line breaks lie between two objects: the decoder takes one inside an object, and none between two."""
+    found = block.count(b"}\n{")
+    return found == breaks or found + block.count(b"}\r\n{") == breaks
 
 
 def _with_ends(block: bytes) -> Iterator[tuple[bytes, int]]:

@@ -12,7 +12,7 @@ import msgspec
 from undersong.errors import RecordError
 from undersong.formats.sources import CHUNK, Extent, Source
 from undersong.formats.splitter import CUT_OFF, LIMIT, split, too_deep
-from undersong.models import Problem, SourceRef
+from undersong.models import Message, Problem, SourceRef
 
 FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
 PIECE = 1 << 20  # bytes of a file that are handed out together
@@ -242,3 +242,17 @@ def _is_value(line: bytes) -> bool:
         return isinstance(decode(line)[0], dict | list)
     except RecordError:
         return False
+
+
+def as_read(message: Message) -> Message:
+    """A message that a program made, with the values that a file of it would have.
+
+    Half a surrogate pair is read as U+FFFD, NaN and its like are None. Raises RecordError for what no file can hold.
+    """
+    try:
+        data = json.dumps(_clean(msgspec.to_builtins(message, str_keys=True))).encode()
+        if too_deep(data):
+            raise RecordError("a message that is nested too deep", remedy="leave out what a tool was given")
+        return msgspec.json.decode(data, type=Message)
+    except (TypeError, OverflowError, RecursionError, msgspec.DecodeError) as error:
+        raise RecordError(f"a message that cannot be kept: {error}", remedy="give it plain values") from error

@@ -22,7 +22,7 @@ VERSION = 1  # of the file's layout
 FILE = "trait_heads.model"
 BLOCKS = len(ngrams.Grams._fields)  # words, characters
 LARGEST = 1 << 22  # bytes of a model, unpacked; ours has 1.7 million
-REMEDY = "train it again (train/offline_judge.py --out DIR), or leave the directory out to use the shipped model"
+REMEDY = "train it (undersong judge train LABELS --out DIR), or leave the directory out to use the shipped model"
 
 Scores = npt.NDArray[np.float64]
 

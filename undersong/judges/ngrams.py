@@ -66,7 +66,7 @@ def grams(text: str) -> Grams:
     words, chars = [], []
     for piece in _pieces(encode(text)):
         words.append(_distinct(_buckets(_word_grams(piece))))
-        chars.append(_distinct(np.concatenate([_buckets(hashes) for hashes in _char_grams(piece)])))
+        chars.append(_distinct(_buckets(np.concatenate([*_char_grams(piece)]))))
     if len(words) == 1:
         return Grams(words[0], chars[0])
     return Grams(_distinct(np.concatenate(words)), _distinct(np.concatenate(chars)))

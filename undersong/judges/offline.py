@@ -9,7 +9,7 @@ lies, factual accuracy, whether a conversation as a whole was safe.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -75,7 +75,7 @@ class OfflineJudge:
         self.prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.spread)
         self.gives = frozenset({"traits", *self.prototypes.ids})
         self.hashes = artefacts.hashes
-        self.hash = hashlib.sha256(msgspec.json.encode([sorted(self.hashes.items()), CODE_VERSION])).hexdigest()
+        self.hash = model_hash(self.hashes)
 
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
         """One Evaluation per question, in order: scored, or unread where there is nothing to read."""
@@ -147,6 +147,11 @@ class OfflineJudge:
             width="none",
             reason="nothing in its text is known to the model" if text.strip() else "no text to read",
         )
+
+
+def model_hash(hashes: Mapping[str, str]) -> str:
+    """The judge's hash from those of its artefacts."""
+    return hashlib.sha256(msgspec.json.encode([sorted(hashes.items()), CODE_VERSION])).hexdigest()
 
 
 def _raw(scorer: Scorer, texts: Sequence[str]) -> Array:

@@ -106,4 +106,7 @@ class Monitor:
     def _in_thread(self, work: Callable[[SyncMonitor], T]) -> T:
         if self._opened is None:
             self._opened = self._open()
-        return work(self._opened)
+        try:
+            return work(self._opened)
+        except StopIteration as error:  # which no future takes
+            raise RuntimeError("the judge raised StopIteration") from error

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 from undersong.errors import RecordError, StoreError
 from undersong.formats.jsonl import message_of
+from undersong.formats.records import as_read
 from undersong.formats.scope import kept_apart
 from undersong.judges import Judge
 from undersong.judges.terms import Terms
@@ -146,7 +147,7 @@ class SyncMonitor:
         return Found(tuple(found), tuple(gone))
 
     def _message(self, given: Given) -> Message:
-        message = given if isinstance(given, Message) else message_of(given)
+        message = as_read(given if isinstance(given, Message) else message_of(given))
         if not message.id or not message.conversation:
             missing = "id" if not message.id else "conversation"
             what = f"a message without {missing}"

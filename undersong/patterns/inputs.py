@@ -21,12 +21,15 @@ _RANKS_ONLY = (
 
 def given(read: Iterable[Row], wanted: Collection[str]) -> frozenset[str]:
     """Those of the ``wanted`` inputs that at least one read row has."""
-    found = {name for name in wanted if name in NEVER_MISSING}
+    traits, others = _TRAITS.intersection(wanted), frozenset(wanted) - _TRAITS - NEVER_MISSING
     for row in read:
-        found |= {name for name in wanted if name not in found and gives(row, name)}
-        if len(found) == len(wanted):
+        if others:
+            others -= {name for name in others if gives(row, name)}
+        if traits and row.traits is not None:
+            traits -= {name for name in traits if gives(row, name)}
+        if not others and not traits:
             break
-    return frozenset(found)
+    return frozenset(wanted) - others - traits
 
 
 def gives(row: Row, name: str) -> bool:

@@ -94,7 +94,8 @@ class Database:
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # a full disk has ended it
+                self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from pathlib import Path
 
 import msgspec
 
@@ -28,8 +29,16 @@ _INSERT = f"INSERT OR IGNORE INTO paid ({', '.join(COLUMNS)}) VALUES ({', '.join
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM paid"
 
 
+Pasts = Callable[[str, str | None], Iterable[tuple[str, Past]]]  # judge hash, and an agent or None for all of them
+
+
 class SQLiteLedger(Database):
-    """An AnswerLedger with a connection of its own to a store's file."""
+    """An AnswerLedger with a connection of its own to a store's file; ``pasts`` where the store is somewhere else."""
+
+    def __init__(self, path: Path, *, pasts: Pasts | None = None) -> None:
+        """Open or make the file; raises StoreError where it cannot be used."""
+        super().__init__(path)
+        self._pasts = pasts or self._own_pasts
 
     def paid(self, keys: Iterable[str]) -> dict[str, dict[int, Paid]]:
         """See AnswerLedger."""
@@ -112,7 +121,7 @@ class SQLiteLedger(Database):
         """Fix what this judge said of every agent so far under the name of a run; a second call changes nothing."""
         with self._writing() as db:
             if db.execute("INSERT OR IGNORE INTO snapshots VALUES (?)", (run,)).rowcount:
-                rows = ((run, agent, msgspec.json.encode(past)) for agent, past in self._pasts(judge_hash))
+                rows = ((run, agent, msgspec.json.encode(past)) for agent, past in self._pasts(judge_hash, None))
                 db.executemany("INSERT INTO histories VALUES (?, ?, ?)", rows)
 
     def fix(self, run: str, judge_hash: str, agent: str) -> None:
@@ -132,7 +141,7 @@ class SQLiteLedger(Database):
             row = self._db.execute(query, (run, agent)).fetchone()
             return msgspec.json.decode(row[0], type=Past) if row else Past()
 
-    def _pasts(self, judge_hash: str, only: str | None = None) -> Iterator[tuple[str, Past]]:
+    def _own_pasts(self, judge_hash: str, only: str | None) -> Iterator[tuple[str, Past]]:
         query = (
             "SELECT m.agent, m.time, e.body FROM evaluations e JOIN messages m"
             " ON m.conversation = e.conversation AND m.id = e.message WHERE e.judge_hash = ? AND e.state = 'scored'"

@@ -65,17 +65,15 @@ def _scores(row: Row) -> list[int]:
     traits = row.traits
     if not traits:
         return _NO_SCORES
-    scores = []
-    for trait in TRAITS:
-        score = traits.get(trait)
-        if score is None:
-            scores.append(NO_SCORE)
-            continue
-        thousandths = round(score * THOUSAND)
-        if thousandths / THOUSAND != score or thousandths >= NO_SCORE:
-            raise _UnfitError
-        scores.append(thousandths)
-    return scores
+    return [NO_SCORE if score is None else _thousandths(score) for score in map(traits.get, TRAITS)]
+
+
+@lru_cache(maxsize=1 << 12)  # few distinct scores: they have three decimals
+def _thousandths(score: float) -> int:
+    thousandths = round(score * THOUSAND)
+    if thousandths / THOUSAND != score or thousandths >= NO_SCORE:
+        raise _UnfitError
+    return thousandths
 
 
 def _counts(row: Row) -> tuple[int, int, int, int]:

@@ -34,7 +34,9 @@ def semantic_camouflage(course: Course) -> Found:
         turn, hits = felt
         quotes = tuple(quote(each.message, hit.start, hit.end) for each, hit in hits)
         if failing:
-            words = "The answer holds words of feeling and no work of code or tools, while a task is open and failing."
+            words = (
+                "The answer holds words of feeling and no new work of code or tools, while a task is open and failing."
+            )
             shown = (*quotes, quote(asked.message, 0, min(len(asked.message.text), EXCERPT)))
             deductions.append(deduction(MECHANISM, KIND, turn, words, shown, f"{turn.message.agent} run {turn.run}"))
         elif _works(course):

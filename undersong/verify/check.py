@@ -9,11 +9,12 @@ from undersong.errors import UndersongError, UsageError
 from undersong.manifest import NAME, Manifest
 from undersong.models import Noun
 from undersong.verify.content import Content, read_content
-from undersong.verify.discrepancy import Discrepancy
+from undersong.verify.discrepancy import Discrepancy, NotPossibleError
 from undersong.verify.evidence import evidence
 from undersong.verify.inputs import in_order
 from undersong.verify.inputs import inputs as compare_inputs
 from undersong.verify.installed import differences, installed_hashes
+from undersong.verify.model import Model, model_of
 from undersong.verify.sealed import bytes_of, files, kept_digest, read_manifest
 
 Step = tuple[str, Callable[[], Iterator[Discrepancy]]]
@@ -34,9 +35,10 @@ def verify(
     *,
     rules: Sequence[str | Path] | None = None,
     digest: str | None = None,
+    judge: str | None = None,
 ) -> tuple[Discrepancy, ...]:
     """Everything that differs from the manifest of ``report_dir``; empty where all agrees. See ``check``."""
-    return check(report_dir, inputs, installed, rules=rules, digest=digest).discrepancies
+    return check(report_dir, inputs, installed, rules=rules, digest=digest, judge=judge).discrepancies
 
 
 def check(
@@ -46,14 +48,17 @@ def check(
     *,
     rules: Sequence[str | Path] | None = None,
     digest: str | None = None,
+    judge: str | None = None,
 ) -> Verification:
     """Compare a report folder with its manifest, its inputs and this installation, and do its pure steps again.
 
     ``inputs`` are the files or folders that the report was made from; without any, inputs are not compared. ``digest``
     is the manifest's, or its first 16 digits or more, kept elsewhere. ``rules`` are the pattern files where the report
-    was made with others than the shipped ones. ``installed`` maps names of rules, prompts and models to SHA-256 and
-    stands for another installation than this one: nothing is then done again. Broken files are named, never raised;
-    ``run.json`` is not covered. Raises UsageError where there is no such folder, or for a digest that is none.
+    was made with others than the shipped ones, and ``judge`` is ``offline:DIR`` where its offline model is in a folder:
+    what a model of one's own scored is not done again without it. ``installed`` maps names of rules, prompts and models
+    to SHA-256 and stands for another installation than this one: nothing is then done again. Broken files are named,
+    never raised; ``run.json`` is not covered. Raises UsageError where there is no such folder, for a digest that is
+    none and for a judge that is no offline model; JudgeError for a model that cannot be used.
     """
     report_dir = Path(report_dir)
     if not report_dir.is_dir():
@@ -74,16 +79,17 @@ def check(
     found += compare_inputs([Path(path) for path in inputs], manifest, told)
     if content:
         found += evidence(content, manifest)
-    here, broken = ({}, []) if installed is not None else installed_hashes(manifest, rules)
+    model = None if installed is not None else model_of(manifest, judge)
+    here, broken = ({}, []) if installed is not None else installed_hashes(manifest, rules, model)
     found += broken
-    found += differences(manifest, here if installed is None else installed)
+    found += differences(manifest, here if installed is None else installed, model)
     checked = [f"{len(manifest.files)} files", *([f"{len(manifest.inputs)} inputs"] if inputs else [])]
     if content is None or found or installed is not None:
         reason = "another installation was given" if not found else "the hashes do not agree"
         return Verification(
             discrepancies=tuple(found), checked=tuple(checked), skipped=(f"nothing was done again: {reason}",)
         )
-    return _again(report_dir, content, manifest, rules, checked, [Path(path) for path in inputs])
+    return _again(report_dir, content, manifest, rules, checked, [Path(path) for path in inputs], model)
 
 
 def _again(
@@ -93,6 +99,7 @@ def _again(
     rules: Sequence[str | Path] | None,
     checked: list[str],
     inputs: list[Path],
+    model: Model | None,
 ) -> Verification:
     from undersong.patterns import all_rules
     from undersong.verify import rerun, retrace
@@ -109,8 +116,8 @@ def _again(
     else:
         steps += [
             ("scan and verdict", lambda: rerun.scanned(content)),
-            ("offline scores", lambda: rerun.judged_offline(content)),
-            ("what moved the scores", lambda: rerun.explained(content, patterns)),
+            ("offline scores", lambda: rerun.judged_offline(content, model)),
+            ("what moved the scores", lambda: rerun.explained(content, patterns, model)),
         ]
         if inputs:
             steps.append(
@@ -127,7 +134,7 @@ def _again(
             for each in step():
                 found.append(each)  # noqa: PERF402 - what was found before a step gives up counts
             checked.append(f"{name} done again")
-        except retrace.NotPossibleError as reason:
+        except NotPossibleError as reason:
             skipped.append(f"{name}: {reason}")
         except UndersongError as error:
             found.append(Discrepancy(what=f"could not be done again: {error.what}", where=name))

@@ -1,4 +1,4 @@
-"""What verify says: one thing that no longer agrees."""
+"""What verify says: one thing that no longer agrees, or why a step could not be done again."""
 
 from __future__ import annotations
 
@@ -16,3 +16,7 @@ class Discrepancy(Noun, frozen=True, kw_only=True):
     def __str__(self) -> str:
         values = f" (expected {self.expected}, found {self.found})" if self.expected or self.found else ""
         return f"{self.where}: {self.what}{values}"
+
+
+class NotPossibleError(Exception):
+    """A step cannot be done again here, for a reason that is no disagreement."""

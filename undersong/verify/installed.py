@@ -9,17 +9,19 @@ from undersong import __version__
 from undersong.errors import UndersongError
 from undersong.manifest import Manifest
 from undersong.verify.discrepancy import Discrepancy
+from undersong.verify.model import OFFLINE, Model
 
 ANOTHER = "made with another version"
 
 
 def installed_hashes(
-    manifest: Manifest, rules: Sequence[str | Path] | None = None
+    manifest: Manifest, rules: Sequence[str | Path] | None = None, model: Model | None = None
 ) -> tuple[dict[str, str], list[Discrepancy]]:
     """The hashes of this installation's rules and of the judges that the manifest names, where they can be opened.
 
-    ``rules`` are the pattern files of a report that was made with other patterns than the shipped ones. A file that
-    cannot be read as what it should be is a Discrepancy; its hashes are then missing.
+    ``rules`` are the pattern files of a report that was made with other patterns than the shipped ones, ``model`` is
+    what stands for its offline judge. A file that cannot be read as what it should be is a Discrepancy; its hashes are
+    then missing.
     """
     from undersong.judges import is_paid, open_judge
     from undersong.judges.llm.book import book
@@ -49,7 +51,9 @@ def installed_hashes(
         except UndersongError as error:
             broken.append(Discrepancy(what=error.what, where=error.where or "rules"))
     judges = {str(manifest.parameters.get("judge", "")), *(use.judge for use in manifest.judges)} - {""}
-    for name in sorted(judges):
+    if model is not None:
+        hashes |= model.judge.hashes
+    for name in sorted(judges - {OFFLINE}):
         try:
             hashes |= (book().hashes | injection_hashes()) if is_paid(name) else open_judge(name).hashes
         except UndersongError:
@@ -57,11 +61,17 @@ def installed_hashes(
     return hashes, broken
 
 
-def differences(manifest: Manifest, installed: Mapping[str, str]) -> Iterator[Discrepancy]:
-    """The version and every rule, prompt and model that is another one here."""
+def differences(manifest: Manifest, installed: Mapping[str, str], model: Model | None = None) -> Iterator[Discrepancy]:
+    """The version and every rule, prompt and model that is another one here.
+
+    A model of the user's own that is needed and not here is no difference: what it scored is not done again.
+    """
+    elsewhere = model.judge.hashes.keys() if model is not None and model.needed else frozenset[str]()
     if manifest.version != __version__:
         yield Discrepancy(what=ANOTHER, where="undersong", expected=manifest.version, found=__version__)
     for name, expected in sorted(manifest.hashes.items()):
+        if name in elsewhere:
+            continue
         if name not in installed:
             yield Discrepancy(what="is not installed here", where=name, expected=expected, found="nothing")
         elif installed[name] != expected:

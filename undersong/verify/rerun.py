@@ -23,6 +23,7 @@ from undersong.scan import load_book, scan_conversation
 from undersong.verdict import agent_verdicts, session_verdict
 from undersong.verify.content import Content
 from undersong.verify.discrepancy import Discrepancy
+from undersong.verify.model import OFFLINE, Model
 from undersong.weigh import Effort, weigh
 from undersong.why import with_why
 
@@ -31,7 +32,6 @@ SCANNED = ("flags", "total", "hard_constraints", "loops", "deference", "sentimen
            "latency_drop")  # fmt: skip
 RANK_TOLERANCE = 0.05  # a score that moves by .001 can pass many others with the same score
 AGAIN = "does not come out again"
-OFFLINE = "offline"
 
 
 def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
@@ -70,19 +70,16 @@ def _told(finding: Finding, held: Mapping[str, Sequence[Message]], kept: Finding
     return msgspec.structs.replace(finding, outcome=kept.outcome if kept else None)
 
 
-def explained(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
-    """What moved the scores behind each finding, from the cited messages and the artefacts of the offline judge."""
-    from undersong.judges import open_judge
-    from undersong.judges.explain import heads_of
+def explained(content: Content, rules: Sequence[PatternRule], model: Model | None) -> Iterator[Discrepancy]:
+    """What moved the scores behind each finding, from the cited messages and the artefacts of the offline judge.
 
+    Raises NotPossibleError where that judge is another one than the report's.
+    """
     case = content.case
-    if case.parameters.get("judge") != OFFLINE:
+    if model is None or case.parameters.get("judge") != OFFLINE:
         yield from (_unexplained(each) for each in case.findings if each.why is not None)
         return
-    judge = open_judge(OFFLINE)
-    heads = heads_of(judge)
-    if heads is None or judge.hash != case.parameters.get("judge_hash"):
-        return  # another judge of that name; its artefacts are then named as not installed
+    heads = model.opened().artefacts.heads
     messages = {(message.conversation, message.id): message for message in case.cited}
     again = with_why(case.findings, content.rows, messages, rules, heads)
     for kept, other in zip(case.findings, again, strict=True):
@@ -177,30 +174,32 @@ def unlike_scan(row: Row, scan: Scan) -> list[str]:
     return [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
 
 
-def judged_offline(content: Content) -> Iterator[Discrepancy]:
-    """The scores of the offline judge, within .001, where the report holds the text."""
-    from undersong.judges import Question, open_judge
+def judged_offline(content: Content, model: Model | None) -> Iterator[Discrepancy]:
+    """The scores of the offline judge, within .001, where the report holds the text.
+
+    Raises NotPossibleError where that judge is another one than the report's.
+    """
+    from undersong.judges import Question
     from undersong.models import Route
 
-    wanted = {(row.conversation, row.id): row for row in content.rows if row.judge_hash and row.state == "scored"}
-    judges = {row.judge for row in wanted.values() if (row.judge or "").partition(":")[0] == "offline"}
-    for name in sorted(filter(None, judges)):
-        judge = open_judge(name)
-        messages = [
-            message
-            for message in messages_of(content.conversations)
-            if (row := wanted.get((message.conversation, message.id))) and row.judge_hash == judge.hash
-        ]
-        route = Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="message")
-        asked = [Question(message=each, scan=Scan(message_id=each.id), route=route) for each in messages]
-        answers = judge.evaluate(asked)
-        pairs = [(wanted[each.conversation, each.id], answer) for each, answer in zip(messages, answers, strict=True)]
-        again = [msgspec.structs.replace(row, traits=answer.traits) for row, answer in pairs]
-        whole = sum(row.scale == "rank" for row in again) == content.case.ranked  # else the ranks are of other rows
-        ranks = ranks_of(again)
-        for message, (kept, _), now in zip(messages, pairs, again, strict=True):
-            if (whole or kept.scale != "rank") and _far(kept, ranks.of(now)):
-                yield Discrepancy(what=f"its scores by judge {name}: {AGAIN} within .001", where=message.id)
+    wanted = {(row.conversation, row.id): row for row in content.rows if row.judge == OFFLINE and row.state == "scored"}
+    if model is None or not wanted:
+        return
+    judge = model.opened()
+    for row in wanted.values():
+        if row.judge_hash != judge.hash:
+            yield Discrepancy(what="was scored by another offline model than the report names", where=row.id)
+    messages = [each for each in messages_of(content.conversations) if (each.conversation, each.id) in wanted]
+    route = Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="message")
+    asked = [Question(message=each, scan=Scan(message_id=each.id), route=route) for each in messages]
+    answers = judge.evaluate(asked)
+    pairs = [(wanted[each.conversation, each.id], answer) for each, answer in zip(messages, answers, strict=True)]
+    again = [msgspec.structs.replace(row, traits=answer.traits) for row, answer in pairs]
+    whole = sum(row.scale == "rank" for row in again) == content.case.ranked  # else the ranks are of other rows
+    ranks = ranks_of(again)
+    for message, (kept, _), now in zip(messages, pairs, again, strict=True):
+        if (whole or kept.scale != "rank") and _far(kept, ranks.of(now)):
+            yield Discrepancy(what=f"its scores by judge {OFFLINE}: {AGAIN} within .001", where=message.id)
 
 
 def _far(row: Row, now: Row) -> bool:

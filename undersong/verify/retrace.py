@@ -20,14 +20,10 @@ from undersong.stores.forget import PSEUDONYM, digest, pseudonym
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import session_verdict
 from undersong.verify.content import Content
-from undersong.verify.discrepancy import Discrepancy
+from undersong.verify.discrepancy import Discrepancy, NotPossibleError
 from undersong.verify.rerun import AGAIN, messages_of, unlike_scan
 
 ROUTED = ("tier", "tier_before", "width", "sampled", "reasons")
-
-
-class NotPossibleError(Exception):
-    """A step cannot be done again here, for a reason that is no disagreement."""
 
 
 def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:

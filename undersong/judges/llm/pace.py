@@ -41,7 +41,7 @@ class Pace:
             except TransportError as error:
                 if not error.passing or attempt == self._attempts or (error.after or 0.0) > PATIENCE:
                     why = f"{error.why} ({attempt} of {self._attempts} attempts)"
-                    raise TransportError(why, passing=False) from None
+                    raise TransportError(why, passing=False, reached=error.reached) from None
                 await self._rest(attempt, error.after)
             else:
                 self._heed(found.headers)

@@ -72,7 +72,7 @@ class SdkBackend(ABC):
             finally:
                 await response.aclose()
         except httpx2.ConnectError as error:
-            raise TransportError(f"no connection: {type(error).__name__}", passing=True) from None
+            raise TransportError(f"no connection: {type(error).__name__}", passing=True, reached=False) from None
         except httpx2.HTTPError as error:
             raise TransportError(f"the connection broke off: {type(error).__name__}", passing=True) from None
         if response.is_success:

@@ -7,14 +7,16 @@ from typing import NamedTuple
 
 import msgspec
 
+from undersong.errors import JudgeError
 from undersong.judges.llm.answer import UnusableError
 from undersong.judges.llm.committer import Committer
 from undersong.judges.llm.purse import Purse
 from undersong.judges.llm.seat import Seat
-from undersong.judges.llm.wire import Delivered, Said, Sent
+from undersong.judges.llm.wire import Delivered, Said, Sent, TransportError
 from undersong.judges.terms import AnswerLedger, Paid
 from undersong.models import Usage
 
+NOBODY_THERE = "see that its server runs and is named by its address, and run the same command again"
 LARGEST_KEPT = 1 << 21  # bytes of a body that are kept; `reading.yaml` bounds what is read far below
 
 
@@ -73,7 +75,12 @@ class Till:
                 self._purse.settle(most, used)
             return delivered
 
-        delivered = await seat.pace.patiently(once)
+        try:
+            delivered = await seat.pace.patiently(once)
+        except TransportError as error:
+            if error.reached:
+                raise
+            raise JudgeError(error.why, where=seat.spec.name, remedy=NOBODY_THERE) from error
         paid = msgspec.structs.replace(booked(unpaid(asked), seat, delivered.body), attempt=attempt)
         await self._committer.keep(paid)
         return paid

@@ -51,11 +51,14 @@ class Collected(NamedTuple):
 
 
 class TransportError(Exception):
-    """A request that brought no answer: ``passing`` says whether to try again, ``after`` in how many seconds."""
+    """A request that brought no answer: ``passing`` says whether to try again, ``after`` in how many seconds.
 
-    def __init__(self, why: str, *, passing: bool, after: float | None = None) -> None:
+    ``reached`` is False where no server was there at all.
+    """
+
+    def __init__(self, why: str, *, passing: bool, after: float | None = None, reached: bool = True) -> None:
         super().__init__(why)
-        self.why, self.passing, self.after = why, passing, after
+        self.why, self.passing, self.after, self.reached = why, passing, after, reached
 
 
 class Backend(Protocol):

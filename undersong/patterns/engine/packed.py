@@ -15,7 +15,7 @@ from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.expressions import Call, Field, Node, Text, walk
 from undersong.patterns.fields import FIELDS, Kind
 from undersong.patterns.inputs import NEVER_MISSING
-from undersong.patterns.partitions import Timeline, timelines
+from undersong.patterns.partitions import Entry, Timeline, microseconds
 from undersong.patterns.rules import PatternRule
 from undersong.ranks import levelled
 from undersong.stores.packed import (
@@ -236,13 +236,12 @@ class PackedTimelines(Sequence[Timeline]):
         return self._known[index]
 
     def _loaded(self, index: int) -> Timeline:
-        found = timelines(levelled(self._load(self._agents[index])))
         times = self._table.times[self._table.bounds[index] : self._table.bounds[index + 1]].tolist()
-        if not times and not found:
-            return Timeline(self._agents[index], None, ())
-        if len(found) != 1 or [entry.time for entry in found[0].entries] != times:
+        rows = [row for row in levelled(self._load(self._agents[index])) if row.branch is None]
+        if [row.time and microseconds(row.time) for row in rows] != times:  # each packed row has a time of its own
             raise StaleError(self._agents[index])
-        return found[0]
+        entries = (Entry(row, time, place) for place, (time, row) in enumerate(zip(times, rows, strict=True)))
+        return Timeline(self._agents[index], None, tuple(entries))
 
 
 def packed_source(agents: Sequence[str], cells: Sequence[bytes]) -> PackedSource:
