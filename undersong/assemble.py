@@ -31,6 +31,7 @@ from undersong.route import load_policy
 from undersong.stores import Store
 from undersong.weigh import Effort, Weighed
 from undersong.why import with_why
+from undersong.wording import counted
 
 NO_EFFORT = Effort(draws=0, replicas=0)  # how the parameters of a run without chance are written
 T = TypeVar("T")
@@ -84,8 +85,13 @@ def highest(rows: Iterable[Row]) -> dict[str, float]:
 
 
 def judge_problem(run: Run) -> tuple[Problem, ...]:
+    """Why the judge failed as a whole: it said so, or none of the messages that it was asked about has an answer."""
     if run.failure is None:
-        return ()
+        asked = run.states["failed"]
+        if not asked or run.states["scored"] or run.states["refused"]:
+            return ()
+        what = f"none of {counted(asked, 'message')} got an answer that can be used; the first: {run.unanswered}"
+        return (Problem(what=what, where="judge", remedy="the same command asks again", kind="judge"),)
     return (
         Problem(what=run.failure.what, where=run.failure.where or "judge", remedy=run.failure.remedy, kind="judge"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from fnmatch import fnmatch
@@ -99,6 +100,14 @@ class Run(msgspec.Struct, kw_only=True):
     census: Census = msgspec.field(default_factory=Census)
     failure: JudgeError | None = None
     histories: Histories | None = None
+    states: Counter[str] = msgspec.field(default_factory=Counter)
+    unanswered: str = ""  # why the first message without an answer has none
+
+    def count(self, row: Row) -> None:
+        """Count a row by its state."""
+        self.states[row.state] += 1
+        if row.state == "failed" and not self.unanswered:
+            self.unanswered = row.reason or "no reason given"
 
 
 def ingest_and_scan(
@@ -190,6 +199,9 @@ def read_threads(
         answers = _ask(threads, judge, store, options, run)
         rows = [_rows(*each) for each in zip(threads, answers.evaluations, strict=True)]
         store.append(row for each in rows for row in dated(each))
+        for each in rows:
+            for row in each:
+                run.count(row)
         done += sum(map(len, rows))
         yield from zip(threads, rows, strict=True)
         progress("evaluate", done, corpus.messages)

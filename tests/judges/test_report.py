@@ -64,3 +64,17 @@ def test_a_judge_is_shown_what_the_tools_of_the_turn_answered(undersong: Underso
     assert "Answers of tools in the same turn" in asked
     assert '"HTTP 503"' in asked
     assert 'Tool call: "save" "{' in asked
+
+
+@pytest.mark.parametrize(("second", "code"), [("Well. fault=prose", 4), ("Well.", 0)])
+def test_a_judge_that_answers_nothing_at_all_has_failed(
+    undersong: Undersong, served: Served, second: str, code: int
+) -> None:
+    said = ("Good evening. fault=prose", second)
+    rows = [{"id": f"m{n}", "conversation": "c", "author": "bo", "text": text} for n, text in enumerate(said)]
+    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for verb in ("audit", "evaluate"):
+        out = ("--out", "rows.jsonl") if verb == "evaluate" else ("--no-chance",)
+        ran = undersong(verb, "talk.jsonl", "--judge", served.spec(), "--all", *out)
+        assert ran.code == code, ran.err
+        assert ("none of 2 messages got an answer that can be used" in ran.err) == (code == 4)

@@ -33,6 +33,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     del server
 
 
+def answered() -> bool:
+    """Whether any message got an answer that could be used: one that knows nothing may miss each control question."""
+    return "scored" in json.loads(Path("undersong-report/case.json").read_text())["states"]
+
+
 def test_an_audit_by_a_local_model_gets_answers_of_the_asked_form_and_counts_their_tokens(
     undersong: Undersong, address: str
 ) -> None:
@@ -40,7 +45,7 @@ def test_an_audit_by_a_local_model_gets_answers_of_the_asked_form_and_counts_the
     Path("talk.jsonl").write_text(json.dumps({"id": "m", "conversation": "c", "author": "kira", "text": text}) + "\n")
     spec = f"openai:tiny@{address}/v1"
     ran = undersong("audit", "talk.jsonl", "--judge", spec, "--all", "--json", "--no-chance", "--timeout", "600")
-    assert ran.code == 0, ran.err
+    assert ran.code == (0 if answered() else 4), ran.err
     with SQLiteLedger(Path("undersong.db")) as ledger:
         paid = list(ledger.all([spec], book().hash))
     assert paid
@@ -95,7 +100,7 @@ def test_an_audit_puts_a_flagged_place_to_a_local_model_and_keeps_what_it_said(
     Path("talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     spec = f"openai:tiny@{address}/v1"
     ran = undersong("audit", "talk.jsonl", "--judge", spec, "--no-chance", "--timeout", "600")
-    assert ran.code == 0, ran.err
+    assert ran.code == (0 if answered() else 4), ran.err
     (session,) = json.loads(Path("undersong-report/case.json").read_text())["sessions"]
     (answer,) = session["confirmations"]
     assert (answer["mechanism"], answer["at"], answer["judge"]) == ("liability_shifting", "m", spec)
