@@ -6,11 +6,9 @@ import asyncio
 
 from undersong.judges.terms import AnswerLedger, Paid
 
-GROUP = 0.004  # seconds in which answers are gathered for one commit: far less than any answer takes
-
 
 class Committer:
-    """Keeps answers that arrive at about the same time in one transaction."""
+    """Keeps answers that arrive together in one transaction, without a wait for later ones: each waits for its own."""
 
     def __init__(self, ledger: AnswerLedger) -> None:
         self._ledger = ledger
@@ -23,7 +21,7 @@ class Committer:
         if self._commit is None:
             loop = asyncio.get_running_loop()
             self._commit = loop.create_future()
-            loop.call_later(GROUP, self._flush, self._commit)
+            loop.call_soon(self._flush, self._commit)
         await asyncio.shield(self._commit)
 
     def _flush(self, commit: asyncio.Future[None]) -> None:

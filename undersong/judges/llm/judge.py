@@ -154,7 +154,7 @@ class LLMJudge:
             raise SpentError(WAITS)
         for attempt in range(2):
             repair = book().words.repair.format(why=why) if attempt else ""
-            asked = asking(repair)
+            asked = asking(repair) if repair else first
             paid.append(kept.get(attempt) or await till.answer(asked, attempt))
             try:
                 return use(_text(asked.seat, paid[-1].body))
