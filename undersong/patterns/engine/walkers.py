@@ -123,10 +123,12 @@ class _Bounded:
         return self.limits[numbers] - self.starts[numbers]
 
     def paths(self, numbers: I) -> Paths:
-        starts = self.starts[numbers]
         if self.ground.plan.outlook.fixed:
-            return _fixed(self.ground, starts, self.limits[numbers])
-        found, lost = _limited(self.ground, starts, self.limits[numbers], self.runs[numbers])
+            return _fixed(self.ground, self.starts[numbers], self.limits[numbers])
+        return self._walked(numbers)
+
+    def _walked(self, numbers: I) -> Paths:
+        found, lost = _limited(self.ground, self.starts[numbers], self.limits[numbers], self.runs[numbers])
         self.lost |= lost
         return found
 
@@ -174,27 +176,17 @@ def regions_of(ground: Ground, starts: I, limits: I, runs: I) -> tuple[Regions, 
     return Regions(low[opening], last, bounds[of], bounds[of + 1]), np.cumsum(new) - 1, of
 
 
-class _Plain:
-    """The reference matcher, region by region."""
+class _Plain(_Bounded):
+    """The reference matcher under each start's limit, region by region."""
 
     def __init__(self, ground: Ground) -> None:
-        self.ground = ground
-        found = candidates(ground.plan.outlook, ground.masks, ground.limits)
-        self.starts, self.limits = found
-        self.runs = after(ground.frame.bounds, self.starts) - 1
-        self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
+        super().__init__(ground)
         self.regions, self.owners, _ = regions_of(ground, self.starts, self.limits, self.runs)
         self._matchers: dict[int, Matcher] = {}
 
-    def spans(self, numbers: I) -> I:
-        return self.limits[numbers] - self.starts[numbers]
-
-    def paths(self, numbers: I) -> Paths:
-        starts = self.starts[numbers]
-        if self.ground.plan.outlook.fixed:
-            return _fixed(self.ground, starts, self.limits[numbers])
+    def _walked(self, numbers: I) -> Paths:
         found = [self._match(number) for number in numbers.tolist()]
-        result = sized(starts, np.array([len(each) for each in found], dtype=np.int64))
+        result = sized(self.starts[numbers], np.array([len(each) for each in found], dtype=np.int64))
         result.bindings[:] = [index for each in found for index in each]
         return result
 
