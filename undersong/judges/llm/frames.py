@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from undersong.rulebook import RULES, read
 FILE = RULES / "injection_words.yaml"
 WORD = re.compile(r"\w+(?:['’-]\w+)*")
 SENTENCE = re.compile(r"[.!?:;]+\s|\n|[。！？]")
+BLANKS = re.compile(r"[ \t]{2,}|\t")
 CLAUSE = frozenset(",()–—")  # after which an order may begin
 SHORTEST, LONGEST = 3, 12  # letters of a stem
 
@@ -118,26 +120,29 @@ def folded(text: str) -> str:
         text = unicodedata.normalize("NFKD", text)
         text = "".join(char for char in text if unicodedata.category(char) not in {"Cf", "Mn"})
         text = unicodedata.normalize("NFC", text)
-    return re.sub(r"[ \t]+", " ", text.lower())
+    return BLANKS.sub(" ", text.lower())
 
 
 def _hits(text: str, known: Lexicon) -> Iterator[tuple[int, int]]:
     """Place and kinds of the words that are known; a place is further on after the end of a sentence."""
     first = 0
     for sentence in SENTENCE.split(text):
-        found = list(WORD.finditer(sentence))
-        words = [each[0] for each in found]
-        for at, word in enumerate(words):
-            bits = _kinds(word)
-            if word in known.phrases:
-                bits |= _begun(words, at, known.phrases[word])
+        words = WORD.findall(sentence)
+        for at in [at for at, word in enumerate(words) if _known(word)]:
+            bits = _kinds(words[at]) | _begun(words, at, known.phrases.get(words[at], ()))
             if bits & (known.opening | known.imperative) and at >= known.first_words:
                 bits &= ~known.opening
-                if words[at - 1] not in known.after and sentence[found[at - 1].end()] not in CLAUSE:
+                if words[at - 1] not in known.after and _sign_before(sentence, at) not in CLAUSE:
                     bits &= ~known.imperative
             if bits:
                 yield first + at, bits
         first += len(words) + known.sentence
+
+
+def _sign_before(sentence: str, at: int) -> str:
+    """The character right after the word before word number ``at``."""
+    before = next(islice(WORD.finditer(sentence), at - 1, None))
+    return sentence[before.end()]
 
 
 def _begun(words: Sequence[str], at: int, phrases: Sequence[tuple[tuple[str, ...], int]]) -> int:
@@ -147,6 +152,12 @@ def _begun(words: Sequence[str], at: int, phrases: Sequence[tuple[tuple[str, ...
         if tuple(words[at + 1 : at + 1 + len(rest)]) == rest:
             found |= kind
     return found
+
+
+@lru_cache(1 << 14)
+def _known(word: str) -> bool:
+    """Whether a word is of any kind or begins a phrase: most are not."""
+    return bool(_kinds(word)) or word in lexicon().phrases
 
 
 @lru_cache(1 << 14)
