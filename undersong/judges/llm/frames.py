@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -128,21 +127,20 @@ def _hits(text: str, known: Lexicon) -> Iterator[tuple[int, int]]:
     first = 0
     for sentence in SENTENCE.split(text):
         words = WORD.findall(sentence)
+        ends: list[int] = []
         for at in [at for at, word in enumerate(words) if _known(word)]:
-            bits = _kinds(words[at]) | _begun(words, at, known.phrases.get(words[at], ()))
-            if bits & (known.opening | known.imperative) and at >= known.first_words:
+            word = words[at]
+            bits = _kinds(word)
+            if word in known.phrases:
+                bits |= _begun(words, at, known.phrases[word])
+            if at >= known.first_words:
                 bits &= ~known.opening
-                if words[at - 1] not in known.after and _sign_before(sentence, at) not in CLAUSE:
-                    bits &= ~known.imperative
+                if bits & known.imperative and words[at - 1] not in known.after:
+                    ends = ends or [each.end() for each in WORD.finditer(sentence)]
+                    bits &= -1 if sentence[ends[at - 1]] in CLAUSE else ~known.imperative
             if bits:
                 yield first + at, bits
         first += len(words) + known.sentence
-
-
-def _sign_before(sentence: str, at: int) -> str:
-    """The character right after the word before word number ``at``."""
-    before = next(islice(WORD.finditer(sentence), at - 1, None))
-    return sentence[before.end()]
 
 
 def _begun(words: Sequence[str], at: int, phrases: Sequence[tuple[tuple[str, ...], int]]) -> int:

@@ -14,7 +14,7 @@ import msgspec
 from undersong.errors import JudgeError
 from undersong.judges.llm.book import book
 from undersong.judges.llm.spec import Spec
-from undersong.judges.llm.vendor import VendorLine
+from undersong.judges.llm.vendor import VendorLine, trusted
 from undersong.judges.llm.wire import Delivered, Line, Sent, TransportError, refused
 from undersong.judges.terms import Terms
 
@@ -75,7 +75,7 @@ class SdkBackend(ABC):
     def _connected(self) -> Connected:
         """The library's client and its connections, made anew for every event loop."""
         if self._open is None:
-            http = self._sdk.DefaultAsyncHttpxClient(timeout=self._timeout)
+            http = self._sdk.DefaultAsyncHttpxClient(timeout=self._timeout, verify=trusted())
             key, make = self._secret or "none", getattr(self._sdk, self.client)
             sdk = make(api_key=key, base_url=self._spec.url, max_retries=0, timeout=self._timeout, http_client=http)
             vendor = VendorLine(sdk, http, self.path, self._timeout)

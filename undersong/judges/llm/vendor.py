@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -10,6 +11,8 @@ from undersong.judges.llm.book import book
 from undersong.judges.llm.wire import Answered, TransportError
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from undersong.judges.llm.direct import Direct
 
 
@@ -57,6 +60,14 @@ class VendorLine:
 
     async def close(self) -> None:
         """See Line; the library's client closes them."""
+
+
+@cache
+def trusted() -> SSLContext:
+    """The certificates that are trusted: read once a process, since that takes longer than thirty questions."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 async def bounded(chunks: AsyncIterator[bytes]) -> bytes:
