@@ -46,8 +46,8 @@ command.add_command(train)
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where they go.")
 def export(judge: str, store: str, out: str) -> None:
     """Write every answer that a store keeps of a judge, raw, under the prompts of this version."""
-    from undersong.judges.llm.book import book
     from undersong.judges.llm.replay import written
+    from undersong.judges.llm.specimens import asked_hash
     from undersong.judges.llm.tiered import named
     from undersong.stores.ledger import SQLiteLedger
 
@@ -56,7 +56,7 @@ def export(judge: str, store: str, out: str) -> None:
     names = [spec.name for spec in named(judge).values()]
     count = -1  # the first line is the header
     with SQLiteLedger(Path(store)) as ledger, output(out) as file:
-        for line in written(judge, book().hash, ledger.all(names, book().hash)):
+        for line in written(judge, asked_hash(), ledger.all(names, asked_hash())):
             file.write(line)
             count += 1
     click.echo(f"{count:,} answers of {judge}", err=True)
