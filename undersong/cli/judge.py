@@ -104,8 +104,18 @@ _twice(
 @STORE
 @click.option("--sample", type=click.IntRange(1), help="So many labelled messages instead of all.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the sample and of the intervals.")
+@click.option("--learnt", is_flag=True, help="Also measure on messages that the judge was trained on, and mark it.")
 @JSON
-def validate(labels: str, judge: str, store: str, sample: int | None, seed: int, as_json: bool, **chosen: Any) -> None:
+def validate(
+    labels: str,
+    judge: str,
+    store: str,
+    sample: int | None,
+    seed: int,
+    learnt: bool,
+    as_json: bool,
+    **chosen: Any,
+) -> None:
     """Read the messages of LABELS (JSON Lines with author, text and traits) and print how far the judge agrees.
 
     The figures are kept under the judge's and the prompts' hash, and reports by the same judge print them.
@@ -117,7 +127,7 @@ def validate(labels: str, judge: str, store: str, sample: int | None, seed: int,
 
     check_store(store)
     with SQLiteStore(Path(store)) as kept:
-        found = measured(Path(labels), kept, Options(judge=judge, seed=seed, **chosen), sample)
+        found = measured(Path(labels), kept, Options(judge=judge, seed=seed, **chosen), sample, learnt=learnt)
     click.echo(encode(found)) if as_json else _print(_calibration_lines(found))
 
 
@@ -136,6 +146,11 @@ def _shift_lines(found: Shift) -> Iterator[str]:
 
 def _calibration_lines(found: Calibration) -> Iterator[str]:
     yield f"{found.judge}: {found.messages} of {found.asked} labelled messages by {found.groups} authors scored"
+    if found.learnt_from:
+        yield (
+            f"WARNING: the judge was trained on {found.learnt_from:,} of them. The figures say how well it remembers, "
+            "not how well it judges."
+        )
     yield f"{'trait':<16}" + "".join(f"{name:>24}" for name in found.figures)
     for trait in next(iter(found.figures.values())):
         yield f"{trait:<16}" + "".join(f"{_figure(each[trait]):>24}" for each in found.figures.values())
