@@ -58,7 +58,7 @@ class LLMJudge:
         named = {tier: seat.spec.name for tier, seat in sorted(self.seats.items())}
         self.hash = hashed([named, self.prompt_hash, checked_hash(), terms.framing])
         self.ledger = terms.ledger or MemoryLedger()
-        self.purse = Purse(terms)
+        self.purse = terms.purse or Purse(terms)
         self.calibrated = False
         self._waiting: set[str] = set()
         self._without: dict[str, str] = {}
