@@ -74,9 +74,11 @@ def test_shifts_are_told_by_width_with_their_sign() -> None:
     assert (found.apart["manipulation"], found.moved["manipulation"], found.flips) == (0.25, 0.25, 1)
     (context,) = shift("context", "j", "h", [(reading("prior_messages", virtue=1), reading("message"))])
     assert context.moved["virtue"] == -1
-    assert noise_of([context]) == {}
-    assert noise_of([found, context])["virtue"] == 1.0
-    assert noise_of([found, context])["manipulation"] == 0.25
+    assumed = dict.fromkeys(TRAITS, 0.3)
+    assert noise_of([], assumed) == {}
+    assert noise_of([found, context], assumed)["virtue"] == 1.0
+    assert noise_of([found, context], assumed)["manipulation"] == 0.25
+    assert noise_of([context], assumed) == {**assumed, "virtue": 1.044}  # what nobody measured is assumed beside it
 
 
 def test_validation_prints_figures_and_reports_carry_them(undersong: Undersong, served: Served) -> None:
@@ -135,6 +137,11 @@ def test_context_and_framing_are_measured_without_paying_the_first_reading_again
     assert lines
     assert {each["width"] for each in lines} <= {"prior_messages", "thread_and_history"}
     assert len(served.server.seen) - asked == sum(each["asked"] for each in lines)
+    undersong("audit", "samples", "--judge", spec, "--json")
+    assert json.loads(Path("undersong-report/case.json").read_text())["parameters"]["judge_noise"]
+    for page in ("forensic_audit_report.md", "report.html"):
+        assert "Thread and history move its scores (width" in Path("undersong-report", page).read_text()
+    assert undersong("verify", "undersong-report", "samples").code == 0
 
 
 def learnt_folder(tmp_path: Path, *texts: str) -> Path:
