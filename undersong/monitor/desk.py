@@ -11,7 +11,7 @@ from undersong.errors import JudgeError, UsageError
 from undersong.evaluate import Histories, ask
 from undersong.judges import Judge
 from undersong.judges.explain import heads_of
-from undersong.models import Conversation, Emerging, Evaluation, Finding, Message, Row
+from undersong.models import Conversation, Emerging, Evaluation, Finding, Message, Row, RuleOutcome
 from undersong.monitor.agents import Agents, Found
 from undersong.monitor.backwards import Backwards
 from undersong.monitor.observation import Observation
@@ -284,6 +284,10 @@ class Desk:
         """The findings that stand in the store."""
         return tuple(self._store.findings(agent))
 
+    def outcomes(self) -> tuple[RuleOutcome, ...]:
+        """What became of every rule on the histories that are held."""
+        return self._agents.outcomes()
+
     def failed(self) -> JudgeError | None:
         """Why the judge did not come to a message that is held, None where it came to all."""
         return next((each for talk in self._talks.values() for each in talk.failures.values()), None)
@@ -291,6 +295,8 @@ class Desk:
 
 def _shared(messages: Sequence[Message], found: Found) -> list[tuple[Finding, ...]]:
     """Each finding with the last of the messages that is part of it, else with the last of all."""
+    if not messages:
+        return []
     places = {(message.conversation, message.id): number for number, message in enumerate(messages)}
     shares: list[list[Finding]] = [[] for _ in messages]
     for finding in found.found:

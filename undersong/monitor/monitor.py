@@ -53,9 +53,9 @@ class Monitor:
             self._taking = asyncio.create_task(self._take())
         return await future
 
-    async def begin(self, conversation: Conversation) -> list[Observation]:
+    async def begin(self, *conversations: Conversation) -> list[Observation]:
         """See SyncMonitor."""
-        return await self._do(lambda monitor: monitor.begin(conversation))
+        return await self._do(lambda monitor: monitor.begin(*conversations))
 
     async def session(self, conversation_id: str) -> SessionVerdict:
         """See SyncMonitor."""

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from undersong.errors import RecordError, StoreError, UsageError
+from undersong.errors import JudgeError, RecordError, StoreError, UsageError
 from undersong.formats.jsonl import message_of
 from undersong.formats.records import as_read
 from undersong.formats.scope import kept_apart
 from undersong.judges import Judge
 from undersong.judges.terms import Terms
 from undersong.judging import Opened, opened
-from undersong.models import Conversation, Emerging, Finding, Message, Row, SessionVerdict
+from undersong.models import Conversation, Emerging, Finding, Message, Row, RuleOutcome, SessionVerdict
 from undersong.monitor.agents import Agents, Found
 from undersong.monitor.desk import LIVE, Desk
 from undersong.monitor.observation import Observation
@@ -105,13 +105,13 @@ class SyncMonitor:
         given = [self._message(each) for each in messages]
         return self._until_kept(lambda: self._desk.take(given)) if given else []
 
-    def begin(self, conversation: Conversation) -> list[Observation]:
-        """Say what is known of a conversation beside its messages: title, time zone, breaks, context.
+    def begin(self, *conversations: Conversation) -> list[Observation]:
+        """Say what is known of conversations beside their messages: title, time zone, breaks, context.
 
-        Messages that it has are observed.
+        Messages that they have are observed: one Observation each, in order.
         """
-        given = [self._message(each) for each in conversation.messages]
-        return self._until_kept(lambda: self._desk.take(given, (conversation,)))
+        given = [self._message(each) for conversation in conversations for each in conversation.messages]
+        return self._until_kept(lambda: self._desk.take(given, conversations)) if conversations else []
 
     def session(self, conversation_id: str) -> SessionVerdict:
         """What a conversation comes to so far: sovereignty score, context vector, flags, deductions with their quotes.
@@ -154,6 +154,15 @@ class SyncMonitor:
             found += each.found
             gone += each.gone
         return Found(tuple(found), tuple(gone))
+
+    def outcomes(self) -> tuple[RuleOutcome, ...]:
+        """What became of every rule on the histories that are held in memory: one that cannot speak says why."""
+        return self._desk.outcomes()
+
+    @property
+    def failure(self) -> JudgeError | None:
+        """Why the judge did not come to a message that was given, None where it came to all."""
+        return self._desk.failed()
 
     def _message(self, given: Given) -> Message:
         message = as_read(given if isinstance(given, Message) else message_of(given))
