@@ -21,7 +21,8 @@ MOST = 100_000  # draws that may be asked for
 ALL_DRAWS = 500  # rows of a sequence up to which it has every draw; a longer one has fewer in proportion
 FEWEST = 19  # draws of the longest sequences: the least with which chance can be .05
 _FIRST = 64  # draws that are dealt together at first: most sequences stop soon
-_CELLS = 1_000_000  # rows dealt together
+_NEXT = 40_000  # rows of the draws that are dealt after these, at least: enough for machine code
+_CELLS = 1_000_000  # rows dealt together, at most
 
 
 class Chance(NamedTuple):
@@ -59,7 +60,7 @@ def chance(rule: PatternRule, partition: Partition, *, seed: int, draws: int, bl
 
 
 class Strengths:
-    """The strongest match of each of many orders: all at once or, where arrays do not do, by one search after another."""
+    """The strongest match of each of many orders: all at once or, where arrays do not do, one search after another."""
 
     def __init__(self, deck: Deck, partition: Partition) -> None:
         self.deck = deck
@@ -103,12 +104,12 @@ def draws_for(rows: int, draws: int) -> int:
 def _exceeds(table: Strengths, observed: float, key: bytes, most: int, block: int) -> Iterator[bool]:
     """Draw after draw, whether its strongest match is at least as strong as what was observed."""
     rows = len(table.deck.rows)
-    first, size, largest = 0, _FIRST, max(1, _CELLS // rows)
+    first, count = 0, _FIRST
     while first < most:
-        count = min(size, largest, most - first)
+        count = min(count, max(1, _CELLS // rows), most - first)
         yield from _reached(table, orders(key, first, count, rows, block), observed)
         first += count
-        size *= 4
+        count = max(4 * count, _NEXT // rows)
 
 
 def _reached(table: Strengths, dealt: Orders, observed: float) -> list[bool]:

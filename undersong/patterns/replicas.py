@@ -83,7 +83,9 @@ def survival(
     return Survival(tuple(number / count for number in survived), count)
 
 
-def _found(rule: PatternRule, whole: Partition, scoped: Partition, noises: Sequence[F]) -> Iterator[list[frozenset[str]]]:
+def _found(
+    rule: PatternRule, whole: Partition, scoped: Partition, noises: Sequence[F]
+) -> Iterator[list[frozenset[str]]]:
     """Of each replica the message ids of its matches: many replicas at once, or one after another where need be."""
     together = max(1, _CELLS // len(scoped.timeline.entries))
     readings: _Replicas | None = _Replicas(rule, whole)
@@ -108,7 +110,9 @@ class _Replicas:
     def matches(self, noises: Sequence[F]) -> list[list[frozenset[str]]]:
         """Of each replica the message ids of its matches; raises Unsuited where arrays do not do."""
         places, count = self.places, len(noises)
-        traits: dict[str, F] = {name: self._heard(t, [noise[:, t] for noise in noises]) for t, name in enumerate(TRAITS)}
+        traits: dict[str, F] = {
+            name: self._heard(t, [noise[:, t] for noise in noises]) for t, name in enumerate(TRAITS)
+        }
         readings = Readings(places.source, count, traits)
         found = places.find(Vectors(readings), readings, None, count)
         result: list[list[frozenset[str]]] = [[] for _ in noises]

@@ -29,7 +29,7 @@ SAID = (
     "traits", "indicators", "signals", "flags", "total", "density", "hits", "labels", "hard_constraints", "loops",
     "deference", "triage", "sentiment_score", "code_change_delta", "latency_drop", "judge", "judge_hash",
 )  # fmt: skip
-_FIELDS_SAID = frozenset((*SAID, *TRAITS, *DIMENSIONS))
+FIELDS_SAID = FIELDS.keys() & {*SAID, *TRAITS, *DIMENSIONS, "replies", "apologies", "corrections"}
 _TABLE = 20_000  # masks that are worked out beforehand, one per row and kind of place
 _CARDS = 1_000_000  # cards that all shuffles share; where there would be more, each batch makes those that it needs
 
@@ -69,7 +69,7 @@ class Deck:
         self.rule = rule
         self.partition = scope(rule, partition)
         self.rows = self.partition.rows
-        looked = [FIELDS[name] for name in sorted(rule.needs & FIELDS.keys() - _FIELDS_SAID)]
+        looked = [FIELDS[name] for name in sorted(rule.needs & FIELDS.keys() - FIELDS_SAID)]
         kinds: dict[object, int] = {}
         self.kinds = [
             kinds.setdefault((entry.row.target, *(field.read(entry.row) for field in looked)), len(kinds))
@@ -129,7 +129,7 @@ class Shuffles:
         own, stands = self.places.own, np.arange(len(self.places.entries))
         words = np.concatenate([stands, np.repeat(own, len(self.standing))])
         places = np.concatenate([stands, np.tile(self.standing, len(own))])
-        cards = Cards(self.places.source, words, places, _FIELDS_SAID)
+        cards = Cards(self.places.source, words, places, FIELDS_SAID)
         return cards, Vectors(cards)
 
     def _dealt(self, dealt: Orders) -> I:
@@ -143,7 +143,7 @@ class Shuffles:
         stands = np.tile(np.arange(len(self.places.entries)), (len(dealt), 1))
         words = stands.copy()
         words[:, self.places.own] = self.places.own[dealt]
-        return Cards(self.places.source, words.ravel(), stands.ravel(), _FIELDS_SAID)
+        return Cards(self.places.source, words.ravel(), stands.ravel(), FIELDS_SAID)
 
 
 def replaced(partition: Partition, rows: tuple[Entry, ...]) -> Partition:

@@ -1,8 +1,8 @@
-"""One sequence in many versions, all searched at once: the places stay, what stands there differs from one to the next."""
+"""One sequence in many versions, searched at once: the places stay, what stands there differs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, lru_cache
 
 import msgspec
@@ -93,7 +93,7 @@ class Places:
 class Cards:
     """Rows that are made of two: the words of one (``words``: its number) at the place of another (``places``)."""
 
-    def __init__(self, rows: RowSource, words: I, places: I, said: frozenset[str]) -> None:
+    def __init__(self, rows: RowSource, words: I, places: I, said: Collection[str]) -> None:
         self.rows, self.words, self.places, self.said = rows, words, places, said
 
     @property
@@ -127,7 +127,7 @@ class Cards:
 
 
 class Readings:
-    """Some rows again and again, each time with other traits: ``traits[t]`` has those of all times, one after another."""
+    """Some rows again and again, each time with other traits: ``traits[t]`` has those of all times, one by one."""
 
     def __init__(self, rows: RowSource, count: int, traits: Mapping[str, F]) -> None:
         self.rows, self.count, self.traits = rows, count, traits
