@@ -55,7 +55,7 @@ class Walker(Protocol):
 def walker(ground: Ground) -> Walker:
     """The way that suits the rule and the number of rows."""
     known = ground.plan
-    large = machine(len(ground.masks))
+    large = machine(max(len(ground.masks), ground.table.size))
     if large and known.code is not None and not known.anchored and not known.outlook.fixed:
         try:
             return _Swift(ground)
