@@ -14,8 +14,7 @@ import numpy.typing as npt
 from undersong.patterns.engine.jit import ENOUGH, kernel, machine
 from undersong.patterns.engine.paths import Paths, sized
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.targets import Masks
-from undersong.patterns.engine.vectors import B
+from undersong.patterns.engine.vectors import B, Masks
 from undersong.patterns.engine.walk import Code
 from undersong.patterns.program import ACCEPT, ROW, SPLIT
 

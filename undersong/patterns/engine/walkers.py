@@ -15,8 +15,7 @@ from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.starts import Followed, candidates, crowded
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
-from undersong.patterns.engine.targets import Masks
-from undersong.patterns.engine.vectors import B
+from undersong.patterns.engine.vectors import B, Masks
 from undersong.patterns.engine.walk import Regions, nearest_ends, paths
 from undersong.patterns.matcher import GaveUp, Matcher
 from undersong.patterns.rules import PatternRule
