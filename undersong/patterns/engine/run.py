@@ -12,7 +12,7 @@ from undersong.patterns.engine.frames import Bounds, Frame, Limits, Order, group
 from undersong.patterns.engine.paths import Bindings, compact, some
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, TableVectors
-from undersong.patterns.engine.sequence_windows import Added
+from undersong.patterns.engine.sequence_windows import Added, Sums
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.surroundings import Surroundings
 from undersong.patterns.engine.symbols import symbols
@@ -58,6 +58,7 @@ class _Layout:
 
     def __init__(self, table: Table, order: Order) -> None:
         self.table, self.order = table, order
+        self.sums: dict[Node, Sums] = {}
         self._frame: Frame | None = None
         self._parts: Targets | None = None
         self._count: int | None = None
@@ -135,7 +136,8 @@ class _Search:
         rule, plan = self.rule, self.plan
         frame, masks, beyond = self._towards() if plan.targeted else self._alone()
         alone = "conversation" not in rule.file.partition_by
-        added = Added(self.table, self.vectors, frame, self.layout.parts if plan.targeted else None, alone)
+        parts = self.layout.parts if plan.targeted else None
+        added = Added(self.table, self.vectors, frame, parts, alone, self.layout.sums)
         masks = self._narrowed(masks, frame, added)
         closed = self._closed(frame, added)
         bounds = Bounds(rule.within, rule.file.max_unread, closed, plan.outlook.longest)
