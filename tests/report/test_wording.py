@@ -123,8 +123,9 @@ def test_a_report_without_findings_says_that_it_is_no_all_clear_and_where_to_rea
     clear += "not every mechanism of the score was assessed in 3 of 3 sessions."
     guns = "1 turn to read first, as smoking guns, which take no points: Admission of fault (1)."
     assert (unassessed_words(bare), guns_words(bare)) == ((clear,), (guns,))
-    assert unassessed_words(msgspec.structs.replace(bare, findings=case.findings)) == ()
-    assert unassessed_words(msgspec.structs.replace(bare, sessions=case.sessions)) == (), "points were taken"
+    more = (clear.replace("This is no all-clear", "More than what was found may be there"),)
+    assert unassessed_words(msgspec.structs.replace(bare, findings=case.findings)) == more
+    assert unassessed_words(msgspec.structs.replace(bare, sessions=case.sessions)) == more, "points were taken"
     assert guns_words(make_case()[0]) == ()
     page, _, markdown, _ = written(bare, make_case()[1], tmp_path / "out")
     for text in (" ".join(" ".join(page.text).split()), " ".join(markdown.split())):

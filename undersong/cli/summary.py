@@ -22,6 +22,8 @@ from undersong.wording import (
     low_scores_words,
     mechanism_name,
     missed_words,
+    noted_words,
+    to_read_words,
     unassessed_words,
 )
 
@@ -51,6 +53,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in case.findings],
         "cautions": list(low_scores_words(case)),
         "smoking_guns": list(guns_words(case)),
+        "noted": list(noted_words(case)),
         "not_looked_for": list(unassessed_words(case)),
         "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
         "rules": {
@@ -116,6 +119,7 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
         "mechanisms": len(session.mechanisms),
         "deductions": [[each.mechanism, each.points, each.message_id] for each in session.deductions],
         "candidates": sum(each.kind == "candidate" for each in session.moments),
+        "to_read": to_read_words((session,)),
         "flags": list(session.flags),
         "context": list(session.context),
         "messages": session.messages,
@@ -139,7 +143,7 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     yield from (f"signals    {sentence}" for sentence in facts["kind_words"])
     yield from _finding_lines(facts)
     yield from _session_lines(facts["sovereignty"])
-    yield from (f"moments    {sentence}" for sentence in facts["smoking_guns"])
+    yield from (f"moments    {sentence}" for sentence in (*facts["smoking_guns"], *facts["noted"]))
     yield from (f"caution    {sentence}" for sentence in facts["not_looked_for"])
     yield from _problem_lines(facts["problems"])
     yield f"report     {facts['report']} (digest {facts['digest'][:16]}…)"
@@ -195,8 +199,8 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
     for each in scored[:SHOWN]:
         risk = ', "Psychogenic Risk"' if each["psychogenic_risk"] else ""
         coverage = f"assessed {each['assessed']} of {each['mechanisms']}"
-        if each["candidates"]:
-            coverage += f"; {counted(each['candidates'], 'candidate')} to read, without points"
+        if each["to_read"]:
+            coverage += f"; {each['to_read']} to read, without points"
         if each["low_coverage"]:
             coverage += f"; low coverage: {each['read']:,} of {counted(each['messages'], 'turn')} read by a judge"
         taken = Counter(mechanism_name(mechanism) for mechanism, _, _ in each["deductions"])
@@ -211,7 +215,7 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
 
 
 def _no_points(session: dict[str, Any]) -> str:
-    return "no points taken" if session["candidates"] else "nothing found by what was assessed"
+    return "no points taken" if session["to_read"] else "nothing found by what was assessed"
 
 
 def _named(session: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from undersong.wording import (
     guns_words,
     low_scores_words,
     mechanism_name,
+    noted_words,
     qualified_words,
     unassessed_words,
 )
@@ -44,6 +45,7 @@ def headline(case: Case) -> tuple[str, ...]:
         *_qualified(case),
         *unassessed_words(case),
         *guns_words(case),
+        *noted_words(case),
     )
 
 
