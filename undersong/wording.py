@@ -12,6 +12,9 @@ from undersong.visible import one_line
 
 DEAREST = 5  # conversations whose tokens a report names
 ASKED = 0.5  # the limit that most shipped patterns hold a harmful trait against
+FLAGGED = 3  # messages with phrase flags from which on an agent is named: the router's repeat flags
+OFTEN = 2  # times as often as in all messages
+NAMED = 5  # agents that a sentence names
 TO_READ = {  # the kind of a moment that a reader should see, and its noun
     "smoking_gun": "smoking gun",
     "distress": "distress code",
@@ -229,6 +232,24 @@ def noted_words(case: Case) -> tuple[str, ...]:
     guns = ("smoking_gun",)
     told, places = to_read_words(case.sessions, guns), sum(bool(to_read_words((each,), guns)) for each in case.sessions)
     return (f"Also to read, without points: {told}, in {counted(places, 'session')}.",) if told else ()
+
+
+def flagged_words(case: Case) -> tuple[str, ...]:
+    """Whose messages hold phrases of harmful traits far more often than all messages do; () where nobody's."""
+    messages = sum(each.messages for each in case.agents)
+    usual = sum(each.flagged for each in case.agents) / max(messages, 1)
+    told = [
+        each for each in case.agents if each.flagged >= FLAGGED and each.flagged >= OFTEN * usual * each.messages > 0
+    ]
+    told.sort(key=lambda each: (-each.flagged / each.messages, each.agent))
+    if not told:
+        return ()
+    named = ", ".join(f"{one_line(each.agent, 40)} ({each.flagged:,} of {each.messages:,})" for each in told[:NAMED])
+    more = f" and {counted(len(told) - NAMED, 'more agent')}" if len(told) > NAMED else ""
+    return (
+        f"Phrases of harmful kinds stand in {usual:.1%} of all messages, and at least {OFTEN} times as often in "
+        f"those of {named}{more}. Phrases send a reader there; they accuse nobody.",
+    )
 
 
 def alignment_words(verdict: AgentVerdict) -> str:

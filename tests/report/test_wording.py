@@ -15,7 +15,7 @@ from undersong.models import Case, Row
 from undersong.patterns import all_rules, named
 from undersong.report.headline import headline
 from undersong.report.text import plain
-from undersong.wording import guns_words, unassessed_words
+from undersong.wording import flagged_words, guns_words, unassessed_words
 
 Make = Callable[..., tuple[Case, list[Row]]]
 
@@ -153,3 +153,28 @@ def test_low_coverage_and_an_uncalibrated_judge_qualify_the_verdict(
     told = headline(msgspec.structs.replace(case, sessions=(session,), parameters=parameters))
     qualified = [each for each in told if each.startswith("What qualifies this: ")]
     assert qualified == ([f"What qualifies this: {'; '.join(expected)}."] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("flagged", "named"),
+    [
+        ({"kira": (9, 20), "tom": (0, 30), "ida": (1, 50)}, ("kira (9 of 20)",)),
+        ({"kira": (3, 20), "tom": (3, 20), "ida": (3, 20)}, ()),  # everybody alike
+        ({"kira": (2, 4), "tom": (0, 96)}, ()),  # too few to tell
+        ({"kira": (0, 20), "tom": (0, 20)}, ()),
+    ],
+)
+def test_who_uses_harmful_phrases_far_more_often_is_named_and_accused_of_nothing(
+    make_case: Make, flagged: dict[str, tuple[int, int]], named: tuple[str, ...]
+) -> None:
+    case, _ = make_case()
+    agents = tuple(
+        msgspec.structs.replace(case.agents[0], agent=name, flagged=hits, messages=messages)
+        for name, (hits, messages) in flagged.items()
+    )
+    told = flagged_words(msgspec.structs.replace(case, agents=agents))
+    assert len(told) == bool(named)
+    for sentence in told:
+        assert all(name in sentence for name in named)
+        assert not any(name in sentence for name in flagged if name not in str(named))
+        assert "accuse nobody" in sentence

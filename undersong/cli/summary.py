@@ -17,6 +17,7 @@ from undersong.wording import (
     LOW_COVERAGE,
     basis_words,
     counted,
+    flagged_words,
     guns_words,
     kind_words,
     low_scores_words,
@@ -54,6 +55,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "cautions": list(low_scores_words(case)),
         "smoking_guns": list(guns_words(case)),
         "noted": list(noted_words(case)),
+        "flagged": list(flagged_words(case)),
         "not_looked_for": list(unassessed_words(case)),
         "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
         "rules": {
@@ -144,6 +146,7 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     yield from _finding_lines(facts)
     yield from _session_lines(facts["sovereignty"])
     yield from (f"moments    {sentence}" for sentence in (*facts["smoking_guns"], *facts["noted"]))
+    yield from (f"phrases    {sentence}" for sentence in facts["flagged"])
     yield from (f"caution    {sentence}" for sentence in facts["not_looked_for"])
     yield from _problem_lines(facts["problems"])
     yield f"report     {facts['report']} (digest {facts['digest'][:16]}…)"

@@ -12,6 +12,7 @@ from undersong.report.text import label
 from undersong.wording import (
     assessed_words,
     counted,
+    flagged_words,
     guns_words,
     low_scores_words,
     mechanism_name,
@@ -46,6 +47,7 @@ def headline(case: Case) -> tuple[str, ...]:
         *unassessed_words(case),
         *guns_words(case),
         *noted_words(case),
+        *flagged_words(case),
     )
 
 

@@ -171,10 +171,22 @@ def _agents(v: View) -> Iterator[str]:
                 each.balance,
                 safety,
                 read,
+                each.flagged,
                 each.hard_constraint_words,
             )
         )
-    head = ("agent", "alignment", "ethos", "logos", "pathos", "balance", "safety", "with levels", "constraint words")
+    head = (
+        "agent",
+        "alignment",
+        "ethos",
+        "logos",
+        "pathos",
+        "balance",
+        "safety",
+        "with levels",
+        "flagged",
+        "constraint words",
+    )
     yield from table(head, rows)
     if len(v.agents) < len(v.case.agents):
         yield from (f"The first {len(v.agents)} of {len(v.case.agents)}; case.json holds all.", "")

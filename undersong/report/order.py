@@ -51,6 +51,7 @@ def detailed_sessions(case: Case, limit: int) -> list[SessionVerdict]:
     ][:limit]
 
 
-def alignment_rank(agent: AgentVerdict) -> tuple[int, float, str]:
-    """By status, then by the value of safety, then by name."""
-    return ALIGNMENTS.index(agent.alignment), (agent.values or {}).get("safety", 2.0), agent.agent
+def alignment_rank(agent: AgentVerdict) -> tuple[int, float, float, str]:
+    """By status, then by the value of safety, then by the share of messages with phrase flags, then by name."""
+    safety = (agent.values or {}).get("safety", 2.0)
+    return ALIGNMENTS.index(agent.alignment), safety, -agent.flagged / max(agent.messages, 1), agent.agent
