@@ -11,6 +11,7 @@ import msgspec
 
 from undersong.models import Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
 from undersong.patterns import all_rules, load_rules, named
+from undersong.patterns.discovery import family_of
 from undersong.patterns.engine.loading import Load, PackedTimelines
 from undersong.patterns.engine.packed import TOLD, packed_source, packed_table
 from undersong.patterns.engine.pairs import pairs
@@ -97,7 +98,7 @@ class PackedSearch:
 
     def pairs(self, rules: Iterable[PatternRule]) -> int:
         """In how many (sequence, rule) pairs there could be a match at all."""
-        return sum(pairs(rule, self._searches.run) for rule in rules)
+        return family_of(rules, self._searches.timelines, self._searches.run)
 
 
 class _Corpus(NamedTuple):
