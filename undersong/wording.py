@@ -82,6 +82,11 @@ def _measured_words(parameters: Mapping[str, Any]) -> Iterator[str]:
             f"Calibrated on {on}: mean rank correlation over the traits {mean}, AUC of any harm {auc} (95 % over "
             "authors)."
         )
+        if learnt := calibration.get("learnt_from"):
+            yield (
+                f"No measurement: the judge was trained on {learnt:,} of these labelled messages. The figures say how "
+                "well it remembers, not how well it judges, and it counts as uncalibrated."
+            )
     if (noise := parameters.get("judge_noise")) is not None:
         least = f"{max(noise.values()):.3f}"
         yield f"Two readings of one message by this judge lie {least} apart on average in its least steady trait."
@@ -90,6 +95,16 @@ def _measured_words(parameters: Mapping[str, Any]) -> Iterator[str]:
         sample = f"width {each['width'].replace('_', ' ')}, {each['messages']} of {each['asked']} messages scored twice"
         flips = f"{each['flips']} change on any negative trait of .5 or more"
         yield f"Read again in another framing ({sample}): at most {apart:.3f} apart in a trait, {flips}."
+
+
+def judge_option(parameters: Mapping[str, Any]) -> str:
+    """What follows ``--judge`` to have the same judge again; of a model of one's own the folder, without the way to it.
+
+    >>> judge_option({"judge": "offline", "judge_folder": "ours"})
+    'offline:ours'
+    """
+    folder = parameters.get("judge_folder")
+    return f"{parameters.get('judge', '')}:{folder}" if folder else str(parameters.get("judge", ""))
 
 
 def score_words(verdict: SessionVerdict) -> str:
