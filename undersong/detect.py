@@ -14,7 +14,6 @@ from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.discovery import family_of
 from undersong.patterns.engine.loading import Load, PackedTimelines
 from undersong.patterns.engine.packed import TOLD, packed_source, packed_table
-from undersong.patterns.engine.pairs import pairs
 from undersong.patterns.engine.results import Searches
 from undersong.patterns.engine.sums import Unsuited
 from undersong.patterns.findings import Balance, finding_of, order
