@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from undersong.report.markdown_parts import appendix, finding_lines, gun_lines, session_lines, table
 from undersong.report.text import code, first_upper, label, period, plain, sparkline
 from undersong.report.view import View
-from undersong.wording import alignment_words, context_words, counted, mechanism_name
+from undersong.wording import alignment_words, context_words, counted, mechanism_name, to_read_words
 
 OPTION = 300  # characters of --judge, which may name a model for each tier
 
@@ -83,10 +83,11 @@ def _sessions(v: View) -> Iterator[str]:
                 f"{assessed} of {len(each.mechanisms)}",
                 findings,
                 f"{each.read} of {each.messages}",
+                to_read_words((each,)) or "–",
                 plain(", ".join(each.flags)) or "–",
             )
         )
-    yield from table(("session", "score", "assessed", "findings", "read", "flags"), rows)
+    yield from table(("session", "score", "assessed", "findings", "read", "to be read", "flags"), rows)
     if len(v.listed) < len(v.case.sessions):
         yield from (f"The first {len(v.listed)} of {len(v.case.sessions)}; case.json holds all.", "")
     yield from _months(v)
@@ -172,10 +173,22 @@ def _agents(v: View) -> Iterator[str]:
                 each.balance,
                 safety,
                 read,
+                each.flagged,
                 each.hard_constraint_words,
             )
         )
-    head = ("agent", "alignment", "ethos", "logos", "pathos", "balance", "safety", "with levels", "constraint words")
+    head = (
+        "agent",
+        "alignment",
+        "ethos",
+        "logos",
+        "pathos",
+        "balance",
+        "safety",
+        "with levels",
+        "flagged",
+        "constraint words",
+    )
     yield from table(head, rows)
     if len(v.agents) < len(v.case.agents):
         yield from (f"The first {len(v.agents)} of {len(v.case.agents)}; case.json holds all.", "")
