@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from undersong.jit import machine
 from undersong.patterns.engine.automaton import Automaton, Crowded
 from undersong.patterns.engine.frames import Frame, Limits, after
-from undersong.patterns.engine.jit import machine
 from undersong.patterns.engine.paths import Paths, nothing, put, sized
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.starts import Followed, candidates, crowded
