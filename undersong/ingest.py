@@ -23,6 +23,7 @@ from undersong.models import Conversation, InputFile, Problem
 from undersong.wording import counted
 
 SHOWN = 100  # problems of one input that are told one by one; the rest is counted
+TALKS = (".txt", ".md")  # endings of what people paste
 NAMED = 3  # members of an archive that a note names
 Item = Conversation | Problem | InputFile
 
@@ -194,6 +195,8 @@ class _Reading:
             yield Problem(what="of no known format, not read", where=name, kind="note")
         elif not count.formats:
             remedy = "name the format with --from; known ones: undersong formats"
+            if found.path.suffix.lower() in TALKS:
+                remedy += "; in a pasted talk, each turn begins with a name and a colon, such as 'Dana: …'"
             yield Problem(what="of no known format", where=name, remedy=remedy, kind="file")
         elif count.unknown:
             what = f"{counted(len(count.unknown), 'member')} of no known format, not read: {_first(count.unknown)}"
