@@ -264,7 +264,7 @@ def _by_agent(histories: Sequence[PackedHistory], findings: Iterable[Finding]) -
     found: dict[str, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.agent, []).append(finding)
-    return [Swept(each.agent, each.changed, tuple(found.get(each.agent, ()))) for each in histories]
+    return [Swept(each.agent, each.changed, tuple(found.get(each.agent, ())), each.cells) for each in histories]
 
 
 def _sequence(finding: Finding, apart: Collection[str]) -> tuple[str, str, str | None, str]:
