@@ -148,12 +148,16 @@ NotedKind = Literal["protective", "conduct"]
 
 
 class Noted(_Book, frozen=True, kw_only=True):
-    """One kind of moment that is noted: by phrase, or by a row's signal."""
+    """One kind of moment that is noted: by phrase, or by a row's signal where it names one.
+
+    ``denied`` are words before a phrase, in its sentence, after which it says the opposite.
+    """
 
     title: str
     explanation: str
-    signal: str
+    signal: str = ""
     patterns: tuple[str, ...]
+    denied: str = ""
 
 
 class NotedKinds(_Book, frozen=True, kw_only=True):
