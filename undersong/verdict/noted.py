@@ -31,7 +31,7 @@ def _moment(
     turn: Turn, kind: NotedKind, code: str, noted: Noted, book: NotedKinds, signals: Mapping[str, float]
 ) -> Moment | None:
     words = _words(turn.prose, noted)
-    strength = signals.get(noted.signal) if noted.signal else None
+    strength = signals.get(noted.signal) if noted.signal and not turn.is_speech else None
     by_signal = strength is not None and _by_signal(strength, book, signals)
     if not words and not by_signal:
         return None

@@ -171,6 +171,15 @@ class NotedKinds(_Book, frozen=True, kw_only=True):
     reported: int
 
 
+class Fiction(_Book, frozen=True, kw_only=True):
+    """``rules/session/fiction.yaml``: see the comments there."""
+
+    why: str
+    misses: str
+    asked: str
+    share: float
+
+
 class Conduct(_Book, frozen=True, kw_only=True):
     """One conduct of an agent and the distress codes that it works towards.
 
@@ -224,6 +233,12 @@ def stance_book() -> Stance:
 def noted_book(kind: NotedKind) -> NotedKinds:
     """The shipped kinds of moments that are noted."""
     return rulebook.read(FOLDER / f"{kind}.yaml", NotedKinds)
+
+
+@cache
+def fiction_book() -> Fiction:
+    """The shipped rules of stories that were asked for."""
+    return rulebook.read(FOLDER / "fiction.yaml", Fiction)
 
 
 @cache
