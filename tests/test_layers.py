@@ -13,7 +13,7 @@ import undersong
 
 PACKAGE = Path(undersong.__file__).parent
 LAYERS = (
-    {"models", "errors", "visible"},
+    {"models", "errors", "visible", "jit"},
     {"rulebook"},
     {
         "formats",

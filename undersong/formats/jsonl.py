@@ -13,10 +13,11 @@ from undersong.formats import Item, values
 from undersong.formats.lines import PART, Done, RawRun, Stretch, cut, first_change, parts_of
 from undersong.formats.notes import EMPTY, Notes, inside
 from undersong.formats.plain import OBSERVED
-from undersong.formats.records import Record, decoded, is_lines, line_pieces, records, too_long
+from undersong.formats.records import BOM, Record, decoded, is_lines, line_pieces, records, too_long
 from undersong.formats.sample import Sample
 from undersong.formats.scope import may_be_apart, own_author
 from undersong.formats.sources import Extent, Source, Work
+from undersong.formats.splitter import LIMIT
 from undersong.models import Conversation, Message, Problem, Role, SourceRef
 from undersong.waiting import Place, Waiting
 
@@ -43,8 +44,22 @@ def read(source: Source) -> Iterator[Item]:
         yield from _lines(source, notes)
     else:
         for record in records(source, ("messages", "data")):
-            yield from _record(record, source, notes)
+            yield from _record(record, source.stem, notes)
     yield from notes.problems()
+
+
+def read_line(line: bytes, number: int, name: str, stem: str, notes: Notes) -> Iterator[Item]:
+    """The message or messages of one line of an input that is read as it grows; ``number`` counts from 1.
+
+    ``name`` and ``stem`` are those of its Source; what is left out is counted in ``notes``.
+    """
+    ref = SourceRef(file=name, line=number)
+    line = line.removeprefix(BOM) if number == 1 else line
+    if len(line) > LIMIT:
+        yield too_long(ref)
+    elif line.strip():
+        for record in decoded(line, ref, "line", 0):
+            yield from _record(record, stem, notes)
 
 
 def _lines(source: Source, notes: Notes) -> Iterator[Item]:
@@ -70,7 +85,7 @@ def _lines(source: Source, notes: Notes) -> Iterator[Item]:
                 yield RawRun(each.conversation, source.name, number + each.line, each.messages, data, done)
             elif isinstance(data, bytes):
                 for record in decoded(data, SourceRef(file=source.name, line=number + each.line), "line", 0):
-                    yield from _record(record, source, notes)
+                    yield from _record(record, source.stem, notes)
         number += found.lines
 
 
@@ -134,24 +149,24 @@ def _may_be_whole(parts: list[Conversation]) -> bool:
     return first <= 0 and not alone and not any(map(may_be_apart, parts))
 
 
-def _record(record: Record | Problem, source: Source, notes: Notes) -> Iterator[Item]:
+def _record(record: Record | Problem, stem: str, notes: Notes) -> Iterator[Item]:
     if isinstance(record, Problem):
         yield record
         return
     try:
         value = _object(record.value)
         if isinstance(value.get("messages"), list):
-            yield from _whole(value, record.ref, source, notes)
+            yield from _whole(value, record.ref, stem, notes)
         else:
-            message = _message(value, record.ref, _conversation(value) or source.stem, notes)
+            message = _message(value, record.ref, _conversation(value) or stem, notes)
             yield _part(message.conversation, [message], _about(value))
     except RecordError as error:
         yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
 
 
-def _whole(value: Mapping[str, Any], ref: SourceRef, source: Source, notes: Notes) -> Iterator[Item]:
+def _whole(value: Mapping[str, Any], ref: SourceRef, stem: str, notes: Notes) -> Iterator[Item]:
     """A line that holds a whole conversation under ``messages``."""
-    key = _conversation(value) or values.name(value.get("id")) or f"{source.stem}-{_number(ref)}"
+    key = _conversation(value) or values.name(value.get("id")) or f"{stem}-{_number(ref)}"
     found: list[Message] = []
     for index, each in enumerate(value["messages"]):
         place = inside(ref, "messages", index)

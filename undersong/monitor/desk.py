@@ -11,7 +11,7 @@ from undersong.errors import JudgeError, UsageError
 from undersong.evaluate import Histories, ask
 from undersong.judges import Judge
 from undersong.judges.explain import heads_of
-from undersong.models import Conversation, Evaluation, Finding, Message, Row
+from undersong.models import Conversation, Emerging, Evaluation, Finding, Message, Row, RuleOutcome
 from undersong.monitor.agents import Agents, Found
 from undersong.monitor.backwards import Backwards
 from undersong.monitor.observation import Observation
@@ -267,6 +267,27 @@ class Desk:
         talk.make_rows(self._judge)
         return talk.rows
 
+    def knows(self, name: str) -> bool:
+        """Whether the store has a conversation of this name."""
+        return self._store.length(name) is not None
+
+    def agents(self) -> list[str]:
+        """Everybody of whom the judge read something."""
+        return [each.agent for each in self._store.agents(self._judge.hash)]
+
+    def emerging(self, agent: str) -> tuple[Emerging, ...]:
+        """The sequences of an agent that are on their way."""
+        self._agents.load(self._store.marks((), (agent,), self._judge.hash).agents)
+        return self._agents.emerging(agent)
+
+    def findings(self, agent: str | None) -> tuple[Finding, ...]:
+        """The findings that stand in the store."""
+        return tuple(self._store.findings(agent))
+
+    def outcomes(self) -> tuple[RuleOutcome, ...]:
+        """What became of every rule on the histories that are held."""
+        return self._agents.outcomes()
+
     def failed(self) -> JudgeError | None:
         """Why the judge did not come to a message that is held, None where it came to all."""
         return next((each for talk in self._talks.values() for each in talk.failures.values()), None)
@@ -274,6 +295,8 @@ class Desk:
 
 def _shared(messages: Sequence[Message], found: Found) -> list[tuple[Finding, ...]]:
     """Each finding with the last of the messages that is part of it, else with the last of all."""
+    if not messages:
+        return []
     places = {(message.conversation, message.id): number for number, message in enumerate(messages)}
     shares: list[list[Finding]] = [[] for _ in messages]
     for finding in found.found:

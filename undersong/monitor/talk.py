@@ -89,7 +89,8 @@ class Talk:
 
     def put(self, message: Message) -> bool:
         """Take a message, or a newer version of one; whether anything is new."""
-        if self.given.get(message.id) == message:
+        known = self.given.get(message.id)
+        if known is not None and (known == message or _as_kept(known) == _as_kept(message)):
             return False
         self.given[message.id] = message
         self._new_ids.add(message.id)
@@ -265,3 +266,9 @@ class Talk:
         """What the conversation comes to so far."""
         rows = [self.rows[message.id] for message in self.conversation.messages]
         return session_verdict(self.conversation, self.scans, self.thread, rows)
+
+
+def _as_kept(message: Message) -> Message:
+    """The message with agent and time as a store has them."""
+    (settled,) = addressed([msgspec.structs.replace(message, target=None)], message.conversation)
+    return msgspec.structs.replace(settled, target=message.target)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.engine.jit import ENOUGH, kernel, machine
+from undersong.jit import ENOUGH, kernel, machine
 from undersong.patterns.engine.paths import Paths, sized
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.targets import Masks

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from undersong.patterns.engine.jit import kernel, machine
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Around, Masks, Targets

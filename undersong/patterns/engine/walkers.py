@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from undersong.jit import machine
 from undersong.patterns.engine.automaton import Automaton, Crowded
 from undersong.patterns.engine.frames import Frame, Limits, after
-from undersong.patterns.engine.jit import machine
 from undersong.patterns.engine.paths import Paths, nothing, put, sized
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.starts import Followed, candidates, crowded
@@ -55,7 +55,7 @@ class Walker(Protocol):
 def walker(ground: Ground) -> Walker:
     """The way that suits the rule and the number of rows."""
     known = ground.plan
-    large = machine(len(ground.masks))
+    large = machine(max(len(ground.masks), ground.table.size))
     if large and known.code is not None and not known.anchored and not known.outlook.fixed:
         try:
             return _Swift(ground)
