@@ -2,6 +2,7 @@
 """The live SDK: as exact as batch, safe under kill -9, and how long a message takes: ``python -m bench.monitor``.
 
     --cases N       random worlds, with late and repeated messages, pieces and restarts, against a batch run over each
+    --first N       the number of the first of these worlds
     --data DIR      planted worlds (see bench/planted.py), message by message through the store, against detect
     --worlds N      of each planted set at most so many (0: all)
     --kills N       two processes that observe the same conversations, one of them killed again and again
@@ -44,6 +45,7 @@ from undersong.stores.sqlite import SQLiteStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AGENTS = 40
+WARM_UP = 50  # messages whose times are left out
 WORDS = (
     "a about after again all and any as at before but by can come could day do every first for from get give go good"
     " had has have her here his how if in into is it just know last like little long look make many may more most much"
@@ -55,16 +57,16 @@ WORDS = (
 PHRASES = ("so let me know", "and I can help with that", "as far as I can tell", "or it will be too late for us")
 
 
-def exact(cases: int) -> None:
+def exact(first: int, cases: int) -> None:
     """Random worlds: what a live run leaves is what a batch run leaves, or the program ends."""
     findings = 0
-    for seed in range(cases):
+    for seed in range(first, first + cases):
         with tempfile.TemporaryDirectory() as name:
             difference, number = worlds.differences(Path(name), seed)
         if difference:
             sys.exit(difference)
         findings += number
-    print(f"{cases} worlds, {findings} findings: live = batch", flush=True)
+    print(f"{cases} worlds from {first} on, {findings} findings: live = batch", flush=True)
 
 
 class Planted:
@@ -241,7 +243,7 @@ def speed(number: int, length: int, *, repeats: bool) -> None:
             commits.append(timed(lambda b=body: plain.execute("INSERT INTO rows VALUES (?)", (b,))))  # type: ignore[misc]
         plain.close()
     kind = "with stock phrases" if repeats else "without repeated words"
-    print(f"{number} messages {kind} in conversations of about {length}; the first 50 are left out")
+    print(f"{number} messages {kind} in conversations of about {length}; the first {WARM_UP} are left out")
     show("observe", whole)
     show("observe, CPU time", cpu)
     show("the judge alone", judging)
@@ -257,7 +259,7 @@ def timed(work: Any) -> float:
 
 def show(name: str, times: list[float]) -> None:
     """Percentiles in milliseconds."""
-    ordered = sorted(1e3 * each for each in times[50:])
+    ordered = sorted(1e3 * each for each in times[WARM_UP:])
     p50, p90, p99 = (ordered[int(len(ordered) * share)] for share in (0.5, 0.9, 0.99))
     print(f"  {name:<24} p50 {p50:6.2f}  p90 {p90:6.2f}  p99 {p99:6.2f} ms")
 
@@ -266,6 +268,7 @@ def main() -> None:
     """Every part that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=1_000)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_PLANTED"), help="folder of planted sets")
     parser.add_argument("--worlds", type=int, default=0)
     parser.add_argument("--kills", type=int, default=50)
@@ -277,11 +280,14 @@ def main() -> None:
     if options.observe:
         observe(options.observe)
         return
+    if 0 < options.messages // 2 <= WARM_UP:
+        what = f"the first {WARM_UP} of each part are left out"
+        parser.error(f"--messages {options.messages}: {what}; give 0, or more than {2 * WARM_UP + 1}")
     if options.messages:
         speed(options.messages, options.length, repeats=False)
         speed(options.messages // 2, options.length, repeats=True)
     if options.cases:
-        exact(options.cases)
+        exact(options.first, options.cases)
     if options.data:
         planted(options.data, options.worlds)
     if options.kills:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -224,14 +224,14 @@ def test_a_sweep_finds_what_one_search_over_everything_finds(store: SQLiteStore,
 def test_a_sweep_leaves_alone_what_others_change_meanwhile(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, rules = crowd(5, 1500), load_rules(names=["love_bombing_literal"])
     store.append(rows)
-    read = store.history
+    read = store.rows_at
 
-    def late(agent: str, judge_hash: str) -> tuple[Row, ...]:
+    def late(agent: str, judge_hash: str, places: Sequence[int]) -> tuple[Row, ...]:
         with SQLiteStore(store.path) as other:
             other.append([said("a0", 999, COLD, "late")])
-        return read(agent, judge_hash)
+        return read(agent, judge_hash, places)
 
-    monkeypatch.setattr(store, "history", late)
+    monkeypatch.setattr(store, "rows_at", late)
     sweep(store, rules, "j1")
     monkeypatch.undo()
     assert {f.agent for f in store.findings()} == {f.agent for f in detect(rows, rules).findings} - {"a0"}

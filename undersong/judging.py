@@ -45,7 +45,8 @@ class Opened(NamedTuple):
         """What was measured of the judge, as a report's parameters hold it; nothing where nobody measured."""
         found: dict[str, Any] = {}
         if (calibration := self.calibration) is not None:
-            found |= {"calibrated": True, "calibration": msgspec.to_builtins(calibration)}
+            calibrated = not calibration.learnt_from  # on what it was trained on it was not measured
+            found |= {"calibrated": calibrated, "calibration": msgspec.to_builtins(calibration)}
         return found | ({"judge_noise": self.noise} if self.noise else {})
 
     def histories(self, inputs: Iterable[InputFile]) -> Histories | None:

@@ -11,15 +11,18 @@ import numpy as np
 
 from undersong.errors import InputError
 from undersong.evaluate import asked
-from undersong.judges import Question
+from undersong.judges import Judge, Question
 from undersong.judges.agreement import Calibration, calibrated
-from undersong.judges.labels import read_labels
+from undersong.judges.labels import Labelled, read_labels
+from undersong.judges.learnt import digest
+from undersong.judges.offline import OfflineJudge
 from undersong.judges.shifts import Kind, Shift, shift
 from undersong.judging import opened
 from undersong.models import TRAITS, Conversation, Message, Route
 from undersong.passes import Options, Progress, ingest_and_scan, routed_threads, silent
 from undersong.scan import load_book, scan_conversation
 from undersong.stores.sqlite import SQLiteStore, temporary_store
+from undersong.wording import counted
 
 
 def shifts(
@@ -57,16 +60,24 @@ def shifts(
     return found
 
 
-def validate(labels: Path, store: SQLiteStore, options: Options, sample: int | None) -> Calibration:
+def validate(
+    labels: Path, store: SQLiteStore, options: Options, sample: int | None, *, learnt: bool = False
+) -> Calibration:
     """Read labelled messages one by one and compare: one JSON object a line, as ``read_labels`` takes them.
 
-    Raises InputError where nothing was scored.
+    Raises InputError where nothing was scored, and where the judge was trained on any of the messages; with ``learnt``
+    they are measured all the same, and counted in what is kept.
     """
     rows = read_labels(labels)
     if sample is not None and sample < len(rows):
         places = np.random.default_rng(options.seed).choice(len(rows), size=sample, replace=False)
         rows = [rows[place] for place in sorted(places.tolist())]
     with opened(options.judge, options.terms, store, options.ledger) as judging:
+        known = _learnt_from(judging.judge, rows)
+        if known and not learnt:
+            what = f"the judge was trained on {known:,} of these {counted(len(rows), 'message')}"
+            remedy = "keep some authors apart in training, or give --learnt to have them measured and marked"
+            raise InputError(f"{what}, so figures on them say nothing about it", where=str(labels), remedy=remedy)
         found = judging.judge.evaluate(list(_alone([(row.author, row.text) for row in rows])))
         scored = [(row, each.traits) for row, each in zip(rows, found, strict=True) if each.traits is not None]
         if not scored:
@@ -86,12 +97,19 @@ def validate(labels: Path, store: SQLiteStore, options: Options, sample: int | N
             messages=len(scored),
             asked=len(rows),
             groups=len({row.author for row, _ in scored}),
+            learnt_from=known,
             figures=figures,
             harmful=harmful,
         )
         if judging.ledger is not None:
             judging.ledger.put_calibration(calibration)
         return calibration
+
+
+def _learnt_from(judge: Judge, rows: Sequence[Labelled]) -> int | None:
+    """How many labelled messages a judge was trained on; None where nobody knows."""
+    known = judge.learnt_from if isinstance(judge, OfflineJudge) else None
+    return None if known is None else sum(digest(row.text) in known for row in rows)
 
 
 def _alone(texts: Iterable[tuple[str, str]]) -> Iterator[Question]:

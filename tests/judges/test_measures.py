@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, Served
+from undersong.judges import learnt
 from undersong.judges.agreement import alpha, auc, calibrated, kappa, spearman
+from undersong.judges.offline import SHIPPED
 from undersong.judges.shifts import noise_of, shift
 from undersong.models import TRAITS, Evaluation
 
@@ -132,3 +135,63 @@ def test_context_and_framing_are_measured_without_paying_the_first_reading_again
     assert lines
     assert {each["width"] for each in lines} <= {"prior_messages", "thread_and_history"}
     assert len(served.server.seen) - asked == sum(each["asked"] for each in lines)
+
+
+def learnt_folder(tmp_path: Path, *texts: str) -> Path:
+    """The shipped model, as if it had been trained on these messages."""
+    folder = tmp_path / "own"
+    shutil.copytree(SHIPPED, folder)
+    (folder / learnt.FILE).write_bytes(learnt.dump(texts))
+    return folder
+
+
+def labelled(name: str, *texts: str) -> None:
+    rows = [
+        {"author": f"a{n}", "text": text, "traits": dict.fromkeys(TRAITS, n % 5 / 4)} for n, text in enumerate(texts)
+    ]
+    Path(name).write_text("".join(json.dumps(each) + "\n" for each in rows))
+
+
+def test_labels_that_a_judge_was_trained_on_are_refused(undersong: Undersong, tmp_path: Path) -> None:
+    spec = f"offline:{learnt_folder(tmp_path, 'The boat leaves at nine.')}"
+    labelled("labels.jsonl", "The  BOAT leaves at nine.", "You owe me that much.", "Bring bread on Sunday.")
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", spec)
+    assert ran.code == 3
+    assert "labels.jsonl: the judge was trained on 1 of these 3 messages" in ran.err
+    assert "--learnt" in ran.err
+    labelled("others.jsonl", "The boat leaves at ten.", "You owe me that much.", "Bring bread on Sunday.")
+    ran = undersong("judge", "validate", "others.jsonl", "--judge", spec, "--json")
+    assert (ran.code, json.loads(ran.out)["learnt_from"]) == (0, 0)
+
+
+def test_figures_on_training_labels_are_marked_and_do_not_calibrate(undersong: Undersong, tmp_path: Path) -> None:
+    spec = f"offline:{learnt_folder(tmp_path, 'You owe me that much.')}"
+    labelled("labels.jsonl", "The boat leaves at nine.", "You owe me that much.", "Bring bread on Sunday.")
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", spec, "--learnt")
+    assert ran.code == 0
+    assert "WARNING: the judge was trained on 1 of them" in ran.out
+    undersong("audit", "samples", "--judge", spec)
+    parameters = json.loads(Path("undersong-report/case.json").read_text())["parameters"]
+    assert parameters["calibrated"] is False
+    for page in ("forensic_audit_report.md", "report.html"):
+        assert "No measurement: the judge was trained on 1 of these" in Path("undersong-report", page).read_text()
+
+
+def test_the_shipped_judge_knows_what_it_learnt_from() -> None:
+    known = learnt.load(SHIPPED)
+    assert known is not None
+    assert 800 < len(known) <= 852
+
+
+def test_a_judge_that_does_not_say_what_it_learnt_from_is_measured_as_of_unknown_origin(
+    undersong: Undersong, tmp_path: Path
+) -> None:
+    folder = learnt_folder(tmp_path)
+    (folder / learnt.FILE).unlink()
+    labelled("labels.jsonl", "The boat leaves at nine.", "You owe me that much.", "Bring bread on Sunday.")
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", f"offline:{folder}", "--json")
+    assert (ran.code, json.loads(ran.out)["learnt_from"]) == (0, None)
+    (folder / learnt.FILE).write_text(f"{learnt.HEAD}\nno hash\n")
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", f"offline:{folder}")
+    assert ran.code == 4
+    assert "learnt_from.txt:2: is no hash" in ran.err

@@ -15,11 +15,12 @@ from undersong.judges.llm.answer import Answer, UnusableError, checked
 from undersong.judges.llm.batches import WAITS, settled
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import Framed, framed
-from undersong.judges.llm.injection import injection_hashes, suspicious
+from undersong.judges.llm.injection import suspicious
 from undersong.judges.llm.loop import finished
 from undersong.judges.llm.purse import Purse, SpentError
 from undersong.judges.llm.schema import answer_schema
 from undersong.judges.llm.seat import Seat, usage_of
+from undersong.judges.llm.specimens import asked_hash, checked_hash, judge_hashes
 from undersong.judges.llm.till import Asked, Till
 from undersong.judges.llm.wire import TransportError
 from undersong.judges.terms import MemoryLedger, Paid, Terms
@@ -52,10 +53,10 @@ class LLMJudge:
 
     def __init__(self, name: str, seats: Mapping[Tier, Seat], terms: Terms) -> None:
         self.name, self.seats, self.terms = name, dict(seats), terms
-        self.hashes = book().hashes | injection_hashes()
-        self.prompt_hash = book().hash
+        self.hashes = judge_hashes()
+        self.prompt_hash = asked_hash()
         named = {tier: seat.spec.name for tier, seat in sorted(self.seats.items())}
-        self.hash = hashed([named, self.prompt_hash, terms.framing])
+        self.hash = hashed([named, self.prompt_hash, checked_hash(), terms.framing])
         self.ledger = terms.ledger or MemoryLedger()
         self.purse = Purse(terms)
         self.calibrated = False

@@ -10,6 +10,7 @@ import numpy as np
 from undersong.judges import Question
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import framed
+from undersong.judges.llm.specimens import asked_hash
 from undersong.prices import Tokens, load_prices
 
 DEPTHS = ("standard", "thorough")
@@ -56,7 +57,7 @@ def rates(judge: str, ledger: Sizes | None) -> Rates:
     offset is scaled by the length of its prompt.
     """
     tokens = load_prices().tokens
-    kept = ledger.sizes(judge, book().hash, tokens.learn_from) if ledger is not None else []
+    kept = ledger.sizes(judge, asked_hash(), tokens.learn_from) if ledger is not None else []
     if len(kept) < tokens.learn_from:
         return thumb(tokens)
     each = _slope(kept)
