@@ -23,7 +23,6 @@ from undersong.cli.options import (
     judge_options,
     options_of,
     progress_bar,
-    refuse_nothing,
     show_problems,
 )
 from undersong.errors import UsageError
@@ -82,6 +81,7 @@ def command(
     prints a summary. Findings are "consistent with" a pattern; the reader makes the call.
     """
     from undersong.cli.summary import print_summary, summary
+    from undersong.errors import InputError, NothingReadError
     from undersong.patterns import load_rules
     from undersong.pipeline import audit
     from undersong.redact import redacted
@@ -105,9 +105,14 @@ def command(
         options = _for_two_readings(options)
     began, started = time.monotonic(), datetime.now(UTC)
     with open_store(store or folder.absolute().parent / "undersong.db") as kept:
-        with progress_bar() as progress:
-            case, rows = audit(paths, kept, options, progress)
-        refuse_nothing(case.messages, case.problems)
+        try:
+            with progress_bar() as progress:
+                case, rows = audit(paths, kept, options, progress)
+        except NothingReadError as error:
+            show_problems(error.problems)
+            raise InputError(
+                "no message could be read, so nothing was written", remedy="see the problems above"
+            ) from None
         if double_check:
             case = _double_checked(case, paths, kept, options, double_check)
         talk = partial(_conversation, kept)
