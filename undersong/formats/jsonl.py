@@ -120,7 +120,7 @@ def _cut(name: str, stem: str, waiting: Waiting | None, at_once: Work | None, pi
         return _Found([], 1, [])
     block = piece.data.read() if isinstance(piece.data, Extent) else piece.data
     found = cut(block, stem)
-    lines = block.count(b"\n")
+    lines = found.breaks
     if waiting is None:
         return _Found([(each, block[each.start : each.end]) for each in found.stretches], lines, [])
     plain = [each for each in found.stretches if each.conversation is not None]
@@ -129,7 +129,7 @@ def _cut(name: str, stem: str, waiting: Waiting | None, at_once: Work | None, pi
     for each in found.stretches:
         own = Place(place.process, place.offset + each.start, each.end - each.start)
         kept.append((each, block[each.start : each.end] if each.conversation is None else own))
-    if at_once is None or not found.lines or _take_turns(plain):
+    if at_once is None or not found.decoded or _take_turns(plain):
         return _Found(kept, lines, [])
     parts = [(key, own) for key, own in parts_of(found, name, piece.line) if _may_be_whole(own)]
     return _Found(kept, lines, [key for key, _ in parts], at_once([own for _, own in parts]))
