@@ -53,6 +53,7 @@ def test_messages_are_kept_and_each_finding_is_told_once(undersong: Undersong, m
     assert (first.code, told(first.out)) == (0, [("m0", "m1", "m2", "m3")])
     assert json.loads(first.out)["quotes"][-1]["text"] == "Hello. 0.1 0.9"
     assert (again.code, again.out) == (0, "")
+    assert "1 rule ran; messages, scores and findings are kept in here.db" in again.err
     with SQLiteStore(Path("here.db"), read_only=True) as store:
         assert store.counts()["messages"] == 4
         assert str(store.conversation("t")[0].messages[3].source_ref) == "messages.jsonl:4"

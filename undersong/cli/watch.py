@@ -13,6 +13,7 @@ import click
 
 from undersong.cli.options import check_store, check_targets, exit_code, judge_options, show_problems
 from undersong.errors import UsageError
+from undersong.wording import counted
 
 if TYPE_CHECKING:
     from undersong.judges.terms import Terms
@@ -139,7 +140,10 @@ def _messages(found: Known, path: str, rules: Sequence[PatternRule], wanted: Wan
         with suppress(KeyboardInterrupt):
             name = public_name(Path(path), Path(path))
             seen = _show(watch_messages(found.lines, found.form, path, name, monitor, warn=wanted.warn))
-        for line in silent_lines(monitor.outcomes()):
+        outcomes = monitor.outcomes()
+        ran = counted(sum(each.status == "ran" for each in outcomes), "rule")
+        click.echo(f"{ran} ran; messages, scores and findings are kept in {store}", err=True)
+        for line in silent_lines(outcomes):
             click.echo(line, err=True)
         return max(exit_code(seen), JUDGE_FAILED if monitor.failure else 0)
 
