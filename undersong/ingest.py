@@ -204,10 +204,15 @@ class _Reading:
 
     def _stem(self, path: Path) -> str:
         """The name for conversations that have none, different for each file."""
-        stem = "stdin" if str(path) == "-" else path.name
-        while stem.lower().endswith(SUFFIXES):
-            stem = stem.rsplit(".", 1)[0]
-        return unused(stem.encode("utf-8", "replace").decode() or "input", self.stems)
+        return unused(stem_of(path), self.stems)
+
+
+def stem_of(path: Path) -> str:
+    """The name of a file without its endings, for conversations that have none of their own."""
+    stem = "stdin" if str(path) == "-" else path.name
+    while stem.lower().endswith(SUFFIXES):
+        stem = stem.rsplit(".", 1)[0]
+    return stem.encode("utf-8", "replace").decode() or "input"
 
 
 def _is_cut(source: Source) -> bool:

@@ -83,12 +83,17 @@ def outcome_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
     """One line for the rules that ran, and one per reason for those that could not."""
     told = tuple(outcomes)
     ran = [each for each in told if each.status == "ran"]
+    lines = [f"{counted(len(ran), 'rule')} ran, {counted(sum(each.findings for each in ran), 'finding')}"]
+    return lines + silent_lines(told)
+
+
+def silent_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
+    """One line per reason for the rules that could not run."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for each in told:
+    for each in outcomes:
         if each.status != "ran":
             reasons.setdefault((each.status.replace("_", " "), each.reason), []).append(each.pattern)
-    lines = [f"{counted(len(ran), 'rule')} ran, {counted(sum(each.findings for each in ran), 'finding')}"]
-    return lines + [f"{status}: {', '.join(names)} ({reason})" for (status, reason), names in reasons.items()]
+    return [f"{status}: {', '.join(names)} ({reason})" for (status, reason), names in reasons.items()]
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from undersong.report.text import code, first_upper, label, period, plain, spark
 from undersong.report.view import View
 from undersong.wording import alignment_words, context_words, counted, mechanism_name, to_read_words
 
+OPTION = 300  # characters of --judge, which may name a model for each tier
+
 
 def render(shown: View) -> str:
     """``forensic_audit_report.md``: names in code spans, quotes in fences that they cannot close."""
@@ -267,9 +269,9 @@ def _reproduce(v: View) -> Iterator[str]:
     for line in v.words.reproduce:
         yield from (plain(line), "")
     inputs = " ".join(label(each.name, 80) for each in v.case.inputs[:3]) + (" …" if len(v.case.inputs) > 3 else "")
-    judge, seed = (label(str(v.case.parameters.get(name, "")), 60) for name in ("judge", "seed"))
+    judge, seed = label(v.judge_option, OPTION), label(str(v.case.parameters.get("seed", "")), 60)
     yield f"- check this folder: {code(f'undersong verify DIR {inputs} --digest HEX', 400)}"
-    yield f"- make it again: {code(f'undersong audit {inputs} --judge {judge} --seed {seed}', 400)}"
+    yield f"- make it again: {code(f'undersong audit {inputs} --judge {judge} --seed {seed}', 400 + OPTION)}"
     yield ""
 
 

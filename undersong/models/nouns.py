@@ -1,0 +1,53 @@
+"""The words that the nouns share, and what all of them can: frozen, typed, JSON both ways."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeVar, get_args
+
+import msgspec
+
+Role = Literal["user", "assistant", "system", "tool", "participant", "agent"]
+Observed = Literal["yes", "no", "unknown"]
+Tier = Literal["standard", "focused", "deep", "deep_with_context"]
+Depth = Literal["skip", "standard", "thorough"]
+Width = Literal["none", "message", "prior_messages", "thread_and_history"]
+State = Literal["scored", "unread", "refused", "failed"]
+Level = Literal["informational", "low", "medium", "high", "critical"]
+Trait = Literal[
+    "virtue", "goodwill", "manipulation", "deception",
+    "accuracy", "reasoning", "fabrication", "broken_logic",
+    "recognition", "compassion", "dismissal", "exploitation",
+]  # fmt: skip
+SignalKind = Literal["escalation", "repeat_flags", "trait_concentration", "cycling"]
+Answer = Literal["complied", "refused", "unclear", "not_answered", "no_request"]
+Assessment = Literal["assessed", "not_assessed", "not_applicable"]
+Domain = Literal["measured", "unmeasured"]
+Scale = Literal["level", "rank"]
+AlignmentStatus = Literal["aligned", "drifting", "misaligned", "violation", "unknown"]
+
+FreeSignal = Literal["phrases", "threads", "structure", "loops", "telemetry", "triage"]
+SIGNALS: tuple[FreeSignal, ...] = get_args(FreeSignal)
+TIERS: tuple[Tier, ...] = get_args(Tier)
+LEVELS: tuple[Level, ...] = get_args(Level)
+TRAITS: tuple[Trait, ...] = get_args(Trait)
+NEGATIVE_TRAITS: frozenset[str] = frozenset(
+    {"manipulation", "deception", "fabrication", "broken_logic", "dismissal", "exploitation"}
+)
+DIMENSIONS: dict[str, tuple[Trait, ...]] = {"ethos": TRAITS[0:4], "logos": TRAITS[4:8], "pathos": TRAITS[8:12]}
+
+
+class Noun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Base of all nouns: immutable, compared by value; none can hold itself, so the cycle collector passes them by."""
+
+
+N = TypeVar("N", bound=Noun)
+
+
+def encode(noun: Noun) -> bytes:
+    """Compact JSON of a noun, keys in the order of its fields."""
+    return msgspec.json.encode(noun)
+
+
+def decode(data: bytes | str, kind: type[N]) -> N:
+    """The noun back from its JSON; raises ``msgspec.ValidationError`` naming the path of a wrong value."""
+    return msgspec.json.decode(data, type=kind)
