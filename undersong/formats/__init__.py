@@ -45,6 +45,7 @@ class Format(NamedTuple):
 FORMATS: tuple[Format, ...] = (
     Format("chatgpt", "ChatGPT data export (ZIP or JSON)", "chatgpt", "a 'mapping' of nodes"),
     Format("claude", "Claude.ai data export (ZIP or JSON)", "claude", "'chat_messages'"),
+    Format("gemini", "Gemini Apps activity of Google Takeout (JSON)", "gemini", "a 'header' that names Gemini"),
     Format("claude-code", "Claude Code sessions (folder or JSONL)", "claude_code", "'sessionId' and 'uuid' in lines"),
     Format("codex", "Codex CLI rollouts (JSONL)", "codex", "'type' and 'payload' in lines"),
     Format("moltbook", "Moltbook posts with comments (JSON)", "moltbook", "posts with 'comments'"),

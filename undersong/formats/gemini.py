@@ -1,0 +1,130 @@
+"""Gemini Apps activity of Google Takeout: prompts with their answers, newest first, without conversations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from html import unescape
+from typing import Any, NamedTuple
+
+from undersong.formats import Item, values
+from undersong.formats.notes import Notes, inside
+from undersong.formats.records import Record, records
+from undersong.formats.sample import Sample
+from undersong.formats.sources import Source
+from undersong.models import Conversation, Message, Problem, SourceRef
+
+PROMPT = "Prompted "
+PRODUCTS = ("gemini", "bard")  # as the activity names its product, now and before 2024
+GAP = timedelta(minutes=30)  # between two prompts, beyond which a new conversation is taken to begin
+BLOCKS = frozenset(
+    ("p", "div", "br", "li", "ul", "ol", "tr", "table", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "hr")
+)
+# A tag ends before the next one begins, so that no markup takes more than linear time; html.parser of Python 3.11 does.
+_TAG = re.compile(r"<(?:(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9]*)(?:[\s/][^<>]*)?|[!?][^<>]*)>")
+
+
+class Activity(NamedTuple):
+    """A prompt and its answer, ``""`` where the export holds none."""
+
+    prompt: str
+    answer: str
+    time: datetime
+    ref: SourceRef
+
+
+def sniff(sample: Sample) -> bool:
+    """Activities whose header names Gemini."""
+    return sample.list_first and sample.has("header", "title", "time") and any(map(_is_gemini, sample.said("header")))
+
+
+def read(source: Source) -> Iterator[Item]:
+    """A conversation for each stretch of prompts with less than GAP between them: the export itself has none."""
+    notes, number, held = Notes(), 0, list[Activity]()
+    for record in records(source):
+        if isinstance(record, Problem):
+            yield record
+            continue
+        found = _activity(record, notes)
+        if isinstance(found, Problem):
+            yield found
+        elif found is not None:
+            if held and abs(found.time - held[-1].time) > GAP:
+                yield _conversation(f"{source.stem}-{number}", held)
+                number, held = number + 1, []
+            held.append(found)
+    if held:
+        yield _conversation(f"{source.stem}-{number}", held)
+        minutes = GAP // timedelta(minutes=1)
+        notes.add(f"conversations are inferred from pauses of {minutes} minutes: the export has none", held[0].ref)
+    yield from notes.problems()
+
+
+def _is_gemini(header: str) -> bool:
+    return any(name in header.lower() for name in PRODUCTS)
+
+
+def _activity(record: Record, notes: Notes) -> Activity | Problem | None:
+    """An activity, None for one that is no talk, which is noted."""
+    value, ref = record
+    title = value.get("title") if isinstance(value, dict) else None
+    if not isinstance(title, str):
+        return Problem(what="an activity without a title", where=str(ref))
+    if not _is_gemini(str(value.get("header"))):
+        notes.add("activity of another product, not read", ref)
+        return None
+    answer = "\n\n".join(_answers(value.get("safeHtmlItem")))
+    if not answer and not title.startswith(PROMPT):
+        notes.add("activity that is no prompt, not read", ref)
+        return None
+    time = values.time_or_none(value.get("time"))
+    if time is None:
+        return Problem(what="an activity without a time, by which alone it can be put in its place", where=str(ref))
+    files = value.get("attachedFiles")
+    if isinstance(files, list) and files:
+        notes.add("attached file, not read", ref, len(files))
+    return Activity(title.removeprefix(PROMPT), answer, time, ref)
+
+
+def _answers(items: Any) -> Iterator[str]:
+    for item in items if isinstance(items, list) else ():
+        html = item.get("html") if isinstance(item, dict) else None
+        if isinstance(html, str) and (text := _text(html)):
+            yield text
+
+
+def _conversation(key: str, held: list[Activity]) -> Conversation:
+    """The messages of some activities in the order of time."""
+    messages = list[Message]()
+    for each in sorted(held, key=lambda one: one.time):
+        said = [("user", each.prompt, "title")] + ([("assistant", each.answer, "safeHtmlItem")] if each.answer else [])
+        for role, text, part in said:
+            messages.append(
+                Message(
+                    id="",
+                    conversation=key,
+                    position=len(messages),
+                    author="user" if role == "user" else "Gemini",
+                    role="user" if role == "user" else "assistant",
+                    text=text,
+                    time=each.time,
+                    source_ref=inside(each.ref, part),
+                )
+            )
+    return Conversation(id=key, source_format="gemini", messages=tuple(messages), source_ref=held[0].ref)
+
+
+def _text(markup: str) -> str:
+    """The words of an answer, code in fences, a line for each block."""
+    lines = [line.rstrip() for line in unescape(_TAG.sub(_plain, markup)).split("\n")]
+    kept = [line for number, line in enumerate(lines) if line or (number and lines[number - 1])]
+    return "\n".join(kept).strip("\n")
+
+
+def _plain(tag: re.Match[str]) -> str:
+    """What stands in place of a tag."""
+    name = (tag["name"] or "").lower()
+    if name == "pre":
+        return "\n```\n"
+    return "\n- " if name == "li" and not tag["end"] else "\n" if name in BLOCKS else ""
