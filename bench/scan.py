@@ -185,7 +185,9 @@ def stages(path: Path, messages: int) -> None:
     from undersong.formats.spool import Spool
     from undersong.ingest import gather
     from undersong.route import load_policy
+    from undersong.rowstream import _keep_memory
 
+    _keep_memory()
     clock = _Clock()
     with Spool() as spool:
         steps = _Steps(clock, load_book(), load_policy())

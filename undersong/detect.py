@@ -11,9 +11,9 @@ import msgspec
 
 from undersong.models import Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
 from undersong.patterns import all_rules, load_rules, named
+from undersong.patterns.discovery import family_of
 from undersong.patterns.engine.loading import Load, PackedTimelines
 from undersong.patterns.engine.packed import TOLD, packed_source, packed_table
-from undersong.patterns.engine.pairs import pairs
 from undersong.patterns.engine.results import Searches
 from undersong.patterns.engine.sums import Unsuited
 from undersong.patterns.findings import Balance, finding_of, order
@@ -97,7 +97,7 @@ class PackedSearch:
 
     def pairs(self, rules: Iterable[PatternRule]) -> int:
         """In how many (sequence, rule) pairs there could be a match at all."""
-        return sum(pairs(rule, self._searches.run) for rule in rules)
+        return family_of(rules, self._searches.timelines, self._searches.run)
 
 
 class _Corpus(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -77,6 +78,8 @@ def sweep(
             tally.add(batch, search.outcomes, weighed)
             if warn:
                 tally.emerging += unfinished(due, search.rows(batch), weighed.findings)
+            del search
+            gc.collect()  # arrays of a few hundred megabytes, in circles of so few objects that they would stay
     after = store.finding_ids()
     corrected = [finding for finding in tally.corrected(rules) if finding.finding_id in after]
     if corrected:
@@ -264,7 +267,7 @@ def _by_agent(histories: Sequence[PackedHistory], findings: Iterable[Finding]) -
     found: dict[str, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.agent, []).append(finding)
-    return [Swept(each.agent, each.changed, tuple(found.get(each.agent, ()))) for each in histories]
+    return [Swept(each.agent, each.changed, tuple(found.get(each.agent, ())), each.cells) for each in histories]
 
 
 def _sequence(finding: Finding, apart: Collection[str]) -> tuple[str, str, str | None, str]:

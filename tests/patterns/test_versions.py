@@ -18,12 +18,12 @@ from undersong.patterns.cases import table
 from undersong.patterns.chance import GAVE_UP, NOTHING, Strengths, chance
 from undersong.patterns.engine.run import Found
 from undersong.patterns.engine.sums import Unsuited
-from undersong.patterns.fields import FIELDS
+from undersong.patterns.fields import FIELDS, FIELDS_SAID, SAID
 from undersong.patterns.partitions import Partition, partitions, timelines
 from undersong.patterns.replicas import noise, survival
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import filtered, search_partition
-from undersong.patterns.shuffles import FIELDS_SAID, SAID, Deck, key_of, orders
+from undersong.patterns.shuffles import Deck, key_of, orders
 from undersong.patterns.versions import Places
 
 RANDOM = 240

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from undersong.detect import quote, strongest_sentences
-from undersong.errors import JudgeError, UsageError
-from undersong.evaluate import Histories, ask
+from undersong.errors import JudgeError, StoreError, UsageError
+from undersong.evaluate import Histories, Thread, ask
 from undersong.judges import Judge
 from undersong.judges.explain import heads_of
 from undersong.models import Conversation, Emerging, Evaluation, Finding, Message, Row, RuleOutcome
 from undersong.monitor.agents import Agents, Found
 from undersong.monitor.backwards import Backwards
 from undersong.monitor.observation import Observation
+from undersong.monitor.standing import Standing
 from undersong.monitor.talk import Talk
 from undersong.monitor.terms import Routing
 from undersong.outcomes import with_outcome
@@ -44,6 +45,7 @@ class Desk:
     ) -> None:
         self._store, self._judge, self._book, self._routing = store, judge, book, routing
         self._agents, self._histories, self._rules = agents, histories, rules
+        self._standing: tuple[int, Standing] | None = None  # and the store's change that it is of
         self._spare: dict[tuple[str, str], Evaluation] = {}  # answers that the store does not have yet
         self.drop()
 
@@ -266,6 +268,26 @@ class Desk:
             talk.route()
         talk.make_rows(self._judge)
         return talk.rows
+
+    def thread(self, name: str) -> tuple[Thread, tuple[Row, ...]]:
+        """A conversation as it stands, with its rows; raises StoreError where the store has no such one."""
+        self.refresh((name,))
+        talk = self.talk(name)
+        messages = talk.conversation.messages
+        if not messages:
+            raise StoreError(f"no conversation '{name}'", remedy="observe its messages first")
+        rows = self.rows(talk)
+        thread = Thread(conversation=talk.conversation, scans=talk.scans, thread=talk.thread, routes=talk.routes)
+        return thread, tuple(rows[message.id] for message in messages)
+
+    def standing(self) -> Standing:
+        """How all rows of the judge stand together by now; they are read again where anything was written since."""
+        now = self._store.changes()
+        if self._standing is None or self._standing[0] != now:
+            histories = self._store.histories(self._judge.hash)
+            rows = (row for history in histories for row in history.rows)
+            self._standing = now, Standing(rows, self._judge.gives)
+        return self._standing[1]
 
     def knows(self, name: str) -> bool:
         """Whether the store has a conversation of this name."""

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from undersong.judges import Judge
-from undersong.models import Conversation, Emerging, Finding, SessionVerdict
+from undersong.models import Conversation, Emerging, Finding, Row, SessionVerdict, SignalBand
 from undersong.monitor.agents import Found
 from undersong.monitor.observation import Observation
 from undersong.monitor.sync import Given, SyncMonitor, closed
@@ -57,9 +57,17 @@ class Monitor:
         """See SyncMonitor."""
         return await self._do(lambda monitor: monitor.begin(*conversations))
 
-    async def session(self, conversation_id: str) -> SessionVerdict:
+    async def session(self, conversation_id: str, *, confirm: bool = False) -> SessionVerdict:
         """See SyncMonitor."""
-        return await self._do(lambda monitor: monitor.session(conversation_id))
+        return await self._do(lambda monitor: monitor.session(conversation_id, confirm=confirm))
+
+    async def rows(self, conversation_id: str) -> tuple[Row, ...]:
+        """See SyncMonitor."""
+        return await self._do(lambda monitor: monitor.rows(conversation_id))
+
+    async def signals(self) -> dict[str, SignalBand]:
+        """See SyncMonitor."""
+        return await self._do(lambda monitor: monitor.signals())
 
     async def emerging(self, agent: str) -> tuple[Emerging, ...]:
         """See SyncMonitor."""

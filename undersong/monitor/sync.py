@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from undersong.confirming import sessions
 from undersong.errors import JudgeError, RecordError, StoreError, UsageError
 from undersong.formats.jsonl import message_of
 from undersong.formats.records import as_read
@@ -15,16 +16,18 @@ from undersong.formats.scope import kept_apart
 from undersong.judges import Judge
 from undersong.judges.terms import Terms
 from undersong.judging import Opened, opened
-from undersong.models import Conversation, Emerging, Finding, Message, Row, RuleOutcome, SessionVerdict
+from undersong.models import Conversation, Emerging, Finding, Message, Row, RuleOutcome, SessionVerdict, SignalBand
 from undersong.monitor.agents import Agents, Found
 from undersong.monitor.desk import LIVE, Desk
 from undersong.monitor.observation import Observation
 from undersong.monitor.terms import routing
+from undersong.passes import Run
 from undersong.patterns import PatternRule, load_rules
 from undersong.route import Policy
 from undersong.scan import load_book
 from undersong.stores import Store, open_store
 from undersong.stores.sqlite import SQLiteStore
+from undersong.verdict import session_verdict
 
 ATTEMPTS = 20  # to write beside others who write to the same conversations and agents
 PORTION = 500  # agents that are finished together
@@ -113,24 +116,31 @@ class SyncMonitor:
         given = [self._message(each) for conversation in conversations for each in conversation.messages]
         return self._until_kept(lambda: self._desk.take(given, conversations)) if conversations else []
 
-    def session(self, conversation_id: str) -> SessionVerdict:
+    def session(self, conversation_id: str, *, confirm: bool = False) -> SessionVerdict:
         """What a conversation comes to so far: sovereignty score, context vector, flags, deductions with their quotes.
 
-        Raises StoreError where the store has no such conversation.
+        With ``confirm`` a judge that can tell mechanisms is asked about every flagged place, as an audit asks it; what
+        it was not asked, and why, is in the verdict. Without, nothing is asked and words alone take no points. Raises
+        StoreError where the store has no such conversation.
         """
-        self._desk.refresh((conversation_id,))
-        talk = self._desk.talk(conversation_id)
-        if not talk.conversation.messages:
-            raise StoreError(f"no conversation '{conversation_id}'", remedy="observe its messages first")
-        self._desk.rows(talk)
-        return talk.verdict()
+        thread, rows = self._desk.thread(conversation_id)
+        if not confirm:
+            return session_verdict(thread.conversation, thread.scans, thread.thread, rows)
+        ((_, _, verdict),) = sessions([(thread, rows)], self.judge, Run())
+        return verdict
 
     def rows(self, conversation_id: str) -> tuple[Row, ...]:
-        """The rows of a conversation in order, as ``audit`` gives them."""
-        self._desk.refresh((conversation_id,))
-        talk = self._desk.talk(conversation_id)
-        rows = self._desk.rows(talk)
-        return tuple(rows[message.id] for message in talk.conversation.messages)
+        """The rows of a conversation in order, as an audit of everything that the judge read in this store gives them.
+
+        Scores that are no levels are ranks, and rows name their null bands (``signals``). For these all rows of the
+        judge are read again where anything was written since: ask at the end of some work, not after each message.
+        """
+        rows, standing = self._desk.thread(conversation_id)[1], self._desk.standing()
+        return tuple(standing.of(row) for row in rows)
+
+    def signals(self) -> dict[str, SignalBand]:
+        """Signal of the judge → its null band over everything that the judge read in this store; see ``rows``."""
+        return self._desk.standing().bands
 
     def emerging(self, agent: str) -> tuple[Emerging, ...]:
         """Early warnings about an agent: sequences past the middle of a pattern that are still open. No findings."""

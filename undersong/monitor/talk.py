@@ -11,7 +11,7 @@ from undersong.evaluate import Histories, Thread, holding, question_of, unread
 from undersong.formats.settle import addressed, common_offset
 from undersong.judges import Judge, Question
 from undersong.judges.stance import with_stance
-from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, SessionVerdict, ThreadScan
+from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, ThreadScan
 from undersong.monitor.terms import Routing
 from undersong.ranks import is_foreign, scaled
 from undersong.route import NONE_ELSEWHERE, Draft, draft, route
@@ -20,7 +20,6 @@ from undersong.scan import SignalBook, scan_conversation
 from undersong.scan.growing import Growing
 from undersong.stores import Kept, Spoken
 from undersong.stores.moments import dated
-from undersong.verdict import session_verdict
 
 NOT_YET = "the judge did not come to it; it is asked with the next message of the conversation"
 
@@ -261,11 +260,6 @@ class Talk:
         for each in (self.changed, self.left, self.lost, self._new_ids):
             each.clear()
         self.is_due, self.has_new_head = bool(self.failures), False
-
-    def verdict(self) -> SessionVerdict:
-        """What the conversation comes to so far."""
-        rows = [self.rows[message.id] for message in self.conversation.messages]
-        return session_verdict(self.conversation, self.scans, self.thread, rows)
 
 
 def _as_kept(message: Message) -> Message:

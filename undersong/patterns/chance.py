@@ -22,7 +22,7 @@ ALL_DRAWS = 500  # rows of a sequence up to which it has every draw; a longer on
 FEWEST = 19  # draws of the longest sequences: the least with which chance can be .05
 _FIRST = 64  # draws that are dealt together at first: most sequences stop soon
 _NEXT = 40_000  # rows of the draws that are dealt after these, at least: enough for machine code
-_CELLS = 1_000_000  # rows dealt together, at most
+_CELLS = 200_000  # rows dealt together, at most
 
 
 class Chance(NamedTuple):

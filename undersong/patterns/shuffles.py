@@ -15,21 +15,16 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.models import DIMENSIONS, TRAITS, Row
+from undersong.models import Row
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.vectors import Vectors
-from undersong.patterns.fields import FIELDS
+from undersong.patterns.fields import FIELDS, FIELDS_SAID, SAID
 from undersong.patterns.partitions import Entry, Partition, Timeline
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import local_mask
 from undersong.patterns.versions import Cards, Places, looks_elsewhere
 
 Orders = npt.NDArray[np.intp]  # draws × rows: which row's words stand at each place
-SAID = (
-    "traits", "indicators", "signals", "flags", "total", "density", "hits", "labels", "hard_constraints", "loops",
-    "deference", "triage", "sentiment_score", "code_change_delta", "latency_drop", "judge", "judge_hash",
-)  # fmt: skip
-FIELDS_SAID = FIELDS.keys() & {*SAID, *TRAITS, *DIMENSIONS, "replies", "apologies", "corrections"}
 _TABLE = 20_000  # masks that are worked out beforehand, one per row and kind of place
 _CARDS = 1_000_000  # cards that all shuffles share; where there would be more, each batch makes those that it needs
 

@@ -49,11 +49,15 @@ class PackedHistory(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What a sweep found in the history of an agent as it was at change ``changed``."""
+    """What a sweep found in the history of an agent as it was at change ``changed``.
+
+    ``cells`` are those of the packed history; a store may keep them for the next time.
+    """
 
     agent: str
     changed: int
     findings: tuple[Finding, ...]
+    cells: bytes | None = None
 
 
 class AgentEntry(Noun, frozen=True, kw_only=True):

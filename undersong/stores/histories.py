@@ -10,19 +10,15 @@ from undersong.models import Finding, Row, encode
 from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
 from undersong.stores.database import Database
 from undersong.stores.moments import microseconds, moment
-from undersong.stores.packed import pack, whole
+from undersong.stores.packed import pack
 from undersong.stores.records import decoded, row_body, rows_of, supersedes, touches
+from undersong.stores.swept import OF_AGENT, keep_swept, packed_history
 
 _CHANGES = "changes"  # the cursor that counts the commits that changed a history
 _PAGE = 256  # agents that are listed or asked about at a time
 _INSERT = "INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _RANKED = "json_extract(CAST(body AS TEXT), '$.scale') IS 'rank'"
-_OF_AGENT = (
-    "FROM history WHERE agent = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
-    " ORDER BY time, position, id, conversation"
-)
-_NUMBERS = f"SELECT rowid {_OF_AGENT}"  # from the index alone, as is
-_PACKED = f"SELECT count(*), CAST(group_concat(cells, '') AS BLOB) FROM (SELECT cells {_OF_AGENT})"
+_NUMBERS = f"SELECT rowid {OF_AGENT}"  # from the index alone, as is
 
 
 class Histories(Database):
@@ -37,7 +33,7 @@ class Histories(Database):
     def history(self, agent: str, judge_hash: str) -> tuple[Row, ...]:
         """See Store."""
         with self._translated():
-            return rows_of(body for (body,) in self._db.execute(f"SELECT body {_OF_AGENT}", (agent, judge_hash)))
+            return rows_of(body for (body,) in self._db.execute(f"SELECT body {OF_AGENT}", (agent, judge_hash)))
 
     def rows_at(self, agent: str, judge_hash: str, places: Sequence[int]) -> tuple[Row, ...]:
         """See Store."""
@@ -79,8 +75,8 @@ class Histories(Database):
         """See Store."""
         for agent, changed in self._changed_since(judge_hash, after, least):
             with self._translated():
-                rows, cells = self._db.execute(_PACKED, (agent, judge_hash)).fetchone()
-            yield PackedHistory(agent, changed, rows, whole(cells or b"", rows))
+                found = packed_history(self._db, judge_hash, agent, changed)
+            yield found
 
     def _changed_since(self, judge_hash: str, after: Cursor, least: int) -> Iterator[tuple[str, int]]:
         last = self.changes()
@@ -143,7 +139,9 @@ class Histories(Database):
     ) -> None:
         """See Store."""
         with self._writing() as db:
-            _replace(db, _current(db, judge_hash, swept), patterns)
+            current = _current(db, judge_hash, swept)
+            _replace(db, current, patterns)
+            keep_swept(db, judge_hash, current)
             db.executemany(
                 "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", ((name, *place) for name, place in cursors.items())
             )

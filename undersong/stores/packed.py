@@ -46,11 +46,6 @@ def pack(row: Row) -> bytes | None:
         return None
 
 
-def whole(cells: bytes, rows: int) -> bytes | None:
-    """The cells of so many rows; None where some have none."""
-    return cells if len(cells) == rows * LAYOUT.size else None
-
-
 @lru_cache(maxsize=1 << 14)
 def key(name: str) -> int:
     """What stands for a name: 64 bits of its SHA-256, never 0."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from undersong.jit import kernel
 
-SPACE, WORD = 0x20, 1
-COMPLETE = 0x80  # the mark of the start whose eight bytes have been seen
+SPACE = 0x20
+SEEN = np.uint64(7)  # the bit of a start whose eight bytes have been seen
 BYTE, LAST = np.uint64(8), np.uint64(56)
 BEYOND_FOUR, BEYOND_SIX = np.uint64(32), np.uint64(16)  # bits of a window that shorter ones are without
 HIGH, BUCKET, ONE = np.uint64(48), np.uint64(16), np.uint64(1)
@@ -25,20 +25,41 @@ def window_sums(data: Any, ends: Any, kinds: Any, known: Any, golden: Any, layou
     ``data`` (bytes): the texts, a byte between them, text ``t`` up to ``ends[t]``; ``kinds`` and ``known``: the tables
     of ``features`` and ``model``. ``layout`` is any odd number: sets are laid out by it, and the sums are the same.
     """
-    sums = np.zeros((2, len(ends), 3), np.int64)
+    weights, squares = np.zeros((len(ends), 3), np.int64), np.zeros((len(ends), 3), np.int64)
     longest, start = 0, 0
     for end in ends:
         longest, start = max(longest, end - start), end
-    windows = np.empty(longest + 8, np.uint64)
-    sets = np.empty((3, 2 << _bits(longest)), np.uint64)
+    windows, slots = np.empty(longest + 8, np.uint64), 1 << _bits(longest)
+    fours, sixes, eights = np.empty(slots, np.uint64), np.empty(slots, np.uint64), np.empty(slots, np.uint64)
     start = 0
     for text in range(len(ends)):
-        size = starts_of(data, start, ends[text], kinds, windows)
-        bits = _bits(size)
-        sets[:, : 1 << bits] = 0
-        add_up(windows, size, known, golden, layout, bits, sets, sums[:, text])
+        size = _windows(data, start, ends[text], kinds, windows)
         start = ends[text] + 1
-    return sums[0], sums[1]
+        bits = _bits(size)
+        slots, shift = 1 << bits, np.uint64(64 - bits)
+        fours[:slots], sixes[:slots], eights[:slots] = 0, 0, 0
+        weight_4 = weight_6 = weight_8 = square_4 = square_6 = square_8 = 0
+        for at in range(size):
+            window = windows[at]
+            four = ((window << BEYOND_FOUR) * golden) >> HIGH
+            six = ((window << BEYOND_SIX) * golden) >> HIGH
+            eight = (window * golden) >> HIGH
+            of_four, of_six, of_eight = known[0, four], known[1, six], known[2, eight]  # at once: memory is slow
+            two = (four << BUCKET) | six
+            if not _is_new(eights, ((two << BUCKET) | eight) + ONE, layout, shift):
+                continue  # its shorter windows are known, too
+            weight_8 += _weight(of_eight)
+            square_8 += _square(of_eight)
+            if not _is_new(sixes, two + ONE, layout, shift):
+                continue
+            weight_6 += _weight(of_six)
+            square_6 += _square(of_six)
+            if _is_new(fours, four + ONE, layout, shift):
+                weight_4 += _weight(of_four)
+                square_4 += _square(of_four)
+        weights[text, 0], weights[text, 1], weights[text, 2] = weight_4, weight_6, weight_8
+        squares[text, 0], squares[text, 1], squares[text, 2] = square_4, square_6, square_8
+    return weights, squares
 
 
 @kernel
@@ -51,54 +72,30 @@ def _bits(size: int) -> int:
 
 
 @kernel
-def starts_of(data: Any, start: int, end: int, kinds: Any, windows: Any) -> int:
+def _windows(data: Any, start: int, end: int, kinds: Any, windows: Any) -> int:
     """Write the eight bytes from each word start on, zeros after the end; returns how many starts there are."""
     while end > start and data[end - 1] <= SPACE:
         end -= 1
-    window, marks, before, white, found = np.uint64(0), 0, 0, False, 0
-    for place in range(start, end):
+    window, marks, before, found = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    white = 0
+    for place in range(np.uint64(start), np.uint64(end)):
         byte = data[place]
-        if byte <= SPACE:
-            if white:
-                continue
-            white, byte = True, np.uint8(SPACE)
-        else:
-            white = False
-        kind = kinds[byte]
-        marks = (marks << 1) & 0xFF | (1 if kind > (before & WORD) else 0)
+        here = 1 if byte <= SPACE else 0
+        if here & white:
+            continue
+        white, byte = here, max(byte, np.uint8(SPACE))
+        kind = np.uint64(kinds[byte])  # a start: a mark, or a word's first byte
+        marks = (marks << ONE) | (kind >> ONE) | (kind & ~before & ONE)
         before = kind
         window = (window >> BYTE) | (np.uint64(byte) << LAST)
         windows[found] = window
-        found += 1 if marks & COMPLETE else 0
+        found += (marks >> SEEN) & ONE
     for _ in range(8):
-        marks <<= 1
+        marks <<= ONE
         window >>= BYTE
         windows[found] = window
-        found += 1 if marks & COMPLETE else 0
-    return found
-
-
-@kernel
-def add_up(windows: Any, size: int, known: Any, golden: Any, layout: Any, bits: int, sets: Any, sums: Any) -> None:
-    """Add weight and squared idf of each window that is there for the first time, the longest first.
-
-    A window that is new has shorter ones in it that may be known; one that is known has known ones only.
-    """
-    shift = np.uint64(64 - bits)
-    for at in range(size):
-        window = windows[at]
-        four = ((window << BEYOND_FOUR) * golden) >> HIGH
-        six = ((window << BEYOND_SIX) * golden) >> HIGH
-        eight = (window * golden) >> HIGH
-        two = (four << BUCKET) | six
-        if not _is_new(sets[2], ((two << BUCKET) | eight) + ONE, layout, shift):
-            continue
-        _count(known[2, eight], sums, 2)
-        if not _is_new(sets[1], two + ONE, layout, shift):
-            continue
-        _count(known[1, six], sums, 1)
-        if _is_new(sets[0], four + ONE, layout, shift):
-            _count(known[0, four], sums, 0)
+        found += (marks >> SEEN) & ONE
+    return int(found)
 
 
 @kernel
@@ -114,7 +111,12 @@ def _is_new(slots: Any, key: Any, layout: Any, shift: Any) -> bool:
 
 
 @kernel
-def _count(found: int, sums: Any, block: int) -> None:
-    """Add what ``model`` keeps side by side: a weight in the low 16 bits, a square in the high ones."""
-    sums[0, block] += ((found & 0xFFFF) ^ 0x8000) - 0x8000
-    sums[1, block] += (found >> 16) & 0xFFFF
+def _weight(found: int) -> int:
+    """What ``model`` keeps in the low 16 bits, with its sign."""
+    return ((found & 0xFFFF) ^ 0x8000) - 0x8000
+
+
+@kernel
+def _square(found: int) -> int:
+    """What ``model`` keeps in the high 16 bits."""
+    return (found >> 16) & 0xFFFF

@@ -13,7 +13,9 @@ from undersong.verdict.prose import sentence
 from undersong.verdict.words import liability_book, pattern
 
 MECHANISM, KIND = "liability_shifting", "blame_against_evidence"
-NO_ERROR = "no tool result and no pasted output of this session shows an error, so nobody can be blamed for one"
+NO_ERROR = (
+    "no tool result and no pasted output of this session shows an error of a system, so nobody can be blamed for one"
+)
 TRACEBACK = "Traceback (most recent call last):"
 LINE = 300  # characters of evidence that are quoted
 

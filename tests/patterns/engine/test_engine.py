@@ -11,10 +11,11 @@ import pytest
 
 from tests.patterns.engine.worlds import random_rows, random_rule, told
 from tests.patterns.rulebox import rule
+from undersong import jit
 from undersong.models import TRAITS, Row
 from undersong.patterns import load_rules
 from undersong.patterns.cases import table
-from undersong.patterns.engine import frames, targets
+from undersong.patterns.engine import frames, targets, traces
 from undersong.patterns.engine.arrays import Columns, Encoded, pieces, table_of_columns
 from undersong.patterns.engine.automaton import Automaton
 from undersong.patterns.engine.results import Searches, search
@@ -41,9 +42,22 @@ def test_tangled_patterns_take_rows_times_instructions_and_no_more(pattern: str)
 
 def test_an_automaton_meets_few_states_on_rows_that_are_all_alike() -> None:
     automaton = Automaton(code(compile_program(parse("A (ANY{0,5}? A){2,9} ANY{0,8}? B"), NAMES)))
-    states = automaton.states(np.array([1] * 300 + [2], dtype=np.uint8), np.array([0, 301]))
+    states = automaton.read(np.array([1] * 300 + [2], dtype=np.uint8), np.array([0, 301])).before
     assert len(set(states.tolist())) < 100
     assert automaton.begins(states).tolist()[-1] == 297
+
+
+@pytest.mark.parametrize("steps", [0, 20, 1 << 20])
+def test_matches_whose_states_do_not_meet_are_found_in_another_way(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "ENOUGH", 0)
+    monkeypatch.setattr(traces._trace, "at", lambda _size: traces._trace.plain)
+    monkeypatch.setattr(traces, "STEPS", steps)
+    keys = {"within": "6 hours", "after_match": "skip to next row"}
+    even = rule("(LOW LOW)+ ANY", keys, LOW="manipulation < 0.5")
+    known = timelines(busy(120, 3))
+    expected = told(reference(even, known))
+    assert told(search(even, known)) == expected
+    assert len(expected[0]) > 50
 
 
 @pytest.mark.parametrize("rows", [0, 1, 300])

@@ -11,7 +11,7 @@ from undersong.jit import machine
 from undersong.patterns import kinds, windows
 from undersong.patterns.engine import statistics
 from undersong.patterns.engine.paths import MATCH as BOUND
-from undersong.patterns.engine.paths import Paths, bound
+from undersong.patterns.engine.paths import Paths, bound, some
 from undersong.patterns.engine.scopes import FrameVectors
 from undersong.patterns.engine.sums import F, I, Unsuited
 from undersong.patterns.engine.vectors import B, Codes, Vectors
@@ -42,6 +42,18 @@ class Bound(Vectors):
     def __init__(self, names: tuple[str, ...], paths: Paths, rows: FrameVectors, measures: Mapping[str, Node]) -> None:
         self.own = _Leaves(self, names, paths, rows, measures)
         super().__init__(self.own)
+
+    def only(self, kept: B) -> Bound:
+        """Some of the matches, with all that is known of them; the rows are the same."""
+        found = self.on(some(self.own.paths, kept), self.own.rows)
+        found._known = {key: values[kept] if np.ndim(values) else values for key, values in self._known.items()}
+        return found
+
+    def on(self, paths: Paths, rows: FrameVectors) -> Bound:
+        """The same matches on other rows, with all that is known of them."""
+        found = Bound(self.own.names, paths, rows, self.own.measures)
+        found._known = self._known
+        return found
 
     def surely_fails(self, tree: Node) -> B | None:
         """Where a statistic is so far on the other side of a bound that no rounding matters; None: not of that kind.

@@ -8,20 +8,19 @@ reach in time is not asked; a preferred match that stays within its limit is the
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from undersong.jit import ENOUGH, kernel, machine
-from undersong.patterns.engine.paths import Paths, sized
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.targets import Masks
-from undersong.patterns.engine.vectors import B
+from undersong.patterns.engine.vectors import Masks
 from undersong.patterns.engine.walk import Code
 from undersong.patterns.program import ACCEPT, ROW, SPLIT
 
 MOST = 100_000  # states
 _ROW, _SPLIT, _ACCEPT = ROW, SPLIT, ACCEPT
-_DONE = -128  # stands for the variable of what is no row instruction
 States = npt.NDArray[np.int32]
 Ahead = npt.NDArray[np.int16]
 NOWHERE = -1
@@ -29,6 +28,15 @@ NOWHERE = -1
 
 class Crowded(Exception):  # noqa: N818 - says that another way is better
     """The pattern has too many states."""
+
+
+class Reading(NamedTuple):
+    """The state ``before`` each row and after the last; the class of a row is ``lookup[symbols[row]]``."""
+
+    before: States
+    symbols: npt.NDArray[np.integer]
+    lookup: npt.NDArray[np.int32]
+    masks: Masks
 
 
 class Automaton:
@@ -39,11 +47,11 @@ class Automaton:
         self.ahead: Ahead = np.full((64, len(program.operation)), NOWHERE, dtype=np.int16)
         self._numbers: dict[bytes, int] = {}
         self._classes: dict[int, int] = {}
-        self._following: States = np.full((64, 8), -1, dtype=np.int32)
+        self.following: States = np.full((64, 8), -1, dtype=np.int32)
         _advance.at(ENOUGH)(*program, self.ahead[0], 0, True, self.ahead[0])
         self._numbers[self.ahead[0].tobytes()] = 0
 
-    def states(self, masks: Masks, fences: I) -> States:
+    def read(self, masks: Masks, fences: I) -> Reading:
         """The state before each row; no match goes across a fence. Raises Crowded at too many states."""
         found = np.zeros(len(masks) + 1, dtype=np.int32)
         rows: npt.NDArray[np.integer] = masks
@@ -55,10 +63,10 @@ class Automaton:
         segment, row, state = 0, int(last[0]) if len(last) else 0, 0
         follow = _follow.at(len(masks))
         while segment < len(first):
-            segment, row, state = follow(rows, lookup, first, last, self._following, found, segment, row, state)
+            segment, row, state = follow(rows, lookup, first, last, self.following, found, segment, row, state)
             if segment < len(first):
-                self._meet(state, int(masks[row - 1]), int(lookup[rows[row - 1]]))
-        return found
+                self.meet(state, int(masks[row - 1]), int(lookup[rows[row - 1]]))
+        return Reading(found, rows, lookup, masks)
 
     def _lookup(self, masks: Masks) -> npt.NDArray[np.int32]:
         """The class of each mask, as a table; empty where masks are too wide for one."""
@@ -76,19 +84,19 @@ class Automaton:
         """The distinct masks, which are then the classes."""
         distinct = np.unique(masks)
         self._classes = {}
-        self._following[:] = -1
+        self.following[:] = -1
         for mask in distinct.tolist():
             self._class(mask)
         return distinct
 
     def _class(self, mask: int) -> None:
         number = self._classes.setdefault(mask, len(self._classes))
-        if number == self._following.shape[1]:
-            more = np.full_like(self._following, -1)
-            self._following = np.concatenate([self._following, more], axis=1)
+        if number == self.following.shape[1]:
+            more = np.full_like(self.following, -1)
+            self.following = np.concatenate([self.following, more], axis=1)
 
-    def _meet(self, state: int, mask: int, number: int) -> None:
-        """Make the state before a row of this mask."""
+    def meet(self, state: int, mask: int, number: int) -> None:
+        """Make the state before a row of this mask. Raises Crowded at too many states."""
         ahead = np.empty_like(self.ahead[0])
         _advance.at(ENOUGH)(*self.program, self.ahead[state], mask, False, ahead)
         after = self._numbers.setdefault(ahead.tobytes(), len(self._numbers))
@@ -97,9 +105,9 @@ class Automaton:
             raise Crowded
         if after == len(self.ahead):
             self.ahead = np.concatenate([self.ahead, np.full_like(self.ahead, NOWHERE)])
-            self._following = np.concatenate([self._following, np.full_like(self._following, -1)])
+            self.following = np.concatenate([self.following, np.full_like(self.following, -1)])
         self.ahead[after] = ahead
-        self._following[state, number] = after
+        self.following[state, number] = after
 
     def begins(self, states: States) -> I:
         """The rows from which a match is there."""
@@ -107,20 +115,6 @@ class Automaton:
         if machine(len(states)):
             return _begin.at(len(states))(states, opens)  # type: ignore[no-any-return]
         return np.flatnonzero(opens[states[:-1]])
-
-    def paths(self, states: States, starts: I, fences: I, times: I, within: int | None) -> tuple[Paths, B]:
-        """The preferred match from each row where one begins; ``fences`` are the next ones after the starts.
-
-        Where a match takes a row more than ``within`` microseconds after its first, it is left out and marked.
-        """
-        size, program = len(starts) * 8, self.program
-        variable = np.where(program.operation == ROW, program.second, _DONE).astype(np.int8)
-        last = np.full(len(starts), np.iinfo(np.int64).max) if within is None else times[starts] + within
-        late, sizes = np.zeros(len(starts), dtype=np.bool_), np.zeros(len(starts), dtype=np.int64)
-        _measure.at(size)(variable, self.ahead, states, starts, fences, times, last, late, sizes)
-        found = sized(starts, sizes)
-        _bind.at(size)(variable, self.ahead, states, fences, *found)
-        return found, late
 
 
 @kernel
@@ -169,31 +163,3 @@ def _follow(rows, lookup, first, last, following, found, segment, row, state):  
         if segment < len(first):
             row, state = last[segment], 0
     return segment, row, state
-
-
-@kernel
-def _measure(variable, ahead, states, starts, fences, times, last, late, sizes):  # type: ignore[no-untyped-def]
-    """How many rows each match takes. (That a second loop writes them down makes both fast: no array grows.)"""
-    for k in range(len(starts)):
-        row, fence, size = np.uint64(starts[k]), np.uint64(fences[k]), 0
-        place = ahead[states[row], 0]
-        while variable[place] != _DONE:
-            if times[row] > last[k]:
-                late[k], size = True, 0
-                break
-            size, row = size + 1, row + np.uint64(1)
-            state = np.uint64(states[row]) if row < fence else np.uint64(0)
-            place = ahead[state, np.uint64(place) + np.uint64(1)]
-        sizes[k] = size
-
-
-@kernel
-def _bind(variable, ahead, states, fences, starts, first, last, bindings):  # type: ignore[no-untyped-def]
-    """The variable of each row of each match."""
-    for k in range(len(starts)):
-        row, fence = np.uint64(starts[k]), np.uint64(fences[k])
-        place = ahead[states[row], 0]
-        for i in range(first[k], last[k]):
-            bindings[i], row = variable[place], row + np.uint64(1)
-            state = np.uint64(states[row]) if row < fence else np.uint64(0)
-            place = ahead[state, np.uint64(place) + np.uint64(1)]

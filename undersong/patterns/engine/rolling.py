@@ -57,11 +57,12 @@ def _in_one_go(window: Window, events: Events, bounds: I, times: I, timed: B) ->
     known = timed if window.hours is not None else np.ones(len(timed), dtype=np.bool_)
     span = np.inf if window.hours is None else float(window.hours * _HOUR)
     number = float(np.count_nonzero(events.counted))
-    values = np.ascontiguousarray(events.values)
-    fits = _slide.at(len(times))(
-        values, np.ascontiguousarray(events.counted), number, bounds, times, known, window.rows or 0, span,
-        window.function == "mean", least(window), found,
-    )  # fmt: skip
+    counted = np.ascontiguousarray(events.values), np.ascontiguousarray(events.counted), number, bounds
+    needs = window.function == "mean", least(window)
+    if window.rows is None and window.hours is None:
+        fits = _accumulate.at(len(times))(*counted, *needs, found)
+    else:
+        fits = _slide.at(len(times))(*counted, times, known, window.rows or 0, span, *needs, found)
     if not fits:
         raise Unsuited("a value has digits beyond 2**-72, or is too large")
     return found
@@ -73,12 +74,28 @@ def least(window: Window) -> int:
 
 
 @kernel
+def _accumulate(values, counted, number, bounds, mean, needed, found):  # type: ignore[no-untyped-def]
+    """Sums over all counted rows before each row; False where a value does not fit."""
+    for sequence in range(len(bounds) - 1):
+        n = a = b = c = 0.0
+        for row in range(bounds[sequence], bounds[sequence + 1]):
+            if n >= needed and (n > 0.0 or not mean):
+                found[row] = quotient(a, b, c, n if mean else 1.0)
+            if counted[row]:
+                first, second, third, fits = split(values[row], number)
+                if not fits:
+                    return False
+                n, a, b, c = n + 1.0, a + first, b + second, c + third
+    return True
+
+
+@kernel
 def _slide(  # type: ignore[no-untyped-def]
     values, counted, number, bounds, times, known, rows, span, mean, needed, found
 ):
     """Sums over the counted rows from ``oldest`` to before each row; False where a value does not fit."""
     for sequence in range(len(known)):
-        oldest, n, a, b, c = bounds[sequence], 0, 0, 0, 0
+        oldest, n, a, b, c = bounds[sequence], 0, 0.0, 0.0, 0.0
         for row in range(bounds[sequence], bounds[sequence + 1]):
             while (rows > 0 and n > rows) or (oldest < row and times[oldest] < times[row] - span):
                 if counted[oldest]:

@@ -12,12 +12,13 @@ from undersong.patterns.engine.frames import Bounds, Frame, Limits, Order, group
 from undersong.patterns.engine.paths import Bindings, compact, some
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, TableVectors
-from undersong.patterns.engine.sequence_windows import Added
+from undersong.patterns.engine.sequence_windows import Added, Sums
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.surroundings import Surroundings
+from undersong.patterns.engine.symbols import symbols
 from undersong.patterns.engine.table import Table, ranges
-from undersong.patterns.engine.targets import Masks, Targets, apart, sequences, towards, whole
-from undersong.patterns.engine.vectors import B, Codes, Vectors
+from undersong.patterns.engine.targets import Targets, apart, sequences, towards, whole
+from undersong.patterns.engine.vectors import B, Codes, Masks, Vectors
 from undersong.patterns.engine.walkers import Ground, walker
 from undersong.patterns.engine.waves import Matches, Stage, stand
 from undersong.patterns.expressions import Node
@@ -57,6 +58,7 @@ class _Layout:
 
     def __init__(self, table: Table, order: Order) -> None:
         self.table, self.order = table, order
+        self.sums: dict[Node, Sums] = {}
         self._frame: Frame | None = None
         self._parts: Targets | None = None
         self._count: int | None = None
@@ -134,7 +136,8 @@ class _Search:
         rule, plan = self.rule, self.plan
         frame, masks, beyond = self._towards() if plan.targeted else self._alone()
         alone = "conversation" not in rule.file.partition_by
-        added = Added(self.table, self.vectors, frame, self.layout.parts if plan.targeted else None, alone)
+        parts = self.layout.parts if plan.targeted else None
+        added = Added(self.table, self.vectors, frame, parts, alone, self.layout.sums)
         masks = self._narrowed(masks, frame, added)
         closed = self._closed(frame, added)
         bounds = Bounds(rule.within, rule.file.max_unread, closed, plan.outlook.longest)
@@ -148,10 +151,10 @@ class _Search:
 
     def _alone(self) -> tuple[Frame, Masks, I]:
         frame = self.layout.frame
-        return frame, self._masks()[frame.rows], np.zeros(0, dtype=np.int64)
+        return frame, symbols(self.plan, self.vectors)[frame.rows], np.zeros(0, dtype=np.int64)
 
     def _towards(self) -> tuple[Frame, Masks, I]:
-        masks, parts, plan, rule = self._masks(), self.layout.parts, self.plan, self.rule
+        masks, parts, plan, rule = symbols(self.plan, self.vectors), self.layout.parts, self.plan, self.rule
         ordered, needs = masks[parts.order.rows], plan.outlook.needs
         if plan.whole:
             around = whole(parts, ordered)
@@ -159,15 +162,6 @@ class _Search:
             around = self.layout.surroundings.around(ordered, needs, rule.within, plan.outlook.longest)
         frame, beyond = towards(self.table, parts, ordered, rule.required, around, whole=plan.whole, placed=plan.placed)
         return frame, masks[frame.rows], beyond
-
-    def _masks(self) -> Masks:
-        """Per row of the table a bit for each variable that the agent's rows do not rule out; none if it is unread."""
-        kind = _mask_type(len(self.rule.names))
-        masks = np.zeros(self.table.size, dtype=kind)
-        for index, condition in enumerate(self.plan.conditions):
-            holds = np.True_ if condition.before is None else self.vectors.holds(condition.before)
-            masks |= np.multiply(holds, kind.type(1 << index), dtype=kind)
-        return np.multiply(masks, self.table.read, dtype=kind)
 
     def _narrowed(self, masks: Masks, frame: Frame, added: Added) -> Masks:
         """The masks without the bits that the rule's own sequences rule out; asked only where the rest holds."""
@@ -187,10 +181,6 @@ class _Search:
             return None
         rows = FrameVectors(self.vectors, frame.rows, None, added)
         return np.broadcast_to(rows.holds(until), len(frame.rows))
-
-
-def _mask_type(variables: int) -> np.dtype[np.unsignedinteger]:
-    return np.dtype(next(f"u{size}" for size in (1, 2, 4, 8) if variables <= 8 * size))
 
 
 def _unique_sequences(frame: Frame, runs: I) -> I:

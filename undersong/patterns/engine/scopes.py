@@ -146,13 +146,13 @@ class TableVectors(Vectors):
         self.table, self.source = table, source
         self._levels = Levels({})
 
-    def _once(self, what: str, node: Node, work: Callable[[Node], Any]) -> Any:
-        if self.table.index is None or what not in ("holds", "fails") or self._levels.of(node) != ROW:
+    def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
+        if what != "bits" and (self.table.index is None or what == "text" or self._levels.of(node) != ROW):
             return super()._once(what, node, work)
         return super()._once(what, node, lambda part: self._brought(getattr(self.source, what)(part)))
 
     def _brought(self, values: Any) -> Any:
-        return values[self.table.index] if np.ndim(values) else values
+        return values if self.table.index is None or not np.ndim(values) else values[self.table.index]
 
 
 class RuleVectors(Vectors):
@@ -168,7 +168,7 @@ class RuleVectors(Vectors):
             return self.kind(self.levels.columns[node.name])
         return super().kind(node)
 
-    def _once(self, what: str, node: Node, work: Callable[[Node], Any]) -> Any:
+    def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
         if not self.levels.named(node):
             return getattr(self.shared, what)(node)
         return super()._once(what, node, work)
@@ -214,7 +214,7 @@ class FrameVectors(Vectors):
             return self.kind(self.levels.columns[node.name])
         return super().kind(node)
 
-    def _once(self, what: str, node: Node, work: Callable[[Node], Any]) -> Any:
+    def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
         """What columns that need no sequence give is worked out for the table, where many rows ask for it."""
         if not self._many or not self.levels.named(node) or self.levels.of(node) == FRAME:
             return super()._once(what, node, work)
@@ -255,13 +255,15 @@ class _FrameLeaves:
 
     def text(self, node: Node) -> Codes:
         column = self._column(node)
-        return self.table.text(node)[self.rows] if column is None else self.vectors.text(column)
+        return (
+            np.asarray(self.table.shared.source.text(node)[self.given]) if column is None else self.vectors.text(column)
+        )
 
     def truth(self, node: Node, wanted: bool) -> B:
         column = self._column(node)
         if column is not None:
             return self.vectors.is_(column, wanted)  # type: ignore[no-any-return]
-        return self.table.is_(node, wanted)[self.rows]  # type: ignore[no-any-return]
+        return np.asarray(self.table.shared.source.is_(node, wanted)[self.given])
 
     def _column(self, node: Node) -> Node | None:
         return self.table.levels.columns.get(node.name) if isinstance(node, Field) else None

@@ -14,14 +14,28 @@ from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Targets
 from undersong.patterns.expressions import Node, Window
 
+Sums = tuple[I, Total, I, Total]  # running numbers and sums of the rows of a table, and of the directed ones by target
+
 
 class Added:
-    """Per node the values for some rows of a frame; ``parts`` are the public and directed rows where it has targets."""
+    """Per node the values for some rows of a frame; ``parts`` are the public and directed rows where it has targets.
 
-    def __init__(self, table: Table, vectors: RuleVectors, frame: Frame, parts: Targets | None, alone: bool) -> None:
+    ``shared`` are the sums that rules over the same sequences have in common.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        vectors: RuleVectors,
+        frame: Frame,
+        parts: Targets | None,
+        alone: bool,
+        shared: dict[Node, Sums],
+    ) -> None:
         self.table, self.vectors, self.frame, self.parts, self.alone = table, vectors, frame, parts, alone
         self._known: dict[Node, F] = {}
-        self._sums: dict[Node, tuple[I, Total, I, Total]] = {}
+        self._own: dict[Node, Sums] = {}
+        self._shared = shared
 
     def __call__(self, node: Node, places: I | None) -> F:
         if places is not None and isinstance(node, Window) and self._apart(node, len(places)):
@@ -63,11 +77,7 @@ class Added:
         """All directed rows of the agent less those to the sequence's target, at some rows of the frame."""
         if not running_sum(node) or not self.alone:
             raise Unsuited("rows to others are only summed so far")
-        if node not in self._sums:
-            events = self._events(node)
-            events = Events(events.values, events.counted & (self.table.targets >= 0))
-            self._sums[node] = (*_sums(events), *self._chained(events))
-        number, sums, own_number, own = self._sums[node]
+        number, sums, own_number, own = self._sums_of(node)
         rows, at = self.frame.rows[places], self._places
         if machine(len(rows)):
             found = np.full(len(rows), np.nan)
@@ -81,6 +91,14 @@ class Added:
         others = sums.at(rows) - sums.at(first) - (own.at(directed) - own.at(directed_first))
         count = number[rows] - number[first] - (own_number[directed] - own_number[directed_first])
         return summed(node, others, count)
+
+    def _sums_of(self, node: Window) -> Sums:
+        known = self._own if self.vectors.levels.named(node) else self._shared
+        if node not in known:
+            events = self._events(node)
+            events = Events(events.values, events.counted & (self.table.targets >= 0))
+            known[node] = (*_sums(events), *self._chained(events))
+        return known[node]
 
     def _so_far(self, node: Window) -> F:
         """Sums over the public rows and over the directed ones, where runs are only parts of their sequences."""

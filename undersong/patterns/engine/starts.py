@@ -12,7 +12,7 @@ import numpy as np
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import Limits
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.targets import Masks
+from undersong.patterns.engine.vectors import Masks
 from undersong.patterns.expressions import Both, Call, Compare, Node, Number, Variable
 from undersong.patterns.possible import ways
 from undersong.patterns.program import ACCEPT, ROW, Program

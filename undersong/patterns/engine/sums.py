@@ -1,13 +1,12 @@
 """Exact sums of many float64 values, and their quotients rounded once.
 
 A value is split into three whole numbers (``LIMB`` bits each): v = a·2**-24 + b·2**-48 + c·2**-72. Sums of whole
-numbers are exact in any order, differences of running sums too. So a mean over any window is the exact mean, rounded
-once, as ``windows.Sums`` has it.
+numbers are exact in any order, differences of running sums too; they are kept as float64, which holds them. So a mean
+over any window is the exact mean, rounded once, as ``windows.Sums`` has it.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -30,9 +29,9 @@ class Unsuited(Exception):  # noqa: N818 - says that the reference must do it
 class Total(NamedTuple):
     """Exact sums: the three limbs of each."""
 
-    a: I
-    b: I
-    c: I
+    a: F
+    b: F
+    c: F
 
     def __sub__(self, other: Total) -> Total:
         return Total(self.a - other.a, self.b - other.b, self.c - other.c)
@@ -53,18 +52,18 @@ def limbs(values: F) -> Total:
         rest = rest * _UNIT
         whole = np.floor(rest)
         rest = rest - whole
-        found.append(whole)
+        found.append(whole + 0.0)  # no negative zero
     largest = max((float(np.abs(part).max(initial=0.0)) for part in found), default=0.0)
     if rest.any() or largest * max(len(values), 1) >= _EXACT:
         raise Unsuited("a value has digits beyond 2**-72, or is too large")
-    return Total(*(part.astype(np.int64) for part in found))
+    return Total(*found)
 
 
 def running(values: F) -> Total:
     """Running sums: element i is the sum before value i, the last one that of all."""
     if not machine(len(values)):
         return Total(*(_before(part) for part in limbs(values)))
-    sums = Total(*(np.zeros(len(values) + 1, dtype=np.int64) for _ in range(3)))
+    sums = Total(*(np.zeros(len(values) + 1) for _ in range(3)))
     if not _running.at(len(values))(np.ascontiguousarray(values), *sums):
         raise Unsuited("a value has digits beyond 2**-72, or is too large")
     return sums
@@ -136,7 +135,7 @@ def _quotients(a, b, c, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def quotient(a: int, b: int, c: int, n: float) -> float:
+def quotient(a: float, b: float, c: float, n: float) -> float:
     """An exact sum over a positive whole number, rounded once."""
     upper, middle, lower = a / _UNIT, b / _UNIT**2, c / _UNIT**3
     high = upper + middle
@@ -153,18 +152,18 @@ def quotient(a: int, b: int, c: int, n: float) -> float:
 
 
 @kernel
-def split(value: float, values: float) -> tuple[int, int, int, bool]:
+def split(value: float, values: float) -> tuple[float, float, float, bool]:
     """The limbs of a value, and whether they hold it and sums of so many."""
-    first = math.floor(value * _UNIT)
-    rest = (value * _UNIT - first) * _UNIT
-    second = math.floor(rest)
+    rest = value * _UNIT
+    first = np.floor(rest)
+    rest = (rest - first) * _UNIT
+    second = np.floor(rest)
     rest = (rest - second) * _UNIT
-    third = math.floor(rest)
-    fits = rest == third and abs(first) * values < _EXACT
-    return (int(first), int(second), int(third), True) if fits else (0, 0, 0, False)
+    third = np.floor(rest)
+    return first, second, third, rest == third and abs(first) * values < _EXACT
 
 
-def _before(values: I) -> I:
-    found = np.zeros(len(values) + 1, dtype=np.int64)
+def _before(values: F) -> F:
+    found = np.zeros(len(values) + 1)
     np.cumsum(values, out=found[1:])
     return found

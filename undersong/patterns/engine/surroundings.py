@@ -9,7 +9,8 @@ import numpy as np
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
-from undersong.patterns.engine.targets import Around, Masks, Targets
+from undersong.patterns.engine.targets import Around, Targets
+from undersong.patterns.engine.vectors import Masks
 
 Needs = tuple[tuple[int, int], ...]  # masks, and how many rows a match needs that fit one of its bits
 

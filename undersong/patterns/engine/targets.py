@@ -16,10 +16,8 @@ from undersong.patterns.engine.frames import Frame, Order, sorted_by
 from undersong.patterns.engine.merging import Lists, Runs, merged
 from undersong.patterns.engine.sums import I, counts
 from undersong.patterns.engine.table import Table
-from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
+from undersong.patterns.engine.vectors import UNKNOWN, B, Codes, Masks
 from undersong.patterns.search import ROWS
-
-Masks = np.ndarray[tuple[int], np.dtype[np.unsignedinteger]]
 
 
 class Targets(NamedTuple):

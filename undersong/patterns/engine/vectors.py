@@ -33,6 +33,7 @@ from undersong.patterns.logic import FUNCTIONS
 
 B = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
+Masks = np.ndarray[tuple[int], np.dtype[np.unsignedinteger]]
 UNKNOWN = -1  # the code of no text
 _FOREIGN = -2  # the code of a text that no row has
 _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
@@ -40,7 +41,13 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply}
-_Remembered: TypeAlias = dict[tuple[str, Node], Any]
+_Asked: TypeAlias = Node | tuple[Node | None, ...]
+_Remembered: TypeAlias = dict[tuple[str, _Asked], Any]
+
+
+def mask_type(bits: int) -> np.dtype[np.unsignedinteger]:
+    """The narrowest masks of so many bits."""
+    return np.dtype(next(f"u{size}" for size in (1, 2, 4, 8) if bits <= 8 * size))
 
 
 class Leaves(Protocol):
@@ -112,7 +119,19 @@ class Vectors:
             return np.asarray(self.text(node) == UNKNOWN)
         return ~(self.holds(node) | self.fails(node))
 
-    def _once(self, what: str, node: Node, work: Callable[[Node], Any]) -> Any:
+    def bits(self, nodes: tuple[Node | None, ...]) -> Masks:
+        """A bit for each condition, set where it holds; None holds everywhere."""
+        return self._once("bits", nodes, self._bits)  # type: ignore[no-any-return]
+
+    def _bits(self, nodes: tuple[Node | None, ...]) -> Any:
+        kind = mask_type(len(nodes))
+        found: Any = kind.type(0)
+        for index, node in enumerate(nodes):
+            holds = np.True_ if node is None else self.holds(node)
+            found = found | np.multiply(holds, kind.type(1 << index), dtype=kind)
+        return found
+
+    def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
         key = what, node
         if key not in self._known:
             with np.errstate(over="raise", divide="ignore", invalid="ignore"):

@@ -14,7 +14,7 @@ import numpy as np
 from undersong.jit import kernel
 from undersong.patterns.engine.paths import Paths, sized
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.targets import Masks
+from undersong.patterns.engine.vectors import Masks
 from undersong.patterns.program import ACCEPT, AT_START, JUMP, ROW, SPLIT, Program
 
 NEVER = np.iinfo(np.int32).max

@@ -10,13 +10,13 @@ import numpy as np
 from undersong.jit import machine
 from undersong.patterns.engine.automaton import Automaton, Crowded
 from undersong.patterns.engine.frames import Frame, Limits, after
-from undersong.patterns.engine.paths import Paths, nothing, put, sized
+from undersong.patterns.engine.paths import Paths, joined, nothing, put, sized
 from undersong.patterns.engine.plan import Plan, plan
-from undersong.patterns.engine.starts import Followed, candidates, crowded
+from undersong.patterns.engine.starts import candidates, crowded
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
-from undersong.patterns.engine.targets import Masks
-from undersong.patterns.engine.vectors import B
+from undersong.patterns.engine.traces import Rows, traced
+from undersong.patterns.engine.vectors import B, Masks
 from undersong.patterns.engine.walk import Regions, nearest_ends, paths
 from undersong.patterns.matcher import GaveUp, Matcher
 from undersong.patterns.rules import PatternRule
@@ -75,13 +75,13 @@ def _automaton(rule: PatternRule) -> Automaton:
 
 
 class _Swift:
-    """The automaton; the few matches that reach too far in time are walked once more, under their limits."""
+    """The automaton; the nearest ends where its states do not meet under limits of time."""
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
         self.automaton = _automaton(ground.plan.rule)
-        self.states = self.automaton.states(ground.masks, ground.limits.fences)
-        starts = self.automaton.begins(self.states)
+        self.reading = self.automaton.read(ground.masks, ground.limits.fences)
+        starts = self.automaton.begins(self.reading.before)
         closed = ground.limits.bounds.closed
         if closed is not None:
             starts = starts[~closed[starts]]
@@ -89,7 +89,6 @@ class _Swift:
             starts, _ = crowded(ground.plan.outlook, ground.masks, starts, ground.limits.of(starts))
         self.starts = starts
         self.runs = after(ground.frame.bounds, starts) - 1
-        self.followed = Followed(ground.plan.outlook, ground.masks)
         self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
 
     def spans(self, numbers: I) -> I:
@@ -97,16 +96,14 @@ class _Swift:
 
     def paths(self, numbers: I) -> Paths:
         starts, limits = self.starts[numbers], self.ground.limits
-        found, far = self.automaton.paths(self.states, starts, limits.fence(starts), limits.times, limits.bounds.within)
-        late = np.flatnonzero(far)
-        if not len(late):
+        rows = Rows(self.ground.frame.rows, self.ground.table.times, limits.fence(starts))
+        found = traced(self.automaton, self.reading, starts, rows, limits.bounds.within)
+        left = starts[len(found.starts) :]
+        if not len(left):
             return found
-        ends = limits.of(starts[late])
-        possible = self.followed.numbers(starts[late], ends)
-        late, ends = late[possible], ends[possible]
-        again, lost = _limited(self.ground, starts[late], ends, self.runs[numbers[late]])
+        others, lost = _limited(self.ground, left, limits.of(left), self.runs[numbers[len(found.starts) :]])
         self.lost |= lost
-        return put(found, late, again)
+        return joined([found, others])
 
 
 class _Bounded:

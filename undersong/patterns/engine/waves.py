@@ -22,6 +22,7 @@ from undersong.patterns.engine.walkers import Ground, Walker
 from undersong.patterns.expressions import Node
 
 _FIRST_WAVE, _GROWTH = 16, 4  # starts per run that are tried together before it is known where the search goes on
+_FEW = 4  # how many times more rows than its own a match may be measured on
 _SPANS = 1 << 26  # rows that the starts of a wave may look at
 
 
@@ -91,8 +92,7 @@ def _wave(stage: Stage, tried: I, following: I) -> Matches:
     found, runs, bound = _allowed(stage, found, runs)
     if rule.skip.to != "next":
         kept = standing(found.starts, runs, resumed(found, rule.skip), following)
-        found, runs = some(found, kept), runs[kept]
-        bound = _bound(stage, found)
+        found, runs, bound = _kept(stage, found, runs, bound, kept)
     return Matches(runs, compact(found), measured(bound, rule.trees.measures, len(found.starts)))
 
 
@@ -103,8 +103,15 @@ def _allowed(stage: Stage, found: Paths, runs: I) -> tuple[Paths, I, Bound]:
         for question in (_not_refused, Bound.holds):
             kept = np.broadcast_to(question(bound, tree), len(runs))
             if not kept.all():
-                found, runs = some(found, kept), runs[kept]
-                bound = _bound(stage, found)
+                found, runs, bound = _kept(stage, found, runs, bound, kept)
+    return found, runs, bound
+
+
+def _kept(stage: Stage, found: Paths, runs: I, bound: Bound, kept: B) -> tuple[Paths, I, Bound]:
+    """Some of the matches; on rows of their own where they are few beside those that are at hand."""
+    found, runs, bound = some(found, kept), runs[kept], bound.only(kept)
+    if int(found.sizes.sum()) * _FEW < len(bound.own.rows.rows):
+        bound = bound.on(*_rows(stage, found))
     return found, runs, bound
 
 

@@ -1,0 +1,130 @@
+"""The preferred match from each row along the states of an automaton, each within its own limit of time.
+
+A match that stays within its limit is the preferred one under it, too. Where it does not, the states are made once more
+from the limit backwards; after a few rows they are mostly those that they are without a limit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from undersong.jit import kernel
+from undersong.patterns.engine.automaton import Automaton, Crowded, Reading
+from undersong.patterns.engine.paths import Paths
+from undersong.patterns.engine.sums import I
+from undersong.patterns.program import ROW
+
+STEPS = 1 << 26  # rows that are read a second time; a pattern whose states do not meet is walked in another way
+_DONE = -128  # stands for the variable of what is no row instruction
+_FINISHED, _UNMADE, _ROOM, _SPENT = range(4)
+
+
+class Rows(NamedTuple):
+    """The rows that matches take: their places in the table, the table's times; the fence after each start."""
+
+    rows: I
+    times: I
+    fences: I
+
+
+def traced(automaton: Automaton, reading: Reading, starts: I, ground: Rows, within: int | None) -> Paths:
+    """The matches of the starts, or of the first ones of them where the others take too many steps.
+
+    ``within`` are microseconds. A start without a match under its limit has one of no rows.
+    """
+    variable = np.where(automaton.program.operation == ROW, automaton.program.second, _DONE).astype(np.int8)
+    latest = np.full(len(starts), np.iinfo(np.int64).max)
+    if within is not None:
+        latest = ground.times[ground.rows[starts]] + within
+    last = np.zeros(len(starts), dtype=np.int64)
+    bindings, own = np.empty(8 * len(starts) + 64, dtype=np.int8), np.empty(1024, dtype=np.int32)
+    trace = _trace.at(len(starts) * 8)
+    number, steps = 0, 0
+    while True:
+        why, number, steps, one, other = trace(
+            reading.before, reading.symbols, reading.lookup, automaton.ahead, automaton.following, variable, starts,
+            *ground, latest, last, bindings, own, number, steps,
+        )  # fmt: skip
+        if why == _ROOM:
+            bindings, own = _longer(bindings, one), _longer(own, other)
+        elif why != _UNMADE or not _made(automaton, reading, one, other):
+            break
+    last = last[:number]
+    return Paths(starts[:number], np.concatenate([np.zeros(min(number, 1), dtype=np.int64), last[:-1]]), last, bindings)
+
+
+def _longer(array: Any, size: int) -> Any:
+    return array if size <= len(array) else np.concatenate([array, np.empty(size - len(array), dtype=array.dtype)])
+
+
+def _made(automaton: Automaton, reading: Reading, state: int, row: int) -> bool:
+    """Whether the state before a row could be made."""
+    try:
+        automaton.meet(state, int(reading.masks[row]), int(reading.lookup[reading.symbols[row]]))
+    except Crowded:
+        return False
+    return True
+
+
+@kernel
+def _trace(  # type: ignore[no-untyped-def]
+    before, symbols, lookup, ahead, following, variable, starts, rows, times, fences, latest, last, bindings, own,
+    number, steps,
+):  # fmt: skip
+    """Bindings of the matches from one start on; stops where a state has to be made, or an array is too short."""
+    for k in range(number, len(starts)):
+        start, fence, used, limit = starts[k], fences[k], last[k - 1] if k else 0, -1
+        row, at, place = start, used, ahead[before[start], 0]
+        while variable[place] != _DONE:
+            if times[rows[row]] > latest[k]:
+                limit = row
+                break
+            if at == len(bindings):
+                return _ROOM, k, steps, 2 * at, 0
+            bindings[at] = variable[place]
+            at, row = at + 1, row + 1
+            place = ahead[before[row] if row < fence else 0, place + 1]
+        if limit >= 0:
+            if steps > STEPS:
+                return _SPENT, k, steps, 0, 0
+            if limit - start > len(own):
+                return _ROOM, k, steps, 0, 2 * (limit - start)
+            row, state, met = _back(before, symbols, lookup, following, start, limit, own)
+            if row > start and met < start:
+                return _UNMADE, k, steps, state, row - 1
+            steps += limit - row
+            at = _bind(before, own, ahead, variable, start, limit, met, bindings, used)
+        last[k] = at
+    return _FINISHED, len(starts), steps, 0, 0
+
+
+@kernel
+def _back(before, symbols, lookup, following, start, limit, own):  # type: ignore[no-untyped-def]
+    """The states before the rows under a limit, up to the row from which on back they are as without one.
+
+    Gives the row and the state it has come to, and that row; it stops early before a state that has not been made.
+    """
+    row, state, met = limit, 0, start - 1
+    while row > start and met < start:
+        after = following[state, lookup[symbols[row - 1]]]
+        if after < 0:
+            break
+        row, state = row - 1, after
+        own[row - start] = state
+        if state == before[row]:
+            met = row
+    return row, state, met
+
+
+@kernel
+def _bind(before, own, ahead, variable, start, limit, met, bindings, at):  # type: ignore[no-untyped-def]
+    """Write down the match under a limit; gives the place after its last row."""
+    row, place = start, ahead[before[start] if met >= start else own[0], 0]
+    while place >= 0 and variable[place] != _DONE:
+        bindings[at] = variable[place]
+        at, row = at + 1, row + 1
+        state = 0 if row >= limit else before[row] if row <= met else own[row - start]
+        place = ahead[state, place + 1]
+    return at
