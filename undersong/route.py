@@ -333,15 +333,11 @@ def _backwards(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan
         for message, scan in zip(messages, scans, strict=True)
         if scan.total
     }
-    if not unread:
-        return
-    for index, (message, scan) in enumerate(zip(messages, scans, strict=True)):
-        earlier = unread.get(message.agent)
-        if earlier is None:
-            continue
+    for index in [index for index, message in enumerate(messages) if message.agent in unread]:
+        scan, earlier = scans[index], unread[messages[index].agent]
         if scan.total:
             for past in earlier:
-                raised.to("focused", past, f"reading backwards from {message.id}")
+                raised.to("focused", past, f"reading backwards from {messages[index].id}")
             earlier.clear()
         elif raised.tiers[index] == "standard":
             earlier.append(index)

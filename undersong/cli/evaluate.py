@@ -62,7 +62,7 @@ def command(
             problems = evaluate_rows(
                 paths, options, write, store=kept, progress=progress, text=text, write_bands=beside
             )
-        refuse_nothing(write.rows, problems)
+        refuse_nothing(write.size, problems)
     show_problems(problems)
     raise SystemExit(exit_code(problems))
 

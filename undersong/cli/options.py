@@ -164,22 +164,22 @@ def output(path: str) -> Iterator[IO[bytes]]:
 
 
 class Counted:
-    """A function that writes JSON Lines, and how many of them it wrote."""
+    """A function that writes JSON Lines, and how many bytes it wrote."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
-        self._write, self.rows = write, 0
+        self._write, self.size = write, 0
 
     def __call__(self, rows: bytes) -> None:
         """Write some rows."""
         self._write(rows)
-        self.rows += rows.count(b"\n")
+        self.size += len(rows)
 
 
-def refuse_nothing(messages: int, problems: list[Problem] | tuple[Problem, ...]) -> None:
+def refuse_nothing(written: int, problems: list[Problem] | tuple[Problem, ...]) -> None:
     """Where no message was read, say why and end with InputError, before an older result is written over."""
     from undersong.errors import InputError
 
-    if messages == 0:
+    if written == 0:
         show_problems(problems)
         raise InputError("no message could be read, so nothing was written", remedy="see the problems above")
 

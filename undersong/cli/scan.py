@@ -48,7 +48,7 @@ def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, s
         with progress_bar() as progress:
             write_thread = threads_file.write if threads else None
             problems = scan_rows(paths, options, write, write_thread=write_thread, progress=progress, text=text)
-        refuse_nothing(write.rows, problems)
+        refuse_nothing(write.size, problems)
     show_problems(problems)
     raise SystemExit(exit_code(problems))
 

@@ -10,7 +10,7 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.lines import PART, Done, RawRun, Stretch, cut, first_change, parts_of
+from undersong.formats.lines import PART, Done, RawRun, Stretch, cut, first_change, line_feeds, parts_of
 from undersong.formats.notes import EMPTY, Notes, inside
 from undersong.formats.plain import OBSERVED
 from undersong.formats.records import BOM, Record, decoded, is_lines, line_pieces, records, too_long
@@ -99,7 +99,7 @@ class _Piece(NamedTuple):
 def _lines_in(piece: bytes | Extent | None) -> int:
     if piece is None:
         return 1
-    return (piece.read() if isinstance(piece, Extent) else piece).count(b"\n")
+    return line_feeds(piece.read() if isinstance(piece, Extent) else piece)
 
 
 class _Found(NamedTuple):

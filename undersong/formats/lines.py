@@ -239,6 +239,11 @@ def _line_ends(block: bytes) -> tuple[list[int], int]:
     return ends if lines[-1] else ends[:-1], len(lines) - 1
 
 
+def line_feeds(block: bytes) -> int:
+    """How many line feeds there are; bytes.count looks at one byte after the other."""
+    return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED))
+
+
 def _is_objects(block: bytes, ends: Sequence[int]) -> bool:
     """Whether every line, given where each ends, may be an object from end to end that is not nested too deep."""
     return _at_ends_of_objects(block, ends) and _all_shallow(block, ends) and _is_utf8(block)

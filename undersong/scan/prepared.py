@@ -9,13 +9,14 @@ from pathlib import Path
 
 from undersong.jit import installed
 from undersong.models import Conversation, Message
+from undersong.scan.beginnings import begun
 from undersong.scan.conversation import scan_conversation
 from undersong.scan.hearing import hear, likely
 from undersong.scan.phrases import SignalBook
 from undersong.triage.summing import window_sums
 
 WORTH = 32 << 20  # bytes of input: loading takes as long as it saves on about 20 MB, where it was compiled before
-KERNELS = (hear, likely, window_sums)
+KERNELS = (begun, hear, likely, window_sums)
 SIGNALS = frozenset({"loops", "triage"})  # that use them
 _SAID = ("it is so", "it is as it is, as it is, and that is how it is: \u201cunconstitutionally\u201d")
 
