@@ -239,7 +239,7 @@ def kills(count: int, messages: int, seed: int) -> int:
     return wrong or not killed
 
 
-def quality(judge_name: str, data: Path, seed: int, sample: int | None) -> None:
+def quality(judge: Judge, data: Path, seed: int, sample: int | None) -> None:
     """The labelled posts through a judge: the figures of bench/offline.py."""
     from undersong.judges.card import table, thresholds, within
     from undersong.judges.labels import read_labels
@@ -247,7 +247,6 @@ def quality(judge_name: str, data: Path, seed: int, sample: int | None) -> None:
 
     rows = read_labels(data / "moltbook_traits.jsonl.gz")
     rows = rows if sample is None else random.Random(seed).sample(rows, sample)
-    judge = open_judge(judge_name, Terms())
     found = judge.evaluate([question(number, row.text) for number, row in enumerate(rows)])
     read = [(row, each.traits) for row, each in zip(rows, found, strict=True) if each.traits is not None]
     scores = np.array([[traits[trait] for trait in TRAITS] for _, traits in read])
@@ -271,10 +270,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if options.judge:
-        if options.data is None:
-            sys.exit("give --data DIR or set UNDERSONG_DATA")
         try:
-            quality(options.judge, Path(options.data), options.seed, options.sample)
+            judge = open_judge(options.judge, Terms())
+            if options.data is None:
+                sys.exit("give --data DIR or set UNDERSONG_DATA")
+            quality(judge, Path(options.data), options.seed, options.sample)
         except JudgeError as error:
             print(f"not measured: {error}")
     elif options.memory:

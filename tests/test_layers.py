@@ -47,6 +47,7 @@ LAYERS = (
     {"assemble", "confirming", "redact", "scanrows"},
     {"monitor"},
     {"pipeline", "verify", "watch"},
+    {"secondary"},
     {"plan", "measure"},
     {"cli"},
     {"__main__"},

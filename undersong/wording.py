@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from undersong.bands import standing_out
@@ -87,14 +87,25 @@ def _measured_words(parameters: Mapping[str, Any]) -> Iterator[str]:
                 f"No measurement: the judge was trained on {learnt:,} of these labelled messages. The figures say how "
                 "well it remembers, not how well it judges, and it counts as uncalibrated."
             )
-    if (noise := parameters.get("judge_noise")) is not None:
-        least = f"{max(noise.values()):.3f}"
-        yield f"Two readings of one message by this judge lie {least} apart on average in its least steady trait."
+    yield from _shift_words(parameters.get("judge_shifts", ()))
     for each in parameters.get("double_check", ()):
         apart = max(each["apart"].values(), default=0.0)
         sample = f"width {each['width'].replace('_', ' ')}, {each['messages']} of {each['asked']} messages scored twice"
         flips = f"{each['flips']} change on any negative trait of .5 or more"
         yield f"Read again in another framing ({sample}): at most {apart:.3f} apart in a trait, {flips}."
+
+
+def _shift_words(shifts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What repeats and context do to the scores, by width; stability counts with both."""
+    for each in shifts:
+        sample = f"width {each['width'].replace('_', ' ')}, {each['messages']} of {each['asked']} messages scored twice"
+        if each["kind"] == "repeat" and each["messages"]:
+            least = f"{max(each['apart'].values()):.3f}"
+            yield f"Two readings by this judge ({sample}) lie {least} apart on average in its least steady trait."
+        if each["kind"] == "context" and each["messages"]:
+            moved = sorted(each["moved"].items(), key=lambda item: (-abs(item[1]), item[0]))
+            named = ", ".join(f"{trait} {-by:+.3f}" for trait, by in moved)
+            yield f"Thread and history move its scores ({sample}): {named}."
 
 
 def judge_option(parameters: Mapping[str, Any]) -> str:

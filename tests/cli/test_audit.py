@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.conftest import Undersong
 from undersong import audit
-from undersong.errors import JudgeError
+from undersong.errors import JudgeError, NothingReadError
 from undersong.judges import JUDGES
 from undersong.judges import open_judge as offline
 from undersong.models import TRAITS, Conversation, Evaluation, Finding, ThreadScan
@@ -304,3 +304,9 @@ def test_a_session_with_turns_to_read_is_not_told_as_one_in_which_nothing_was_fo
     assert "moments    Also to read, without points: 1 noted turn, in 1 session." in said
     assert "nothing found" not in said
     assert "1 noted turn" in (REPORT / "forensic_audit_report.md").read_text().split("## Sessions")[1].split("###")[0]
+
+
+def test_a_program_that_mistypes_a_path_is_told_so_and_gets_no_empty_case() -> None:
+    with pytest.raises(NothingReadError, match=r"nosuch\.zip: cannot be read") as told:
+        audit(["nosuch.zip"])
+    assert [problem.where for problem in told.value.problems] == ["nosuch.zip"]

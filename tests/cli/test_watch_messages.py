@@ -73,7 +73,7 @@ def test_a_judge_that_fails_ends_with_its_code_and_is_asked_by_the_next_run(
     watch = ("watch", str(messages), "--no-follow", "--judge", "reader", *RULE)
     Path("down").touch()
     failed = undersong(*watch)
-    assert (failed.code, failed.out, failed.err.count("the judge failed")) == (4, "", 2)
+    assert (failed.code, failed.out, failed.err.count("the judge failed")) == (4, "", 1)
     Path("down").unlink()
     assert told(undersong(*watch).out) == [("m0", "m1", "m2", "m3")]
 
@@ -83,6 +83,14 @@ def test_without_a_judge_the_offline_one_scores_and_rules_that_cannot_speak_are_
     assert ran.code == 0, ran.err
     assert Path("undersong.db").is_file()
     assert "dependency_loop" in ran.err
+
+
+def test_a_warning_is_told_apart_from_findings_and_once(undersong: Undersong, messages: Path) -> None:
+    messages.write_text("".join(line(place, mood) for place, mood in enumerate([(0.5, 0.1)] * 3 + [COLD] * 2)))
+    watch = ("watch", str(messages), "--no-follow", "--judge", "reader", "--emerging", "--rule", "darvo_literal")
+    (warning,) = (each["emerging"] for each in map(json.loads, undersong(*watch).out.splitlines()))
+    assert (warning["agent"], warning["seen"], warning["missing"]) == ("kira", ["DENY", "ATTACK"], ["REVERSE"])
+    assert undersong(*watch).out == ""
 
 
 def test_what_is_asked_for_answers_later_is_no_watch(undersong: Undersong, messages: Path) -> None:

@@ -115,16 +115,15 @@ def head(store: Store, name: str) -> Conversation:
 
 
 @pytest.mark.parametrize("sample", GROWING)
-@pytest.mark.parametrize("seed", range(2))
 def test_a_watched_file_of_any_live_format_leaves_what_an_audit_leaves(
-    sample: str, seed: int, tmp_path: Path, judge: Judge
+    sample: str, tmp_path: Path, judge: Judge
 ) -> None:
     file = tmp_path / Path(sample).name
     file.write_bytes((SAMPLES / sample).read_bytes())
-    compare(file, tmp_path, judge, seed)
+    compare(file, tmp_path, judge, len(sample))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 def test_so_do_lines_without_ids_places_or_conversations_and_repeated_ones(seed: int, tmp_path: Path) -> None:
     dice, lines = Random(f"lines {seed}"), []
     for message in worlds.arrivals(4 * seed + 3 * (seed % 2), worlds.world(seed, 30)):

@@ -14,10 +14,12 @@ from undersong.cli.options import (
     check_store,
     check_targets,
     corpus_options,
+    exit_code,
     judge_options,
     options_of,
     output,
     progress_bar,
+    show_problems,
 )
 
 if TYPE_CHECKING:
@@ -81,11 +83,13 @@ def _twice(kind: Kind, help_: str, short: str) -> None:
 
         check_store(store)
         with SQLiteStore(Path(store)) as kept, progress_bar() as progress:
-            found = shifts(kind, paths, kept, options_of(**chosen), sample, progress)
+            found, problems = shifts(kind, paths, kept, options_of(**chosen), sample, progress)
         for each in found:
             click.echo(encode(each)) if as_json else _print(_shift_lines(each))
         if not found:
             click.echo("no message asks for such a reading", err=True)
+        show_problems(problems)
+        raise SystemExit(exit_code(problems))
 
 
 _twice("repeat", "Ask the same questions again: the judge's own noise, which `stability` uses.", "A judge's own noise.")

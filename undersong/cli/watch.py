@@ -42,12 +42,13 @@ class Wanted(NamedTuple):
     recall: float | None
     read_all: bool
     seed: int
+    warn: bool
     terms: Terms
 
     @property
     def of_messages(self) -> bool:
         """Whether something was said that makes sense for messages alone."""
-        return any(each is not None for each in self[:4]) or self.read_all
+        return any(each is not None for each in self[:4]) or self.read_all or self.warn
 
 
 @click.command("watch", short_help="Findings while messages or rows are written, as JSON lines.")
@@ -58,6 +59,7 @@ class Wanted(NamedTuple):
 @click.option("--recall", type=click.FloatRange(0, 1), metavar="R", help="Read as far as triage needs for this recall.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the audit sample.")
+@click.option("--emerging", "warn", is_flag=True, help="Also warn of sequences past the middle of a pattern.")
 @judge_options
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
@@ -71,6 +73,7 @@ def command(
     recall: float | None,
     read_all: bool,
     seed: int,
+    warn: bool,
     terms: Terms,
     folder: str | None,
     names: tuple[str, ...],
@@ -90,7 +93,7 @@ def command(
     from undersong.patterns import load_rules
     from undersong.watch import Known, known, pieces
 
-    wanted = Wanted(store, judge, source_format, recall, read_all, seed, terms)
+    wanted = Wanted(store, judge, source_format, recall, read_all, seed, warn, terms)
     if terms.batch:
         raise UsageError("--batch: a watch waits for each answer", remedy="leave it out, or use `undersong audit`")
     rules = load_rules([folder] if folder else None, names)
@@ -135,7 +138,7 @@ def _messages(found: Known, path: str, rules: Sequence[PatternRule], wanted: Wan
         seen: list[Problem] = []
         with suppress(KeyboardInterrupt):
             name = public_name(Path(path), Path(path))
-            seen = _show(watch_messages(found.lines, found.form, path, name, monitor))
+            seen = _show(watch_messages(found.lines, found.form, path, name, monitor, warn=wanted.warn))
         for line in silent_lines(monitor.outcomes()):
             click.echo(line, err=True)
         return max(exit_code(seen), JUDGE_FAILED if monitor.failure else 0)
@@ -143,6 +146,8 @@ def _messages(found: Known, path: str, rules: Sequence[PatternRule], wanted: Wan
 
 def _show(items: Iterable[Problem | Told]) -> list[Problem]:
     """Print what is told; the files that could not be read."""
+    import msgspec
+
     from undersong.models import Problem, encode
 
     unread = []
@@ -155,4 +160,6 @@ def _show(items: Iterable[Problem | Told]) -> list[Problem]:
             click.echo(json.dumps({"retracted": name}))
         for finding in item.found:
             click.echo(encode(finding))
+        for each in getattr(item, "emerging", ()):  # of messages alone
+            click.echo(json.dumps({"emerging": msgspec.to_builtins(each)}))
     return unread

@@ -48,6 +48,11 @@ def noise() -> Noise:
     return rulebook.read(rulebook.RULES / FILE, Noise)
 
 
+def assumed() -> dict[str, float]:
+    """The shipped table for each of the twelve traits."""
+    return {trait: noise().known.get(trait, noise().others) for trait in TRAITS}
+
+
 def noise_hashes() -> dict[str, str]:
     """File name → SHA-256 of the table, for the manifest."""
     return {FILE: rulebook.file_hash(rulebook.RULES / FILE)}

@@ -75,8 +75,6 @@ class SmokingGuns(_Book, frozen=True, kw_only=True):
 
     why: str
     kinds: dict[str, SmokingGun]
-    fiction: str
-    quoted: float
 
 
 @cache

@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 
 from undersong.models import Conversation, Indicator, Message, Moment, Quote, Row, Scan
 from undersong.verdict.books import SmokingGun, guns
+from undersong.verdict.fiction import asks_for_a_story, is_speech
 from undersong.verdict.words import pattern
 
 NOT_AGENTS = ("user", "system", "tool")  # what people and tools say is no admission of the agent
 EXCERPT = 320  # characters of a quote; the whole message is one link away
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s|\n")
-_SPEECH = re.compile(r"\"[^\"\n]{1,2000}\"|“[^“”\n]{1,2000}”")
 _QUOTED_LINE = re.compile(r"(?m)^[ \t]*>[^\n]*$")
 
 
@@ -49,7 +49,7 @@ class _Before:
         if message.role in ("system", "tool"):
             return
         self._agents.add(message.agent)
-        self._fiction |= pattern((guns().fiction,)).search(message.text) is not None
+        self._fiction |= asks_for_a_story(message.text)
 
     def allows(self, message: Message, kind: SmokingGun) -> bool:
         """Whether a signal can mean that the agent confirms, in its own voice, what another one said."""
@@ -57,8 +57,7 @@ class _Before:
             return False
         if kind.denies and pattern((kind.denies,)).search(message.text.replace("’", "'")):
             return False
-        spoken = sum(len(each[0]) for each in _SPEECH.finditer(message.text))
-        return not (self._fiction and spoken >= guns().quoted * len(message.text))
+        return not (self._fiction and is_speech(message.text))
 
 
 class _Seen(NamedTuple):

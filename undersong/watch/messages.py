@@ -8,32 +8,42 @@ from typing import NamedTuple
 
 from undersong.errors import JudgeError, RecordError, UsageError
 from undersong.formats import Format
-from undersong.models import Conversation, Finding, Problem
+from undersong.models import Conversation, Emerging, Finding, Problem
 from undersong.monitor import Observation, SyncMonitor
 from undersong.watch.growth import Growth
-
-
-class Told(NamedTuple):
-    """Findings that are new or other than they were, and the ids of those that no longer stand."""
-
-    found: tuple[Finding, ...] = ()
-    retracted: tuple[str, ...] = ()
-
 
 TOGETHER = 500  # messages that are taken together, in one update of the store
 
 
+class Told(NamedTuple):
+    """Findings that are new or other than they were, and the ids of those that no longer stand.
+
+    ``emerging`` are warnings of sequences that have come a stage further; they are no findings.
+    """
+
+    found: tuple[Finding, ...] = ()
+    retracted: tuple[str, ...] = ()
+    emerging: tuple[Emerging, ...] = ()
+
+
 def watch_messages(
-    lines: Iterable[list[bytes]], form: Format, path: str | Path, name: str, monitor: SyncMonitor
+    lines: Iterable[list[bytes]],
+    form: Format,
+    path: str | Path,
+    name: str,
+    monitor: SyncMonitor,
+    *,
+    warn: bool = False,
 ) -> Iterator[Problem | Told]:
     """What each piece of some lines brings, and at their end what is open.
 
     ``path`` and ``name`` are the input's, the latter as it stands in reports. What the monitor's store knows already is
     not told again: after a restart the same lines may be given from the beginning. A judge that fails is a Problem of
-    kind ``judge``, told once; its messages are asked about again. Raises StoreError where the store fails.
+    kind ``judge``, told once; its messages are asked about again. With ``warn`` sequences that are only on their way
+    are told too, which reads the history of everybody who spoke. Raises StoreError where the store fails.
     """
     agents: set[str] = set()
-    failure = ""
+    failure, warnings = "", _Warnings(monitor)
     with Growth(form, path, name) as growth:
         for piece in lines:
             items = list(growth.take(piece))
@@ -42,15 +52,36 @@ def watch_messages(
                 if isinstance(told, Problem):
                     yield told
                     continue
+                spoke = {each.message.agent for each in told if each.is_new}
                 agents |= {each.message.agent for each in told}
                 yield _told(told)
+                if warn and spoke:
+                    yield Told(emerging=warnings.of(spoke))
             if str(monitor.failure or "") != failure:
                 failure = str(monitor.failure or "")
                 yield from _failed(monitor.failure)
         yield from growth.notes()
     yield Told(*monitor.finish(sorted(agents)))
-    if monitor.failure is not None:
+    if str(monitor.failure or "") != failure:
         yield from _failed(monitor.failure)
+
+
+class _Warnings:
+    """What is on its way, each told when it has come a stage further."""
+
+    def __init__(self, monitor: SyncMonitor) -> None:
+        self._monitor = monitor
+        self._told: dict[tuple[str, str, str | None, str], tuple[str, ...]] = {}
+
+    def of(self, agents: Iterable[str]) -> tuple[Emerging, ...]:
+        """What is new of these agents."""
+        found = []
+        for each in (each for agent in sorted(agents) for each in self._monitor.emerging(agent)):
+            sequence = each.pattern, each.agent, each.target, each.message_ids[0]
+            if self._told.get(sequence) != each.missing:
+                self._told[sequence] = each.missing
+                found.append(each)
+        return tuple(found)
 
 
 def _observed(monitor: SyncMonitor, grown: Sequence[Conversation]) -> Iterator[Problem | list[Observation]]:

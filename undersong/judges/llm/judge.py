@@ -24,7 +24,7 @@ from undersong.judges.llm.specimens import asked_hash, checked_hash, judge_hashe
 from undersong.judges.llm.till import Asked, Till
 from undersong.judges.llm.wire import TransportError
 from undersong.judges.terms import MemoryLedger, Paid, Terms
-from undersong.models import Evaluation, Reading, Tier, Usage
+from undersong.models import Depth, Evaluation, Reading, Tier, Usage
 
 SIGNALS = ("act_request", "act_complies", "act_refuses", "concedes", "suspected_injection", "control_failed")
 CONCEDES = {"concedes": 1.0, "holds": 0.0}
@@ -58,7 +58,7 @@ class LLMJudge:
         named = {tier: seat.spec.name for tier, seat in sorted(self.seats.items())}
         self.hash = hashed([named, self.prompt_hash, checked_hash(), terms.framing])
         self.ledger = terms.ledger or MemoryLedger()
-        self.purse = Purse(terms)
+        self.purse = terms.purse or Purse(terms)
         self.calibrated = False
         self._waiting: set[str] = set()
         self._without: dict[str, str] = {}
@@ -108,7 +108,7 @@ class LLMJudge:
     def asked(self, question: Question, put: Framed, repair: str = "") -> Asked:
         """The question as it is sent to the model of its tier, with its key."""
         seat = self.seats[question.route.tier]
-        depth = "thorough" if question.route.depth == "thorough" else "standard"
+        depth = _depth(question)
         text, context = text_hash(question.message.text), question.context_hash
         parts = [text, context, seat.spec.name, self.prompt_hash, depth, self.terms.framing, self.terms.sample]
         user = f"{put.user}\n{repair}" if repair else put.user
@@ -174,6 +174,7 @@ class LLMJudge:
             usage=sum(map(usage_of, paid), Usage()),
             raw=read.raw,
             shortened=read.shortened,
+            depth=_depth(question),
         )
         signals = {f"act_{act.id}": 1.0 for act in answer.acts}
         if answer.stance is not None and answer.stance.position in CONCEDES:
@@ -203,7 +204,7 @@ class LLMJudge:
             signals=self._suspicion(question) | broken,
             tokens=used.input + used.output if paid else None,
             cost=used.cost or 0.0,
-            reading=Reading(cut=question.cut, usage=used) if paid else None,
+            reading=Reading(cut=question.cut, usage=used, depth=_depth(question)) if paid else None,
         )
 
     def _suspicion(self, question: Question) -> dict[str, float]:
@@ -231,6 +232,11 @@ async def _work(
             found[place] = await ask(till, question)
         except JudgeError as error:
             failures.append(error)
+
+
+def _depth(question: Question) -> Depth:
+    """Which of the two prompts asks it; a message that only a run over everything reads has the standard one."""
+    return "thorough" if question.route.depth == "thorough" else "standard"
 
 
 def _text(seat: Seat, body: bytes) -> str:

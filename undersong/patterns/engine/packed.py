@@ -42,7 +42,7 @@ _KEPT = frozenset({*TRAITS, *DIMENSIONS, *TEXTS, *COUNTS, *_NAMES, "agent", "pos
 TOLD = _KEPT | {"directed", "indicators"}  # needs of which ``given`` says whether they are met
 _LEVELS = np.arange(NO_SCORE + 1) / THOUSAND
 _LEVELS[NO_SCORE] = np.nan
-_SCORED = TEXTS["state"].index("scored") + 1
+SCORED = TEXTS["state"].index("scored") + 1
 
 
 def readable(rule: PatternRule) -> bool:
@@ -60,7 +60,7 @@ class PackedSource:
     def __init__(self, cells: npt.NDArray[np.void], agents: Sequence[str], owners: I, places: I) -> None:
         self.cells, self.agents, self.owners, self.places = cells, agents, owners, places
         self._bits = np.ascontiguousarray(cells["bits"])
-        self.read: B = cells["state"] == _SCORED
+        self.read: B = cells["state"] == SCORED
         self._scores: dict[str, F] = {}
         self._given: dict[str, bool] = {}
 
