@@ -34,11 +34,11 @@ class Repeated(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Neighbouring repeated grams joined: the words, the least count, and which of the grams has it, by its index."""
+    """Neighbouring repeated grams joined: the words, the least count, and the index of the gram that has it."""
 
     words: Sequence[str]
     times: int
-    index: int
+    rarest: int
 
 
 class LoopFinder:

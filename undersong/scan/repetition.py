@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -104,7 +105,7 @@ def _turns(conversations: Sequence[Conversation]) -> tuple[Turns, Ints]:
     A message of an abandoned branch is compared with itself alone.
     """
     ids: list[str] = []
-    rows: list[tuple[int, int, int, int]] = []
+    rows = array("q")
     agents = 0
     for number, conversation in enumerate(conversations):
         counts: dict[str, list[int]] = {}
@@ -112,16 +113,16 @@ def _turns(conversations: Sequence[Conversation]) -> tuple[Turns, Ints]:
         for message in conversation.messages:
             ids.append(message.id)
             if message.role in NOT_SPEAKERS:
-                rows.append((-1, -1, -1, -1))
+                rows.extend((-1, -1, -1, -1))
             elif message.branch is not None:
-                rows.append((-1, -1, -1, len(conversations) + len(rows)))
+                rows.extend((-1, -1, -1, len(conversations) + len(ids)))
             else:
                 own = counts.get(message.agent or message.author)
                 if own is None:
                     own = counts[message.agent or message.author] = [agents, 0]
                     agents += 1
-                rows.append((own[0], own[1], seat, number))
+                rows.extend((own[0], own[1], seat, number))
                 own[1] += 1
                 seat += 1
-    agent, turn, seats, group = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    agent, turn, seats, group = np.frombuffer(rows, dtype=np.int64).reshape(-1, 4).T
     return Turns(ids, agent, turn, seats), group

@@ -46,8 +46,11 @@ class Speech:
         parts = [_words(data, block.starts) for data, block in zip(spaced, blocks, strict=True)]
         sizes = np.cumsum([0, *map(len, spaced)])
         self.data = b"".join(spaced)
-        self.start: Ints = _joined([each.start + size for each, size in zip(parts, sizes, strict=False)])
-        self.end: Ints = _joined([each.end + size for each, size in zip(parts, sizes, strict=False)])
+        self.start: Ints = _joined([each.start for each in parts])
+        self.end: Ints = _joined([each.end for each in parts])
+        if len(parts) > 1:
+            before = np.repeat(sizes[:-1], [len(each.start) for each in parts])
+            self.start, self.end = self.start + before, self.end + before
         self.counts: Ints = _joined([each.counts for each in parts])
         self.first: Ints = np.append(0, np.cumsum(self.counts))
         self.keys: Keys = _joined([each.keys for each in parts])

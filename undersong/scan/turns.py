@@ -93,7 +93,7 @@ def _of_turn(
             ngram=" ".join(run.words),
             count=run.times,
             scope="turns",
-            message_ids=_carriers(int(entries[run.index]), found, finder.rule.recent, ids),
+            message_ids=_carriers(int(entries[run.rarest]), found, finder.rule.recent, ids),
         )
         for run in finder.foremost((" ".join(run.words), run.times, run) for run in runs)
     )
