@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from undersong.patterns.engine import jit
 from undersong.patterns.engine.automaton import Automaton, Crowded
 from undersong.patterns.engine.frames import Frame, Limits, after
 from undersong.patterns.engine.jit import machine
@@ -21,6 +22,7 @@ from undersong.patterns.engine.walk import Regions, nearest_ends, paths
 from undersong.patterns.matcher import GaveUp, Matcher
 from undersong.patterns.rules import PatternRule
 
+APART = 100  # rows that the automaton takes, without machine code, while the reference finds the match of one start
 CELLS = 1 << 25  # rows times instructions that are worked out together: 128 MB
 CHEAP = 40  # cells that take about as long as a step of the reference
 
@@ -55,17 +57,23 @@ class Walker(Protocol):
 def walker(ground: Ground) -> Walker:
     """The way that suits the rule and the number of rows."""
     known = ground.plan
-    large = machine(len(ground.masks))
-    if large and known.code is not None and not known.anchored and not known.outlook.fixed:
-        try:
-            return _Swift(ground)
-        except Crowded:
-            return _Bounded(ground)
-    if large and known.outlook.fixed:
+    free = known.code is not None and not known.anchored and not known.outlook.fixed
+    if not machine(len(ground.masks)):
+        plain = _Plain(ground)
+        many = len(plain.starts) * APART > len(ground.masks) >= jit.ENOUGH
+        return (_swift(ground) if free and many else None) or plain
+    if known.outlook.fixed:
         return _Fixed(ground)
-    if large and known.code is not None:
-        return _Bounded(ground)
-    return _Plain(ground)
+    bounded = _Bounded if known.code is not None else _Plain
+    return (_swift(ground) if free else None) or bounded(ground)
+
+
+def _swift(ground: Ground) -> Walker | None:
+    """The automaton, where it has not too many states."""
+    try:
+        return _Swift(ground)
+    except Crowded:
+        return None
 
 
 @lru_cache(maxsize=256)
