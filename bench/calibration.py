@@ -32,8 +32,8 @@ from undersong.detect import detect
 from undersong.models import Finding, Row
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns.discovery import false_discovery, pairs
+from undersong.patterns.fields import SAID
 from undersong.patterns.partitions import timelines
-from undersong.patterns.shuffles import SAID
 from undersong.weigh import Effort, weigh
 
 ALPHAS = (0.01, 0.05, 0.2)

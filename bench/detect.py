@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from undersong.jit import ENOUGH
 from undersong.models import TRAITS
 from undersong.patterns import load_rules
 from undersong.patterns.engine.arrays import Columns, Encoded, pieces, table_of_columns
-from undersong.patterns.engine.jit import ENOUGH
 from undersong.patterns.engine.run import Found, Run
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.expressions import Call, Text, walk

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.patterns.engine.worlds import random_rows, random_rule, told
-from undersong.patterns.engine import jit
+from undersong import jit
 from undersong.patterns.engine.results import Searches
 from undersong.patterns.engine.sums import Unsuited
 from undersong.patterns.partitions import timelines

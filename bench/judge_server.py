@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What came: ``user`` is the question's text, ``hash`` of the whole body."""
+    """What came: ``user`` is the question's text, ``hash`` of the whole body; ``target`` as it was asked for."""
 
     path: str
     headers: dict[str, str]
@@ -55,6 +55,7 @@ class Request(NamedTuple):
     system: str
     user: str
     text: str
+    target: str = ""
 
     @property
     def hash(self) -> str:
@@ -68,7 +69,10 @@ class Request(NamedTuple):
 
 
 class JudgeServer:
-    """One server; ``seen`` are the requests, ``delivered`` counts answers that were sent whole, by question."""
+    """One server; ``seen`` are the requests, ``delivered`` counts answers that were sent whole, by question.
+
+    An answer leaves ``delay`` seconds after its question came: what it takes to make it is part of them.
+    """
 
     def __init__(self, delay: float = 0.0, log: Path | None = None, *, keep: bool = True) -> None:
         self.delay, self.keep = delay, keep
@@ -101,22 +105,24 @@ class JudgeServer:
                 first, *lines = head.decode("latin-1").rstrip().split("\r\n")
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
                 raw = await reader.readexactly(int(headers.get("content-length", "0")))
+                came = asyncio.get_running_loop().time()
                 method, path, _ = first.split(" ", 2)
-                if not await self._answer(method, path.partition("?")[0], headers, raw, writer):
+                if not await self._answer(method, path.partition("?")[0], headers, raw, writer, came):
                     break
         writer.close()
 
     async def _answer(
-        self, method: str, path: str, headers: dict[str, str], raw: bytes, writer: asyncio.StreamWriter
+        self, method: str, path: str, headers: dict[str, str], raw: bytes, writer: asyncio.StreamWriter, came: float
     ) -> bool:
         if "/batches" in path or "/files" in path:
             return await self._send(writer, self._batch(method, path, raw), None)
-        request = read_request(path, headers, raw)
+        request = read_request(path, headers, raw)._replace(target=path)
         if self.keep:
             self.seen.append(request)
+        answer = self._behave(request)
         if self.delay:
-            await asyncio.sleep(self.delay)
-        return await self._send(writer, self._behave(request), request)
+            await asyncio.sleep(came + self.delay - asyncio.get_running_loop().time())
+        return await self._send(writer, answer, request)
 
     def _behave(self, request: Request) -> Answer:
         found = FAULT.search(request.text)
@@ -305,6 +311,7 @@ FAULTS: dict[str, Callable[[Request], Answer]] = {
     "429": _error(429),
     "500": _error(500),
     "529": _error(529),
+    "moved": lambda request: Answer(307, b"", {"location": request.target}),
     "401": _error(401),
     "400": _error(400),
     "cut": lambda request: Answer(200, _whole(request), cut=40),

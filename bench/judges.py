@@ -1,6 +1,6 @@
 """LLM judges: throughput against a server of fixed speed, memory, kills; and quality where a key is present.
 
-python bench/judges.py                     throughput at 16 and 64 against a server that takes 200 ms
+python bench/judges.py                     throughput at 16 and 64, a server that takes 200 ms, beside bare sockets
 python bench/judges.py --memory 20000      memory over so many calls
 python bench/judges.py --kills 40          kill -9 during a run, then the same command again
 python bench/judges.py --judge NAME --data DIR   the development sets through a real judge, as bench/offline.py prints
@@ -9,6 +9,7 @@ python bench/judges.py --judge NAME --data DIR   the development sets through a 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import random
@@ -19,10 +20,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
@@ -34,6 +36,7 @@ from undersong.models import TRAITS, Message, Route, Scan
 from undersong.stores.ledger import SQLiteLedger
 
 DELAY = 0.2
+TURNS = 3  # of bare sockets and judge, one after the other
 SERVER = Path(__file__).with_name("judge_server.py")
 WORDS = "the report was late again and nobody had read the log so please send me the numbers before we go"
 
@@ -72,19 +75,81 @@ def asked_over(*arguments: str, **terms: Any) -> Iterator[Judge]:
 
 
 def throughput(concurrency: int, seconds: float) -> None:
-    """Questions a second through the ledger, beside what so many requests of 200 ms can be at most."""
+    """Questions a second through the ledger, beside bare sockets in turn, and what 200 ms each let through at most."""
     count = int(concurrency / DELAY * seconds)
-    questions = [question(number) for number in range(count)]
+    bare, judged, states = Spent(), Spent(), Counter[str]()
     with asked_over("--delay", str(DELAY), concurrency=concurrency) as judge:
         judge.evaluate([question(-1)])  # libraries loaded
-        began, cpu = time.monotonic(), time.process_time()
-        states = Counter(each.state for each in judge.evaluate(questions))
-        wall, cpu = time.monotonic() - began, time.process_time() - cpu
+        for turn in range(TURNS):
+            questions = [question(turn * count + number) for number in range(count)]
+            bodies = [body_of(judge, each) for each in questions[: count // 2]]
+            with bare.counting(len(bodies)):
+                asyncio.run(send_all(address_of(judge), bodies, concurrency))
+            with judged.counting(count):
+                states.update(each.state for each in judge.evaluate(questions))
     most = concurrency / DELAY
     print(
-        f"concurrency {concurrency}: {count / wall:.1f} a second of {most:.0f} possible = {count / wall / most:.1%}; "
-        f"{1000 * cpu / count:.2f} ms CPU each; {dict(states)}"
+        f"concurrency {concurrency}: {judged.rate:.1f} a second of {most:.0f} possible = {judged.rate / most:.1%}, "
+        f"bare sockets {bare.rate / most:.1%}, judged / bare {judged.rate / bare.rate:.1%}; "
+        f"{judged.each:.2f} ms CPU each, bare {bare.each:.2f}; {dict(states)}"
     )
+
+
+class Spent:
+    """Seconds of clock and CPU over so many questions."""
+
+    def __init__(self) -> None:
+        self._count, self._wall, self._cpu = 0, 0.0, 0.0
+
+    @contextmanager
+    def counting(self, count: int) -> Iterator[None]:
+        """Count what happens inside as so many questions."""
+        wall, cpu = time.monotonic(), time.process_time()
+        yield
+        self._wall += time.monotonic() - wall
+        self._cpu += time.process_time() - cpu
+        self._count += count
+
+    @property
+    def rate(self) -> float:
+        """Questions a second."""
+        return self._count / self._wall
+
+    @property
+    def each(self) -> float:
+        """Milliseconds of CPU a question."""
+        return 1000 * self._cpu / self._count
+
+
+def address_of(judge: Judge) -> tuple[str, int]:
+    """Host and port of a judge over a server of ours."""
+    address = urlsplit(judge.name.partition("@")[2])
+    return str(address.hostname), int(address.port or 80)
+
+
+def body_of(judge: Judge, each: Question) -> bytes:
+    """The request that a judge would send."""
+    from undersong.judges.llm.framing import framed
+
+    sent = judge.asked(each, framed(each)).sent  # type: ignore[attr-defined]
+    messages = [{"role": "system", "content": sent.system}, {"role": "user", "content": sent.user}]
+    return json.dumps({"model": "m", "messages": messages, "response_format": sent.schema}).encode()
+
+
+async def send_all(address: tuple[str, int], bodies: Sequence[bytes], concurrency: int) -> None:
+    """Send them over bare sockets and read the answers, without a look at them: the floor of any client."""
+    waiting = iter(bodies)
+
+    async def work() -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        for body in waiting:
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
+            lines = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            await reader.readexactly(int(lines.partition("content-length: ")[2].partition("\r")[0]))
+        writer.close()
+
+    await asyncio.gather(*(work() for _ in range(concurrency)))
 
 
 def memory(calls: int) -> None:
@@ -174,7 +239,7 @@ def kills(count: int, messages: int, seed: int) -> int:
     return wrong or not killed
 
 
-def quality(judge_name: str, data: Path, seed: int, sample: int | None) -> None:
+def quality(judge: Judge, data: Path, seed: int, sample: int | None) -> None:
     """The labelled posts through a judge: the figures of bench/offline.py."""
     from undersong.judges.card import table, thresholds, within
     from undersong.judges.labels import read_labels
@@ -182,7 +247,6 @@ def quality(judge_name: str, data: Path, seed: int, sample: int | None) -> None:
 
     rows = read_labels(data / "moltbook_traits.jsonl.gz")
     rows = rows if sample is None else random.Random(seed).sample(rows, sample)
-    judge = open_judge(judge_name, Terms())
     found = judge.evaluate([question(number, row.text) for number, row in enumerate(rows)])
     read = [(row, each.traits) for row, each in zip(rows, found, strict=True) if each.traits is not None]
     scores = np.array([[traits[trait] for trait in TRAITS] for _, traits in read])
@@ -196,7 +260,7 @@ def quality(judge_name: str, data: Path, seed: int, sample: int | None) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=6.0, help="of each throughput measurement")
+    parser.add_argument("--seconds", type=float, default=6.0, help="of each of three turns at each concurrency")
     parser.add_argument("--memory", type=int, metavar="CALLS")
     parser.add_argument("--kills", type=int)
     parser.add_argument("--messages", type=int, default=400, help="of a run that is killed")
@@ -206,10 +270,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if options.judge:
-        if options.data is None:
-            sys.exit("give --data DIR or set UNDERSONG_DATA")
         try:
-            quality(options.judge, Path(options.data), options.seed, options.sample)
+            judge = open_judge(options.judge, Terms())
+            if options.data is None:
+                sys.exit("give --data DIR or set UNDERSONG_DATA")
+            quality(judge, Path(options.data), options.seed, options.sample)
         except JudgeError as error:
             print(f"not measured: {error}")
     elif options.memory:

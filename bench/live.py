@@ -119,30 +119,36 @@ def stream(rows: int, rules: Sequence[PatternRule], seed: int) -> None:
 
 
 def weigh(pairs: int, rules: Sequence[PatternRule], seed: int, *, trace: bool) -> None:
-    """The bytes of state per (agent, target) once so many pairs are there: by peak memory, or by tracemalloc (slow)."""
+    """The bytes of state per (agent, target) when a hundredth, a tenth, half and all of so many pairs are there.
+
+    By peak memory, or by tracemalloc (slow).
+    """
     gc.collect()
     if trace:
         tracemalloc.start()
     live = Live(rules)
     before = _memory(trace)
     seen: set[tuple[str, str]] = set()
-    rows = 0
-    for row in generated(10**9, pairs // 10, 12, seed):
+    told = [max(1, pairs // share) for share in (100, 10, 2, 1)]
+    for rows, row in enumerate(generated(10**9, pairs // 10, 12, seed), 1):
         live.observe(row)
-        rows += 1
         if row.target is not None:
             seen.add((row.agent, row.target))
-            if len(seen) == pairs:
+        if len(seen) >= told[0]:
+            gc.collect()
+            _show_weight(live, len(seen), rows, _memory(trace) - before, trace=trace)
+            del told[0]
+            if not told:
                 break
-    gc.collect()
-    whole, archive = _memory(trace) - before, _size(live.archive)
-    machines = sum(len(plan.machine.states) for plan in live.setup.plans)
+
+
+def _show_weight(live: Live, pairs: int, rows: int, whole: int, *, trace: bool) -> None:
+    """What is held so far; the states of automata, which all share, weigh the less the more pairs there are."""
+    archive, machines = _size(live.archive), sum(len(plan.machine.states) for plan in live.setup.plans)
     how = "tracemalloc" if trace else "peak memory"
     print(f"memory ({how}): {pairs} pairs of {len(live.threads)} agents, {rows} rows: {whole / pairs:.0f} bytes a pair")
     print(f"  of it rows kept for replay: {archive / pairs:.0f} bytes a pair ({archive / rows:.0f} a row)")
-    print(
-        f"  state: {(whole - archive) / pairs:.0f} bytes a pair, {machines} states of automata that all share included"
-    )
+    print(f"  state: {(whole - archive) / pairs:.0f} bytes a pair, {machines} states of automata included", flush=True)
 
 
 def _memory(trace: bool) -> int:

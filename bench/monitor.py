@@ -2,7 +2,8 @@
 """The live SDK: as exact as batch, safe under kill -9, and how long a message takes: ``python -m bench.monitor``.
 
     --cases N       random worlds, with late and repeated messages, pieces and restarts, against a batch run over each
-    --data DIR      planted worlds (see bench/planted.py), message by message through the store, against detect
+    --first N       the number of the first of these worlds
+    --data DIR      planted worlds (see bench/planted.py), message by message through the store, against a batch run
     --worlds N      of each planted set at most so many (0: all)
     --kills N       two processes that observe the same conversations, one of them killed again and again
     --messages N    with the offline judge on a durable store: the time of each message, the commit included
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,7 +36,6 @@ import msgspec
 
 from bench.planted import rows_of
 from tests.monitor import worlds
-from undersong.detect import detect
 from undersong.evaluate import message_hash
 from undersong.judges import Question, open_judge
 from undersong.models import Evaluation, Message, Row, Scan, encode
@@ -43,7 +44,9 @@ from undersong.patterns import PatternRule, load_rules
 from undersong.stores.sqlite import SQLiteStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+READ_ALL = msgspec.structs.replace(worlds.BATCH, read_all=True)
 AGENTS = 40
+WARM_UP = 50  # messages whose times are left out
 WORDS = (
     "a about after again all and any as at before but by can come could day do every first for from get give go good"
     " had has have her here his how if in into is it just know last like little long look make many may more most much"
@@ -55,16 +58,16 @@ WORDS = (
 PHRASES = ("so let me know", "and I can help with that", "as far as I can tell", "or it will be too late for us")
 
 
-def exact(cases: int) -> None:
+def exact(first: int, cases: int) -> None:
     """Random worlds: what a live run leaves is what a batch run leaves, or the program ends."""
     findings = 0
-    for seed in range(cases):
+    for seed in range(first, first + cases):
         with tempfile.TemporaryDirectory() as name:
             difference, number = worlds.differences(Path(name), seed)
         if difference:
             sys.exit(difference)
         findings += number
-    print(f"{cases} worlds, {findings} findings: live = batch", flush=True)
+    print(f"{cases} worlds from {first} on, {findings} findings: live = batch", flush=True)
 
 
 class Planted:
@@ -89,7 +92,7 @@ class Planted:
 
 
 def planted(data: Path, most: int) -> None:
-    """Planted worlds: the scores arrive as planted, and the findings are those of a search over all rows."""
+    """Planted worlds: the scores arrive as planted, and all that is left is what a batch run leaves."""
     rules, worlds_seen, messages, found = load_rules(), 0, 0, 0
     for folder in sorted(path for path in data.iterdir() if (path / "blind.jsonl.gz").exists()):
         with gzip.open(folder / "blind.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -104,32 +107,38 @@ def planted(data: Path, most: int) -> None:
 
 
 def _planted_world(rows: Sequence[Row], rules: Sequence[PatternRule]) -> int:
-    judge = Planted(rows)
+    """Compare everything that a live run leaves of a world with what a batch run over a file of it leaves."""
+    judge, messages = Planted(rows), [*_messages(rows)]
     with tempfile.TemporaryDirectory() as name:
+        wanted = worlds.batch(Path(name), messages, judge, rules, READ_ALL)
         path = Path(name) / "undersong.db"
-        with SyncMonitor(path, judge, rules=rules) as monitor:
-            for row in sorted(rows, key=lambda row: (row.time or START, row.position, row.id)):
-                monitor.observe(_message(row))
+        with SyncMonitor(path, judge, rules=rules, recall=worlds.RECALL, read_all=True) as monitor:
+            for message in sorted(messages, key=lambda each: (each.get("time", ""), each["position"], each["id"])):
+                monitor.observe(message)
             monitor.finish()
         with SQLiteStore(path, read_only=True) as store:
-            kept = [row for agent in store.agents(judge.hash) for row in store.history(agent.agent, judge.hash)]
-            findings = {finding.finding_id: finding for finding in store.findings()}
-    if {row.id: (row.state, row.traits, row.target) for row in kept} != {
-        row.id: (row.state, row.traits, row.target) for row in rows
+            found = worlds.left(store, judge, wanted.sessions)
+    for field in worlds.Left.__struct_fields__:
+        if getattr(found, field) != getattr(wanted, field):
+            sys.exit(f"the {field} of live and batch differ in {rows[0].conversation}")
+    if {row.id: (row.state, row.traits) for row in found.rows.values()} != {
+        row.id: (row.state, row.traits) for row in rows
     }:
         sys.exit("a planted score did not arrive as it was given")
-    wanted = {finding.finding_id: finding for finding in detect(kept, rules).findings}
-    bare = {name: msgspec.structs.replace(each, quotes=(), outcome=None) for name, each in findings.items()}
-    if bare != wanted:
-        sys.exit(f"live found {len(bare)}, batch {len(wanted)}")
-    return len(wanted)
+    return len(wanted.findings)
 
 
-def _message(row: Row) -> Message:
-    return Message(
-        id=row.id, conversation=row.conversation, position=row.position, author=row.agent, agent=row.agent,
-        role="agent", text=f"Message {row.id}.", time=row.time, target=row.target, observed=row.observed,
-    )  # fmt: skip
+def _messages(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Lines of JSON Lines, numbered in their conversation; a key without a value is left out."""
+    places: Counter[str] = Counter()
+    for row in rows:
+        line = {
+            "id": row.id, "conversation": row.conversation, "position": places[row.conversation], "author": row.agent,
+            "agent_id": row.agent, "role": "agent", "text": f"Message {row.id}.", "observed": row.observed,
+            "time": row.time.isoformat() if row.time else None, "target": row.target,
+        }  # fmt: skip
+        places[row.conversation] += 1
+        yield {key: value for key, value in line.items() if value is not None}
 
 
 def kill(kills: int, seed: int) -> None:
@@ -241,7 +250,7 @@ def speed(number: int, length: int, *, repeats: bool) -> None:
             commits.append(timed(lambda b=body: plain.execute("INSERT INTO rows VALUES (?)", (b,))))  # type: ignore[misc]
         plain.close()
     kind = "with stock phrases" if repeats else "without repeated words"
-    print(f"{number} messages {kind} in conversations of about {length}; the first 50 are left out")
+    print(f"{number} messages {kind} in conversations of about {length}; the first {WARM_UP} are left out")
     show("observe", whole)
     show("observe, CPU time", cpu)
     show("the judge alone", judging)
@@ -257,7 +266,7 @@ def timed(work: Any) -> float:
 
 def show(name: str, times: list[float]) -> None:
     """Percentiles in milliseconds."""
-    ordered = sorted(1e3 * each for each in times[50:])
+    ordered = sorted(1e3 * each for each in times[WARM_UP:])
     p50, p90, p99 = (ordered[int(len(ordered) * share)] for share in (0.5, 0.9, 0.99))
     print(f"  {name:<24} p50 {p50:6.2f}  p90 {p90:6.2f}  p99 {p99:6.2f} ms")
 
@@ -266,6 +275,7 @@ def main() -> None:
     """Every part that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=1_000)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_PLANTED"), help="folder of planted sets")
     parser.add_argument("--worlds", type=int, default=0)
     parser.add_argument("--kills", type=int, default=50)
@@ -277,11 +287,14 @@ def main() -> None:
     if options.observe:
         observe(options.observe)
         return
+    if 0 < options.messages // 2 <= WARM_UP:
+        what = f"the first {WARM_UP} of each part are left out"
+        parser.error(f"--messages {options.messages}: {what}; give 0, or more than {2 * WARM_UP + 1}")
     if options.messages:
         speed(options.messages, options.length, repeats=False)
         speed(options.messages // 2, options.length, repeats=True)
     if options.cases:
-        exact(options.cases)
+        exact(options.first, options.cases)
     if options.data:
         planted(options.data, options.worlds)
     if options.kills:

@@ -27,6 +27,10 @@ from typing import Any, NamedTuple
 
 from corpora import generated, interleaved, natural
 
+from undersong.jit import installed
+from undersong.scan import load_book, prepare
+from undersong.scan.prepared import WORTH
+
 MIB = 1 << 20
 FEW = 2_000  # messages that stdlib re gets: it is so slow
 FASTEST = ("--signals", "phrases,threads")
@@ -41,6 +45,16 @@ try:
 finally:
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(used.ru_utime + used.ru_stime, file=sys.stderr)
+"""
+
+
+LOADED = """
+import sys, time
+from undersong.scan import load_book, prepare
+book = load_book()
+began = time.process_time()
+prepare(book, sys.argv[1])
+print(time.process_time() - began, file=sys.stderr)
 """
 
 
@@ -64,10 +78,14 @@ def main() -> None:
             return
         for title, path in _inputs(Path(folder), arguments):
             messages, size = _count(path), path.stat().st_size
+            warm_up(path)
             print(f"\n{title}: {messages} messages, {size / MIB:.1f} MiB, {size / messages:.0f} bytes a line\n")
             table(path, messages, size)
             two_processes(path)
             stages(path, messages)
+            if prepare(load_book(), path, worth=0):
+                print("\nwith numba, which is loaded already:")
+                stages(path, messages)
 
 
 def _inputs(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[str, Path]]:
@@ -84,8 +102,6 @@ def _inputs(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[str, 
 
 def table(path: Path, messages: int, size: int) -> None:
     """The whole program beside the floor and beside other ways to find the phrases."""
-    from undersong.scan import load_book
-
     floor = of_function(lambda: parse(path))
     start = scan(Path(os.devnull), known=False)
     share = start.cpu / messages * 1e6
@@ -93,6 +109,9 @@ def table(path: Path, messages: int, size: int) -> None:
     print(f"{'':36}{'messages/CPU s':>15}{'MB/s':>8}{'× floor':>9}")
     line("read and parse (floor)", floor, messages, size, floor)
     line("undersong scan, all signals", scan(path).cpu, messages, size, floor)
+    if installed():
+        with plain():
+            line("… without numba", scan(path).cpu, messages, size, floor)
     line("undersong scan, phrases and threads", scan(path, *FASTEST).cpu, messages, size, floor)
     if find_spec("hyperscan"):
         line("… with hyperscan", scan(path, *FASTEST, "--engine", "hyperscan").cpu, messages, size, floor)
@@ -111,6 +130,29 @@ def table(path: Path, messages: int, size: int) -> None:
     else:
         print("ripgrep is not installed")
     print()
+
+
+def warm_up(path: Path) -> None:
+    """Have numba compile what it keeps on disk, where it is installed and the input is large enough for it."""
+    if not installed():
+        print("numba is not installed")
+    elif path.stat().st_size < WORTH:
+        print(f"numba is left out: the input has less than {WORTH >> 20} MiB")
+    else:
+        first, again = (of_program(sys.executable, "-c", LOADED, str(path), tells=True).first for _ in range(2))
+        print(
+            f"numba: {first:.1f} s of CPU time to compile or load, {again:.1f} s to load; the latter is included below"
+        )
+
+
+@contextmanager
+def plain() -> Iterator[None]:
+    """Programs that are started meanwhile do without numba."""
+    os.environ["UNDERSONG_PLAIN"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["UNDERSONG_PLAIN"]
 
 
 def two_processes(path: Path) -> None:
@@ -143,8 +185,9 @@ def stages(path: Path, messages: int) -> None:
     from undersong.formats.spool import Spool
     from undersong.ingest import gather
     from undersong.route import load_policy
-    from undersong.scan import load_book
+    from undersong.rowstream import _keep_memory
 
+    _keep_memory()
     clock = _Clock()
     with Spool() as spool:
         steps = _Steps(clock, load_book(), load_policy())
@@ -198,7 +241,8 @@ class _Steps:
         with clock("structure, code"):
             steps._add_structures(talks, scans, blocks, book.structure)
         with clock("triage"):
-            each = iter(steps.with_triage(said, scans, book.triage))
+            steps.add_triage(said, scans, book.triage)
+            each = iter(scans)
             own = [tuple(next(each) for _ in talk.messages) for talk in talks]
         with clock("thread signals"):
             pairs = zip(talks, own, strict=True)

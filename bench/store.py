@@ -139,23 +139,44 @@ def histories_both(folder: Path, agents: int) -> None:
     db.close()
 
 
-def sweeps(folder: Path, number: int) -> None:
-    """Sweep everything with all shipped rules twice, and once with nothing to do; the first time kernels are loaded."""
+def sweeps(folder: Path, number: int, agents: int) -> None:
+    """Sweep everything with all shipped rules: at first, when kernels are loaded; again; and as a new rule would.
+
+    Then with nothing to do, and after one percent more rows, of a percent of the agents and of any.
+    """
     rules = load_rules()
     with SQLiteStore(folder / "ours.db") as store:
         done: list[Sweep] = []
         first = cpu(lambda: sweep(store, rules, JUDGE))
-        again = cpu(lambda: done.append(sweep(store, rules, JUDGE, again=True)))
-        reading = cpu(lambda: [history.rows for history in store.packed(JUDGE)])
+        again = min(cpu(lambda: done.append(sweep(store, rules, JUDGE, again=True))) for _ in range(REPEATS))
+        kept = cpu(lambda: [history.rows for history in store.packed(JUDGE)])
         objects = cpu(lambda: [len(history.rows) for history in store.histories(JUDGE)])
+        store._db.execute("DELETE FROM swept")
+        reading = cpu(lambda: [history.rows for history in store.packed(JUDGE)])
+        unkept = cpu(lambda: sweep(store, rules, JUDGE, again=True))
         nothing = cpu(lambda: sweep(store, rules, JUDGE))
         accused = len({finding.agent for finding in store.findings()})
-    print(f"sweep with {len(rules)} rules: {number / again:,.0f} rows per CPU second, the first {number / first:,.0f}")
-    print(f"  {done[0].findings:,} findings about {accused:,} of {done[0].agents:,} agents")
-    print(
-        f"reading all histories alone: packed {number / reading:,.0f}, as rows {number / objects:,.0f} per CPU second"
-    )
-    print(f"sweep with nothing changed: {nothing * 1e3:.0f} ms")
+        print(
+            f"sweep with {len(rules)} rules: {number / again:,.0f} rows per CPU second, the first {number / first:,.0f}"
+        )
+        print(f"  {number / unkept:,.0f} where no packed history is kept from a sweep before")
+        print(f"  {done[0].findings:,} findings about {accused:,} of {done[0].agents:,} agents")
+        speeds = ", ".join(f"{name} {number / spent:,.0f}" for name, spent in (("kept", kept), ("packed", reading)))
+        print(f"reading all histories alone: {speeds}, as rows {number / objects:,.0f} per CPU second")
+        print(f"sweep with nothing changed: {nothing * 1e3:.0f} ms")
+        for name, some in ((f"of {agents // 100:,} agents", agents // 100), ("of any agent", agents)):
+            store.append(later(number, some, name))
+            spent = cpu(lambda: done.append(sweep(store, rules, JUDGE)))
+            share = f"{done[-1].agents:,} agents with {done[-1].rows:,} rows read"
+            print(f"sweep after one percent more rows {name}: {spent / again:.3f} of a full one, {share}")
+
+
+def later(number: int, agents: int, name: str) -> Iterator[Row]:
+    """One percent more rows, after all others."""
+    for batch in rows(number // 100, max(1, agents), seed=2):
+        for row in batch:
+            time_ = row.time and row.time + timedelta(seconds=7 * number)
+            yield msgspec.structs.replace(row, conversation=f"{name}{row.conversation}", time=time_)
 
 
 PLAIN_CYPHER = """
@@ -233,7 +254,7 @@ def main() -> None:
         print(f"{options.rows:,} rows of {options.agents:,} agents")
         append_both(folder, options.rows, options.agents)
         histories_both(folder, options.agents)
-        sweeps(folder, options.rows)
+        sweeps(folder, options.rows, options.agents)
     if options.graph:
         graph_both(options.graph, options.graph_rows)
 

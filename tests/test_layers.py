@@ -13,7 +13,7 @@ import undersong
 
 PACKAGE = Path(undersong.__file__).parent
 LAYERS = (
-    {"models", "errors", "visible"},
+    {"models", "errors", "visible", "jit"},
     {"rulebook"},
     {
         "formats",
@@ -47,6 +47,7 @@ LAYERS = (
     {"assemble", "confirming", "redact", "scanrows"},
     {"monitor"},
     {"pipeline", "verify", "watch"},
+    {"secondary"},
     {"plan", "measure"},
     {"cli"},
     {"__main__"},

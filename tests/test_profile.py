@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from undersong.models import Row
-from undersong.profile import Aim, profile, rank
+from undersong.profile import Aim, means, profile, rank
+from undersong.stores.packed import pack
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -53,3 +55,15 @@ def test_ranks_within_a_corpus_are_part_of_no_mean() -> None:
     known = profile(ranked)
     assert (known.trends, known.months, known.verdict.read) == ({}, {}, 0)
     assert known.aims == (Aim(target="bo", messages=6, compassion=None, manipulation=None),)
+
+
+def test_means_of_packed_rows_are_those_of_the_rows() -> None:
+    dice = random.Random(1)
+    some = rows(*(dice.choice((None, round(dice.random(), 3))) for _ in range(300)))
+    mixed = [
+        msgspec.structs.replace(row, scale=dice.choice((None, None, "rank")), branch=dice.choice((None, "b")))
+        for row in some
+    ]
+    assert means(b"".join(pack(row) or b"" for row in mixed)) == profile(mixed).verdict.traits
+    assert means(b"".join(pack(row) or b"" for row in rows(None))) is None
+    assert means(b"") is None

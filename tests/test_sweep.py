@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,12 +11,15 @@ import msgspec
 import pytest
 
 from tests.conftest import Undersong
+from tests.patterns.live.worlds import some_rule
 from undersong.detect import detect
 from undersong.errors import UsageError
 from undersong.models import TRAITS, Indicator, Row
 from undersong.patterns import PatternRule, load_rules
+from undersong.patterns.live import Live
 from undersong.patterns.rules import compile_rule
 from undersong.rulebook import load
+from undersong.stores.forget import forget
 from undersong.stores.sqlite import SQLiteStore
 from undersong.sweep import chosen_judge, sweep
 from undersong.weigh import Effort, weigh
@@ -221,17 +224,47 @@ def test_a_sweep_finds_what_one_search_over_everything_finds(store: SQLiteStore,
     }
 
 
+def kept_rows(store: SQLiteStore) -> list[Row]:
+    return [row for history in store.histories("j1") for row in history.rows]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_sweeps_between_late_rows_and_forgotten_talks_find_what_batch_and_live_find(
+    store: SQLiteStore, seed: int
+) -> None:
+    dice = random.Random(seed)
+    rows, rules = crowd(seed, 1000), (*load_rules(), some_rule(dice))
+    arrivals = dice.sample(rows, len(rows)) + dice.choices(rows, k=60)  # late ones, and some twice
+    while arrivals:
+        size = dice.choice((5, 80, 700))
+        store.append(arrivals[:size])
+        arrivals = arrivals[size:]
+        sweep(store, rules, "j1")
+        if dice.random() < 0.4:
+            forget(store, dice.choice(list(store.threads())), START)
+    sweep(store, rules, "j1")
+    wanted = {finding.finding_id: finding for finding in detect(kept_rows(store), rules).findings}
+    assert {finding.finding_id: finding for finding in store.findings()} == wanted
+    assert sum(finding.target is None for finding in wanted.values()) > 3
+    live = Live(rules)
+    live.extend(kept_rows(store))
+    live.finish()
+    assert {finding.finding_id: finding for finding in live.findings()} == wanted
+    assert sweep(store, rules, "j1", again=True).gone == ()
+    assert {finding.finding_id: finding for finding in store.findings()} == wanted
+
+
 def test_a_sweep_leaves_alone_what_others_change_meanwhile(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, rules = crowd(5, 1500), load_rules(names=["love_bombing_literal"])
     store.append(rows)
-    read = store.history
+    read = store.rows_at
 
-    def late(agent: str, judge_hash: str) -> tuple[Row, ...]:
+    def late(agent: str, judge_hash: str, places: Sequence[int]) -> tuple[Row, ...]:
         with SQLiteStore(store.path) as other:
             other.append([said("a0", 999, COLD, "late")])
-        return read(agent, judge_hash)
+        return read(agent, judge_hash, places)
 
-    monkeypatch.setattr(store, "history", late)
+    monkeypatch.setattr(store, "rows_at", late)
     sweep(store, rules, "j1")
     monkeypatch.undo()
     assert {f.agent for f in store.findings()} == {f.agent for f in detect(rows, rules).findings} - {"a0"}

@@ -11,6 +11,7 @@ from undersong.budget import RANKS
 from undersong.detect import quote, strongest_sentences
 from undersong.judges import Judge
 from undersong.judges.explain import heads_of
+from undersong.judges.offline import OfflineJudge
 from undersong.models import (
     Confirmed,
     Deduction,
@@ -168,6 +169,7 @@ def parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed)
         "judge": judge.name,
         "judge_hash": judge.hash,
         "judge_gives": sorted(judge.gives),
+        **({"judge_folder": judge.own_folder} if isinstance(judge, OfflineJudge) and judge.own_folder else {}),
         "calibrated": judge.calibrated,
         "read_all": reads_all(judge, options),
         "recall": options.recall,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from undersong.models import Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
 from undersong.patterns import all_rules, load_rules, named
-from undersong.patterns.engine.packed import TOLD, PackedTimelines, packed_source, packed_table
-from undersong.patterns.engine.pairs import pairs
+from undersong.patterns.discovery import family_of
+from undersong.patterns.engine.loading import Load, PackedTimelines
+from undersong.patterns.engine.packed import TOLD, packed_source, packed_table
 from undersong.patterns.engine.results import Searches
 from undersong.patterns.engine.sums import Unsuited
 from undersong.patterns.findings import Balance, finding_of, order
@@ -62,17 +63,17 @@ def detect(
 
 
 class PackedSearch:
-    """The rows of some agents as stores hold them packed (``stores.packed``); ``load`` gives the rows of one.
+    """The rows of some agents as stores hold them packed (``stores.packed``).
 
-    Only the rows of agents with a match are loaded. Each rule must be ``readable``.
+    ``load`` gives rows of an agent by their places in its history, from 0 on: only those that a match names are loaded.
+    Each rule must be ``readable``.
     """
 
-    def __init__(
-        self, agents: Sequence[str], cells: Sequence[bytes], load: Callable[[str], Sequence[Row]], *, steps: int = STEPS
-    ) -> None:
+    def __init__(self, agents: Sequence[str], cells: Sequence[bytes], load: Load, *, steps: int = STEPS) -> None:
         self._source, self._places = packed_source(agents, cells), {agent: k for k, agent in enumerate(agents)}
         table = packed_table(self._source)
-        self._searches = Searches(PackedTimelines(agents, table, load), steps=steps, table=table)
+        self._timelines = PackedTimelines(self._source, table, load)
+        self._searches = Searches(self._timelines, steps=steps, table=table)
 
     def detect(self, rules: Sequence[PatternRule]) -> Detection:
         """What ``detect`` finds in these rows; raises StaleError where loaded rows are no longer those packed."""
@@ -86,13 +87,17 @@ class PackedSearch:
         except Unsuited:
             return _balance(timeline)
 
+    def loaded(self) -> Iterator[Row]:
+        """The rows that were loaded, among them all that a finding names."""
+        return self._timelines.loaded()
+
     def may_have(self, rule: PatternRule) -> bool:
         """Whether these rows may hold all that a rule asks for; cells tell it of scores and indicators alone."""
         return not rule.needs <= TOLD or rule.needs <= self._source.given(rule.needs)
 
     def pairs(self, rules: Iterable[PatternRule]) -> int:
         """In how many (sequence, rule) pairs there could be a match at all."""
-        return sum(pairs(rule, self._searches.run) for rule in rules)
+        return family_of(rules, self._searches.timelines, self._searches.run)
 
 
 class _Corpus(NamedTuple):

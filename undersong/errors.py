@@ -3,7 +3,8 @@
     UndersongError
     ├── UsageError        a wrong option or argument            exit code 2
     ├── InputError        an input cannot be read               exit code 3
-    │   └── RecordError   one record of it cannot be read       reported, the rest goes on
+    │   ├── RecordError   one record of it cannot be read       reported, the rest goes on
+    │   └── NothingReadError  no message of any input could be read   exit code 3
     ├── RuleError         a rule, phrase or routing file is wrong   exit code 2
     ├── JudgeError        a judge or its backend failed         exit code 4
     └── StoreError        the store cannot be read or written   exit code 4
@@ -51,6 +52,15 @@ class InputError(UndersongError):
 
 class RecordError(InputError):
     """One record of an input cannot be read; the caller reports it and goes on."""
+
+
+class NothingReadError(InputError):
+    """No message could be read of any input: there is no result, which is another thing than an empty one.
+
+    ``problems`` are the Problems that say of each input why.
+    """
+
+    problems: tuple[Any, ...] = ()
 
 
 class RuleError(UndersongError):

@@ -23,6 +23,7 @@ from undersong.models import Conversation, InputFile, Problem
 from undersong.wording import counted
 
 SHOWN = 100  # problems of one input that are told one by one; the rest is counted
+TALKS = (".txt", ".md")  # endings of what people paste
 NAMED = 3  # members of an archive that a note names
 Item = Conversation | Problem | InputFile
 
@@ -194,6 +195,8 @@ class _Reading:
             yield Problem(what="of no known format, not read", where=name, kind="note")
         elif not count.formats:
             remedy = "name the format with --from; known ones: undersong formats"
+            if found.path.suffix.lower() in TALKS:
+                remedy += "; in a pasted talk, each turn begins with a name and a colon, such as 'Dana: …'"
             yield Problem(what="of no known format", where=name, remedy=remedy, kind="file")
         elif count.unknown:
             what = f"{counted(len(count.unknown), 'member')} of no known format, not read: {_first(count.unknown)}"
@@ -201,10 +204,15 @@ class _Reading:
 
     def _stem(self, path: Path) -> str:
         """The name for conversations that have none, different for each file."""
-        stem = "stdin" if str(path) == "-" else path.name
-        while stem.lower().endswith(SUFFIXES):
-            stem = stem.rsplit(".", 1)[0]
-        return unused(stem.encode("utf-8", "replace").decode() or "input", self.stems)
+        return unused(stem_of(path), self.stems)
+
+
+def stem_of(path: Path) -> str:
+    """The name of a file without its endings, for conversations that have none of their own."""
+    stem = "stdin" if str(path) == "-" else path.name
+    while stem.lower().endswith(SUFFIXES):
+        stem = stem.rsplit(".", 1)[0]
+    return stem.encode("utf-8", "replace").decode() or "input"
 
 
 def _is_cut(source: Source) -> bool:

@@ -16,9 +16,10 @@ from undersong.evaluate import Histories
 from undersong.judges import History, Judge, is_paid, open_judge
 from undersong.judges.agreement import Calibration
 from undersong.judges.history import Past, history
-from undersong.judges.shifts import noise_of
+from undersong.judges.shifts import Shift, noise_of
 from undersong.judges.terms import Terms
 from undersong.models import TRAITS, InputFile, Message
+from undersong.patterns.replicas import assumed
 from undersong.stores import Store
 from undersong.stores.ledger import SQLiteLedger
 from undersong.stores.sqlite import SQLiteStore
@@ -38,15 +39,22 @@ class Opened(NamedTuple):
     @property
     def noise(self) -> dict[str, float]:
         """How far two readings of the judge lie apart per trait; empty where nobody measured it."""
-        return noise_of(self.ledger.shifts(self.judge.hash)) if self.ledger is not None else {}
+        return noise_of(self._shifts, assumed())
+
+    @property
+    def _shifts(self) -> list[Shift]:
+        return self.ledger.shifts(self.judge.hash) if self.ledger is not None else []
 
     @property
     def measured(self) -> dict[str, Any]:
         """What was measured of the judge, as a report's parameters hold it; nothing where nobody measured."""
         found: dict[str, Any] = {}
         if (calibration := self.calibration) is not None:
-            found |= {"calibrated": True, "calibration": msgspec.to_builtins(calibration)}
-        return found | ({"judge_noise": self.noise} if self.noise else {})
+            calibrated = not calibration.learnt_from  # on what it was trained on it was not measured
+            found |= {"calibrated": calibrated, "calibration": msgspec.to_builtins(calibration)}
+        if self.noise:
+            found |= {"judge_noise": self.noise, "judge_shifts": msgspec.to_builtins(self._shifts)}
+        return found
 
     def histories(self, inputs: Iterable[InputFile]) -> Histories | None:
         """Agents' histories as of now, and as of the first time for a run over the same files by the same judge."""

@@ -9,17 +9,21 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from undersong.errors import InputError
+from undersong.errors import InputError, UsageError
 from undersong.evaluate import asked
-from undersong.judges import Question
+from undersong.judges import Judge, Question, is_paid
 from undersong.judges.agreement import Calibration, calibrated
-from undersong.judges.labels import read_labels
+from undersong.judges.labels import Labelled, read_labels
+from undersong.judges.learnt import digest
+from undersong.judges.llm.purse import Purse
+from undersong.judges.offline import OfflineJudge
 from undersong.judges.shifts import Kind, Shift, shift
 from undersong.judging import opened
-from undersong.models import TRAITS, Conversation, Message, Route
+from undersong.models import TRAITS, Conversation, Message, Problem, Route
 from undersong.passes import Options, Progress, ingest_and_scan, routed_threads, silent
 from undersong.scan import load_book, scan_conversation
 from undersong.stores.sqlite import SQLiteStore, temporary_store
+from undersong.wording import counted
 
 
 def shifts(
@@ -29,13 +33,19 @@ def shifts(
     options: Options,
     sample: int,
     progress: Progress = silent,
-) -> list[Shift]:
+) -> tuple[list[Shift], list[Problem]]:
     """Read a seeded sample of the routed messages twice, and say how far the readings lie apart.
 
     ``repeat`` asks the same question again, ``context`` without thread and history, ``framing`` in the other framing.
-    First readings that are in the store are not paid again. The result is kept for ``stability``.
+    First readings that are in the store are not paid again. The result is kept for ``stability``; with it come what
+    could not be read of the files. Both readings are paid from one purse. Raises UsageError for context or framing of a
+    judge that is asked no question.
     """
-    with temporary_store() as place, opened(options.judge, options.terms, store, options.ledger) as first:
+    if kind != "repeat" and not is_paid(options.judge):
+        what = f"the judge '{options.judge}' reads the message alone and is asked no question, so it has no {kind}"
+        raise UsageError(what, where="--judge", remedy="name an LLM judge")
+    shared = Purse.shared(options.terms)
+    with temporary_store() as place, opened(options.judge, shared, store, options.ledger) as first:
         corpus = ingest_and_scan(paths, place, load_book(), options, progress)
         histories = first.histories(corpus.inputs)
         threads = routed_threads(corpus, place, options)
@@ -45,7 +55,7 @@ def shifts(
         one = first.judge.evaluate(chosen)
         name, judge_hash = first.judge.name, first.judge.hash
     terms = msgspec.structs.replace(
-        options.terms,
+        shared,
         sample=1 if kind == "repeat" else 0,
         framing="question_first" if kind == "framing" else "data_first",
     )
@@ -54,19 +64,27 @@ def shifts(
         found = shift(kind, name, judge_hash, list(zip(one, other, strict=True)))
         if second.ledger is not None:
             second.ledger.put_shifts(found)
-    return found
+    return found, corpus.problems
 
 
-def validate(labels: Path, store: SQLiteStore, options: Options, sample: int | None) -> Calibration:
+def validate(
+    labels: Path, store: SQLiteStore, options: Options, sample: int | None, *, learnt: bool = False
+) -> Calibration:
     """Read labelled messages one by one and compare: one JSON object a line, as ``read_labels`` takes them.
 
-    Raises InputError where nothing was scored.
+    Raises InputError where nothing was scored, and where the judge was trained on any of the messages; with ``learnt``
+    they are measured all the same, and counted in what is kept.
     """
     rows = read_labels(labels)
     if sample is not None and sample < len(rows):
         places = np.random.default_rng(options.seed).choice(len(rows), size=sample, replace=False)
         rows = [rows[place] for place in sorted(places.tolist())]
     with opened(options.judge, options.terms, store, options.ledger) as judging:
+        known = _learnt_from(judging.judge, rows)
+        if known and not learnt:
+            what = f"the judge was trained on {known:,} of these {counted(len(rows), 'message')}"
+            remedy = "keep some authors apart in training, or give --learnt to have them measured and marked"
+            raise InputError(f"{what}, so figures on them say nothing about it", where=str(labels), remedy=remedy)
         found = judging.judge.evaluate(list(_alone([(row.author, row.text) for row in rows])))
         scored = [(row, each.traits) for row, each in zip(rows, found, strict=True) if each.traits is not None]
         if not scored:
@@ -86,12 +104,19 @@ def validate(labels: Path, store: SQLiteStore, options: Options, sample: int | N
             messages=len(scored),
             asked=len(rows),
             groups=len({row.author for row, _ in scored}),
+            learnt_from=known,
             figures=figures,
             harmful=harmful,
         )
         if judging.ledger is not None:
             judging.ledger.put_calibration(calibration)
         return calibration
+
+
+def _learnt_from(judge: Judge, rows: Sequence[Labelled]) -> int | None:
+    """How many labelled messages a judge was trained on; None where nobody knows."""
+    known = judge.learnt_from if isinstance(judge, OfflineJudge) else None
+    return None if known is None else sum(digest(row.text) in known for row in rows)
 
 
 def _alone(texts: Iterable[tuple[str, str]]) -> Iterator[Question]:

@@ -197,7 +197,7 @@ def read_threads(
     for threads in batched(routed_threads(corpus, store, options), BATCH):
         store.put_routes((thread.conversation.id, thread.routes) for thread in threads)
         answers = _ask(threads, judge, store, options, run)
-        rows = [_rows(*each) for each in zip(threads, answers.evaluations, strict=True)]
+        rows = [rows_of(*each) for each in zip(threads, answers.evaluations, strict=True)]
         store.append(row for each in rows for row in dated(each))
         for each in rows:
             for row in each:
@@ -221,7 +221,8 @@ def _emptied(conversation: Conversation, kept: Conversation) -> Iterator[Problem
         yield Problem(what=what, where=str(kept.source_ref or ""), remedy="use another --store", kind="note")
 
 
-def _rows(thread: Thread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
+def rows_of(thread: Thread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
+    """The rows of a thread with what was said of each message."""
     parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
     return with_stance(settled([rounded(Row.of(*part)) for part in parts]), thread.conversation)
 

@@ -14,7 +14,7 @@ from undersong.assemble import cited, count, highest, judge_calls, judge_problem
 from undersong.bands import bands_of, table, table_name, with_band
 from undersong.confirming import sessions
 from undersong.detect import Detection, detect
-from undersong.errors import InputError
+from undersong.errors import InputError, NothingReadError
 from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.judging import Opened, opened
 from undersong.models import (
@@ -43,6 +43,7 @@ from undersong.verdict import agent_verdicts, rule_hashes
 from undersong.weigh import Effort, Weighed, weigh
 
 Write = Callable[[bytes], object]
+TOLD = 3  # problems that an error names
 
 
 def audit(
@@ -56,8 +57,8 @@ def audit(
     ``paths`` is one path or several. A rerun with the same ``store`` finds its answers there; without one nothing
     is kept.
 
-    Raises StoreError where the store fails. Unreadable files and a failed judge do not raise: they are in
-    ``case.problems``, and what could be read is read.
+    Raises StoreError where the store fails, and NothingReadError where no message of any path could be read. Otherwise
+    unreadable files and a failed judge do not raise: they are in ``case.problems``, and what could be read is read.
     """
     if store is None:
         with temporary_store() as store:
@@ -73,6 +74,8 @@ def _audited(
     judge, book = judging.judge, load_book()
     rules = load_rules() if options.rules is None else options.rules
     corpus = ingest_and_scan(paths, store, book, options, progress)
+    if not corpus.messages:
+        raise _nothing_read(corpus.problems)
     run = Run(histories=judging.histories(corpus.inputs))
     for thread, rows, verdict in sessions(read_threads(corpus, store, judge, options, progress, run), judge, run):
         run.sessions.append(verdict)
@@ -121,6 +124,16 @@ def _audited(
         | pattern_hashes(rules),
     )
     return case, run.rows
+
+
+def _nothing_read(problems: Sequence[Problem]) -> NothingReadError:
+    """The error that names the first few problems and carries all."""
+    told = [f"{each.where}: {each.what}" for each in problems[:TOLD]]
+    error = NothingReadError(
+        "no message could be read", remedy="; ".join(told) or "give a file or folder with messages"
+    )
+    error.problems = tuple(problems)
+    return error
 
 
 def evaluate_rows(

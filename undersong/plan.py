@@ -17,6 +17,8 @@ from undersong.models import TIERS, Noun, Problem, Route, Scan, Tier, Width
 from undersong.passes import Options, Progress, ingest_and_scan, reads_all, routed_threads, silent
 from undersong.prices import Price, load_prices, price_of
 from undersong.scan import load_book
+from undersong.secondary import Places, Secondary, kept_of, secondary
+from undersong.stores.ledger import SQLiteLedger
 from undersong.stores.sqlite import temporary_store
 
 SAMPLE = TRIAGE - 0.5  # the rank of the audit sample: after what rules ask for, before what is only probable
@@ -42,11 +44,13 @@ class Cutoff(Noun, frozen=True, kw_only=True):
     """What a budget in USD pays for, most urgent first, and what it would leave unread of what is routed.
 
     ``left`` counts these by rank; ``share`` of all messages is the same budget as ``--budget-share``, the audit sample
-    apart; ``harmful_left`` is the sum of the triage probabilities of those left.
+    apart; ``harmful_left`` is the sum of the triage probabilities of those left. ``secondary`` of ``cost`` is set aside
+    for questions about flagged places, which a run asks along the way.
     """
 
     budget: float
     cost: float
+    secondary: float
     read: int
     left: dict[str, int]
     share: float
@@ -56,7 +60,8 @@ class Cutoff(Noun, frozen=True, kw_only=True):
 class Plan(Noun, frozen=True, kw_only=True):
     """``parts`` per tier, then the audit sample; ``left_out`` is what no rule, budget or sample reads.
 
-    ``prices`` are of the judges of the parts.
+    ``prices`` are of the judges of the parts. ``secondary`` are the questions about flagged places, None for a judge
+    that is asked none.
     """
 
     judge: str
@@ -67,6 +72,7 @@ class Plan(Noun, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
     left_out: int
     routed_by: str
+    secondary: Secondary | None = None
     cutoff: Cutoff | None = None
 
 
@@ -94,7 +100,7 @@ def plan(
     options: Options,
     *,
     budget: float | None = None,
-    ledger: Sizes | None = None,
+    ledger: SQLiteLedger | None = None,
     progress: Progress = silent,
 ) -> tuple[Plan, list[Problem]]:
     """Scan and route the files as an audit would, and count; nothing is asked and nothing is stored.
@@ -106,9 +112,13 @@ def plan(
     everything = options.read_all or (not is_paid(options.judge) and reads_all(open_judge(options.judge), options))
     parts: dict[tuple[str, Width], list[int]] = {}
     cells: Cells = {}
+    places = Places()
+    twice = is_paid(options.judge)
     with temporary_store() as store:
         corpus = ingest_and_scan(paths, store, load_book(), options, progress)
         for thread in routed_threads(corpus, store, options):
+            if twice:
+                places.add(thread)
             for scan, each, tokens_in, tokens_out in _sizes(thread, tellers, everything):
                 part = parts.setdefault(_line(each, everything), [0, 0, 0])
                 for place, count in enumerate((1, tokens_in, tokens_out)):
@@ -118,6 +128,7 @@ def plan(
                 cell.messages += 1
                 cell.cost = None if cost is None or cell.cost is None else cell.cost + cost
                 cell.harmful += scan.triage or 0.0
+    again = _secondary(places, cells, tellers, ledger) if twice else None
     lines = tuple(_part(key, parts[key], tellers) for key in sorted(parts, key=_order))
     found = Plan(
         judge=options.judge,
@@ -128,16 +139,22 @@ def plan(
         parts=lines,
         left_out=corpus.messages - sum(part.messages for part in lines),
         routed_by=corpus.cut.why,
-        cutoff=None if budget is None else cut_off(cells, budget, corpus.messages),
+        secondary=again,
+        cutoff=None if budget is None else cut_off(cells, budget, corpus.messages, again),
     )
     return found, corpus.problems
 
 
-def cut_off(cells: Cells, budget: float, messages: int) -> Cutoff | None:
-    """How far a budget in USD goes, cell by cell, never beyond it; None where a price is not known."""
-    if any(cell.cost is None for cell in cells.values()):
+def cut_off(cells: Cells, budget: float, messages: int, again: Secondary | None = None) -> Cutoff | None:
+    """How far a budget in USD goes, cell by cell, never beyond it; None where a price is not known.
+
+    What questions about flagged places take is set aside first: they are asked along with the reading.
+    """
+    aside = 0.0 if again is None else again.cost
+    if aside is None or any(cell.cost is None for cell in cells.values()):
         return None
-    spent, read, shared, harmful = 0.0, 0, 0, 0.0
+    aside = min(aside, budget)
+    spent, read, shared, harmful = aside, 0, 0, 0.0
     left: dict[str, int] = {}
     paying = True
     for (rank, _), cell in sorted(cells.items()):
@@ -151,7 +168,7 @@ def cut_off(cells: Cells, budget: float, messages: int) -> Cutoff | None:
             left[name] = left.get(name, 0) + cell.messages
             harmful += cell.harmful
     share = shared / messages if messages else 0.0
-    return Cutoff(budget=budget, cost=spent, read=read, left=left, share=share, harmful_left=harmful)
+    return Cutoff(budget=budget, cost=spent, secondary=aside, read=read, left=left, share=share, harmful_left=harmful)
 
 
 def _tellers(options: Options, ledger: Sizes | None) -> dict[Tier, Teller]:
@@ -163,6 +180,12 @@ def _tellers(options: Options, ledger: Sizes | None) -> dict[Tier, Teller]:
     names = {tier: spec.name for tier, spec in named(options.judge).items()}
     known = {name: Teller(name, price_of(name, *given), rates(name, ledger)) for name in set(names.values())}
     return {tier: known[name] for tier, name in names.items()}
+
+
+def _secondary(places: Places, cells: Cells, tellers: dict[Tier, Teller], ledger: SQLiteLedger | None) -> Secondary:
+    messages, deep = sum(cell.messages for cell in cells.values()), tellers["deep"]
+    kept = kept_of((teller.name for teller in tellers.values()), deep.name, ledger)
+    return secondary(places, messages, kept, deep.price, deep.rates)
 
 
 def _sizes(thread: Thread, tellers: dict[Tier, Teller], everything: bool) -> Iterator[tuple[Scan, Route, int, int]]:

@@ -23,6 +23,7 @@ class Tokens(_Strict, frozen=True, kw_only=True):
 
     bytes_each: int
     answer: int
+    confirmation: int
     learn_from: int
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+import numpy as np
+
 from undersong.models import DIMENSIONS, TRAITS, AgentVerdict, Noun, Row
+from undersong.patterns.engine.packed import CELLS, SCORED
+from undersong.stores.packed import NO_SCORE, RANK, THOUSAND
 from undersong.verdict import agent_verdicts
+from undersong.verdict.agents import DIGITS
 
 RECENT = 5  # rows that a trend compares with as many before them, as the first seed's "recent trend"
 STEADY = 0.1  # a smaller difference of means is within a judge's noise (.06 to .12 per trait)
@@ -46,6 +51,18 @@ def profile(rows: Sequence[Row]) -> Profile:
         months=_months(levels),
         aims=_aims(scored),
     )
+
+
+def means(cells: bytes) -> dict[str, float] | None:
+    """The mean per trait of the verdict, from a packed history (``stores.packed``); None without levels."""
+    rows = np.frombuffer(cells, dtype=CELLS)
+    levels = rows["traits"][(rows["state"] == SCORED) & (rows["bits"] & RANK == 0)]
+    found: dict[str, float] = {}
+    for trait, scores in zip(TRAITS, levels.T, strict=True):
+        known = scores[scores != NO_SCORE] / THOUSAND
+        if len(known):
+            found[trait] = round(float(np.cumsum(known)[-1]) / len(known), DIGITS)  # summed one after the other
+    return found or None
 
 
 def rank(value: float, others: Iterable[float]) -> float | None:

@@ -5,8 +5,10 @@ Routing needs the whole run (how much asks to be read, and what an agent said el
 
 from __future__ import annotations
 
+import gc
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ from undersong.workers import workers
 
 NUMBERS = 3  # of a portion: its piece, its first conversation there, how many conversations
 PIECE = 1 << 19  # bytes of the input that a process is given at once: what it costs to hand them out does not count
+COLLECTED = 100_000  # new values that can hold others, between two looks for cycles
 KEPT = 24 << 20  # bytes that are not returned to the system between batches, at most; more than a batch needs
 
 
@@ -95,7 +98,7 @@ def stream(
     comes. ``tell`` hears how many messages were scanned so far.
     """
     _keep_memory()
-    with Spool() as spool, Waiting() as waiting, workers(processes) as share:
+    with _rare_collection(), Spool() as spool, Waiting() as waiting, workers(processes) as share:
         _work.append(work(spool, waiting))
         try:
             pieces = _Pieces(tell)
@@ -114,6 +117,20 @@ def _keep_memory() -> None:
     glibc learns from the largest piece that was given back; this one is never touched and takes no memory.
     """
     np.empty(KEPT, dtype=np.uint8)
+
+
+@contextmanager
+def _rare_collection() -> Iterator[None]:
+    """Have the collector of cycles look seldom, and not at what is loaded: a scan makes millions of short-lived values
+    and hardly a cycle."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(COLLECTED, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _scan_at_once(conversations: list[list[Conversation]]) -> Piece:

@@ -12,7 +12,7 @@ from undersong.passes import Options, Progress, chosen, cut_of, matched_none, si
 from undersong.pieces import Work
 from undersong.route import load_policy
 from undersong.rowstream import stream
-from undersong.scan import load_book
+from undersong.scan import load_book, prepare
 from undersong.waiting import Waiting
 
 Write = Callable[[bytes], object]
@@ -34,6 +34,7 @@ def scan_rows(
     def work(spool: Spool, waiting: Waiting) -> Work:
         keep = partial(chosen, options=options)
         policy, book = options.policy or load_policy(), load_book(options.engine)
+        prepare(book, paths, options.signals)
         cut = partial(cut_of, options=options, policy=policy, book=book)
         return Work(
             spool, waiting, book, policy, frozenset(options.signals), options.seed, text, write_thread is not None,

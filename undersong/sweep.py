@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import msgspec
 
@@ -14,13 +15,14 @@ from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.patterns.discovery import false_discovery
 from undersong.patterns.emerging import emerging
-from undersong.patterns.engine.packed import StaleError, readable
+from undersong.patterns.engine.loading import StaleError
+from undersong.patterns.engine.packed import readable
 from undersong.patterns.engine.results import FEW
 from undersong.patterns.findings import order
 from undersong.stores import BEGINNING, Cursor, JudgeEntry, PackedHistory, Store, Swept
 from undersong.weigh import Effort, Weighed, weigh
 
-ROWS = 100_000  # packed rows that are held and searched together
+ROWS = 400_000  # packed rows that are held and searched together; each takes about a kilobyte while they are
 LOADED = 20_000  # rows as objects, which take some thirty times the memory
 _KEPT = 256  # conversations whose messages are held for quotes
 Watch = Callable[[int, int], None]  # agents and rows done so far
@@ -62,7 +64,7 @@ def sweep(
     """
     cursors = {rule.id: _cursor(judge_hash, least, rule) for rule in rules}
     places = {rule.id: BEGINNING if again else store.cursor(cursors[rule.id]) for rule in rules}
-    before = {finding.finding_id for finding in store.findings()}
+    before = store.finding_ids()
     tally = _Tally(watch)
     for place in sorted(set(places.values())):
         due = [rule for rule in rules if places[rule.id] == place]
@@ -76,16 +78,19 @@ def sweep(
             tally.add(batch, search.outcomes, weighed)
             if warn:
                 tally.emerging += unfinished(due, search.rows(batch), weighed.findings)
-    after = {finding.finding_id: finding for finding in store.findings()}
+            del search
+            gc.collect()  # arrays of a few hundred megabytes, in circles of so few objects that they would stay
+    after = store.finding_ids()
     corrected = [finding for finding in tally.corrected(rules) if finding.finding_id in after]
-    store.append((), corrected)
-    after |= {finding.finding_id: finding for finding in corrected}
+    if corrected:
+        store.append((), corrected)
+    known = {finding.finding_id: finding for finding in (*tally.findings, *corrected)}
     return Sweep(
         agents=len(tally.agents),
         rows=tally.rows,
         findings=len(tally.findings),
-        found=tuple(finding for name, finding in after.items() if name not in before),
-        gone=tuple(sorted(before - after.keys())),
+        found=tuple(known[name] for name in sorted((after - before) & known.keys())),
+        gone=tuple(sorted(before - after)),
         outcomes=tally.outcomes(rules),
         emerging=tuple(tally.emerging),
     )
@@ -208,8 +213,7 @@ class _Batch:
             self._read(packed, self._rules)
             return
         ready = [rule for rule in self._rules if readable(rule)]
-        load = cache(lambda agent: self._store.history(agent, self._judge_hash))
-        search = PackedSearch([each.agent for each in packed], [each.cells or b"" for each in packed], load)
+        search = PackedSearch([each.agent for each in packed], [each.cells or b"" for each in packed], self._load)
         others = [rule for rule in self._rules if rule not in ready]
         lacking = [rule for rule in others if not search.may_have(rule)]
         try:
@@ -217,10 +221,16 @@ class _Batch:
         except StaleError:  # others write; what changed is left for the next sweep
             self._read(packed, self._rules)
             return
-        found = {finding.agent for finding in detection.findings}
-        rows = [row for each in packed if each.agent in found for row in load(each.agent)]
-        self._take(detection, rows, search.pairs(_ran(ready, detection)) if self._effort else None)
+        if self._effort is None:
+            self._take(detection, search.loaded())
+        else:
+            found = {finding.agent for finding in detection.findings}
+            rows = list(self.rows(each for each in packed if each.agent in found))
+            self._take(detection, rows, search.pairs(_ran(ready, detection)))
         self._read(packed, [rule for rule in others if rule not in lacking])
+
+    def _load(self, agent: str, places: Sequence[int]) -> Sequence[Row]:
+        return self._store.rows_at(agent, self._judge_hash, places)
 
     def _read(self, histories: Sequence[PackedHistory], rules: Sequence[PatternRule]) -> None:
         """Search rows, some thousand at a time."""
@@ -230,7 +240,7 @@ class _Batch:
             rows = list(self.rows(part))
             self._take(detect(rows, rules), rows)
 
-    def _take(self, detection: Detection, rows: Sequence[Row], family: int | None = None) -> None:
+    def _take(self, detection: Detection, rows: Iterable[Row], family: int | None = None) -> None:
         self.outcomes += detection.outcomes
         bound = {place for finding in detection.findings for place in finding.message_ids}
         strongest = strongest_sentences(row for row in rows if row.id in bound)
@@ -257,7 +267,7 @@ def _by_agent(histories: Sequence[PackedHistory], findings: Iterable[Finding]) -
     found: dict[str, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.agent, []).append(finding)
-    return [Swept(each.agent, each.changed, tuple(found.get(each.agent, ()))) for each in histories]
+    return [Swept(each.agent, each.changed, tuple(found.get(each.agent, ())), each.cells) for each in histories]
 
 
 def _sequence(finding: Finding, apart: Collection[str]) -> tuple[str, str, str | None, str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from undersong.models import Finding, Noun, Row, RuleOutcome
 from undersong.patterns.chance import Chance, chance
-from undersong.patterns.discovery import false_discovery, pairs
+from undersong.patterns.discovery import false_discovery, family_of
 from undersong.patterns.partitions import Partition, Timeline, groups, timelines
 from undersong.patterns.replicas import Noise, noise, survival
 from undersong.patterns.rules import PatternRule
@@ -70,7 +70,7 @@ def weigh(
     table = Noise(known=dict(measured_noise), others=shipped.others) if measured_noise else shipped
     ran = {outcome.pattern for outcome in outcomes if outcome.status != "not_applicable"}
     tried = [rule for rule in rules if rule.id in ran]
-    family = sum(pairs(rule, known) for rule in tried) if family is None else family
+    family = family_of(tried, known) if family is None else family
     weighed = list(findings)
     measured: list[tuple[_Sequence, Chance]] = []
     for sequence in _sequences(findings, tried, known):

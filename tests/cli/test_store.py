@@ -76,10 +76,26 @@ def test_a_damaged_store_is_exit_code_4_with_the_place(undersong: Undersong) -> 
     assert "histories of offline: a stored record is damaged" in ran.out
 
 
-@pytest.mark.parametrize("verb", ["info", "check", "migrate"])
-def test_a_store_that_is_not_there_is_not_made(undersong: Undersong, verb: str) -> None:
-    ran = undersong("store", verb, "--store", "none.db")
-    assert (ran.code, "no such store" in ran.err) == (4, True)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("store", "info"),
+        ("store", "check"),
+        ("store", "migrate"),
+        ("store", "export", "-"),
+        ("store", "sync", "bolt://127.0.0.1:1"),
+        ("store", "forget", "kira"),
+        ("sweep",),
+        ("agents",),
+        ("agent", "kira"),
+    ],
+    ids=" ".join,
+)
+def test_a_store_that_is_not_there_is_not_made(undersong: Undersong, asked: tuple[str, ...]) -> None:
+    ran = undersong(*asked, "--store", "none.db")
+    assert ran.code == 2
+    assert "no store at none.db" in ran.err
+    assert "run `undersong audit` first" in ran.err
     assert not Path("none.db").exists()
 
 

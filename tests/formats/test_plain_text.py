@@ -41,6 +41,53 @@ def test_turns_begin_with_a_name_and_a_colon(ingest: Any, text: str, expected: l
     assert turns(ingest(text, "a.txt")) == expected
 
 
+ERROR = "Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'x'"
+
+
+@pytest.mark.parametrize("names", [("You said", "ChatGPT said"), ("Dana", "Vex")])
+def test_a_pasted_traceback_stays_in_the_turn_of_who_pasted_it(ingest: Any, names: tuple[str, str]) -> None:
+    one, other = names
+    talk = f"{one}: it broke\n{ERROR}\n{other}: I see.\n{one}: again\n{ERROR}\n{other}: Hm."
+    assert turns(ingest(talk, "a.txt")) == [
+        (one, f"it broke\n{ERROR}"), (other, "I see."), (one, f"again\n{ERROR}"), (other, "Hm."),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "first"),
+    [
+        (("25/02/2026, 21:14 - Dana: a: b", "26/02/2026, 00:02 - +49 170 1: c"), "2026-02-25T21:14"),
+        (("2/25/26, 9:14\u202fPM - Dana: a: b", "2/25/26, 9:16\u202fPM - Vex: c"), "2026-02-25T21:14"),
+        (("[25.02.26, 21:14:05] Dana: a: b", "\u200e[25.02.26, 21:14:59] ~ Vex: c"), "2026-02-25T21:14"),
+        (("[03.02.26, 21:14:05] Dana: a: b", "[03.02.26, 21:14:59] Vex: c"), "2026-02-03T21:14"),
+        (("2026-02-25, 21:14 - Dana: a: b", "2026-02-25, 21:15 - Vex: c"), "2026-02-25T21:14"),
+    ],
+)
+def test_a_messengers_export_is_read_with_its_times(ingest: Any, lines: tuple[str, str], first: str) -> None:
+    found = ingest("\n".join(lines), "a.txt")
+    assert [message.text for message in found.only.messages] == ["a: b", "c"]
+    assert found.only.messages[0].time.isoformat().startswith(first)
+
+
+def test_a_date_that_may_be_two_days_is_unknown_and_said_so(ingest: Any) -> None:
+    found = ingest("03/02/2026, 21:14 - Dana: a\n03/02/2026, 21:15 - Vex: b", "a.txt")
+    assert [message.time for message in found.only.messages] == [None, None]
+    assert found.told("note") == ["2 × date that may be day or month first, taken as unknown"]
+
+
+def test_what_the_messenger_itself_says_is_nobodys_message(ingest: Any) -> None:
+    talk = [
+        "25/02/2026, 21:10 - Messages are end-to-end encrypted.",
+        "25/02/2026, 21:14 - Dana: a",
+        "Note: b",
+        "25/02/2026, 21:15 - Vex changed the subject",
+        "25/02/2026, 21:16 - Vex: c",
+    ]
+    found = ingest("\n".join(talk), "a.txt")
+    assert turns(found) == [("Dana", "a\nNote: b"), ("Vex", "c")]
+    assert len(found.told("note")) == 2
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -51,7 +98,9 @@ def test_turns_begin_with_a_name_and_a_colon(ingest: Any, text: str, expected: l
     ],
 )
 def test_prose_is_no_transcript(ingest: Any, text: str) -> None:
-    assert ingest(text, "a.txt").told("file") == ["of no known format"]
+    (problem,) = ingest(text, "a.txt").problems
+    assert problem.what == "of no known format"
+    assert "each turn begins with a name and a colon" in problem.remedy
 
 
 def test_a_time_in_brackets_is_read_and_one_without_a_date_noted(ingest: Any) -> None:

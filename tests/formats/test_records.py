@@ -15,8 +15,8 @@ from undersong.formats.sources import Extent, OpenInput
 from undersong.models import Problem
 
 
-def read(tmp_path: Path, data: bytes) -> list[Record | Problem]:
-    path = tmp_path / "in.json"
+def read(tmp_path: Path, data: bytes, name: str = "in.json") -> list[Record | Problem]:
+    path = tmp_path / name
     path.write_bytes(data)
     with OpenInput(path) as opened:
         return [each for source in opened.sources("in") for each in records(source, ("posts",))]
@@ -68,6 +68,20 @@ def test_a_broken_line_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
 def test_a_first_line_that_is_broken_leaves_the_lines_lines(tmp_path: Path) -> None:
     found = read(tmp_path, b'{"a": 1, "text\n{"b": 2}\n{"c": 3}\n')
     assert values(found) == [{"b": 2}, {"c": 3}]
+
+
+@pytest.mark.parametrize("rest", [b"", b'{"c": 3}\n', b'{"c": 3}\n{"d": 4}\n'])
+def test_objects_over_several_lines_are_read_whatever_follows_them(tmp_path: Path, rest: bytes) -> None:
+    data = b'{\n  "a": 1\n}\n{ "b":\n  2 }\n' + rest
+    expected = [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}][: 2 + rest.count(b"\n")]
+    for name in ("in.json", "in.jsonl"):
+        found = read(tmp_path, data, name)
+        assert (values(found), len(found)) == (expected, len(expected))
+
+
+@pytest.mark.parametrize("first", [b'{"a": 1, "te', b'xt": "tail of a line"}', b"\x80", b"no JSON\nat all"])
+def test_a_broken_beginning_of_lines_costs_no_other_line(tmp_path: Path, first: bytes) -> None:
+    assert values(read(tmp_path, first + b'\n{"b": 2}\n{"c":\n{"d": 4}\n')) == [{"b": 2}, {"d": 4}]
 
 
 def test_a_broken_element_is_reported_with_pointer_and_byte(tmp_path: Path) -> None:

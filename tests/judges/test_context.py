@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.judges.dialogue import said
+from tests.judges.dialogue import Served, question, said
 from undersong.judges.context import prior_places, tool_places
 from undersong.judges.llm.book import book
-from undersong.models import Message
+from undersong.models import Message, Tier
 
 
 def tree(*parents: int | None) -> list[Message]:
@@ -77,3 +77,11 @@ def test_answers_of_tools_in_the_same_turn_are_shown_with_the_message() -> None:
 def test_of_many_answers_of_tools_the_last_ones_are_shown() -> None:
     talk = turn("user", *["tool"] * 9, "assistant")
     assert tool_places(talk, 10, []) == list(range(10 - book().limits.tool_messages, 10))
+
+
+@pytest.mark.parametrize(("tier", "depth"), [("focused", "standard"), ("deep", "thorough"), ("standard", "standard")])
+def test_a_reading_records_which_prompt_asked(served: Served, tier: Tier, depth: str) -> None:
+    (found, failed) = served.judge().evaluate([question("hello", tier), question("fault=prose", tier, 1)])
+    assert found.reading is not None
+    assert failed.reading is not None
+    assert found.reading.depth == failed.reading.depth == depth

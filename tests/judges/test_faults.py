@@ -47,6 +47,19 @@ TABLE = [
 def test_each_fault_ends_in_a_state(
     served: Served, provider: str, fault: str, state: str, requests: int, words: str
 ) -> None:
+    ends_as_told(served, provider, fault, state, requests, words)
+
+
+@pytest.mark.parametrize(("fault", "state", "requests", "words"), TABLE, ids=[row[0] for row in TABLE])
+def test_each_fault_ends_in_the_same_state_through_a_proxy(
+    served: Served, monkeypatch: pytest.MonkeyPatch, fault: str, state: str, requests: int, words: str
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{served.port}")
+    ends_as_told(served, "openai", fault, state, requests, words)
+    assert {request.target[:7] for request in served.server.seen} == {"http://"}
+
+
+def ends_as_told(served: Served, provider: str, fault: str, state: str, requests: int, words: str) -> None:
     timeout = 1.0 if fault == "drip" else 60.0
     (found,) = served.judge(provider, timeout=timeout).evaluate([question(f"please read fault={fault} now")])
     assert found.state == state

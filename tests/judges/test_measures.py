@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, Served
+from undersong.judges import learnt
 from undersong.judges.agreement import alpha, auc, calibrated, kappa, spearman
+from undersong.judges.offline import SHIPPED
 from undersong.judges.shifts import noise_of, shift
 from undersong.models import TRAITS, Evaluation
 
@@ -71,9 +74,11 @@ def test_shifts_are_told_by_width_with_their_sign() -> None:
     assert (found.apart["manipulation"], found.moved["manipulation"], found.flips) == (0.25, 0.25, 1)
     (context,) = shift("context", "j", "h", [(reading("prior_messages", virtue=1), reading("message"))])
     assert context.moved["virtue"] == -1
-    assert noise_of([context]) == {}
-    assert noise_of([found, context])["virtue"] == 1.0
-    assert noise_of([found, context])["manipulation"] == 0.25
+    assumed = dict.fromkeys(TRAITS, 0.3)
+    assert noise_of([], assumed) == {}
+    assert noise_of([found, context], assumed)["virtue"] == 1.0
+    assert noise_of([found, context], assumed)["manipulation"] == 0.25
+    assert noise_of([context], assumed) == {**assumed, "virtue": 1.044}  # what nobody measured is assumed beside it
 
 
 def test_validation_prints_figures_and_reports_carry_them(undersong: Undersong, served: Served) -> None:
@@ -132,3 +137,109 @@ def test_context_and_framing_are_measured_without_paying_the_first_reading_again
     assert lines
     assert {each["width"] for each in lines} <= {"prior_messages", "thread_and_history"}
     assert len(served.server.seen) - asked == sum(each["asked"] for each in lines)
+    undersong("audit", "samples", "--judge", spec, "--json")
+    assert json.loads(Path("undersong-report/case.json").read_text())["parameters"]["judge_noise"]
+    for page in ("forensic_audit_report.md", "report.html"):
+        assert "Thread and history move its scores (width" in Path("undersong-report", page).read_text()
+    assert undersong("verify", "undersong-report", "samples").code == 0
+
+
+def learnt_folder(tmp_path: Path, *texts: str) -> Path:
+    """The shipped model, as if it had been trained on these messages."""
+    folder = tmp_path / "own"
+    shutil.copytree(SHIPPED, folder)
+    (folder / learnt.FILE).write_bytes(learnt.dump(texts))
+    return folder
+
+
+def labelled(name: str, *texts: str) -> None:
+    rows = [
+        {"author": f"a{n}", "text": text, "traits": dict.fromkeys(TRAITS, n % 5 / 4)} for n, text in enumerate(texts)
+    ]
+    Path(name).write_text("".join(json.dumps(each) + "\n" for each in rows))
+
+
+def test_labels_that_a_judge_was_trained_on_are_refused(undersong: Undersong, tmp_path: Path) -> None:
+    spec = f"offline:{learnt_folder(tmp_path, 'The boat leaves at nine.')}"
+    labelled("labels.jsonl", "The  BOAT leaves at nine.", "You owe me that much.", "Bring bread on Sunday.")
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", spec)
+    assert ran.code == 3
+    assert "labels.jsonl: the judge was trained on 1 of these 3 messages" in ran.err
+    assert "--learnt" in ran.err
+    labelled("others.jsonl", "The boat leaves at ten.", "You owe me that much.", "Bring bread on Sunday.")
+    ran = undersong("judge", "validate", "others.jsonl", "--judge", spec, "--json")
+    assert (ran.code, json.loads(ran.out)["learnt_from"]) == (0, 0)
+
+
+def test_figures_on_training_labels_are_marked_and_do_not_calibrate(undersong: Undersong, tmp_path: Path) -> None:
+    spec = f"offline:{learnt_folder(tmp_path, 'You owe me that much.')}"
+    labelled("labels.jsonl", "The boat leaves at nine.", "You owe me that much.", "Bring bread on Sunday.")
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", spec, "--learnt")
+    assert ran.code == 0
+    assert "WARNING: the judge was trained on 1 of them" in ran.out
+    undersong("audit", "samples", "--judge", spec)
+    parameters = json.loads(Path("undersong-report/case.json").read_text())["parameters"]
+    assert parameters["calibrated"] is False
+    for page in ("forensic_audit_report.md", "report.html"):
+        assert "No measurement: the judge was trained on 1 of these" in Path("undersong-report", page).read_text()
+
+
+def test_the_shipped_judge_knows_what_it_learnt_from() -> None:
+    known = learnt.load(SHIPPED)
+    assert known is not None
+    assert 800 < len(known) <= 852
+
+
+def test_a_judge_that_does_not_say_what_it_learnt_from_is_measured_as_of_unknown_origin(
+    undersong: Undersong, tmp_path: Path
+) -> None:
+    folder = learnt_folder(tmp_path)
+    (folder / learnt.FILE).unlink()
+    labelled("labels.jsonl", "The boat leaves at nine.", "You owe me that much.", "Bring bread on Sunday.")
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", f"offline:{folder}", "--json")
+    assert (ran.code, json.loads(ran.out)["learnt_from"]) == (0, None)
+    (folder / learnt.FILE).write_text(f"{learnt.HEAD}\nno hash\n")
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", f"offline:{folder}")
+    assert ran.code == 4
+    assert "learnt_from.txt:2: is no hash" in ran.err
+
+
+@pytest.mark.parametrize("verb", ["repeat", "framing"])
+def test_files_that_cannot_be_read_are_named_and_change_the_exit_code(
+    undersong: Undersong, served: Served, verb: str
+) -> None:
+    Path("broken.jsonl").write_text("{no json\n")
+    for name in ("broken.jsonl", "nowhere.jsonl"):
+        ran = undersong("judge", verb, name, "--judge", served.spec())
+        assert ran.code == 3
+        assert name in ran.err
+
+
+@pytest.mark.parametrize("verb", ["context", "framing"])
+def test_a_judge_that_is_asked_no_question_has_neither_context_nor_framing(undersong: Undersong, verb: str) -> None:
+    ran = undersong("judge", verb, "samples", "--judge", "offline")
+    assert ran.code == 2
+    assert f"has no {verb}; name an LLM judge" in ran.err
+
+
+def test_an_audit_and_its_double_check_have_one_budget_together(undersong: Undersong, served: Served) -> None:
+    spec = served.spec()
+    ran = undersong(
+        "audit", "samples", "--judge", spec, "--all", "--double-check", "100", "--max-calls", "29", "--json"
+    )
+    assert ran.code == 0, ran.err
+    assert len(served.server.seen) == 29
+    told = json.loads(Path("undersong-report/case.json").read_text())
+    assert told["states"] == {"scored": 25}
+    assert sum(each["messages"] for each in told["parameters"]["double_check"]) < 4
+    assert (
+        undersong("judge", "repeat", "samples", "--judge", served.spec(model="n"), "--all", "--max-calls", "30").code
+        == 0
+    )
+    assert len(served.server.seen) == 59
+
+
+def test_a_double_check_of_a_judge_that_is_asked_nothing_is_wrong_use(undersong: Undersong) -> None:
+    ran = undersong("audit", "samples", "--double-check", "10")
+    assert ran.code == 2
+    assert not Path("undersong-report").exists()

@@ -20,6 +20,7 @@ from undersong.judges.llm.book import book
 from undersong.judges.llm.confirm import confirm
 from undersong.judges.llm.judge import LLMJudge
 from undersong.judges.llm.openai import said
+from undersong.judges.llm.specimens import asked_hash
 from undersong.judges.terms import MemoryLedger, Paid, Terms
 from undersong.stores.ledger import SQLiteLedger
 
@@ -47,7 +48,7 @@ def test_an_audit_by_a_local_model_gets_answers_of_the_asked_form_and_counts_the
     ran = undersong("audit", "talk.jsonl", "--judge", spec, "--all", "--json", "--no-chance", "--timeout", "600")
     assert ran.code == (0 if answered() else 4), ran.err
     with SQLiteLedger(Path("undersong.db")) as ledger:
-        paid = list(ledger.all([spec], book().hash))
+        paid = list(ledger.all([spec], asked_hash()))
     assert paid
     for each in paid:  # a model that knows nothing may miss the control question; the form it cannot miss
         raw = said(each.body).text
@@ -108,5 +109,5 @@ def test_an_audit_puts_a_flagged_place_to_a_local_model_and_keeps_what_it_said(
     assert answer["state"] in ("scored", "failed")  # a model that knows nothing may miss the control question
     assert answer["usage"]["input"] > 0 < answer["usage"]["output"]
     with SQLiteLedger(Path("undersong.db")) as ledger:
-        assert [each.depth for each in ledger.all([spec], book().hash)].count("confirm") == answer["usage"]["calls"]
+        assert [each.depth for each in ledger.all([spec], asked_hash())].count("confirm") == answer["usage"]["calls"]
     assert undersong("verify", "undersong-report", "talk.jsonl").code == 0

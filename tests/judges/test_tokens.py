@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,3 +80,44 @@ def test_a_plan_prices_each_tier(undersong: Undersong) -> None:
     assert judges["focused"] == "anthropic:claude-haiku-4-5"
     assert judges["deep"] == judges["deep_with_context"] == "anthropic:claude-opus-5"
     assert all(part["cost"] > 0 for part in plan["parts"])
+
+
+def test_a_plan_prices_the_questions_about_flagged_places(
+    undersong: Undersong, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a run what the scan knows, after it what readings brought up beside."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    common = ("samples", "--judge", served.spec(), "--all", "--price-in", "3", "--price-out", "15")
+    before = json.loads(undersong("plan", *common, "--json").out)["secondary"]
+    assert before["known"] == before["expected"] > 0
+    assert before["cost"] == pytest.approx((before["tokens_in"] * 3 + before["tokens_out"] * 15) / 1e6)
+    text = undersong("plan", *common).out
+    assert f"{before['known']} flagged places of sessions are known from the scan" in text
+    assert "not included" in text
+
+    assert undersong("audit", *common, "--json").code == 0
+    asked = [each for session in case_of("undersong-report")["sessions"] for each in session["confirmations"]]
+    assert len(asked) >= before["known"]
+    after = json.loads(undersong("plan", *common, "--json").out)["secondary"]
+    assert after["learned_from"] == 25
+    assert after["expected"] == len(asked)
+    assert after["tokens_in"] == pytest.approx(sum(each["usage"]["input"] for each in asked), rel=0.1)
+    assert after["tokens_out"] == pytest.approx(sum(each["usage"]["output"] for each in asked), rel=0.1)
+    assert "are expected, as in" in undersong("plan", *common).out
+
+
+def test_a_budget_sets_the_price_of_flagged_places_aside(undersong: Undersong) -> None:
+    common = ("samples", "--judge", "anthropic:m", "--all", "--price-in", "3", "--price-out", "15", "--json")
+    plan = json.loads(undersong("plan", *common).out)
+    reading, again = sum(part["cost"] for part in plan["parts"]), plan["secondary"]["cost"]
+    short = json.loads(undersong("plan", *common, "--budget", str(reading + again / 2)).out)["cutoff"]
+    assert short["secondary"] == pytest.approx(again)
+    assert short["left"]
+    whole = json.loads(undersong("plan", *common, "--budget", str((reading + again) * 1.001)).out)["cutoff"]
+    assert not whole["left"]
+    assert json.loads(undersong("plan", "samples", "--json").out)["secondary"] is None
+
+
+def case_of(folder: str) -> Any:
+    return json.loads(Path(folder, "case.json").read_text())

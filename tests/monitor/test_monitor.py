@@ -364,3 +364,38 @@ def test_a_judge_with_too_few_answers_has_failed(tmp_path: Path, judge: Reader) 
     with SyncMonitor(tmp_path / "undersong.db", judge) as monitor:
         evaluation = monitor.observe(said(0)).evaluation
     assert (evaluation.state, "0 answers to 1 question" in str(evaluation.reason)) == ("unread", True)
+
+
+ASKED = {
+    "observe": lambda monitor: monitor.observe(said(0)),
+    "begin": lambda monitor: monitor.begin(Conversation(id="t", source_format="live")),
+    "session": lambda monitor: monitor.session("t"),
+    "emerging": lambda monitor: monitor.emerging("kira"),
+    "findings": lambda monitor: monitor.findings(),
+    "finish": lambda monitor: monitor.finish(),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_closed_monitor_says_so_and_what_to_do(name: str, tmp_path: Path, judge: Reader) -> None:
+    monitor = opened(tmp_path, judge)
+    monitor.observe(said(0))
+    monitor.close()
+    monitor.close()
+    with pytest.raises(UsageError, match="the monitor is closed; make another one on the same store"):
+        ASKED[name](monitor)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_closed_monitor_with_an_event_loop_says_so_too(name: str, tmp_path: Path, judge: Reader) -> None:
+    async def run() -> None:
+        monitor = undersong.Monitor(tmp_path / "undersong.db", judge=judge)
+        observed = asyncio.create_task(monitor.observe(said(0)))
+        await asyncio.sleep(0)
+        await monitor.close()  # what was given is taken first
+        assert (await observed).is_new
+        await monitor.close()
+        with pytest.raises(UsageError, match="the monitor is closed"):
+            await ASKED[name](monitor)
+
+    asyncio.run(run())

@@ -34,7 +34,7 @@ from undersong.passes import Options, Run, ingest_and_scan, read_threads, silent
 from undersong.patterns import PatternRule, all_rules
 from undersong.route import load_policy
 from undersong.scan import load_book
-from undersong.stores import Store
+from undersong.stores import Store, open_store
 from undersong.stores.sqlite import SQLiteStore
 from undersong.verdict import session_verdict
 
@@ -162,15 +162,21 @@ class Left(msgspec.Struct):
     sessions: dict[str, SessionVerdict]
 
 
-def batch(folder: Path, messages: Sequence[dict[str, Any]], judge: Judge, rules: Sequence[PatternRule]) -> Left:
+def batch(
+    folder: Path,
+    messages: Sequence[dict[str, Any]],
+    judge: Judge,
+    rules: Sequence[PatternRule],
+    options: Options = BATCH,
+) -> Left:
     """What a batch run over a file of all messages leaves."""
     file = folder / "world.jsonl"
     file.write_text("".join(json.dumps(message) + "\n" for message in messages), encoding="utf-8")
     with SQLiteStore(folder / "batch.db") as store:
-        corpus = ingest_and_scan(file, store, load_book(), BATCH, silent)
+        corpus = ingest_and_scan(file, store, load_book(), options, silent)
         rows: list[Row] = []
         sessions = {}
-        for thread, own in read_threads(corpus, store, judge, BATCH, silent, Run()):
+        for thread, own in read_threads(corpus, store, judge, options, silent, Run()):
             name = thread.conversation.id
             sessions[name] = session_verdict(thread.conversation, thread.scans, thread.thread, own)
             rows += own
@@ -179,10 +185,10 @@ def batch(folder: Path, messages: Sequence[dict[str, Any]], judge: Judge, rules:
 
 
 def live(
-    folder: Path, seed: int, messages: Sequence[dict[str, Any]], judge: Judge, rules: Sequence[PatternRule]
+    path: str | Path, seed: int, messages: Sequence[dict[str, Any]], judge: Judge, rules: Sequence[PatternRule]
 ) -> tuple[Left, dict[str, Finding]]:
     """What a live run leaves that is given the messages in pieces and restarted now and then, and what it told."""
-    dice, path, told = Random(f"live {seed}"), folder / "live.db", dict[str, Finding]()
+    dice, told = Random(f"live {seed}"), dict[str, Finding]()
     monitor, rest = SyncMonitor(path, judge, rules=rules, recall=RECALL), list(messages)
     while rest:
         size = dice.choice((1, 1, 1, 2, 5))
@@ -196,7 +202,7 @@ def live(
     _note(told, done.found, done.gone)
     sessions = {name: monitor.session(name) for name in {message["conversation"] for message in messages}}
     monitor.close()
-    with SQLiteStore(path, read_only=True) as store:
+    with open_store(path, read_only=True) as store:
         return left(store, judge, sessions), told
 
 
@@ -223,11 +229,14 @@ def left(store: Store, judge: Judge, sessions: dict[str, SessionVerdict]) -> Lef
     )
 
 
-def differences(folder: Path, seed: int, most: int = 40) -> tuple[str, int]:
-    """In what a live run over a world differs from a batch run, "" where in nothing; how many findings there are."""
+def differences(folder: Path, seed: int, most: int = 40, store: str | None = None) -> tuple[str, int]:
+    """In what a live run over a world differs from a batch run, "" where in nothing; how many findings there are.
+
+    ``store`` is the live run's, empty; a file of its own if None.
+    """
     messages, judge, rules = world(seed, most), Reader(free=bool(seed % 3)), all_rules()
     wanted = batch(folder, messages, judge, rules)
-    found, told = live(folder, seed, arrivals(seed, messages), judge, rules)
+    found, told = live(store or folder / "live.db", seed, arrivals(seed, messages), judge, rules)
     for name in Left.__struct_fields__:
         if getattr(wanted, name) != getattr(found, name):
             return f"world {seed}: the {name} differ", len(wanted.findings)

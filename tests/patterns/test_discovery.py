@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.patterns.engine.worlds import random_rows, random_rule
 from tests.patterns.rulebox import rule
 from undersong.patterns.cases import table
 from undersong.patterns.discovery import false_discovery, pairs
-from undersong.patterns.partitions import timelines
+from undersong.patterns.engine.pairs import pairs as at_once
+from undersong.patterns.engine.rows import table_of
+from undersong.patterns.engine.run import Run
+from undersong.patterns.engine.vectors import Vectors
+from undersong.patterns.partitions import Partition, Timeline, partitions, timelines
+from undersong.patterns.search import filtered, search_partition
+from undersong.patterns.shuffles import Deck, orders
 
 VALUES = st.lists(st.sampled_from([0.001, 0.002, 0.01, 0.04, 0.04, 0.3, 1.0]), max_size=12)
 
@@ -74,8 +81,65 @@ ROWS = """
     ],
 )
 def test_a_pair_is_a_test_where_the_rule_could_match(pattern: str, by: tuple[str, ...], count: int) -> None:
-    probe = rule(pattern, {"partition_by": list(by)}, A="manipulation > 0.9")
+    probe = rule(pattern, {"partition_by": list(by)}, A="manipulation > 0.4")
     assert pairs(probe, timelines(table(ROWS))) == count
+
+
+KINDS = """
+    who     day tier     manipulation compassion
+    kira    0   deep     .9           .1
+    kira    1   deep     .9           .1
+    kira>bo 2   standard .1           .1
+    dan>bo  3   deep     .9           .9
+"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "conditions", "count"),
+    [
+        ("A", {"A": "manipulation > 0.8"}, 3),
+        ("A B", {"A": "manipulation > 0.8", "B": "manipulation < 0.2"}, 1),  # only to bo is there any of B
+        ("A{2} B", {"A": "manipulation > 0.8", "B": "manipulation < 0.2"}, 1),
+        ("A{3}", {"A": "manipulation > 0.8"}, 0),
+        ("A", {"A": 'manipulation < 0.2 and tier = "deep"'}, 1),  # the words of one day at the place of another
+        ("A B{2}", {"A": 'tier = "standard"', "B": "true"}, 1),
+        ("A | B B", {"A": "compassion > 0.8", "B": "compassion < 0.8"}, 3),
+        ("A", {"A": "bad"}, 3),  # a column of one row is what it stands for
+        ("A", {"A": "bad and usual > 0.5"}, 3),  # what other rows decide may hold in some order
+        ("A", {"A": "manipulation > 0.8 and compassion > 0.8 or day < 1"}, 3),
+    ],
+)
+def test_a_pair_without_the_rows_that_every_match_needs_is_no_test(
+    pattern: str, conditions: dict[str, str], count: int
+) -> None:
+    columns = {"bad": "manipulation > 0.8", "usual": "mean(manipulation, so far)"}
+    probe = rule(pattern, {"partition_by": ["agent", "target"], "columns": columns}, **conditions)
+    known = timelines(table(KINDS))
+    assert pairs(probe, known) == count
+    assert at_once(probe, Run(table_of(known), Vectors(table_of(known).source))) == count
+
+
+def test_having_may_ask_for_more_rows_than_the_pattern() -> None:
+    probe = rule("A+", {"having": ["count(A) >= 3"]}, A="manipulation > 0.8")
+    assert pairs(probe, timelines(table(KINDS))) == 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_no_test_has_no_match_in_any_shuffle(seed: int) -> None:
+    dice = random.Random(seed)
+    chosen, rows = random_rule(dice), random_rows(dice)
+    for timeline in timelines(rows):
+        for partition in partitions(filtered(chosen, timeline), chosen.file.partition_by):
+            deck = Deck(chosen, partition)
+            if not partition.rows or pairs(chosen, [alone(partition)]):
+                continue
+            for order in orders(b"none", 0, 6, len(deck.rows)).tolist():
+                assert not search_partition(chosen, deck.deal(order)[0]).matches
+
+
+def alone(partition: Partition) -> Timeline:
+    """A timeline of this sequence alone, at the same places."""
+    return partition.timeline._replace(entries=partition.rows)
 
 
 def test_rows_that_the_rule_leaves_out_make_no_test() -> None:

@@ -69,6 +69,13 @@ def test_without_its_folder_verify_names_the_model_and_what_was_not_done(
     )  # route: no input
 
 
+def test_the_line_that_makes_it_again_names_the_folder_and_not_the_way_to_it(report: Path, model: Path) -> None:
+    for page in ("forensic_audit_report.md", "report.html"):
+        text = (report / page).read_text()
+        assert "--judge offline:model --seed 0" in text
+        assert str(model.parent) not in text
+
+
 def test_another_model_than_the_reports_is_a_discrepancy(report: Path) -> None:
     found = check(report, judge="offline").discrepancies
     assert [each.where for each in found] == ["prototypes"]

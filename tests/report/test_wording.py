@@ -15,7 +15,7 @@ from undersong.models import Case, Row
 from undersong.patterns import all_rules, named
 from undersong.report.headline import headline
 from undersong.report.text import plain
-from undersong.wording import guns_words, unassessed_words
+from undersong.wording import flagged_words, guns_words, unassessed_words
 
 Make = Callable[..., tuple[Case, list[Row]]]
 
@@ -123,8 +123,9 @@ def test_a_report_without_findings_says_that_it_is_no_all_clear_and_where_to_rea
     clear += "not every mechanism of the score was assessed in 3 of 3 sessions."
     guns = "1 turn to read first, as smoking guns, which take no points: Admission of fault (1)."
     assert (unassessed_words(bare), guns_words(bare)) == ((clear,), (guns,))
-    assert unassessed_words(msgspec.structs.replace(bare, findings=case.findings)) == ()
-    assert unassessed_words(msgspec.structs.replace(bare, sessions=case.sessions)) == (), "points were taken"
+    more = (clear.replace("This is no all-clear", "More than what was found may be there"),)
+    assert unassessed_words(msgspec.structs.replace(bare, findings=case.findings)) == more
+    assert unassessed_words(msgspec.structs.replace(bare, sessions=case.sessions)) == more, "points were taken"
     assert guns_words(make_case()[0]) == ()
     page, _, markdown, _ = written(bare, make_case()[1], tmp_path / "out")
     for text in (" ".join(" ".join(page.text).split()), " ".join(markdown.split())):
@@ -152,3 +153,28 @@ def test_low_coverage_and_an_uncalibrated_judge_qualify_the_verdict(
     told = headline(msgspec.structs.replace(case, sessions=(session,), parameters=parameters))
     qualified = [each for each in told if each.startswith("What qualifies this: ")]
     assert qualified == ([f"What qualifies this: {'; '.join(expected)}."] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("flagged", "named"),
+    [
+        ({"kira": (9, 20), "tom": (0, 30), "ida": (1, 50)}, ("kira (9 of 20)",)),
+        ({"kira": (3, 20), "tom": (3, 20), "ida": (3, 20)}, ()),  # everybody alike
+        ({"kira": (2, 4), "tom": (0, 96)}, ()),  # too few to tell
+        ({"kira": (0, 20), "tom": (0, 20)}, ()),
+    ],
+)
+def test_who_uses_harmful_phrases_far_more_often_is_named_and_accused_of_nothing(
+    make_case: Make, flagged: dict[str, tuple[int, int]], named: tuple[str, ...]
+) -> None:
+    case, _ = make_case()
+    agents = tuple(
+        msgspec.structs.replace(case.agents[0], agent=name, flagged=hits, messages=messages)
+        for name, (hits, messages) in flagged.items()
+    )
+    told = flagged_words(msgspec.structs.replace(case, agents=agents))
+    assert len(told) == bool(named)
+    for sentence in told:
+        assert all(name in sentence for name in named)
+        assert not any(name in sentence for name in flagged if name not in str(named))
+        assert "accuse nobody" in sentence

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.scan.dialogue import change, scan, scans, talk
 from undersong.models import CodeBlock, ToolCall
+from undersong.scan.code import fences
 
 LOOP = "for x in rows:\n    print(x)"
 
@@ -118,3 +121,31 @@ def test_an_edit_is_compared_with_what_it_replaces() -> None:
 
     assert edit("x = 1", "x = 1  ") == 0.0
     assert edit("x = 1", "y(2)") == pytest.approx(1.0, abs=0.4)
+
+
+PIECES = st.sampled_from(["```", "~~~", "````", "`", "~", "\n", " ", "\t", "python", "x", "\r\n", "> "])
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+@settings(max_examples=500, deadline=None)
+def test_fences_are_those_that_a_look_at_every_line_finds(text: str) -> None:
+    assert [(fence.start, fence.end, fence.code_start, fence.code_end) for fence in fences(text)] == slow_fences(text)
+
+
+def slow_fences(text: str) -> list[tuple[int, int, int, int]]:
+    """The same line by line."""
+    found, opened, at = [], None, 0
+    for line in text.split("\n"):
+        bare, after = line.lstrip(" \t"), min(at + len(line) + 1, len(text))
+        kind = bare[:1]
+        run = len(bare) - len(bare.lstrip(kind)) if kind in ("`", "~") else 0
+        if run >= 3:
+            info = bare[run:].strip()
+            if opened is None:
+                if kind == "~" or "`" not in info:
+                    opened = at, after, kind, run
+            elif kind == opened[2] and run >= opened[3] and not info:
+                found.append((opened[0], after, opened[1], at))
+                opened = None
+        at += len(line) + 1
+    return found if opened is None else [*found, (opened[0], len(text), opened[1], len(text))]

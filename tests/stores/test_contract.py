@@ -151,6 +151,16 @@ def test_packed_histories_are_the_histories(store: Store) -> None:
     assert [each.agent for each in store.packed("j1", least=5)] == ["a"]
 
 
+def test_rows_are_given_by_their_places_in_a_history(store: Store) -> None:
+    store.append([row(f"m{place}", 5 - place) for place in range(5)])
+    whole = store.history("kira", "j1")
+    assert store.rows_at("kira", "j1", [3, 0]) == (whole[3], whole[0])
+    assert store.rows_at("kira", "j1", [4, 5]) == whole[4:]
+    assert (
+        store.rows_at("nobody", "j1", [0]) == store.rows_at("kira", "j9", [0]) == store.rows_at("kira", "j1", []) == ()
+    )
+
+
 def test_judges_have_histories_of_their_own(store: Store) -> None:
     store.append([row("m", judge_hash="j1"), row("m", judge_hash="j2", judge="other", traits={"virtue": 1.0})])
     assert store.history("kira", "j2")[0].traits == {"virtue": 1.0}

@@ -6,14 +6,16 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from undersong.errors import StoreError
 from undersong.models import encode
+from undersong.stores import Swept
 from undersong.stores.forget import forget
+from undersong.stores.packed import pack
 from undersong.stores.schema import MIGRATIONS
 from undersong.stores.sqlite import SQLiteStore
 
@@ -239,6 +241,67 @@ def test_histories_of_an_older_version_are_packed_when_it_is_brought_up_to_date(
     with SQLiteStore(path) as again:
         assert list(again.packed("j1")) == wanted
         assert again.history("kira", "j1") == tuple(rows)
+
+
+def swept(store: SQLiteStore) -> dict[str, bytes | None]:
+    """Put what a sweep would, and give what is kept."""
+    histories = list(store.packed("j1"))
+    store.put_sweep("j1", [Swept(each.agent, each.changed, (), each.cells) for each in histories], (), {})
+    return dict(store._db.execute("SELECT agent, cells FROM swept ORDER BY agent"))
+
+
+def rewrite(store: SQLiteStore) -> None:
+    """The same message with another score."""
+    store.append([row("m1", 1, traits={"virtue": 0.75})])
+
+
+def lose(store: SQLiteStore) -> None:
+    """A conversation without a message that had a row."""
+    shorter = talk("one", conversation="c1")
+    store.put_conversation(shorter, *scans(shorter))
+
+
+@pytest.mark.parametrize("change", [lambda store: store.append([row("m7", -7)]), rewrite, lose])
+def test_a_history_that_a_sweep_has_kept_is_read_until_it_changes(
+    store: SQLiteStore, change: Callable[[SQLiteStore], None]
+) -> None:
+    whole = talk("one", "two")
+    store.put_conversation(whole, *scans(whole))
+    store.append([row("m0"), row("m1", 1), row("m2", agent="bo", conversation="c2"), row("n", None, agent="cy")])
+    before = list(store.packed("j1"))
+    assert set(swept(store)) == {"kira", "bo"}  # a history that does not fit is put together each time
+    assert list(store.packed("j1")) == before
+    change(store)
+    now = {each.agent: each.cells for each in store.packed("j1")}
+    assert now["kira"] == b"".join(pack(each) or b"" for each in store.history("kira", "j1"))
+    assert swept(store) == {name: cells for name, cells in now.items() if cells}
+    assert list(store.damages()) == []
+
+
+def test_a_sweep_keeps_no_history_that_has_changed_since_it_was_read(store: SQLiteStore) -> None:
+    store.append([row("m0")])
+    (read,) = store.packed("j1")
+    store.append([row("m1", 1)])
+    store.put_sweep("j1", [Swept("kira", read.changed, (), read.cells)], (), {})
+    assert store._db.execute("SELECT count(*) FROM swept").fetchone() == (0,)
+
+
+def test_what_is_forgotten_is_in_no_kept_history(store: SQLiteStore) -> None:
+    mine = talk("hello")
+    store.put_conversation(mine, *scans(mine))
+    store.append([row("m0"), row("m9", 3, conversation="c2"), row("m5", agent="bo", conversation="c3")])
+    assert set(swept(store)) == {"kira", "bo"}
+    forget(store, "c1", NOON)
+    assert set(dict(store._db.execute("SELECT agent, cells FROM swept"))) == {"bo"}
+    forget(store, "bo", NOON)
+    assert dict(store._db.execute("SELECT agent, cells FROM swept")) == {}
+
+
+def test_a_kept_history_that_is_not_that_of_the_rows_is_told(store: SQLiteStore) -> None:
+    store.append([row("m0"), row("m1", 1)])
+    assert len(swept(store)) == 1
+    _damage(store.path, "UPDATE swept SET cells = ?", b"x")
+    assert list(store.damages()) == ["the packed history of kira is not that of its rows"]
 
 
 def test_a_store_that_is_only_read_is_not_made(tmp_path: Path) -> None:

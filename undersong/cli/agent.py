@@ -13,6 +13,7 @@ from undersong.wording import counted
 if TYPE_CHECKING:
     from undersong.models import Finding
     from undersong.profile import Profile
+    from undersong.stores import PackedHistory, Store
 
 _SHOWN = 8  # targets and findings on the screen
 _LOOKED_AT = ("manipulation", "deception", "exploitation", "compassion", "accuracy")
@@ -42,9 +43,7 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
             remedy = did_you_mean(name, [each.agent for each in kept.agents(judged)])
             raise UsageError(f"no agent '{name}' in the store", remedy=remedy)
         findings = tuple(kept.findings(name))
-        population = {
-            history.agent: profile(history.rows).verdict.traits for history in kept.histories(judged) if history.rows
-        }
+        population = {each.agent: _means(kept, judged, each) for each in kept.packed(judged) if each.rows}
     known = profile(rows)
     ranks = _ranks(known, [traits for agent, traits in population.items() if agent != name and traits])
     if as_json:
@@ -53,6 +52,15 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
         return
     for line in _lines(known, ranks, findings, len(population)):
         click.echo(visible(line))
+
+
+def _means(store: Store, judge_hash: str, history: PackedHistory) -> dict[str, float] | None:
+    """An agent's mean per trait, from its rows only where they do not fit into cells."""
+    from undersong.profile import means, profile
+
+    if history.cells is None:
+        return profile(store.history(history.agent, judge_hash)).verdict.traits
+    return means(history.cells)
 
 
 def _ranks(known: Profile, others: list[dict[str, float]]) -> dict[str, float]:

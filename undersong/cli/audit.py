@@ -23,13 +23,13 @@ from undersong.cli.options import (
     judge_options,
     options_of,
     progress_bar,
-    refuse_nothing,
     show_problems,
 )
 from undersong.errors import UsageError
 from undersong.models import LEVELS, Case, Conversation
 
 if TYPE_CHECKING:
+    from undersong.passes import Options
     from undersong.stores import Store
 
 LEDGER = "undersong-ledger.db"  # beside the report: paid answers, where the store is on a server
@@ -81,6 +81,7 @@ def command(
     prints a summary. Findings are "consistent with" a pattern; the reader makes the call.
     """
     from undersong.cli.summary import print_summary, summary
+    from undersong.errors import InputError, NothingReadError
     from undersong.patterns import load_rules
     from undersong.pipeline import audit
     from undersong.redact import redacted
@@ -100,11 +101,18 @@ def command(
     effort = effort_of(with_chance, draws, block, chosen["seed"])
     ledger = str(folder.absolute().parent / LEDGER)
     options = options_of(judge=judge, read_all=read_all, rules=patterns, effort=effort, ledger=ledger, **chosen)
+    if double_check:
+        options = _for_two_readings(options)
     began, started = time.monotonic(), datetime.now(UTC)
     with open_store(store or folder.absolute().parent / "undersong.db") as kept:
-        with progress_bar() as progress:
-            case, rows = audit(paths, kept, options, progress)
-        refuse_nothing(case.messages, case.problems)
+        try:
+            with progress_bar() as progress:
+                case, rows = audit(paths, kept, options, progress)
+        except NothingReadError as error:
+            show_problems(error.problems)
+            raise InputError(
+                "no message could be read, so nothing was written", remedy="see the problems above"
+            ) from None
         if double_check:
             case = _double_checked(case, paths, kept, options, double_check)
         talk = partial(_conversation, kept)
@@ -118,12 +126,23 @@ def command(
     raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))
 
 
+def _for_two_readings(options: Options) -> Options:
+    """One purse for the audit and its double check; raises UsageError for a judge that is asked no question."""
+    from undersong.judges import is_paid
+    from undersong.judges.llm.purse import Purse
+
+    if not is_paid(options.judge):
+        what = f"the judge '{options.judge}' is asked no question that could be put in two ways"
+        raise UsageError(what, where="--double-check", remedy="name an LLM judge, or leave the option away")
+    return msgspec.structs.replace(options, terms=Purse.shared(options.terms))
+
+
 def _double_checked(case: Case, paths: Any, store: Any, options: Any, percent: float) -> Case:
     """The case with how far another framing moves the scores of a sample."""
     from undersong.measure import shifts
 
     sample = math.ceil(percent / 100 * case.states.get("scored", 0))
-    found = [msgspec.to_builtins(each) for each in shifts("framing", paths, store, options, sample)]
+    found = [msgspec.to_builtins(each) for each in shifts("framing", paths, store, options, sample)[0]]
     return msgspec.structs.replace(case, parameters=case.parameters | {"double_check": found})
 
 

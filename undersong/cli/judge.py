@@ -14,10 +14,12 @@ from undersong.cli.options import (
     check_store,
     check_targets,
     corpus_options,
+    exit_code,
     judge_options,
     options_of,
     output,
     progress_bar,
+    show_problems,
 )
 
 if TYPE_CHECKING:
@@ -46,8 +48,8 @@ command.add_command(train)
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where they go.")
 def export(judge: str, store: str, out: str) -> None:
     """Write every answer that a store keeps of a judge, raw, under the prompts of this version."""
-    from undersong.judges.llm.book import book
     from undersong.judges.llm.replay import written
+    from undersong.judges.llm.specimens import asked_hash
     from undersong.judges.llm.tiered import named
     from undersong.stores.ledger import SQLiteLedger
 
@@ -56,7 +58,7 @@ def export(judge: str, store: str, out: str) -> None:
     names = [spec.name for spec in named(judge).values()]
     count = -1  # the first line is the header
     with SQLiteLedger(Path(store)) as ledger, output(out) as file:
-        for line in written(judge, book().hash, ledger.all(names, book().hash)):
+        for line in written(judge, asked_hash(), ledger.all(names, asked_hash())):
             file.write(line)
             count += 1
     click.echo(f"{count:,} answers of {judge}", err=True)
@@ -81,11 +83,13 @@ def _twice(kind: Kind, help_: str, short: str) -> None:
 
         check_store(store)
         with SQLiteStore(Path(store)) as kept, progress_bar() as progress:
-            found = shifts(kind, paths, kept, options_of(**chosen), sample, progress)
+            found, problems = shifts(kind, paths, kept, options_of(**chosen), sample, progress)
         for each in found:
             click.echo(encode(each)) if as_json else _print(_shift_lines(each))
         if not found:
             click.echo("no message asks for such a reading", err=True)
+        show_problems(problems)
+        raise SystemExit(exit_code(problems))
 
 
 _twice("repeat", "Ask the same questions again: the judge's own noise, which `stability` uses.", "A judge's own noise.")
@@ -104,8 +108,18 @@ _twice(
 @STORE
 @click.option("--sample", type=click.IntRange(1), help="So many labelled messages instead of all.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the sample and of the intervals.")
+@click.option("--learnt", is_flag=True, help="Also measure on messages that the judge was trained on, and mark it.")
 @JSON
-def validate(labels: str, judge: str, store: str, sample: int | None, seed: int, as_json: bool, **chosen: Any) -> None:
+def validate(
+    labels: str,
+    judge: str,
+    store: str,
+    sample: int | None,
+    seed: int,
+    learnt: bool,
+    as_json: bool,
+    **chosen: Any,
+) -> None:
     """Read the messages of LABELS (JSON Lines with author, text and traits) and print how far the judge agrees.
 
     The figures are kept under the judge's and the prompts' hash, and reports by the same judge print them.
@@ -117,7 +131,7 @@ def validate(labels: str, judge: str, store: str, sample: int | None, seed: int,
 
     check_store(store)
     with SQLiteStore(Path(store)) as kept:
-        found = measured(Path(labels), kept, Options(judge=judge, seed=seed, **chosen), sample)
+        found = measured(Path(labels), kept, Options(judge=judge, seed=seed, **chosen), sample, learnt=learnt)
     click.echo(encode(found)) if as_json else _print(_calibration_lines(found))
 
 
@@ -136,6 +150,11 @@ def _shift_lines(found: Shift) -> Iterator[str]:
 
 def _calibration_lines(found: Calibration) -> Iterator[str]:
     yield f"{found.judge}: {found.messages} of {found.asked} labelled messages by {found.groups} authors scored"
+    if found.learnt_from:
+        yield (
+            f"WARNING: the judge was trained on {found.learnt_from:,} of them. The figures say how well it remembers, "
+            "not how well it judges."
+        )
     yield f"{'trait':<16}" + "".join(f"{name:>24}" for name in found.figures)
     for trait in next(iter(found.figures.values())):
         yield f"{trait:<16}" + "".join(f"{_figure(each[trait]):>24}" for each in found.figures.values())

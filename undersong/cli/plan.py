@@ -20,8 +20,9 @@ from undersong.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from undersong.judges.llm.tokens import Sizes
     from undersong.plan import Cutoff, Plan
+    from undersong.secondary import Secondary
+    from undersong.stores.ledger import SQLiteLedger
 
 USD = click.FloatRange(min=0)
 
@@ -71,11 +72,16 @@ def _lines(found: Plan, budget: float | None) -> Iterator[str]:
         yield f"{part.name:<20}{part.width:<20}{numbers}"
     messages, tokens_in, tokens_out, cost = total(found.parts)
     yield f"{'read':<40}{messages:>10,}{tokens_in:>14,}{tokens_out:>12,}{_usd(cost):>12}"
+    if (again := found.secondary) is not None:
+        numbers = f"{again.expected:>10,}{again.tokens_in:>14,}{again.tokens_out:>12,}{_usd(again.cost):>12}"
+        yield f"{'flagged places, asked about again':<40}{numbers}"
     yield f"{'left unread':<40}{found.left_out:>10,}"
     by = "the judge reads everything" if found.everything else f"routed by: {found.routed_by}; the audit sample on top"
     learned = max((part.learned_from for part in found.parts), default=0)
     how = f"as {learned} kept answers of the judge took" if learned else "4 bytes each"
     yield f"{by}. Tokens are estimated, {how}, instructions and schema included, without an agent's history."
+    if again is not None:
+        yield _places_line(again)
     for price in found.prices:
         if price.input is None or price.output is None:
             yield f"The price of judge {price.name} is not known ({price.source})."
@@ -86,8 +92,18 @@ def _lines(found: Plan, budget: float | None) -> Iterator[str]:
         yield _budget_line(found.cutoff)
 
 
+def _places_line(again: Secondary) -> str:
+    known = f"{again.known:,} flagged places of sessions are known from the scan"
+    if again.learned_from:
+        return f"{known}, {again.expected:,} are expected, as in {again.learned_from:,} kept readings of the judge."
+    return (
+        f"{known} and priced here; the judge is also asked about what it sees itself as it reads. How much that is, is "
+        "not known before, and not included."
+    )
+
+
 @contextmanager
-def kept_answers(store: str | None) -> Iterator[Sizes | None]:
+def kept_answers(store: str | None) -> Iterator[SQLiteLedger | None]:
     """The ledger of a store; None where none is named and there is none in this folder."""
     from undersong.stores.ledger import SQLiteLedger
 
@@ -104,6 +120,8 @@ def _budget_line(cutoff: Cutoff | None) -> str:
     if cutoff is None:
         return "What the budget would leave unread cannot be told without a price."
     begun = f"{cutoff.budget:,.2f} USD read {cutoff.read:,} of these messages for {cutoff.cost:,.2f} USD"
+    if cutoff.secondary:
+        begun += f" ({cutoff.secondary:,.2f} of them set aside for flagged places)"
     if not cutoff.left:
         return f"{begun}; none is left unread."
     left = ", ".join(f"{count:,} {name}" for name, count in cutoff.left.items())

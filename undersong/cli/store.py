@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from undersong.cli.options import check_existing
 from undersong.wording import counted
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def info(address: str) -> None:
     """Where the store is, and how much it holds."""
     from undersong.stores import open_store
 
+    check_existing(address)
     with open_store(address, read_only=True) as store:
         judges = store.judges()
         lines = store.facts() | {name: f"{number:,}" for name, number in store.counts().items()}
@@ -61,6 +63,7 @@ def check(address: str) -> None:
     from undersong.stores.check import problems
     from undersong.visible import visible
 
+    check_existing(address)
     number = 0
     with open_store(address, read_only=True) as store:
         for problem in problems(store):
@@ -76,11 +79,9 @@ def check(address: str) -> None:
 @STORE
 def migrate(address: str) -> None:
     """Bring a store of an older version up to date; its content stays."""
-    from undersong.errors import StoreError
     from undersong.stores import open_store
 
-    if "://" not in address and not Path(address).is_file():
-        raise StoreError("there is no such store", where=address, remedy="name it with --store")
+    check_existing(address)
     with open_store(address) as store:
         _table(store.facts())
 
@@ -99,6 +100,7 @@ def export(target: str, kind: str, address: str) -> None:
     from undersong.stores import open_store
     from undersong.stores.transfer import records
 
+    check_existing(address)
     check_targets([address], target)
     if kind == "parquet":
         _export_parquet(Path(target), address)
@@ -150,6 +152,8 @@ def merge(sources: tuple[str, ...], address: str) -> None:
     from undersong.stores import open_store
     from undersong.stores.transfer import records, take
 
+    for name in sources:
+        check_existing(name)
     with open_store(address) as store:
         for name in sources:
             with open_store(name, read_only=True) as source:
@@ -164,6 +168,7 @@ def sync(url: str, address: str) -> None:
     from undersong.stores import open_store
     from undersong.stores.transfer import records, take
 
+    check_existing(address)
     with open_store(address, read_only=True) as store, open_store(url) as target:
         _say(url, take(target, records(store), datetime.now(UTC)))
 
@@ -191,6 +196,7 @@ def forget_(name: str, kind: str | None, address: str) -> None:
     from undersong.stores import open_store
     from undersong.stores.forget import forget
 
+    check_existing(address)
     with open_store(address) as store:
         grave = forget(store, name, datetime.now(UTC), kind)  # type: ignore[arg-type]  # click's Choice
     click.echo(f"forgotten: {counted(grave.messages, 'message')} of one {grave.kind} ({grave.digest[:16]}…)")

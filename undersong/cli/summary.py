@@ -17,11 +17,14 @@ from undersong.wording import (
     LOW_COVERAGE,
     basis_words,
     counted,
+    flagged_words,
     guns_words,
     kind_words,
     low_scores_words,
     mechanism_name,
     missed_words,
+    noted_words,
+    to_read_words,
     unassessed_words,
 )
 
@@ -51,6 +54,8 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in case.findings],
         "cautions": list(low_scores_words(case)),
         "smoking_guns": list(guns_words(case)),
+        "noted": list(noted_words(case)),
+        "flagged": list(flagged_words(case)),
         "not_looked_for": list(unassessed_words(case)),
         "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
         "rules": {
@@ -78,12 +83,17 @@ def outcome_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
     """One line for the rules that ran, and one per reason for those that could not."""
     told = tuple(outcomes)
     ran = [each for each in told if each.status == "ran"]
+    lines = [f"{counted(len(ran), 'rule')} ran, {counted(sum(each.findings for each in ran), 'finding')}"]
+    return lines + silent_lines(told)
+
+
+def silent_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
+    """One line per reason for the rules that could not run."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for each in told:
+    for each in outcomes:
         if each.status != "ran":
             reasons.setdefault((each.status.replace("_", " "), each.reason), []).append(each.pattern)
-    lines = [f"{counted(len(ran), 'rule')} ran, {counted(sum(each.findings for each in ran), 'finding')}"]
-    return lines + [f"{status}: {', '.join(names)} ({reason})" for (status, reason), names in reasons.items()]
+    return [f"{status}: {', '.join(names)} ({reason})" for (status, reason), names in reasons.items()]
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -116,6 +126,7 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
         "mechanisms": len(session.mechanisms),
         "deductions": [[each.mechanism, each.points, each.message_id] for each in session.deductions],
         "candidates": sum(each.kind == "candidate" for each in session.moments),
+        "to_read": to_read_words((session,)),
         "flags": list(session.flags),
         "context": list(session.context),
         "messages": session.messages,
@@ -139,7 +150,8 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     yield from (f"signals    {sentence}" for sentence in facts["kind_words"])
     yield from _finding_lines(facts)
     yield from _session_lines(facts["sovereignty"])
-    yield from (f"moments    {sentence}" for sentence in facts["smoking_guns"])
+    yield from (f"moments    {sentence}" for sentence in (*facts["smoking_guns"], *facts["noted"]))
+    yield from (f"phrases    {sentence}" for sentence in facts["flagged"])
     yield from (f"caution    {sentence}" for sentence in facts["not_looked_for"])
     yield from _problem_lines(facts["problems"])
     yield f"report     {facts['report']} (digest {facts['digest'][:16]}…)"
@@ -195,8 +207,8 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
     for each in scored[:SHOWN]:
         risk = ', "Psychogenic Risk"' if each["psychogenic_risk"] else ""
         coverage = f"assessed {each['assessed']} of {each['mechanisms']}"
-        if each["candidates"]:
-            coverage += f"; {counted(each['candidates'], 'candidate')} to read, without points"
+        if each["to_read"]:
+            coverage += f"; {each['to_read']} to read, without points"
         if each["low_coverage"]:
             coverage += f"; low coverage: {each['read']:,} of {counted(each['messages'], 'turn')} read by a judge"
         taken = Counter(mechanism_name(mechanism) for mechanism, _, _ in each["deductions"])
@@ -211,7 +223,7 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
 
 
 def _no_points(session: dict[str, Any]) -> str:
-    return "no points taken" if session["candidates"] else "nothing found by what was assessed"
+    return "no points taken" if session["to_read"] else "nothing found by what was assessed"
 
 
 def _named(session: dict[str, Any]) -> str:

@@ -1,54 +1,165 @@
-"""``undersong watch``: patterns over rows that are still being written."""
+"""``undersong watch``: findings while conversations, or rows of them, are still being written."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import click
 
-from undersong.cli.options import show_problems
+from undersong.cli.options import check_store, check_targets, exit_code, judge_options, show_problems
+from undersong.errors import UsageError
 
 if TYPE_CHECKING:
-    from undersong.patterns.live import Changes
+    from undersong.judges.terms import Terms
+    from undersong.models import Finding, Problem
+    from undersong.patterns import PatternRule
+    from undersong.watch import Known
+
+JUDGE_FAILED = 4  # exit code
+STORE = "undersong.db"  # in this folder, as for an audit that writes its report here
 
 
-@click.command("watch", short_help="Patterns over rows as they are written: findings as JSON lines.")
-@click.argument("rows", metavar="ROWS.jsonl")
+class Told(Protocol):
+    """What an engine or a monitor tells."""
+
+    @property
+    def found(self) -> Sequence[Finding]: ...
+    @property
+    def retracted(self) -> Sequence[str]: ...
+
+
+class Wanted(NamedTuple):
+    """How messages are to be watched; None: not said."""
+
+    store: str | None
+    judge: str | None
+    source_format: str | None
+    recall: float | None
+    read_all: bool
+    seed: int
+    warn: bool
+    terms: Terms
+
+    @property
+    def of_messages(self) -> bool:
+        """Whether something was said that makes sense for messages alone."""
+        return any(each is not None for each in self[:4]) or self.read_all or self.warn
+
+
+@click.command("watch", short_help="Findings while messages or rows are written, as JSON lines.")
+@click.argument("path", metavar="FILE.jsonl")
+@click.option("--store", metavar="FILE|URL", help=f"Where messages are kept; default: {STORE} here.")
+@click.option("--judge", metavar="NAME", help="Who scores messages; default: offline.")
+@click.option("--from", "source_format", metavar="FORMAT", help="Input format of messages; see `undersong formats`.")
+@click.option("--recall", type=click.FloatRange(0, 1), metavar="R", help="Read as far as triage needs for this recall.")
+@click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the audit sample.")
+@click.option("--emerging", "warn", is_flag=True, help="Also warn of sequences past the middle of a pattern.")
+@judge_options
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
 @click.option("--follow/--no-follow", default=True, show_default=True, help="Wait for more at the end of the file.")
 @click.option("--poll", default=1.0, show_default=True, type=click.FloatRange(0.01), help="Seconds between two looks.")
-def command(rows: str, folder: str | None, names: tuple[str, ...], follow: bool, poll: float) -> None:
-    """Print findings of rows that `undersong evaluate` (or anybody) is still writing, each once it is sure.
+def command(
+    path: str,
+    store: str | None,
+    judge: str | None,
+    source_format: str | None,
+    recall: float | None,
+    read_all: bool,
+    seed: int,
+    warn: bool,
+    terms: Terms,
+    folder: str | None,
+    names: tuple[str, ...],
+    follow: bool,
+    poll: float,
+) -> None:
+    """Print findings of a file that somebody is still writing (-: standard input, to its end), each once it is sure.
 
-    A finding is a line as of `undersong detect`; one that a late row takes back is a line {"retracted": ID}, and one
-    with an id that was printed before takes its place. - reads standard input up to its end.
+    FILE holds messages, in any input format that is written line by line: they are scanned, routed, scored, searched
+    and kept in the store, and after a restart it goes on where it was. Or it holds rows of `undersong evaluate`, known
+    by `traits` or `state` in the first one: these are only searched, and nothing is kept.
+
+    A finding is a line as of `undersong detect`; one that no longer stands is a line {"retracted": ID}, and one with an
+    id that was printed before takes its place. Exit code 4: the judge did not come to everything.
     """
-    from undersong.cli.summary import outcome_lines
-    from undersong.models import Problem
+    from undersong.formats import named
     from undersong.patterns import load_rules
-    from undersong.patterns.live import Live
-    from undersong.watch import watch
+    from undersong.watch import Known, known, pieces
 
-    live = Live(load_rules([folder] if folder else None, names))
-    pause = (lambda: time.sleep(poll)) if follow else None
+    wanted = Wanted(store, judge, source_format, recall, read_all, seed, warn, terms)
+    if terms.batch:
+        raise UsageError("--batch: a watch waits for each answer", remedy="leave it out, or use `undersong audit`")
+    rules = load_rules([folder] if folder else None, names)
+    form = named(source_format) if source_format else None
+    lines = pieces(path, (lambda: time.sleep(poll)) if follow else None)
+    code = 0
     with suppress(KeyboardInterrupt):
-        for item in watch(rows, live, pause):
-            if isinstance(item, Problem):
-                show_problems([item])
-            else:
-                _show(item)
+        found = Known(form, lines) if form else known(lines, path, messages=wanted.of_messages)
+        code = _rows(found, path, rules) if found.form is None else _messages(found, path, rules, wanted)
+    raise SystemExit(code)
+
+
+def _rows(found: Known, path: str, rules: Sequence[PatternRule]) -> int:
+    """Watch rows to their end, or until interrupted; the exit code."""
+    from undersong.cli.summary import outcome_lines
+    from undersong.patterns.live import Live
+    from undersong.watch import watch_rows
+
+    live = Live(rules)
+    with suppress(KeyboardInterrupt):
+        _show(watch_rows(found.lines, path, live))
     for line in outcome_lines(live.outcomes()):
         click.echo(line, err=True)
+    return 0
 
 
-def _show(changes: Changes) -> None:
-    from undersong.models import encode
+def _messages(found: Known, path: str, rules: Sequence[PatternRule], wanted: Wanted) -> int:
+    """Watch messages to their end, or until interrupted; the exit code."""
+    from undersong.cli.summary import silent_lines
+    from undersong.formats.sources import public_name
+    from undersong.monitor import SyncMonitor
+    from undersong.watch import watch_messages
 
-    for name in changes.retracted:
-        click.echo(json.dumps({"retracted": name}))
-    for finding in changes.found:
-        click.echo(encode(finding))
+    assert found.form is not None
+    store = wanted.store or STORE
+    check_targets([path], store)
+    check_store(store)
+    with SyncMonitor(
+        store, wanted.judge or "offline", rules=rules, recall=wanted.recall, read_all=wanted.read_all,
+        seed=wanted.seed, terms=wanted.terms,
+    ) as monitor:  # fmt: skip
+        seen: list[Problem] = []
+        with suppress(KeyboardInterrupt):
+            name = public_name(Path(path), Path(path))
+            seen = _show(watch_messages(found.lines, found.form, path, name, monitor, warn=wanted.warn))
+        for line in silent_lines(monitor.outcomes()):
+            click.echo(line, err=True)
+        return max(exit_code(seen), JUDGE_FAILED if monitor.failure else 0)
+
+
+def _show(items: Iterable[Problem | Told]) -> list[Problem]:
+    """Print what is told; the files that could not be read."""
+    import msgspec
+
+    from undersong.models import Problem, encode
+
+    unread = []
+    for item in items:
+        if isinstance(item, Problem):
+            show_problems([item])
+            unread += [item] * (item.kind == "file")
+            continue
+        for name in item.retracted:
+            click.echo(json.dumps({"retracted": name}))
+        for finding in item.found:
+            click.echo(encode(finding))
+        for each in getattr(item, "emerging", ()):  # of messages alone
+            click.echo(json.dumps({"emerging": msgspec.to_builtins(each)}))
+    return unread

@@ -13,10 +13,11 @@ from undersong.formats import Item, values
 from undersong.formats.lines import PART, Done, RawRun, Stretch, cut, first_change, parts_of
 from undersong.formats.notes import EMPTY, Notes, inside
 from undersong.formats.plain import OBSERVED
-from undersong.formats.records import Record, decoded, is_lines, line_pieces, records, too_long
+from undersong.formats.records import BOM, Record, decoded, is_lines, line_pieces, records, too_long
 from undersong.formats.sample import Sample
 from undersong.formats.scope import may_be_apart, own_author
 from undersong.formats.sources import Extent, Source, Work
+from undersong.formats.splitter import LIMIT
 from undersong.models import Conversation, Message, Problem, Role, SourceRef
 from undersong.waiting import Place, Waiting
 
@@ -43,8 +44,22 @@ def read(source: Source) -> Iterator[Item]:
         yield from _lines(source, notes)
     else:
         for record in records(source, ("messages", "data")):
-            yield from _record(record, source, notes)
+            yield from _record(record, source.stem, notes)
     yield from notes.problems()
+
+
+def read_line(line: bytes, number: int, name: str, stem: str, notes: Notes) -> Iterator[Item]:
+    """The message or messages of one line of an input that is read as it grows; ``number`` counts from 1.
+
+    ``name`` and ``stem`` are those of its Source; what is left out is counted in ``notes``.
+    """
+    ref = SourceRef(file=name, line=number)
+    line = line.removeprefix(BOM) if number == 1 else line
+    if len(line) > LIMIT:
+        yield too_long(ref)
+    elif line.strip():
+        for record in decoded(line, ref, "line", 0):
+            yield from _record(record, stem, notes)
 
 
 def _lines(source: Source, notes: Notes) -> Iterator[Item]:
@@ -70,7 +85,7 @@ def _lines(source: Source, notes: Notes) -> Iterator[Item]:
                 yield RawRun(each.conversation, source.name, number + each.line, each.messages, data, done)
             elif isinstance(data, bytes):
                 for record in decoded(data, SourceRef(file=source.name, line=number + each.line), "line", 0):
-                    yield from _record(record, source, notes)
+                    yield from _record(record, source.stem, notes)
         number += found.lines
 
 
@@ -105,7 +120,7 @@ def _cut(name: str, stem: str, waiting: Waiting | None, at_once: Work | None, pi
         return _Found([], 1, [])
     block = piece.data.read() if isinstance(piece.data, Extent) else piece.data
     found = cut(block, stem)
-    lines = block.count(b"\n")
+    lines = found.breaks
     if waiting is None:
         return _Found([(each, block[each.start : each.end]) for each in found.stretches], lines, [])
     plain = [each for each in found.stretches if each.conversation is not None]
@@ -114,7 +129,7 @@ def _cut(name: str, stem: str, waiting: Waiting | None, at_once: Work | None, pi
     for each in found.stretches:
         own = Place(place.process, place.offset + each.start, each.end - each.start)
         kept.append((each, block[each.start : each.end] if each.conversation is None else own))
-    if at_once is None or not found.lines or _take_turns(plain):
+    if at_once is None or not found.decoded or _take_turns(plain):
         return _Found(kept, lines, [])
     parts = [(key, own) for key, own in parts_of(found, name, piece.line) if _may_be_whole(own)]
     return _Found(kept, lines, [key for key, _ in parts], at_once([own for _, own in parts]))
@@ -134,24 +149,24 @@ def _may_be_whole(parts: list[Conversation]) -> bool:
     return first <= 0 and not alone and not any(map(may_be_apart, parts))
 
 
-def _record(record: Record | Problem, source: Source, notes: Notes) -> Iterator[Item]:
+def _record(record: Record | Problem, stem: str, notes: Notes) -> Iterator[Item]:
     if isinstance(record, Problem):
         yield record
         return
     try:
         value = _object(record.value)
         if isinstance(value.get("messages"), list):
-            yield from _whole(value, record.ref, source, notes)
+            yield from _whole(value, record.ref, stem, notes)
         else:
-            message = _message(value, record.ref, _conversation(value) or source.stem, notes)
+            message = _message(value, record.ref, _conversation(value) or stem, notes)
             yield _part(message.conversation, [message], _about(value))
     except RecordError as error:
         yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
 
 
-def _whole(value: Mapping[str, Any], ref: SourceRef, source: Source, notes: Notes) -> Iterator[Item]:
+def _whole(value: Mapping[str, Any], ref: SourceRef, stem: str, notes: Notes) -> Iterator[Item]:
     """A line that holds a whole conversation under ``messages``."""
-    key = _conversation(value) or values.name(value.get("id")) or f"{source.stem}-{_number(ref)}"
+    key = _conversation(value) or values.name(value.get("id")) or f"{stem}-{_number(ref)}"
     found: list[Message] = []
     for index, each in enumerate(value["messages"]):
         place = inside(ref, "messages", index)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import count
+from itertools import accumulate, count
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,10 +14,12 @@ import numpy.typing as npt
 
 from undersong.formats.plain import NOT_PLAIN, Line, decode, decode_lines, message_of, owner_of, time_of
 from undersong.formats.splitter import DEPTH
+from undersong.formats.usual import Columns, columns
 from undersong.models import Conversation, Message, SourceRef
 from undersong.waiting import Place
 
-LINE_FEED = 0x0A
+LINE_FEED, RETURN, OPENING, CLOSING = b"\n\r{}"
+SHORTEST = 3  # bytes of a line that is an object, with its end
 BRACKET, BRACKETS = ord("["), ord("[") & ord("{")  # they differ in one bit
 BLANK = ""  # stands for the conversation of an empty line; no conversation has no name
 PART = 1000  # messages of one conversation that are handed on together
@@ -69,12 +72,20 @@ class Stretch(NamedTuple):
 class Cut(NamedTuple):
     """A block of whole lines cut into stretches.
 
-    ``lines`` are all of them with their times, where none is empty and the block could be decoded at once.
+    ``columns`` are what all lines say, where they have the usual keys alone; else ``lines`` are all of them with their
+    times, where none is empty and the block could be decoded at once.
     """
 
     stretches: list[Stretch]
-    lines: Sequence[Line]
-    times: Sequence[datetime | None]
+    lines: Sequence[Line] = ()
+    times: Sequence[datetime | None] = ()
+    columns: Columns | None = None
+    breaks: int = 0  # line feeds of the block
+
+    @property
+    def decoded(self) -> bool:
+        """Whether all lines are at hand as they were decoded."""
+        return bool(self.lines) or self.columns is not None
 
 
 def cut(block: bytes, stem: str) -> Cut:
@@ -83,12 +94,17 @@ def cut(block: bytes, stem: str) -> Cut:
     Lines count from 0. Plain lines are those that ``messages`` reads without a problem, a note or a doubt; ``stem``
     names the conversation of a line that names none. Empty lines belong to the run around them, or to nobody.
     """
-    ends = _line_ends(block)
-    lines = _decoded(block, ends)
-    if not lines:
-        return Cut(_stretches(len(block), [(_owner_of(line, stem), end) for line, end in _with_ends(block)]), [], [])
-    names, times = zip(*[owner_of(line, stem) for line in lines], strict=True)
-    return Cut(_stretches(len(block), zip(names, ends, strict=True)), lines, times)
+    ends, breaks = _line_ends(block)
+    if _is_objects(block, ends):
+        usual = columns(block)
+        if usual is not None and len(usual.ids) == len(ends):
+            return Cut(_stretches(len(block), zip(usual.conversations, ends, strict=True)), (), (), usual, breaks)
+        lines = _decoded(block, len(ends))
+        if lines:
+            names, times = zip(*[owner_of(line, stem) for line in lines], strict=True)
+            return Cut(_stretches(len(block), zip(names, ends, strict=True)), lines, times, None, breaks)
+    owners = [(_owner_of(line, stem), end) for line, end in _with_ends(block)]
+    return Cut(_stretches(len(block), owners), breaks=breaks)
 
 
 def stretches(block: bytes, stem: str) -> list[Stretch]:
@@ -123,12 +139,26 @@ def parts_of(cut: Cut, source: str, number: int) -> list[tuple[str, list[Convers
     ``number`` is that of the first line. Lines that are not plain are left to the lenient reader.
     """
     found: dict[str, list[Conversation]] = {}
+    if cut.columns is not None:
+        return _parts_of_columns(cut.stretches, cut.columns, source, number)
     for each in cut.stretches:
         if each.conversation is not None:
             name, end = each.conversation, each.line + each.messages
             said = zip(count(number + each.line), cut.lines[each.line : end], cut.times[each.line : end], strict=False)
             messages = [message_of(line, name, SourceRef(file=source, line=at), time) for at, line, time in said]
             found.setdefault(name, []).append(_part(name, messages))
+    return list(found.items())
+
+
+def _parts_of_columns(
+    stretches: Sequence[Stretch], columns: Columns, source: str, number: int
+) -> list[tuple[str, list[Conversation]]]:
+    found: dict[str, list[Conversation]] = {}
+    times = Counter(each.conversation for each in stretches)
+    for each in stretches:
+        first, once = number + each.line, times[each.conversation] == 1
+        own = columns.part(each.line, each.line + each.messages, source, first, whole=once)
+        found.setdefault(own.id, []).append(own)
     return list(found.items())
 
 
@@ -174,6 +204,8 @@ def _part(name: str, messages: list[Message]) -> Conversation:
 
 
 def _is_utf8(block: bytes) -> bool:
+    if block.isascii():
+        return True
     try:
         block.decode()
     except UnicodeDecodeError:
@@ -191,8 +223,8 @@ def _is_shallow(line: bytes) -> bool:
     return int(np.count_nonzero(_brackets(line))) <= DEPTH
 
 
-def _all_shallow(block: bytes, ends: list[int]) -> bool:
-    """Whether no line, given where each ends, has more brackets than levels are allowed, or one is no object."""
+def _all_shallow(block: bytes, ends: Sequence[int]) -> bool:
+    """Whether no line, given where each ends, has more brackets than levels are allowed."""
     opening = _brackets(block)
     if int(np.count_nonzero(opening)) < DEPTH + len(ends):  # every object has at least one
         return True
@@ -200,29 +232,37 @@ def _all_shallow(block: bytes, ends: list[int]) -> bool:
     return int(np.diff(np.searchsorted(places, ends), prepend=0).max()) <= DEPTH
 
 
-def _line_ends(block: bytes) -> list[int]:
-    """The place after each line."""
-    ends: list[int] = (np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED) + 1).tolist()
-    if not block.endswith(b"\n"):
-        ends.append(len(block) + 1)
-    return ends
+def _line_ends(block: bytes) -> tuple[list[int], int]:
+    """The place after each line, and how many line feeds there are."""
+    lines = block.split(b"\n")  # much faster than to look at every byte, where lines are long
+    ends = [*accumulate(map(len, lines), lambda before, size: before + size + 1, initial=0)][1:]
+    return ends if lines[-1] else ends[:-1], len(lines) - 1
 
 
-def _decoded(block: bytes, ends: list[int]) -> list[Line]:
-    """The lines, given where they end; none where one of them is empty, or no object from end to end."""
-    if not _at_ends_of_objects(block, len(ends) - 1) or not _all_shallow(block, ends) or not _is_utf8(block):
-        return []
+def _is_objects(block: bytes, ends: Sequence[int]) -> bool:
+    """Whether every line, given where each ends, may be an object from end to end that is not nested too deep."""
+    return _at_ends_of_objects(block, ends) and _all_shallow(block, ends) and _is_utf8(block)
+
+
+def _decoded(block: bytes, number: int) -> list[Line]:
+    """The lines of a block of so many, none where one is not plain."""
     try:
         lines = decode_lines(block)
     except NOT_PLAIN:
         return []
-    return lines if len(lines) == len(ends) else []
+    return lines if len(lines) == number else []
 
 
-def _at_ends_of_objects(block: bytes, breaks: int) -> bool:
+def _at_ends_of_objects(block: bytes, ends: Sequence[int]) -> bool:
     """Whether all line breaks lie between two objects: the decoder takes one inside an object, and none between two."""
-    found = block.count(b"}\n{")
-    return found == breaks or found + block.count(b"}\r\n{") == breaks
+    data, breaks = np.frombuffer(block, dtype=np.uint8), np.array(ends[:-1], dtype=np.int64)
+    if not len(breaks):
+        return True
+    if int(breaks[0]) < SHORTEST or not (data[breaks] == OPENING).all():
+        return False
+    before = data[breaks - 2]
+    before = np.where(before == RETURN, data[breaks - 3], before)
+    return bool((before == CLOSING).all())
 
 
 def _with_ends(block: bytes) -> Iterator[tuple[bytes, int]]:

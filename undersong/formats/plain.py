@@ -164,14 +164,21 @@ def time_of(line: Line) -> Any:
     given = line.time
     if given is None:
         given = line.ts if line.ts is not None else line.timestamp if line.timestamp is not None else line.created_at
-    if isinstance(given, str) and given[4:5] == "-":
+    if isinstance(given, str):
+        return time_of_text(given)
+    return None if given is None else values.time(given)
+
+
+def time_of_text(given: str) -> datetime | None:
+    """The time that a text says; raises ValueError for one that cannot be read."""
+    if given[4:5] == "-":
         try:
             moment = datetime.fromisoformat(given)
         except ValueError:
             return values.time(given)
         if moment.tzinfo and moment.year in values.YEARS:
             return moment
-    return None if given is None else values.time(given)
+    return values.time(given)
 
 
 def _conversation(line: Line) -> str | None:

@@ -43,9 +43,10 @@ def records(source: Source, lists: Iterable[str] = ()) -> Iterator[Record | Prob
 
 
 def is_lines(source: Source) -> bool:
-    """Whether an input is JSON Lines: its first line, or an unindented later one, is a whole JSON value.
+    """Whether an input is JSON Lines, which its first two lines that are not blank say.
 
-    A single line is a document, unless the name says otherwise.
+    It is where the first holds a whole JSON value, or is broken and the second begins another object. Anything else is
+    a document: values one after the other, in any layout. So is a single line, unless the name says otherwise.
     """
     head = _first_line(source)
     lines = [line for line in head.split(b"\n") if line.strip()]
@@ -53,7 +54,9 @@ def is_lines(source: Source) -> bool:
         return source.name.lower().removesuffix(".gz").endswith(LINES) and len(head) < FIRST_LINE
     if lines[0].lstrip().startswith(b"["):
         return _is_value(lines[0]) and lines[1].lstrip().startswith(b"[")
-    return any(line.startswith(b"{") and _is_value(line) for line in lines[:20])
+    if not lines[0].lstrip().startswith(b"{"):
+        return True
+    return lines[1].startswith(b"{") or _is_value(lines[0])
 
 
 def lines(source: Source) -> Iterator[tuple[int, bytes | None]]:

@@ -9,15 +9,18 @@ from typing import Any
 import msgspec
 
 from undersong.formats.scope import APART, looks_kept_apart, scoped
-from undersong.models import Conversation, Message, Problem
+from undersong.models import Conversation, Message, Problem, Role
 
 _SILENT = ("system", "tool")  # roles that are no party and aim at nobody
+_NOTHING_SAID = (None, None, None, None, (), ())
 _EPOCH = datetime(1900, 1, 1, tzinfo=UTC)
 
 
 def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, ...]]:
     """One conversation with positions 0..n-1, unique ids, agents and targets, and notes on what was repeated."""
     first = parts[0]
+    if len(parts) == 1 and _is_as_settled(first):
+        return first, ()
     counts = {"repeated": 0, "renamed": 0}
     files = len({_file(part) for part in parts})
     messages = _ordered(_all_if_distinct(parts, files) or list(_distinct(parts, counts)), files)
@@ -35,6 +38,36 @@ def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, 
         context=tuple(dict.fromkeys(each for part in parts for each in part.context)),
     )
     return conversation, tuple(_notes(first, counts))
+
+
+def _is_as_settled(part: Conversation) -> bool:
+    """Whether it is plain to see that settling leaves a part as it is; lists are quicker than a look at each."""
+    if (part.title, part.started_at, part.ended_at, part.timezone, part.breaks, part.context) != _NOTHING_SAID:
+        return False
+    messages = part.messages
+    names, agents = {message.id for message in messages}, [message.agent for message in messages]
+    known = set(agents)
+    return (
+        len(names) == len(messages)
+        and "" not in names
+        and "" not in known
+        and not any(agent[0] == APART for agent in known)
+        and [message.position for message in messages] == [*range(len(messages))]
+        and {message.conversation for message in messages} == {part.id}
+        and all([message.time is None or message.time.tzinfo is UTC for message in messages])
+        and all([message.reply_to is None for message in messages])
+        and [message.target for message in messages] == other_party(agents, [message.role for message in messages])
+    )
+
+
+def other_party(agents: Sequence[str], roles: Sequence[Role]) -> list[str | None]:
+    """The targets of messages that name nobody and reply to none: the other party of two, else nobody."""
+    parties = {agent for agent, role in {*zip(agents, roles, strict=True)} if role not in _SILENT}
+    if len(parties) != 2:
+        return [None] * len(agents)
+    one, other = parties
+    others = {one: other, other: one}
+    return [None if role in _SILENT else others.get(agent) for agent, role in zip(agents, roles, strict=True)]
 
 
 def _all_if_distinct(parts: Sequence[Conversation], files: int) -> list[Message] | None:

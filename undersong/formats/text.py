@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.notes import Notes
 from undersong.formats.sample import Sample
 from undersong.formats.sources import Source
-from undersong.models import Conversation, Message, Role, SourceRef
+from undersong.formats.turns import Head, Stamps, head, is_notice, role, speakers
+from undersong.models import Conversation, Message, SourceRef
 
 LIMIT = 64 << 20  # bytes: a transcript is one conversation and stands in memory
 _SAMPLE_LINES = 2000
-_HEAD = re.compile(
-    r"\s{0,3}(?:[>#]{1,6}\s{0,3})?"
-    r"(?:\[(?P<before>[^\]\n]{1,40})\]\s{0,3}-?\s{0,3})?"
-    r"(?P<bold>\*\*|__)?(?P<name>[^\W\d_][\w .'’@-]{0,39}?)(?:\*\*|__)?"
-    r"(?:\s{0,3}[\[(](?P<after>[^\])\n]{1,40})[\])])?(?:\*\*|__)?\s{0,3}:(?:\*\*|__)?(?=\s|\Z)"
-)
-_SAID = re.compile(r"^(you|chatgpt|claude|gemini|copilot) said$", re.IGNORECASE)
-_PASTED: dict[str, Role] = {"you": "user", "claude": "assistant", "gemini": "assistant", "copilot": "assistant"}
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 
 
@@ -30,9 +23,10 @@ def sniff(sample: Sample) -> bool:
     """The first words are a turn, and two speakers take at least two turns."""
     lines = sample.text.splitlines()[:_SAMPLE_LINES]
     title = ("#", "---")
-    first = next((line for line in lines if line.strip() and (_HEAD.match(line) or not line.startswith(title))), "")
-    heads = [found for line in lines if (found := _HEAD.match(line))]
-    return bool(_HEAD.match(first)) and len(_speakers(heads)) > 1
+    said = (line for line in lines if line.strip() and not is_notice(line))
+    first = next((line for line in said if head(line) or not line.startswith(title)), "")
+    heads = [found for line in lines if (found := head(line))]
+    return head(first) is not None and len(speakers(heads)) > 1
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -40,16 +34,21 @@ def read(source: Source) -> Iterator[Item]:
     notes = Notes()
     lines = _text(source).split("\n")
     fenced = _fenced(lines)
-    heads = {number: found for number, line in enumerate(lines) if not fenced[number] and (found := _HEAD.match(line))}
-    speakers = _speakers(list(heads.values()))
-    starts = [number for number, found in heads.items() if _name(found) in speakers]
+    heads = {number: found for number, line in enumerate(lines) if not fenced[number] and (found := head(line))}
+    who = speakers(heads.values())
+    stamped = any(found.stamp for found in heads.values())
+    starts = [number for number, found in heads.items() if found.name in who and (found.timed or not stamped)]
     if not starts:
         raise source.error("has no turn such as 'User: …'", "begin each turn with a name and a colon")
     if any(line.strip() for line in lines[: starts[0]]):
         notes.add("text before the first turn, not read", SourceRef(file=source.name, line=1))
+    stamps = Stamps([heads[number].stamp for number in starts if heads[number].stamp])
     messages = []
     for position, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True)):
-        messages.append(_message(source, lines[start:end], heads[start], start, position, notes))
+        said = _without_notices(source, lines[start:end], start, notes) if stamped else lines[start:end]
+        ref = SourceRef(file=source.name, line=start + 1)
+        time = _time(heads[start], stamps, ref, notes)
+        messages.append(_message(source.stem, said, heads[start], position, ref, time))
     yield Conversation(
         id=source.stem,
         source_format="text",
@@ -72,47 +71,41 @@ def _text(source: Source) -> str:
         raise RecordError("is not UTF-8", where=f"{source.name}:{line}", remedy="save the file as UTF-8") from error
 
 
-def _message(source: Source, lines: list[str], head: re.Match[str], start: int, position: int, notes: Notes) -> Message:
-    ref = SourceRef(file=source.name, line=start + 1)
-    author = _name(head)
-    time = None
-    for given in (head["before"], head["after"]):
-        if given and time is None:
-            try:
-                time = values.time(given)
-            except ValueError:
-                notes.add("time without a date or in an unknown form, taken as unknown", ref)
+def _without_notices(source: Source, lines: Sequence[str], start: int, notes: Notes) -> list[str]:
+    """The lines of a turn without those in which the messenger itself speaks."""
+    for number, line in enumerate(lines[1:], start + 2):
+        if is_notice(line):
+            notes.add("notice of the messenger, not read", SourceRef(file=source.name, line=number))
+    return [lines[0], *(line for line in lines[1:] if not is_notice(line))]
+
+
+def _time(found: Head, stamps: Stamps, ref: SourceRef, notes: Notes) -> datetime | None:
+    if found.stamp:
+        time = stamps.time(found.stamp)
+        if time is None:
+            notes.add("date that may be day or month first, taken as unknown", ref)
+        return time
+    for given in found.times:
+        try:
+            return values.time(given)
+        except ValueError:
+            notes.add("time without a date or in an unknown form, taken as unknown", ref)
+    return None
+
+
+def _message(
+    stem: str, lines: Sequence[str], found: Head, position: int, ref: SourceRef, time: datetime | None
+) -> Message:
     return Message(
         id="",
-        conversation=source.stem,
+        conversation=stem,
         position=position,
-        author=author,
-        role=_role(author) or "participant",
-        text="\n".join([lines[0][head.end() :], *lines[1:]]).strip(),
+        author=found.name,
+        role=role(found.name) or "participant",
+        text="\n".join([lines[0][found.end :], *lines[1:]]).strip(),
         time=time,
         source_ref=ref,
     )
-
-
-def _speakers(heads: list[re.Match[str]]) -> Counter[str]:
-    """Who takes turns. With a known role such as User, only roles and names that are bold or timed count; else the
-    names that recur, and the first two."""
-    names = Counter(_name(head) for head in heads)
-    marked = {_name(head) for head in heads if head["bold"] or head["before"] or head["after"]}
-    roles = {name for name in names if _role(name)}
-    first = set(list(names)[:2])
-    kept = roles | marked if roles else {name for name in names if names[name] > 1} | marked | first
-    return Counter({name: number for name, number in names.items() if name in kept})
-
-
-def _name(head: re.Match[str]) -> str:
-    return head["name"].strip()
-
-
-def _role(name: str) -> Role | None:
-    pasted = _SAID.match(name)
-    bare = pasted[1] if pasted else name
-    return values.role(bare) or _PASTED.get(bare.lower())
 
 
 def _fenced(lines: list[str]) -> list[bool]:

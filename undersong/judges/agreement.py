@@ -26,8 +26,9 @@ class Measured(Noun, frozen=True, kw_only=True):
 class Calibration(Noun, frozen=True, kw_only=True):
     """A judge against labels, bound to the judge's and the prompts' hash and to the file of labels.
 
-    ``figures`` maps a measure to a trait's figure; ``harmful`` is the AUC of the highest negative trait for "any
-    negative label of .5 or more". ``messages`` were scored, of ``asked``.
+    ``learnt_from`` of the messages are among those that the judge was trained on, and their figures say nothing; None
+    where nobody knows. ``figures`` maps a measure to a trait's figure; ``harmful`` is the AUC of the highest negative
+    trait for "any negative label of .5 or more". ``messages`` were scored, of ``asked``.
     """
 
     judge: str
@@ -37,6 +38,7 @@ class Calibration(Noun, frozen=True, kw_only=True):
     messages: int
     asked: int
     groups: int
+    learnt_from: int | None = None
     figures: dict[str, dict[str, Measured]]
     harmful: Measured
 

@@ -13,9 +13,9 @@ import numpy as np
 from undersong.errors import InputError
 from undersong.judges import domain as domains
 from undersong.judges import heads as trait_heads
+from undersong.judges import learnt, stance_training
 from undersong.judges import spread as spreads
 from undersong.judges import stance as stances
-from undersong.judges import stance_training
 from undersong.judges.blend import train_blended
 from undersong.judges.card import card, table, within
 from undersong.judges.domain import Domain
@@ -112,6 +112,7 @@ def _traits(
     sizes = {
         trait_heads.FILE: _write(out / trait_heads.FILE, data),
         domains.FILE: _write(out / domains.FILE, domains.dump(domain)),
+        learnt.FILE: _write(out / learnt.FILE, learnt.dump(row.text for row in rows)),
     }
     if out != SHIPPED:  # the package has the same model on its own shelf
         sizes[TRIAGE] = _write(out / TRIAGE, triage_bytes(triage))

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges import Question
+from undersong.judges import Question, learnt
 from undersong.judges import domain as domains
 from undersong.judges import heads as trait_heads
 from undersong.judges import spread as spreads
@@ -59,6 +59,7 @@ class Artefacts(msgspec.Struct, frozen=True, eq=False):
     spread: Spread
     vectors: StaticVectors
     hashes: dict[str, str]
+    folder: Path
 
 
 class OfflineJudge:
@@ -76,6 +77,20 @@ class OfflineJudge:
         self.gives = frozenset({"traits", *self.prototypes.ids})
         self.hashes = artefacts.hashes
         self.hash = model_hash(self.hashes)
+
+    @property
+    def own_folder(self) -> str:
+        """The name of the directory of a model of one's own, without the way to it; "" for the shipped one."""
+        folder = self.artefacts.folder
+        return "" if folder == SHIPPED else folder.resolve().name
+
+    @property
+    def learnt_from(self) -> frozenset[str] | None:
+        """Hashes of the messages that its traits were learnt from, None where its directory does not say.
+
+        Raises JudgeError where they cannot be read.
+        """
+        return learnt.load(self.artefacts.folder)
 
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
         """One Evaluation per question, in order: scored, or unread where there is nothing to read."""
@@ -188,7 +203,7 @@ def load_artefacts(folder: Path) -> Artefacts:
         TRIAGE: triage_hash,
         "prototypes": phrases.sha256,
     }
-    return Artefacts(heads, domain, turns, triage, phrases, spread, vectors, hashes)
+    return Artefacts(heads, domain, turns, triage, phrases, spread, vectors, hashes, folder)
 
 
 def open_judge(argument: str) -> OfflineJudge:

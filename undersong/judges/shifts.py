@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Evaluation, Noun
@@ -52,21 +52,19 @@ def shift(kind: Kind, judge: str, judge_hash: str, pairs: Sequence[tuple[Evaluat
     return found
 
 
-def noise_of(shifts: Sequence[Shift]) -> dict[str, float]:
+def noise_of(shifts: Sequence[Shift], assumed: Mapping[str, float]) -> dict[str, float]:
     """Mean absolute difference per trait for ``stability``: repeats, and on top what context moves, as independent.
 
-    The larger of several widths counts. Empty where the judge was not read twice.
+    The larger of several widths counts. ``assumed`` stands for repeats that nobody made. Empty where neither was
+    measured.
     """
     repeats = [each for each in shifts if each.kind == "repeat" and each.messages]
-    if not repeats:
-        return {}
     context = [each for each in shifts if each.kind == "context" and each.messages]
-    return {
-        trait: round(
-            (_most(repeats, trait) ** 2 + max((abs(each.moved[trait]) for each in context), default=0.0) ** 2) ** 0.5, 4
-        )
-        for trait in TRAITS
-    }
+    if not repeats and not context:
+        return {}
+    noise = {trait: _most(repeats, trait) for trait in TRAITS} if repeats else assumed
+    moved = {trait: max((abs(each.moved[trait]) for each in context), default=0.0) for trait in TRAITS}
+    return {trait: round((noise[trait] ** 2 + moved[trait] ** 2) ** 0.5, 4) for trait in TRAITS}
 
 
 def _most(shifts: Sequence[Shift], trait: str) -> float:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    from undersong.judges.llm.purse import Purse
 
 
 class Paid(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +105,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     often a question is sent before it counts as failed, ``backoff`` the first pause in seconds. ``price_in`` and
     ``price_out`` (USD for a million tokens) go before the price file. ``sample`` tells repeated readings of one
     question apart, ``framing`` the two ways to put it. ``batch``: hand questions to the provider's batch interface.
+    ``purse`` is shared by judges that have one budget together; None: each has its own.
     """
 
     budget: float | None = None
@@ -117,3 +121,4 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     framing: str = "data_first"
     ledger: AnswerLedger | None = None
     environment: Mapping[str, str] | None = None
+    purse: Purse | None = None

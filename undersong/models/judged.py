@@ -78,6 +78,7 @@ class Reading(Noun, frozen=True, kw_only=True):
     counts what was dropped from the answer, by kind. ``cut`` is how many earlier messages the question left out.
     ``shortened`` is how many texts, calls and results of tools it did not show whole.
     ``raw`` is the text of the answer that counts, as it came. ``usage`` covers every paid answer to this question.
+    ``depth`` is the prompt that asked, None in readings of versions that did not record it.
     """
 
     mechanisms: tuple[Indicator, ...] = ()
@@ -88,6 +89,7 @@ class Reading(Noun, frozen=True, kw_only=True):
     usage: Usage = Usage()
     raw: str | None = None
     shortened: int = 0
+    depth: Depth | None = None
 
 
 class Evaluation(Noun, frozen=True, kw_only=True):

@@ -130,7 +130,7 @@ class AgentVerdict(Noun, frozen=True, kw_only=True):
     """Means over an agent's scored messages; ``values`` are the constitutional values, None without scores.
 
     ``indicators_read`` counts the read messages for which the judge also looked for indicators: only there could a
-    violation of a hard constraint have been seen.
+    violation of a hard constraint have been seen. ``flagged`` counts messages with a phrase of a harmful trait.
     """
 
     agent: str
@@ -143,6 +143,7 @@ class AgentVerdict(Noun, frozen=True, kw_only=True):
     balance: Literal["balanced", "moderate", "lopsided", "unknown"]
     hard_constraint_words: int = 0
     indicators_read: int = 0
+    flagged: int = 0
 
 
 class SignalBand(Noun, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from undersong.models import Emerging, Finding, Row
+from undersong.models import Emerging, Finding, Row, RuleOutcome
 from undersong.patterns import PatternRule
 from undersong.patterns.live import Live
 from undersong.stores import Store
@@ -92,6 +92,10 @@ class Agents:
         """Sequences of an agent that are on their way, as the store has its rows."""
         rows = self._store.history(agent, self._judge_hash)
         return tuple(unfinished(self._rules, rows, self._kept.get(agent, {}).values()))
+
+    def outcomes(self) -> tuple[RuleOutcome, ...]:
+        """What became of every rule."""
+        return tuple(self._live.outcomes())
 
     def _extend(self, rows: Sequence[Row]) -> set[str]:
         """Take rows; whose findings that told or took back, by agents that are held."""

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from undersong.detect import quote, strongest_sentences
-from undersong.errors import JudgeError, UsageError
-from undersong.evaluate import Histories, ask
+from undersong.errors import JudgeError, StoreError, UsageError
+from undersong.evaluate import Histories, Thread, ask
 from undersong.judges import Judge
 from undersong.judges.explain import heads_of
-from undersong.models import Conversation, Evaluation, Finding, Message, Row
+from undersong.models import Conversation, Emerging, Evaluation, Finding, Message, Row, RuleOutcome
 from undersong.monitor.agents import Agents, Found
 from undersong.monitor.backwards import Backwards
 from undersong.monitor.observation import Observation
+from undersong.monitor.standing import Standing
 from undersong.monitor.talk import Talk
 from undersong.monitor.terms import Routing
 from undersong.outcomes import with_outcome
@@ -44,6 +45,7 @@ class Desk:
     ) -> None:
         self._store, self._judge, self._book, self._routing = store, judge, book, routing
         self._agents, self._histories, self._rules = agents, histories, rules
+        self._standing: tuple[int, Standing] | None = None  # and the store's change that it is of
         self._spare: dict[tuple[str, str], Evaluation] = {}  # answers that the store does not have yet
         self.drop()
 
@@ -267,6 +269,47 @@ class Desk:
         talk.make_rows(self._judge)
         return talk.rows
 
+    def thread(self, name: str) -> tuple[Thread, tuple[Row, ...]]:
+        """A conversation as it stands, with its rows; raises StoreError where the store has no such one."""
+        self.refresh((name,))
+        talk = self.talk(name)
+        messages = talk.conversation.messages
+        if not messages:
+            raise StoreError(f"no conversation '{name}'", remedy="observe its messages first")
+        rows = self.rows(talk)
+        thread = Thread(conversation=talk.conversation, scans=talk.scans, thread=talk.thread, routes=talk.routes)
+        return thread, tuple(rows[message.id] for message in messages)
+
+    def standing(self) -> Standing:
+        """How all rows of the judge stand together by now; they are read again where anything was written since."""
+        now = self._store.changes()
+        if self._standing is None or self._standing[0] != now:
+            histories = self._store.histories(self._judge.hash)
+            rows = (row for history in histories for row in history.rows)
+            self._standing = now, Standing(rows, self._judge.gives)
+        return self._standing[1]
+
+    def knows(self, name: str) -> bool:
+        """Whether the store has a conversation of this name."""
+        return self._store.length(name) is not None
+
+    def agents(self) -> list[str]:
+        """Everybody of whom the judge read something."""
+        return [each.agent for each in self._store.agents(self._judge.hash)]
+
+    def emerging(self, agent: str) -> tuple[Emerging, ...]:
+        """The sequences of an agent that are on their way."""
+        self._agents.load(self._store.marks((), (agent,), self._judge.hash).agents)
+        return self._agents.emerging(agent)
+
+    def findings(self, agent: str | None) -> tuple[Finding, ...]:
+        """The findings that stand in the store."""
+        return tuple(self._store.findings(agent))
+
+    def outcomes(self) -> tuple[RuleOutcome, ...]:
+        """What became of every rule on the histories that are held."""
+        return self._agents.outcomes()
+
     def failed(self) -> JudgeError | None:
         """Why the judge did not come to a message that is held, None where it came to all."""
         return next((each for talk in self._talks.values() for each in talk.failures.values()), None)
@@ -274,6 +317,8 @@ class Desk:
 
 def _shared(messages: Sequence[Message], found: Found) -> list[tuple[Finding, ...]]:
     """Each finding with the last of the messages that is part of it, else with the last of all."""
+    if not messages:
+        return []
     places = {(message.conversation, message.id): number for number, message in enumerate(messages)}
     shares: list[list[Finding]] = [[] for _ in messages]
     for finding in found.found:

@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from undersong.judges import Judge
-from undersong.models import Conversation, Emerging, Finding, SessionVerdict
+from undersong.models import Conversation, Emerging, Finding, Row, SessionVerdict, SignalBand
 from undersong.monitor.agents import Found
 from undersong.monitor.observation import Observation
-from undersong.monitor.sync import Given, SyncMonitor
+from undersong.monitor.sync import Given, SyncMonitor, closed
 from undersong.stores import Store
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class Monitor:
     """As SyncMonitor, whose arguments it takes, with ``await``; messages are taken in the order of the calls.
 
     Messages that come while the judge works are taken together when it is done. The store is opened at the first call;
-    ``async with`` or ``await close()`` releases it.
+    ``async with`` or ``await close()`` releases it; then whatever is asked raises UsageError.
     """
 
     def __init__(self, store: str | Path | Store, judge: str | Judge = "offline", **options: Any) -> None:
@@ -33,6 +33,7 @@ class Monitor:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="undersong-monitor")
         self._waiting: list[tuple[Given, asyncio.Future[Observation]]] = []
         self._taking: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -44,19 +45,29 @@ class Monitor:
 
     async def observe(self, message: Given) -> Observation:
         """See SyncMonitor. A call that is cancelled leaves its message observed."""
+        if self._is_closed:
+            raise closed()
         future: asyncio.Future[Observation] = asyncio.get_running_loop().create_future()
         self._waiting.append((message, future))
         if self._taking is None or self._taking.done():
             self._taking = asyncio.create_task(self._take())
         return await future
 
-    async def begin(self, conversation: Conversation) -> list[Observation]:
+    async def begin(self, *conversations: Conversation) -> list[Observation]:
         """See SyncMonitor."""
-        return await self._do(lambda monitor: monitor.begin(conversation))
+        return await self._do(lambda monitor: monitor.begin(*conversations))
 
-    async def session(self, conversation_id: str) -> SessionVerdict:
+    async def session(self, conversation_id: str, *, confirm: bool = False) -> SessionVerdict:
         """See SyncMonitor."""
-        return await self._do(lambda monitor: monitor.session(conversation_id))
+        return await self._do(lambda monitor: monitor.session(conversation_id, confirm=confirm))
+
+    async def rows(self, conversation_id: str) -> tuple[Row, ...]:
+        """See SyncMonitor."""
+        return await self._do(lambda monitor: monitor.rows(conversation_id))
+
+    async def signals(self) -> dict[str, SignalBand]:
+        """See SyncMonitor."""
+        return await self._do(lambda monitor: monitor.signals())
 
     async def emerging(self, agent: str) -> tuple[Emerging, ...]:
         """See SyncMonitor."""
@@ -72,11 +83,13 @@ class Monitor:
         return await self._do(lambda monitor: monitor.finish(names))
 
     async def close(self) -> None:
-        """Wait for what was given, and release the store."""
+        """Wait for what was given, and release the store. A second time changes nothing."""
+        self._is_closed = True
         if self._taking is not None:
             await self._taking
-        if self._opened is not None:
-            await self._do(lambda monitor: monitor.close())
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await asyncio.get_running_loop().run_in_executor(self._worker, opened.close)
         self._worker.shutdown()
 
     async def _take(self) -> None:
@@ -89,7 +102,7 @@ class Monitor:
 
     async def _take_together(self, waiting: list[tuple[Given, asyncio.Future[Observation]]]) -> bool:
         """Whether the messages could be taken; of one alone, its caller is told why not."""
-        taken = self._do(lambda monitor: monitor.extend([message for message, _ in waiting]))
+        taken = self._work(lambda monitor: monitor.extend([message for message, _ in waiting]))
         (done,) = await asyncio.gather(taken, return_exceptions=True)
         if isinstance(done, BaseException):
             if len(waiting) == 1 and not waiting[0][1].done():
@@ -101,6 +114,11 @@ class Monitor:
         return True
 
     async def _do(self, work: Callable[[SyncMonitor], T]) -> T:
+        if self._is_closed:
+            raise closed()
+        return await self._work(work)
+
+    async def _work(self, work: Callable[[SyncMonitor], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._in_thread, work)
 
     def _in_thread(self, work: Callable[[SyncMonitor], T]) -> T:

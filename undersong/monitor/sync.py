@@ -8,23 +8,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from undersong.errors import RecordError, StoreError
+from undersong.confirming import sessions
+from undersong.errors import JudgeError, RecordError, StoreError, UsageError
 from undersong.formats.jsonl import message_of
 from undersong.formats.records import as_read
 from undersong.formats.scope import kept_apart
 from undersong.judges import Judge
 from undersong.judges.terms import Terms
 from undersong.judging import Opened, opened
-from undersong.models import Conversation, Emerging, Finding, Message, Row, SessionVerdict
+from undersong.models import Conversation, Emerging, Finding, Message, Row, RuleOutcome, SessionVerdict, SignalBand
 from undersong.monitor.agents import Agents, Found
 from undersong.monitor.desk import LIVE, Desk
 from undersong.monitor.observation import Observation
 from undersong.monitor.terms import routing
+from undersong.passes import Run
 from undersong.patterns import PatternRule, load_rules
 from undersong.route import Policy
 from undersong.scan import load_book
 from undersong.stores import Store, open_store
 from undersong.stores.sqlite import SQLiteStore
+from undersong.verdict import session_verdict
 
 ATTEMPTS = 20  # to write beside others who write to the same conversations and agents
 PORTION = 500  # agents that are finished together
@@ -42,7 +45,8 @@ class SyncMonitor:
 
     ``rules`` None: those that are on. ``recall`` (0-1, as in the triage model's card) bounds what a judge reads; one
     that reads for free reads everything without it. ``read_all`` reads everything. ``seed`` draws the audit sample.
-    Raises UsageError and JudgeError as ``audit`` does, and StoreError where the store fails.
+    Raises UsageError and JudgeError as ``audit`` does, and StoreError where the store fails. After ``close`` whatever
+    is asked of it raises UsageError.
     """
 
     def __init__(
@@ -59,15 +63,16 @@ class SyncMonitor:
     ) -> None:
         self._stack = ExitStack()
         with ExitStack() as opening:
-            self._store = opening.enter_context(_connection(store))
-            with_ledger = _judge(judge, terms or Terms(), self._store)
+            kept = opening.enter_context(_connection(store))
+            with_ledger = _judge(judge, terms or Terms(), kept)
             self._judging = with_ledger if isinstance(with_ledger, Opened) else opening.enter_context(with_ledger)
             self._stack = opening.pop_all()
         self.judge, book = self._judging.judge, load_book()
         self.rules = load_rules() if rules is None else tuple(rules)
-        self._agents = Agents(self._store, self.rules, self.judge.name, self.judge.hash)
+        agents = Agents(kept, self.rules, self.judge.name, self.judge.hash)
         way = routing(self.judge, book, recall=recall, seed=seed, read_all=read_all, policy=policy)
-        self._desk = Desk(self._store, self.judge, self._agents, book, way, self.rules, self._judging.live_histories())
+        histories = self._judging.live_histories()
+        self._open: Desk | None = Desk(kept, self.judge, agents, book, way, self.rules, histories)
 
     def __enter__(self) -> Self:
         return self
@@ -75,11 +80,19 @@ class SyncMonitor:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._open = None
         self._stack.__exit__(kind, value, trace)
 
     def close(self) -> None:
-        """Release the store; what was observed is in it."""
+        """Release the store; what was observed is in it. A second time changes nothing."""
+        self._open = None
         self._stack.close()
+
+    @property
+    def _desk(self) -> Desk:
+        if self._open is None:
+            raise closed()
+        return self._open
 
     def observe(self, message: Given) -> Observation:
         """Take one message; a Message, or a mapping with the keys of our JSON Lines (docs/formats.md).
@@ -95,48 +108,54 @@ class SyncMonitor:
         given = [self._message(each) for each in messages]
         return self._until_kept(lambda: self._desk.take(given)) if given else []
 
-    def begin(self, conversation: Conversation) -> list[Observation]:
-        """Say what is known of a conversation beside its messages: title, time zone, breaks, context.
+    def begin(self, *conversations: Conversation) -> list[Observation]:
+        """Say what is known of conversations beside their messages: title, time zone, breaks, context.
 
-        Messages that it has are observed.
+        Messages that they have are observed: one Observation each, in order.
         """
-        given = [self._message(each) for each in conversation.messages]
-        return self._until_kept(lambda: self._desk.take(given, (conversation,)))
+        given = [self._message(each) for conversation in conversations for each in conversation.messages]
+        return self._until_kept(lambda: self._desk.take(given, conversations)) if conversations else []
 
-    def session(self, conversation_id: str) -> SessionVerdict:
+    def session(self, conversation_id: str, *, confirm: bool = False) -> SessionVerdict:
         """What a conversation comes to so far: sovereignty score, context vector, flags, deductions with their quotes.
 
-        Raises StoreError where the store has no such conversation.
+        With ``confirm`` a judge that can tell mechanisms is asked about every flagged place, as an audit asks it; what
+        it was not asked, and why, is in the verdict. Without, nothing is asked and words alone take no points. Raises
+        StoreError where the store has no such conversation.
         """
-        self._desk.refresh((conversation_id,))
-        talk = self._desk.talk(conversation_id)
-        if not talk.conversation.messages:
-            raise StoreError(f"no conversation '{conversation_id}'", remedy="observe its messages first")
-        self._desk.rows(talk)
-        return talk.verdict()
+        thread, rows = self._desk.thread(conversation_id)
+        if not confirm:
+            return session_verdict(thread.conversation, thread.scans, thread.thread, rows)
+        ((_, _, verdict),) = sessions([(thread, rows)], self.judge, Run())
+        return verdict
 
     def rows(self, conversation_id: str) -> tuple[Row, ...]:
-        """The rows of a conversation in order, as ``audit`` gives them."""
-        self._desk.refresh((conversation_id,))
-        talk = self._desk.talk(conversation_id)
-        rows = self._desk.rows(talk)
-        return tuple(rows[message.id] for message in talk.conversation.messages)
+        """The rows of a conversation in order, as an audit of everything that the judge read in this store gives them.
+
+        Scores that are no levels are ranks, and rows name their null bands (``signals``). For these all rows of the
+        judge are read again where anything was written since: ask at the end of some work, not after each message.
+        """
+        rows, standing = self._desk.thread(conversation_id)[1], self._desk.standing()
+        return tuple(standing.of(row) for row in rows)
+
+    def signals(self) -> dict[str, SignalBand]:
+        """Signal of the judge → its null band over everything that the judge read in this store; see ``rows``."""
+        return self._desk.standing().bands
 
     def emerging(self, agent: str) -> tuple[Emerging, ...]:
         """Early warnings about an agent: sequences past the middle of a pattern that are still open. No findings."""
-        self._agents.load(self._store.marks((), (agent,), self.judge.hash).agents)
-        return self._agents.emerging(agent)
+        return self._desk.emerging(agent)
 
     def findings(self, agent: str | None = None) -> tuple[Finding, ...]:
         """The findings that stand in the store, all or those of an agent."""
-        return tuple(self._store.findings(agent))
+        return self._desk.findings(agent)
 
     def finish(self, agents: Iterable[str] | None = None) -> Found:
         """Say that nothing follows for now for these agents (None: all): open sequences are decided and told.
 
         Then the findings are those of a batch run over the same messages. What is observed later opens them again.
         """
-        known = [each.agent for each in self._store.agents(self.judge.hash)] if agents is None else list(agents)
+        known = self._desk.agents() if agents is None else list(agents)
         found: list[Finding] = []
         gone: list[str] = []
         for start in range(0, len(known), PORTION):
@@ -145,6 +164,15 @@ class SyncMonitor:
             found += each.found
             gone += each.gone
         return Found(tuple(found), tuple(gone))
+
+    def outcomes(self) -> tuple[RuleOutcome, ...]:
+        """What became of every rule on the histories that are held in memory: one that cannot speak says why."""
+        return self._desk.outcomes()
+
+    @property
+    def failure(self) -> JudgeError | None:
+        """Why the judge did not come to a message that was given, None where it came to all."""
+        return self._desk.failed()
 
     def _message(self, given: Given) -> Message:
         message = as_read(given if isinstance(given, Message) else message_of(given))
@@ -156,7 +184,7 @@ class SyncMonitor:
         return kept_apart(part, self._is_known).messages[0]
 
     def _is_known(self, escaped: str) -> bool:
-        return self._store.length(escaped.replace("%2F", "/").replace("%25", "%")) is not None
+        return self._desk.knows(escaped.replace("%2F", "/").replace("%25", "%"))
 
     def _until_kept(self, work: Callable[[], T | None]) -> T:
         """Do work until nobody else writes in between; after an error nothing is held that the store does not have."""
@@ -172,6 +200,11 @@ class SyncMonitor:
                 self._desk.drop()
         what = f"others wrote to the same conversations and agents {ATTEMPTS} times in between"
         raise StoreError(what, remedy="observe the message again")
+
+
+def closed() -> UsageError:
+    """What is said to who asks a monitor that was closed."""
+    return UsageError("the monitor is closed", remedy="make another one on the same store: it goes on where this ended")
 
 
 def _connection(store: str | Path | Store) -> Store:

@@ -11,7 +11,7 @@ from undersong.evaluate import Histories, Thread, holding, question_of, unread
 from undersong.formats.settle import addressed, common_offset
 from undersong.judges import Judge, Question
 from undersong.judges.stance import with_stance
-from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, SessionVerdict, ThreadScan
+from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, ThreadScan
 from undersong.monitor.terms import Routing
 from undersong.ranks import is_foreign, scaled
 from undersong.route import NONE_ELSEWHERE, Draft, draft, route
@@ -20,7 +20,6 @@ from undersong.scan import SignalBook, scan_conversation
 from undersong.scan.growing import Growing
 from undersong.stores import Kept, Spoken
 from undersong.stores.moments import dated
-from undersong.verdict import session_verdict
 
 NOT_YET = "the judge did not come to it; it is asked with the next message of the conversation"
 
@@ -89,7 +88,8 @@ class Talk:
 
     def put(self, message: Message) -> bool:
         """Take a message, or a newer version of one; whether anything is new."""
-        if self.given.get(message.id) == message:
+        known = self.given.get(message.id)
+        if known is not None and (known == message or _as_kept(known) == _as_kept(message)):
             return False
         self.given[message.id] = message
         self._new_ids.add(message.id)
@@ -261,7 +261,8 @@ class Talk:
             each.clear()
         self.is_due, self.has_new_head = bool(self.failures), False
 
-    def verdict(self) -> SessionVerdict:
-        """What the conversation comes to so far."""
-        rows = [self.rows[message.id] for message in self.conversation.messages]
-        return session_verdict(self.conversation, self.scans, self.thread, rows)
+
+def _as_kept(message: Message) -> Message:
+    """The message with agent and time as a store has them."""
+    (settled,) = addressed([msgspec.structs.replace(message, target=None)], message.conversation)
+    return msgspec.structs.replace(settled, target=message.target)

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+
+from undersong.patterns.engine.sums import F, Unsuited
+from undersong.patterns.engine.vectors import B
 from undersong.patterns.partitions import Partition, limits
-from undersong.patterns.possible import Ways, possible, ways
+from undersong.patterns.possible import possible, ways
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import Match, search_partition
-from undersong.patterns.shuffles import Deck, Orders, key_of, orders
+from undersong.patterns.shuffles import Deck, Orders, Shuffles, key_of, orders
+from undersong.patterns.versions import GAVE_UP, NOTHING
 
 ENOUGH = 10  # draws as strong as what was found; then it is known well enough that chance is not small
 MOST = 100_000  # draws that may be asked for
 ALL_DRAWS = 500  # rows of a sequence up to which it has every draw; a longer one has fewer in proportion
 FEWEST = 19  # draws of the longest sequences: the least with which chance can be .05
 _FIRST = 64  # draws that are dealt together at first: most sequences stop soon
-_BATCH = 1024  # draws that are dealt together, fewer for long sequences
-_CELLS = 1_000_000  # rows dealt together
+_NEXT = 40_000  # rows of the draws that are dealt after these, at least: enough for machine code
+_CELLS = 200_000  # rows dealt together, at most
 
 
 class Chance(NamedTuple):
@@ -44,13 +49,36 @@ def chance(rule: PatternRule, partition: Partition, *, seed: int, draws: int, bl
     None where it did not match, or where the search of the sequence itself gave up. A draw whose search gives up counts
     as at least as strong.
     """
-    found = search_partition(rule, partition)
-    if found.gave_up or not found.matches:
-        return None
-    observed = max(map(strength_of, found.matches))
     deck = Deck(rule, partition)
+    table = Strengths(deck, partition)
+    as_it_is = np.arange(len(deck.rows), dtype=np.intp)[None, :]
+    observed = float(table.of(as_it_is)[0])
+    if observed in (NOTHING, GAVE_UP):
+        return None
     most = draws_for(len(deck.rows), draws)
-    return sequential(_exceeds(deck, rule, observed, key_of(seed, "chance", rule, partition), most, block))
+    return sequential(_exceeds(table, observed, key_of(seed, "chance", rule, partition), most, block))
+
+
+class Strengths:
+    """The strongest match of each of many orders: all at once or, where arrays do not do, one search after another."""
+
+    def __init__(self, deck: Deck, partition: Partition) -> None:
+        self.deck = deck
+        self.at_once: Shuffles | None = Shuffles(deck, partition)
+
+    def of(self, dealt: Orders) -> F:
+        """Per order the highest strength: NOTHING where nothing matches, GAVE_UP where the search did."""
+        if self.at_once is not None:
+            try:
+                return self.at_once.strongest(dealt)
+            except (Unsuited, FloatingPointError):
+                self.at_once = None
+        return np.array([self._searched(order) for order in dealt.tolist()], dtype=np.float64)
+
+    def _searched(self, order: list[int]) -> float:
+        partition, masks = self.deck.deal(order)
+        found = search_partition(self.deck.rule, partition, masks=masks)
+        return GAVE_UP if found.gave_up else max(map(strength_of, found.matches), default=NOTHING)
 
 
 def sequential(exceeds: Iterable[bool]) -> Chance:
@@ -73,31 +101,30 @@ def draws_for(rows: int, draws: int) -> int:
     return min(MOST, draws, max(FEWEST, fewer))
 
 
-def _exceeds(deck: Deck, rule: PatternRule, observed: float, key: bytes, most: int, block: int) -> Iterator[bool]:
+def _exceeds(table: Strengths, observed: float, key: bytes, most: int, block: int) -> Iterator[bool]:
     """Draw after draw, whether its strongest match is at least as strong as what was observed."""
-    known = ways(rule.program)
-    first, size, largest = 0, _FIRST, max(1, min(_BATCH, _CELLS // len(deck.rows)))
+    rows = len(table.deck.rows)
+    first, count = 0, _FIRST
     while first < most:
-        count = min(size, largest, most - first)
-        dealt = orders(key, first, count, len(deck.rows), block)
-        open_draws = _open(deck, rule, known, dealt)
-        for order, is_open in zip(dealt.tolist(), open_draws, strict=True):
-            yield is_open and _reaches(deck, rule, order, observed)
+        count = min(count, max(1, _CELLS // rows), most - first)
+        yield from _reached(table, orders(key, first, count, rows, block), observed)
         first += count
-        size *= 4
+        count = max(4 * count, _NEXT // rows)
 
 
-def _open(deck: Deck, rule: PatternRule, known: Ways, dealt: Orders) -> list[bool]:
+def _reached(table: Strengths, dealt: Orders, observed: float) -> list[bool]:
+    """Of each order whether it has a match that is as strong; only those in which one is possible are searched."""
+    where = np.flatnonzero(_open(table.deck, dealt))
+    reached = np.zeros(len(dealt), dtype=np.bool_)
+    if len(where):
+        reached[where] = table.of(dealt[where]) >= observed
+    return reached.tolist()
+
+
+def _open(deck: Deck, dealt: Orders) -> B:
     """The draws in which a match is possible."""
     masks = deck.masks(dealt)
     if masks is None:
-        return [True] * len(dealt)
-    ends = limits(deck.partition, rule.within, rule.file.max_unread, [False] * len(deck.rows))
-    answers: list[bool] = possible(known, masks, ends).tolist()
-    return answers
-
-
-def _reaches(deck: Deck, rule: PatternRule, order: list[int], observed: float) -> bool:
-    partition, masks = deck.deal(order)
-    found = search_partition(rule, partition, masks=masks)
-    return found.gave_up or any(strength_of(match) >= observed for match in found.matches)
+        return np.ones(len(dealt), dtype=np.bool_)
+    ends = limits(deck.partition, deck.rule.within, deck.rule.file.max_unread, [False] * len(deck.rows))
+    return possible(ways(deck.rule.program), masks, ends)

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from undersong.patterns.partitions import Group, Timeline, groups
+import numpy as np
+import numpy.typing as npt
+
+from undersong.patterns.engine.pairs import pairs as at_once
+from undersong.patterns.engine.rows import table_of
+from undersong.patterns.engine.run import Run
+from undersong.patterns.engine.sums import Unsuited
+from undersong.patterns.engine.vectors import Vectors
+from undersong.patterns.fields import Context, row_leaf
+from undersong.patterns.logic import Evaluate, compile_tree
+from undersong.patterns.needs import needs
+from undersong.patterns.partitions import Entry, Group, Timeline, groups
 from undersong.patterns.possible import shortest
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import filtered
+
+Counts = npt.NDArray[np.int64]
 
 
 def false_discovery(values: Sequence[float], family: int) -> list[float]:
@@ -28,16 +41,45 @@ def false_discovery(values: Sequence[float], family: int) -> list[float]:
     return found
 
 
-def pairs(rule: PatternRule, timelines: Iterable[Timeline]) -> int:
-    """In how many sequences the rule could match at all: as many read rows as its shortest match takes, and at least
-    one of them directed where the sequence has a target.
+def family_of(rules: Iterable[PatternRule], timelines: Sequence[Timeline], run: Run | None = None) -> int:
+    """How many (sequence, rule) pairs there are in which the rule could match, as ``pairs`` counts them.
+
+    ``run`` holds the rows of the timelines as arrays, where they are there already.
     """
-    least = shortest(rule.program)
+    if run is None:
+        table = table_of(timelines)
+        run = Run(table, Vectors(table.source))
+    return sum(_counted(rule, timelines, run) for rule in rules)
+
+
+def _counted(rule: PatternRule, timelines: Sequence[Timeline], run: Run) -> int:
+    try:
+        return at_once(rule, run)
+    except (Unsuited, FloatingPointError):
+        return pairs(rule, timelines)
+
+
+def pairs(rule: PatternRule, timelines: Iterable[Timeline]) -> int:
+    """In how many sequences the rule could match at all, in some order of what was said there.
+
+    As many read rows as its shortest match takes, and as many of each kind as ``needs`` says; at least one of them
+    directed where the sequence has a target.
+    """
+    least = np.array([shortest(rule.program), *(need.number for need in needs(rule))])
+    asked = [compile_tree(need.condition, row_leaf) for need in needs(rule)]
     by = rule.file.partition_by
-    return sum(_long_enough(group, least) for timeline in timelines for group in groups(filtered(rule, timeline), by))
+    found = (_possible(group, least, asked) for each in timelines for group in groups(filtered(rule, each), by))
+    return sum(found)
 
 
-def _long_enough(group: Group, least: int) -> int:
-    public = sum(entry.read for entry in group.public)
-    directed = [sum(entry.read for entry in entries) for entries in group.directed.values()]
-    return (public >= least) + sum(own > 0 and public + own >= least for own in directed)
+def _possible(group: Group, least: Counts, asked: Sequence[Evaluate]) -> int:
+    public = _counts(group.public, asked)
+    directed = [_counts(entries, asked) for entries in group.directed.values()]
+    enough = [public >= least, *(public + own >= least for own in directed if own[0] > 0)]
+    return sum(bool(each.all()) for each in enough)
+
+
+def _counts(entries: Iterable[Entry], asked: Sequence[Evaluate]) -> Counts:
+    """How many rows were read, and how many of them meet each condition."""
+    contexts = [Context(entry.row, {}) for entry in entries if entry.read]
+    return np.array([len(contexts), *(sum(holds(each) is True for each in contexts) for holds in asked)])

@@ -31,7 +31,7 @@ class Timeline(NamedTuple):
 
     agent: str
     conversation: str | None
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]
 
     @property
     def timed(self) -> bool:

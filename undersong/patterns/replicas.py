@@ -13,10 +13,14 @@ import numpy as np
 
 from undersong import rulebook
 from undersong.models import TRAITS, Row
+from undersong.patterns.engine.sums import F, Unsuited
+from undersong.patterns.engine.vectors import Vectors
+from undersong.patterns.expressions import Field
 from undersong.patterns.partitions import Entry, Partition
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import search_partition
 from undersong.patterns.shuffles import key_of, scope
+from undersong.patterns.versions import Places, Readings, looks_elsewhere
 
 FILE = "noise.yaml"
 ALIKE = 0.5  # least Jaccard index of two sets of message ids that count as the same finding
@@ -24,6 +28,7 @@ _DICE = 12  # the sum of so many uniform numbers has a standard deviation of 1, 
 _CHUNK = 4096  # rows whose noise is made together
 ALL_REPLICAS = 1_000  # rows of a timeline up to which it has every replica; a longer one has fewer in proportion
 FEWEST = 10
+_CELLS = 100_000  # rows of replicas that are made together
 
 
 class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +46,11 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def noise() -> Noise:
     """The shipped table."""
     return rulebook.read(rulebook.RULES / FILE, Noise)
+
+
+def assumed() -> dict[str, float]:
+    """The shipped table for each of the twelve traits."""
+    return {trait: noise().known.get(trait, noise().others) for trait in TRAITS}
 
 
 def noise_hashes() -> dict[str, str]:
@@ -65,17 +75,69 @@ def survival(
     chose. A match survives where the same rule finds in the same sequence a match whose message ids have a Jaccard
     index of at least .5 with it.
     """
-    partition = scope(rule, partition)
     wanted = [frozenset(ids) for ids in matches]
     survived = [0] * len(wanted)
-    count = replicas_for(len(partition.timeline.entries), replicas)
-    for replica in _replicas(rule, partition, seed, count, table):
-        found = [frozenset(e.row.id for _, e in match.named) for match in search_partition(rule, replica).matches]
+    scoped = scope(rule, partition)
+    count = replicas_for(len(scoped.timeline.entries), replicas)
+    key = key_of(seed, "stability", rule, partition)
+    for found in _found(rule, partition, scoped, [_noise(key, n, scoped, table) for n in range(count)]):
         holders = _holders(found)
         for index, ids in enumerate(wanted):
             near = {other for name in ids for other in holders.get(name, ())}
             survived[index] += any(alike(ids, found[other]) for other in near)
     return Survival(tuple(number / count for number in survived), count)
+
+
+def _found(
+    rule: PatternRule, whole: Partition, scoped: Partition, noises: Sequence[F]
+) -> Iterator[list[frozenset[str]]]:
+    """Of each replica the message ids of its matches: many replicas at once, or one after another where need be."""
+    together = max(1, _CELLS // len(scoped.timeline.entries))
+    readings: _Replicas | None = _Replicas(rule, whole)
+    for first in range(0, len(noises), together):
+        some = noises[first : first + together]
+        try:
+            found = None if readings is None else readings.matches(some)
+        except (Unsuited, FloatingPointError):
+            found = readings = None
+        yield from found if found is not None else [_searched(rule, scoped, noise) for noise in some]
+
+
+class _Replicas:
+    """The replicas of a sequence, many searched at once."""
+
+    def __init__(self, rule: PatternRule, partition: Partition) -> None:
+        self.places = Places(rule, partition)
+        everything = np.arange(len(self.places.entries))
+        self.noisy = everything if looks_elsewhere(rule) else self.places.own  # whose noise is made, in this order
+        self.scores = [self.places.source.number(Field(trait)) for trait in TRAITS]
+
+    def matches(self, noises: Sequence[F]) -> list[list[frozenset[str]]]:
+        """Of each replica the message ids of its matches; raises Unsuited where arrays do not do."""
+        places, count = self.places, len(noises)
+        traits: dict[str, F] = {
+            name: self._heard(t, [noise[:, t] for noise in noises]) for t, name in enumerate(TRAITS)
+        }
+        readings = Readings(places.source, count, traits)
+        found = places.find(Vectors(readings), readings, None, count)
+        result: list[list[frozenset[str]]] = [[] for _ in noises]
+        for k in places.matches(found).tolist():
+            result[found.timelines[k]].append(places.named(found, k))
+        return result
+
+    def _heard(self, trait: int, differences: Sequence[F]) -> F:
+        """A trait (its number) in all replicas, as ``_noisy`` has it."""
+        values = np.tile(self.scores[trait], (len(differences), 1))
+        values[:, self.noisy] = np.minimum(1.0, np.maximum(0.0, values[:, self.noisy] + np.stack(differences)))
+        return values.ravel()
+
+
+def _searched(rule: PatternRule, scoped: Partition, noise: F) -> list[frozenset[str]]:
+    entries = scoped.timeline.entries
+    noisy = tuple(_noisy(entry, each) for entry, each in zip(entries, noise.tolist(), strict=True))
+    rows = tuple(noisy[entry.place] for entry in scoped.rows)
+    replica = scoped._replace(rows=rows, timeline=scoped.timeline._replace(entries=noisy))
+    return [frozenset(entry.row.id for _, entry in match.named) for match in search_partition(rule, replica).matches]
 
 
 def _holders(found: Sequence[frozenset[str]]) -> dict[str, list[int]]:
@@ -97,25 +159,19 @@ def replicas_for(rows: int, replicas: int) -> int:
     return min(replicas, max(FEWEST, replicas * ALL_REPLICAS // max(rows, ALL_REPLICAS)))
 
 
-def _replicas(rule: PatternRule, partition: Partition, seed: int, count: int, table: Noise) -> Iterator[Partition]:
-    key = key_of(seed, "stability", rule, partition)
-    entries = partition.timeline.entries
-    for replica in range(count):
-        differences = _differences(key + replica.to_bytes(8, "big"), len(entries), table)
-        noisy = tuple(_noisy(entry, each) for entry, each in zip(entries, differences, strict=True))
-        rows = tuple(noisy[entry.place] for entry in partition.rows)
-        yield partition._replace(rows=rows, timeline=partition.timeline._replace(entries=noisy))
-
-
-def _differences(key: bytes, rows: int, table: Noise) -> Iterator[list[float]]:
-    """For each row the normal differences of its traits, made from the key alone."""
+def _noise(key: bytes, replica: int, scoped: Partition, table: Noise) -> F:
+    """For each row of the timeline the normal differences of its traits, made from the key and the number alone."""
+    rows, key = len(scoped.timeline.entries), key + replica.to_bytes(8, "big")
     spreads = np.array([table.spread(trait) for trait in TRAITS])
-    for first in range(0, rows, _CHUNK):
-        shape = min(_CHUNK, rows - first), len(TRAITS), _DICE
-        numbers = hashlib.shake_256(key + first.to_bytes(8, "big")).digest(4 * math.prod(shape))
-        dice = np.frombuffer(numbers, dtype=">u4").reshape(shape)
-        normal = dice.sum(axis=2, dtype=np.uint64) / 2.0**32 - _DICE / 2
-        yield from (normal * spreads).tolist()
+    parts = [_normal(key, first, min(_CHUNK, rows - first)) * spreads for first in range(0, rows, _CHUNK)]
+    return np.concatenate(parts)
+
+
+def _normal(key: bytes, first: int, rows: int) -> F:
+    shape = rows, len(TRAITS), _DICE
+    numbers = hashlib.shake_256(key + first.to_bytes(8, "big")).digest(4 * math.prod(shape))
+    dice = np.frombuffer(numbers, dtype=">u4").reshape(shape)
+    return np.asarray(dice.sum(axis=2, dtype=np.uint64) / 2.0**32 - _DICE / 2)
 
 
 def _noisy(entry: Entry, differences: Sequence[float]) -> Entry:

@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.models import DIMENSIONS, TRAITS, Row
-from undersong.patterns.fields import FIELDS
+from undersong.models import Row
+from undersong.patterns.engine.sums import F, I
+from undersong.patterns.engine.vectors import Vectors
+from undersong.patterns.fields import FIELDS, FIELDS_SAID, SAID
 from undersong.patterns.partitions import Entry, Partition, Timeline
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import local_mask
+from undersong.patterns.versions import Cards, Places, looks_elsewhere
 
 Orders = npt.NDArray[np.intp]  # draws × rows: which row's words stand at each place
-SAID = (
-    "traits", "indicators", "signals", "flags", "total", "density", "hits", "hard_constraints", "loops", "deference",
-    "triage", "sentiment_score", "code_change_delta", "latency_drop", "judge", "judge_hash",
-)  # fmt: skip
-_FIELDS_SAID = frozenset((*SAID, *TRAITS, *DIMENSIONS))
-_TABLE = 100_000  # masks that are worked out beforehand, one per row and kind of place
+_TABLE = 20_000  # masks that are worked out beforehand, one per row and kind of place
+_CARDS = 1_000_000  # cards that all shuffles share; where there would be more, each batch makes those that it needs
 
 
 def key_of(seed: int, purpose: str, rule: PatternRule, partition: Partition) -> bytes:
@@ -64,7 +64,7 @@ class Deck:
         self.rule = rule
         self.partition = scope(rule, partition)
         self.rows = self.partition.rows
-        looked = [FIELDS[name] for name in sorted(rule.needs & FIELDS.keys() - _FIELDS_SAID)]
+        looked = [FIELDS[name] for name in sorted(rule.needs & FIELDS.keys() - FIELDS_SAID)]
         kinds: dict[object, int] = {}
         self.kinds = [
             kinds.setdefault((entry.row.target, *(field.read(entry.row) for field in looked)), len(kinds))
@@ -98,6 +98,49 @@ class Deck:
         return replaced(self.partition, rows), [mask for _, mask in cards]
 
 
+class Shuffles:
+    """The orders of a deck's rows, many searched at once."""
+
+    def __init__(self, deck: Deck, partition: Partition) -> None:
+        self.places = Places(deck.rule, partition)
+        self.kinds = np.array(deck.kinds, dtype=np.int64)
+        standing = dict(zip(deck.kinds, self.places.own.tolist(), strict=True))
+        self.standing = np.array([standing[kind] for kind in range(len(standing))], dtype=np.int64)
+
+    def strongest(self, dealt: Orders) -> F:
+        """Of each order the strength of its strongest match; raises Unsuited where arrays do not do."""
+        count = len(dealt)
+        if len(self.kinds) * len(self.standing) <= _CARDS:
+            cards, rows = self._shared
+            found = self.places.find(rows, cards, self._dealt(dealt), count)
+        else:
+            cards = self._made(dealt)
+            found = self.places.find(Vectors(cards), cards, None, count)
+        return self.places.strongest(found, count)
+
+    @cached_property
+    def _shared(self) -> tuple[Cards, Vectors]:
+        """Every row as it stands, then the words of each read row at each kind of place."""
+        own, stands = self.places.own, np.arange(len(self.places.entries))
+        words = np.concatenate([stands, np.repeat(own, len(self.standing))])
+        places = np.concatenate([stands, np.tile(self.standing, len(own))])
+        cards = Cards(self.places.source, words, places, FIELDS_SAID)
+        return cards, Vectors(cards)
+
+    def _dealt(self, dealt: Orders) -> I:
+        """The cards of some orders, one order after the other."""
+        size = len(self.places.entries)
+        found = np.tile(np.arange(size), (len(dealt), 1))
+        found[:, self.places.own] = size + dealt * len(self.standing) + self.kinds
+        return found.ravel()
+
+    def _made(self, dealt: Orders) -> Cards:
+        stands = np.tile(np.arange(len(self.places.entries)), (len(dealt), 1))
+        words = stands.copy()
+        words[:, self.places.own] = self.places.own[dealt]
+        return Cards(self.places.source, words.ravel(), stands.ravel(), FIELDS_SAID)
+
+
 def replaced(partition: Partition, rows: tuple[Entry, ...]) -> Partition:
     """The sequence with other rows at its places, in its timeline too."""
     entries = list(partition.timeline.entries)
@@ -110,7 +153,7 @@ def scope(rule: PatternRule, partition: Partition) -> Partition:
     """The sequence in the least timeline that the rule needs: without what the agent wrote elsewhere, unless a column
     looks there.
     """
-    if any(window.window.over != "partition" for column in rule.columns for window in column.windows):
+    if looks_elsewhere(rule):
         return partition
     rows = tuple(entry._replace(place=place) for place, entry in enumerate(partition.rows))
     timeline = Timeline(partition.timeline.agent, partition.timeline.conversation, rows)

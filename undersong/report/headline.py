@@ -12,9 +12,11 @@ from undersong.report.text import label
 from undersong.wording import (
     assessed_words,
     counted,
+    flagged_words,
     guns_words,
     low_scores_words,
     mechanism_name,
+    noted_words,
     qualified_words,
     unassessed_words,
 )
@@ -44,6 +46,8 @@ def headline(case: Case) -> tuple[str, ...]:
         *_qualified(case),
         *unassessed_words(case),
         *guns_words(case),
+        *noted_words(case),
+        *flagged_words(case),
     )
 
 

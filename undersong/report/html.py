@@ -20,6 +20,7 @@ from undersong.wording import (
     context_words,
     mechanism_name,
     score_words,
+    to_read_words,
 )
 
 INDEX = "index.html"
@@ -61,6 +62,7 @@ def _page(template: str, shown: View, **more: Any) -> str:
             months_size={"width": months.WIDTH, "height": months.HEIGHT, "left": months.LEFT, "top": months.TOP},
             alignment_colour=alignment_colour,
             alignment_words=alignment_words,
+            to_read_words=to_read_words,
             score_words=score_words,
             assessed_words=assessed_words,
             context_words=context_words,

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from undersong.report.markdown_parts import appendix, finding_lines, gun_lines, session_lines, table
 from undersong.report.text import code, first_upper, label, period, plain, sparkline
 from undersong.report.view import View
-from undersong.wording import alignment_words, context_words, counted, mechanism_name
+from undersong.wording import alignment_words, context_words, counted, mechanism_name, to_read_words
+
+OPTION = 300  # characters of --judge, which may name a model for each tier
 
 
 def render(shown: View) -> str:
@@ -81,10 +83,11 @@ def _sessions(v: View) -> Iterator[str]:
                 f"{assessed} of {len(each.mechanisms)}",
                 findings,
                 f"{each.read} of {each.messages}",
+                to_read_words((each,)) or "–",
                 plain(", ".join(each.flags)) or "–",
             )
         )
-    yield from table(("session", "score", "assessed", "findings", "read", "flags"), rows)
+    yield from table(("session", "score", "assessed", "findings", "read", "to be read", "flags"), rows)
     if len(v.listed) < len(v.case.sessions):
         yield from (f"The first {len(v.listed)} of {len(v.case.sessions)}; case.json holds all.", "")
     yield from _months(v)
@@ -170,10 +173,22 @@ def _agents(v: View) -> Iterator[str]:
                 each.balance,
                 safety,
                 read,
+                each.flagged,
                 each.hard_constraint_words,
             )
         )
-    head = ("agent", "alignment", "ethos", "logos", "pathos", "balance", "safety", "with levels", "constraint words")
+    head = (
+        "agent",
+        "alignment",
+        "ethos",
+        "logos",
+        "pathos",
+        "balance",
+        "safety",
+        "with levels",
+        "flagged",
+        "constraint words",
+    )
     yield from table(head, rows)
     if len(v.agents) < len(v.case.agents):
         yield from (f"The first {len(v.agents)} of {len(v.case.agents)}; case.json holds all.", "")
@@ -254,9 +269,9 @@ def _reproduce(v: View) -> Iterator[str]:
     for line in v.words.reproduce:
         yield from (plain(line), "")
     inputs = " ".join(label(each.name, 80) for each in v.case.inputs[:3]) + (" …" if len(v.case.inputs) > 3 else "")
-    judge, seed = (label(str(v.case.parameters.get(name, "")), 60) for name in ("judge", "seed"))
+    judge, seed = label(v.judge_option, OPTION), label(str(v.case.parameters.get("seed", "")), 60)
     yield f"- check this folder: {code(f'undersong verify DIR {inputs} --digest HEX', 400)}"
-    yield f"- make it again: {code(f'undersong audit {inputs} --judge {judge} --seed {seed}', 400)}"
+    yield f"- make it again: {code(f'undersong audit {inputs} --judge {judge} --seed {seed}', 400 + OPTION)}"
     yield ""
 
 

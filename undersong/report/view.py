@@ -24,6 +24,7 @@ from undersong.wording import (
     basis_words,
     cost_words,
     counted,
+    judge_option,
     judge_words,
     kind_words,
     mechanism_name,
@@ -156,6 +157,11 @@ class View:
     def judged(self) -> tuple[str, ...]:
         """What the judge's answers took and what was measured of it, in sentences."""
         return tuple(judge_words(self.case))
+
+    @property
+    def judge_option(self) -> str:
+        """What follows ``--judge`` to have the same judge again."""
+        return judge_option(self.case.parameters)
 
     @property
     def agreement(self) -> Agreement | None:

@@ -18,8 +18,7 @@ NONE: Ints = np.zeros(0, dtype=np.int64)
 SEPARATOR, SEPARATORS = 0x1C, 4  # \x1c to \x1f, which split words as white space does; BREAK is one of them
 SPACE, LINE_FEED, RETURN, TAB, SPACES = 0x20, 0x0A, 0x0D, 0x09, 5  # \t \n \v \f \r follow each other
 UNKNOWN, STAYS, CHANGES = range(3)
-# upper case and single white space, byte by byte; what is not ASCII stays
-_FOLDED = bytes(SPACE if TAB <= code < TAB + SPACES else code for code in range(256)).lower()
+CAPITALS, LETTERS, CASE = np.uint8(ord("A")), np.uint8(26), np.uint8(0x20)  # what lies between "A" and "a"
 
 
 class Block:
@@ -92,8 +91,10 @@ class Block:
         if text in self._split:
             return self._split[text]
         start, end = int(self.starts[text]), int(self.ends[text])
+        white = self._white[start:end]
+        if not self._separated and self._single:
+            return int(np.count_nonzero(white)) + 1 - int(white[0]) - int(white[-1]) if start < end else 0
         if not self._separated:
-            white = self._white[start:end]
             return int(np.count_nonzero(white[:-1] > white[1:])) + (start < end and not white[0])
         around = slice(start - 1, end)
         return int(np.count_nonzero(_word_begins(self._white[around], self._bytes[around])))
@@ -127,16 +128,18 @@ class Block:
         return found + np.searchsorted(self._removed, found, side="right")
 
     def _folded_bytes(self) -> bytes:
-        folded = self.raw.translate(_FOLDED)
-        self._white = white = np.frombuffer(folded, dtype=np.uint8) == SPACE
-        again: Ints = np.flatnonzero(white[1:] & white[:-1]) + 1
-        if not len(again):
-            return folded
+        folded = _byte_by_byte(self._bytes)
+        self._white = white = folded == SPACE
+        doubled = white[1:] & white[:-1]
+        self._single = not doubled.any()
+        if self._single:
+            return folded.tobytes()
+        again: Ints = np.flatnonzero(doubled) + 1
         first = np.flatnonzero(np.diff(again, prepend=-1) != 1)  # the second place of each run of white space
         starts, ends = again[first] - 1, again[np.append(first[1:], len(again)) - 1] + 1
         blank = (self._within(LINE_FEED, starts, ends) > 1) | (self._within(RETURN, starts, ends) > 1)
         in_blank = np.repeat(blank, ends - starts - 1)
-        result = np.frombuffer(folded, dtype=np.uint8).copy()
+        result = folded
         result[again[in_blank]] = EDGE
         result[starts[blank]] = EDGE
         removed = again[~in_blank]
@@ -150,6 +153,16 @@ class Block:
     def _within(self, byte: int, starts: Ints, ends: Ints) -> Ints:
         places = np.flatnonzero(self._bytes == byte)
         return np.searchsorted(places, ends) - np.searchsorted(places, starts)
+
+
+def _byte_by_byte(data: Bytes) -> Bytes:
+    """Lower case and single white space for ASCII, in a few passes of which each takes many bytes at once."""
+    capital = (data - CAPITALS) < LETTERS
+    folded: Bytes = data + capital.view(np.uint8) * CASE
+    white = (data - np.uint8(TAB)) < SPACES
+    if white.any():
+        folded += white.view(np.uint8) * (np.uint8(SPACE) - data)
+    return folded
 
 
 def _word_begins(white: npt.NDArray[np.bool_], data: Bytes) -> npt.NDArray[np.bool_]:

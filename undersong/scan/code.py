@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from undersong.scan.shell import command_of, written
 from undersong.scan.substance import patch_sides, substance_hash
 
 FENCES = (b"```", b"~~~")
+_MARKS = tuple(mark.decode() for mark in FENCES)
 DIFFS = frozenset({"diff", "patch"})
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^\n]*)(?:\n|\Z)", re.MULTILINE)
 _PATH_IN_INFO = re.compile(
@@ -51,7 +53,7 @@ def fences(text: str) -> Iterator[Fence]:
     if "```" not in text and "~~~" not in text:
         return
     opened: re.Match[str] | None = None
-    for line in _FENCE.finditer(text):
+    for line in _fence_lines(text):
         mark, info = line["mark"], line["info"].strip()
         if opened is None:
             if mark[0] == "~" or "`" not in info:
@@ -61,6 +63,26 @@ def fences(text: str) -> Iterator[Fence]:
             opened = None
     if opened is not None:
         yield Fence(opened.start(), len(text), opened.end(), len(text), opened["info"].strip())
+
+
+def _fence_lines(text: str) -> Iterator[re.Match[str]]:
+    """The lines that begin with a fence: marks are looked for first, which is quicker than looking at every line."""
+    line, places = 0, dict.fromkeys(_MARKS, -1)
+    while True:
+        for mark, place in places.items():
+            if place < line:
+                found = text.find(mark, line)
+                places[mark] = len(text) if found < 0 else found
+        first = min(places.values())
+        if first == len(text):
+            return
+        match = _FENCE.match(text, text.rfind("\n", line, first) + 1 or line)
+        if match is None:
+            after = text.find("\n", first)
+            line = len(text) if after < 0 else after + 1
+        else:
+            yield match
+            line = match.end()
 
 
 def normalise_code(code: str) -> str:
@@ -85,15 +107,25 @@ def code_of(message: Message, rule: CodeRule) -> list[Code]:
     return [_weighed(code, rule) for code in found if code.text or code.old]
 
 
+class _Version:
+    """Code that later code may be compared with; most is not, and its tokens are never counted."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def pairs(self) -> Counter[tuple[str, str]]:
+        """See ``_pairs``."""
+        return _pairs(self._text)
+
+
 class Versions:
     """The code that one agent has written so far in a conversation."""
 
     def __init__(self, rule: CodeRule) -> None:
         self._hashes: dict[str | None, set[str]] = defaultdict(set)
         self._substances: dict[str | None, set[str | None]] = defaultdict(set)
-        self._last: dict[str | None, deque[tuple[str, Counter[tuple[str, str]]]]] = defaultdict(
-            lambda: deque(maxlen=rule.compared)
-        )
+        self._last: dict[str | None, deque[_Version]] = defaultdict(lambda: deque(maxlen=rule.compared))
 
     def change(self, codes: Sequence[Code]) -> float | None:
         """How new a message's code is: 0 where every hash is known, 1 where nothing is alike, None without a past.
@@ -103,26 +135,28 @@ class Versions:
         Blocks are compared with earlier ones of the same path (those without a path with one another), an edit also
         with the code that it replaces. The mean over the blocks that have something to be compared with.
         """
-        changes = [change for code in codes if (change := self._change(code)) is not None]
-        for code in codes:
+        versions = [_Version(code.text) for code in codes]
+        pairs = zip(codes, versions, strict=True)
+        changes = [change for each in pairs if (change := self._change(*each)) is not None]
+        for code, version in zip(codes, versions, strict=True):
             self._hashes[code.block.path].add(code.block.sha256)
             self._substances[code.block.path].add(code.block.substance)
-            self._last[code.block.path].append((code.block.sha256, _pairs(code.text)))
+            self._last[code.block.path].append(version)
         return round(sum(changes) / len(changes), 4) if changes else None
 
-    def _change(self, code: Code) -> float | None:
+    def _change(self, code: Code, version: _Version) -> float | None:
         path = code.block.path
         if code.block.sha256 in self._hashes[path] or code.old == code.text:
             return 0.0
         if code.block.substance in self._substances[path] or code.block.substance == code.block.replaces:
             return LEAST_CHANGE
-        earlier = [pairs for _, pairs in self._last[path]]
+        last = self._last[path]
+        if code.old is None and not last:
+            return None
+        earlier = [each.pairs for each in last]
         if code.old is not None:
             earlier.append(_pairs(code.old))
-        if not earlier:
-            return None
-        own = _pairs(code.text)
-        return max(LEAST_CHANGE, 1.0 - max(_likeness(own, pairs) for pairs in earlier))
+        return max(LEAST_CHANGE, 1.0 - max(_likeness(version.pairs, pairs) for pairs in earlier))
 
 
 def _of_fence(text: str, fence: Fence) -> Code:

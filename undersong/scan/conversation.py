@@ -20,7 +20,7 @@ from undersong.triage import Triage
 
 ALL: frozenset[str] = frozenset(SIGNALS)
 _fill = msgspec.structs.force_setattr
-BLOCK = 250_000  # characters of a block: its arrays stay in the processor's cache
+BLOCK = 400_000  # characters of a block: its arrays stay in the processor's cache
 
 Scanned = tuple[tuple[Scan, ...], ThreadScan]
 
@@ -50,7 +50,7 @@ def scan_conversations(
     if "structure" in signals:
         _add_structures(conversations, scans, blocks, book.structure)
     if "triage" in signals:
-        scans = with_triage(messages, scans, book.triage)
+        add_triage(messages, scans, book.triage)
     found, first = [], 0
     for conversation in conversations:
         own = tuple(scans[first : first + len(conversation.messages)])
@@ -59,15 +59,13 @@ def scan_conversations(
     return found
 
 
-def with_triage(messages: Sequence[Message], scans: Sequence[Scan], model: Triage | None) -> list[Scan]:
-    """The scans with their triage scores; the messages may be of any number of conversations, and more are faster."""
+def add_triage(messages: Sequence[Message], scans: Sequence[Scan], model: Triage | None) -> None:
+    """Fill in the triage scores of Scans that nobody has seen yet; with more messages at once it is faster."""
     if model is None:
-        return list(scans)
-    scores = model([message.text for message in messages]).tolist()
-    return [
-        scan if isnan(score) else msgspec.structs.replace(scan, triage=score)
-        for scan, score in zip(scans, scores, strict=True)
-    ]
+        return
+    for scan, score in zip(scans, model([message.text for message in messages]).tolist(), strict=True):
+        if not isnan(score):
+            _fill(scan, "triage", score)
 
 
 def count_flags(hits: tuple[Hit, ...]) -> dict[str, int]:

@@ -10,7 +10,7 @@ import numpy as np
 from undersong.models import Conversation, Loop, Message, Scan, ThreadScan
 from undersong.scan.block import Block
 from undersong.scan.code import FENCES
-from undersong.scan.conversation import ALL, add_structure, agent_of, scans_of, thread_of, with_triage
+from undersong.scan.conversation import ALL, add_structure, add_triage, agent_of, scans_of, thread_of
 from undersong.scan.phrases import SignalBook
 from undersong.scan.repetition import loops_of, spoken
 from undersong.scan.speech import Speech
@@ -43,7 +43,7 @@ class Growing:
         if repeats:
             loops = self._loops(conversation)
             scan = msgspec.structs.replace(scan, loops=loops) if loops else scan
-        scan = with_triage([message], [scan], self._book.triage)[0]
+        add_triage([message], [scan], self._book.triage)
         self.scans.append(scan)
         return scan
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +20,25 @@ from undersong.scan.rules import StructureRules
 from undersong.scan.speech import SPACING, Keys, Speech, joined_keys, keys_of
 
 Flags = npt.NDArray[np.bool_]
+A = TypeVar("A")
 Between = Callable[[int, int], Sequence[str]]
 _QUOTED = re.compile(r"^[ \t]{0,3}>[^\n]*$", re.MULTILINE)
 
 
-class Run(NamedTuple):
-    """Neighbouring repeated grams joined: the words, the least count, and the place of the gram that has it."""
+class Repeated(NamedTuple):
+    """The repeated grams of a message in order: the place of each, how often it stands, and its number."""
 
-    words: tuple[str, ...]
+    places: Sequence[int]
+    counts: Sequence[int]
+    grams: Sequence[int]
+
+
+class Run(NamedTuple):
+    """Neighbouring repeated grams joined: the words, the least count, and which of the grams has it, by its index."""
+
+    words: Sequence[str]
     times: int
-    place: int
+    index: int
 
 
 class LoopFinder:
@@ -61,40 +70,47 @@ class LoopFinder:
         grams = joined_keys(columns) if columns else keys_of(())
         return np.sort(keys_of(list(self.function_words))), np.sort(grams)
 
-    def runs(self, between: Between, counts: Mapping[int, int], grams: Mapping[int, int]) -> list[Run]:
+    def runs(self, between: Between, repeated: Repeated, least: int = 0) -> Iterator[Run]:
         """Join neighbouring repeated grams; a run ends where a gram comes again.
 
-        ``counts`` and ``grams`` have the place of each repeated gram, in order: how often it stands, and its number.
-        ``between(first, after)`` gives the words from one place up to another.
+        ``between(first, after)`` gives the words from one place up to another. Told are runs of ``least`` words.
         """
-        found: list[Run] = []
-        run: list[int] = []
-        seen: set[int] = set()
-        for place, gram in grams.items():
-            if run and (place != run[-1] + 1 or gram in seen):
-                found.append(self._close(between, counts, run))
-                run, seen = [], set()
-            run.append(place)
+        places, counts, grams = repeated
+        for first, after in self._joined(places, grams):
+            start, end = places[first], min(places[after - 1] + self.rule.n, places[first] + self.rule.longest)
+            if end - start >= least:
+                own = counts[first:after]
+                times = min(own)
+                yield Run(between(start, end), times, first + own.index(times))
+
+    def _joined(self, places: Sequence[int], grams: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Where runs begin and end among repeated grams."""
+        first, expected, seen = 0, places[0], set[int]()
+        for index, (place, gram) in enumerate(zip(places, grams, strict=True)):
+            if place != expected or gram in seen:
+                yield first, index
+                first, seen = index, set()
             seen.add(gram)
-        if run:
-            found.append(self._close(between, counts, run))
-        return found
+            expected = place + 1
+        yield first, len(places)
 
     def report(self, loops: Iterable[Loop]) -> tuple[Loop, ...]:
         """The loops worth a row: longest and most frequent first, none inside another, ``reported`` at most."""
         distinct = {loop.ngram: loop for loop in loops}.values()
-        kept: list[Loop] = []
-        for loop in sorted(distinct, key=lambda loop: (-loop.ngram.count(" ") * loop.count, loop.ngram)):
+        return tuple(self.foremost((loop.ngram, loop.count, loop) for loop in distinct))
+
+    def foremost(self, loops: Iterable[tuple[str, int, A]]) -> list[A]:
+        """As ``report``, of what may become loops: n-gram, count and anything. Of equal n-grams the last one counts."""
+        distinct = {loop[0]: loop for loop in loops}.values()
+        kept: list[A] = []
+        said = ""
+        for ngram, _, loop in sorted(distinct, key=lambda loop: (-loop[0].count(" ") * loop[1], loop[0])):
             if len(kept) == self.rule.reported:
                 break
-            if not any(f" {loop.ngram} " in f" {other.ngram} " for other in kept):
+            if f" {ngram} " not in said:
                 kept.append(loop)
-        return tuple(kept)
-
-    def _close(self, between: Between, counts: Mapping[int, int], run: Sequence[int]) -> Run:
-        rarest = min(run, key=counts.__getitem__)
-        end = min(run[-1] + self.rule.n, run[0] + self.rule.longest)
-        return Run(tuple(between(run[0], end)), counts[rarest], rarest)
+                said += f" {ngram} \n"  # no n-gram goes on beyond a line
+        return kept
 
 
 def _is_among(keys: Keys, known: Keys) -> Flags:

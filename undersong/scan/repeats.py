@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.scan.block import NONE, Ints
-from undersong.scan.speech import Keys, Speech, mixed
+from undersong.scan.hearing import MOST_BITS, SPARE, likely
+from undersong.scan.speech import MIX, Keys, Speech, mixed
 
 
 class Repeats(NamedTuple):
@@ -26,19 +27,31 @@ def repeats(speech: Speech, group: Ints, n: int) -> Repeats:
 
     Messages of a negative group have none.
     """
+    place, message, keys = _counted(speech, group, n)
+    order = np.argsort(keys, kind="stable")
+    keys, place, message = keys[order], place[order], message[order]
+    fresh = np.diff(keys, prepend=~keys[:1]) != 0
+    again = np.flatnonzero(~fresh | ~np.append(fresh[1:], True)[: len(fresh)])
+    return Repeats(np.cumsum(fresh[again]) - 1, place[again], message[again])
+
+
+def _counted(speech: Speech, group: Ints, n: int) -> tuple[Ints, Ints, Keys]:
+    """Place, message and key of few grams, by place: all that stand twice are among them."""
     salts = mixed(group.astype(np.uint64) + np.uint64(1))
+    if likely.ready:
+        bits = min((SPARE * len(speech.keys)).bit_length(), MOST_BITS)
+        cells = np.empty(1 << bits, dtype=np.uint8)
+        found: tuple[Ints, Ints, Keys] = likely.compiled(
+            speech.keys, speech.first, group, salts, MIX, n, cells, np.uint64(bits)
+        )
+        return found
     keys = speech.grams(n)
     keys += np.repeat(salts, speech.counts)[: len(keys)]
     place = _likely(keys)
     message = np.searchsorted(speech.first, place, side="right") - 1
     counted = (place + n <= speech.first[message + 1]) & (group[message] >= 0)
     place, message = place[counted], message[counted]
-    keys = keys[place]
-    order = np.argsort(keys, kind="stable")
-    keys, place, message = keys[order], place[order], message[order]
-    fresh = np.diff(keys, prepend=~keys[:1]) != 0
-    again = np.flatnonzero(~fresh | ~np.append(fresh[1:], True)[: len(fresh)])
-    return Repeats(np.cumsum(fresh)[again] - 1, place[again], message[again])
+    return place, message, keys[place]
 
 
 def _likely(keys: Keys) -> Ints:

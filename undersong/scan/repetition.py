@@ -10,7 +10,7 @@ import numpy as np
 from undersong.models import Conversation, Loop, Message
 from undersong.scan.block import Block, Ints
 from undersong.scan.code import FENCES
-from undersong.scan.loops import LoopFinder, prose_of, unspoken
+from undersong.scan.loops import LoopFinder, Repeated, prose_of, unspoken
 from undersong.scan.repeats import Repeats, repeats
 from undersong.scan.replies import reply_loops
 from undersong.scan.speech import Speech
@@ -71,12 +71,10 @@ def message_loops(
     found: dict[int, tuple[Loop, ...]] = {}
     for first, after in pairwise(edges):
         here = again[first:after]
-        places = repeated.place[here].tolist()
-        counts = dict(zip(places, count[here].tolist(), strict=True))
-        grams = dict(zip(places, repeated.gram[here].tolist(), strict=True))
+        standing_here = Repeated(repeated.place[here].tolist(), count[here].tolist(), repeated.gram[here].tolist())
         found[int(repeated.message[here[0]])] = finder.report(
             Loop(ngram=" ".join(run.words), count=run.times, scope="message")
-            for run in finder.runs(speech.words, counts, grams)
+            for run in finder.runs(speech.words, standing_here)
         )
     return found
 

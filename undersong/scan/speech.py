@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.scan.block import NONE, Block, Ints
+from undersong.scan.block import Block, Ints
+from undersong.scan.hearing import APOSTROPHE, SPACE, hear
 
 Keys = npt.NDArray[np.uint64]
 WORD = 8  # bytes that are looked at together
 LONG = 3 * WORD  # bytes of a word beyond which it is hashed for itself
-APOSTROPHE, SPACE, STOP = 0x27, 0x20, 0x01
+STOP = 0x01
 BULLET = "•".encode()
 STOPS = bytes([STOP])
 
@@ -24,7 +25,7 @@ SPACING = bytes(
 ).lower()
 _MASKS: Keys = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], dtype=np.uint64)
 # odd numbers without a pattern: the first digits of the square roots of 2, 3, 5, 7, 11, 13, 17 and 19
-_MIX: Keys = np.array(
+MIX: Keys = np.array(
     [
         0x6A09E667F3BCC909, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1,
         0x510E527FADE682D1, 0x9B05688C2B3E6C1F, 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179,
@@ -41,14 +42,15 @@ class Speech:
     def __init__(self, blocks: Sequence[Block], unspoken: Mapping[int, Sequence[Ints]] | None = None) -> None:
         """``unspoken`` has, for a block by its index, starts and ends of stretches in which nothing is a word."""
         none: Sequence[Ints] = ()
-        parts = [_words(block, (unspoken or {}).get(index, none)) for index, block in enumerate(blocks)]
-        sizes = np.cumsum([0, *(len(each.spaced) for each in parts)])
-        self.data = b"".join(each.spaced for each in parts)
+        spaced = [_spaced(block, (unspoken or {}).get(index, none)) for index, block in enumerate(blocks)]
+        parts = [_words(data, block.starts) for data, block in zip(spaced, blocks, strict=True)]
+        sizes = np.cumsum([0, *map(len, spaced)])
+        self.data = b"".join(spaced)
         self.start: Ints = _joined([each.start + size for each, size in zip(parts, sizes, strict=False)])
         self.end: Ints = _joined([each.end + size for each, size in zip(parts, sizes, strict=False)])
         self.counts: Ints = _joined([each.counts for each in parts])
         self.first: Ints = np.append(0, np.cumsum(self.counts))
-        self.keys: Keys = _joined([_keys(each) for each in parts])
+        self.keys: Keys = _joined([each.keys for each in parts])
 
     def words(self, first: int, after: int) -> list[str]:
         """The words from ``first`` up to ``after``."""
@@ -77,7 +79,7 @@ def joined_keys(columns: Sequence[Keys]) -> Keys:
     """A key for words in a row, from the keys of the first ones, of the second ones and so on."""
     found = columns[0].copy()
     for keys in columns[1:]:
-        found *= _MIX[0]
+        found *= MIX[0]
         found += keys
     return found
 
@@ -87,21 +89,21 @@ def keys_of(words: Sequence[str]) -> Keys:
     data = [word.encode() for word in words]
     lengths = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
     end = np.cumsum(lengths)
-    return _keys(_Words(b"".join(data), end - lengths, end, NONE))
+    return _keys(b"".join(data), end - lengths, end)
 
 
 def mixed(keys: Keys) -> Keys:
     """Keys of which every bit depends on all bits of the given ones."""
-    found: Keys = (keys ^ (keys >> _HALF)) * _MIX[6]
+    found: Keys = (keys ^ (keys >> _HALF)) * MIX[6]
     return found
 
 
 class _Words(NamedTuple):
-    """A block with spaces between words, the start and end of each word, and the number of words of each text."""
+    """The start and end of each word of a block, its key, and the number of words of each text."""
 
-    spaced: bytes
     start: Ints
     end: Ints
+    keys: Keys
     counts: Ints
 
 
@@ -110,7 +112,8 @@ def _joined(parts: Sequence[Any]) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _words(block: Block, unspoken: Sequence[Ints]) -> _Words:
+def _spaced(block: Block, unspoken: Sequence[Ints]) -> bytes:
+    """The bytes of a block with nothing but spaces and STOPs between words."""
     spaced = block.raw.translate(SPACING)
     if unspoken:
         blanked = bytearray(spaced)
@@ -119,6 +122,12 @@ def _words(block: Block, unspoken: Sequence[Ints]) -> _Words:
         spaced = bytes(blanked)
     if not block.raw.isascii() and BULLET in spaced:  # a search for three bytes costs as much as all words
         spaced = spaced.replace(BULLET, bytes([STOP] * len(BULLET)))
+    return spaced
+
+
+def _words(spaced: bytes, texts: Ints) -> _Words:
+    if hear.ready:
+        return _heard(spaced, texts)
     data = np.frombuffer(spaced, dtype=np.uint8)
     is_word = data > SPACE
     edges = np.flatnonzero(is_word[1:] != is_word[:-1]) + 1
@@ -126,26 +135,47 @@ def _words(block: Block, unspoken: Sequence[Ints]) -> _Words:
     quoted = np.flatnonzero(data.take(start) == APOSTROPHE)
     if len(quoted):  # an apostrophe after a space opens a quotation; one at the very start of a text stays
         places = start[quoted]
-        opening = quoted[(data[places - 1] == SPACE) & ~np.isin(places, block.starts)]
+        opening = quoted[(data[places - 1] == SPACE) & ~np.isin(places, texts)]
         start[opening] += 1
         kept = start < end
         start, end = start[kept], end[kept]
-    return _Words(spaced, start, end, np.diff(np.searchsorted(start, np.append(block.starts, len(spaced)))))
+    counts = np.diff(np.searchsorted(start, np.append(texts, len(spaced))))
+    return _Words(start, end, _keys(spaced, start, end), counts)
 
 
-def _keys(words: _Words) -> Keys:
+def _heard(spaced: bytes, texts: Ints) -> _Words:
+    """The same in one pass."""
+    data, bounds = np.frombuffer(spaced, dtype=np.uint8), np.append(texts, len(spaced))
+    start, end, keys, counts, long = hear.compiled(data, _window(spaced), bounds, _MASKS, MIX, LONG)
+    if len(long):
+        keys[long] = mixed(_hashes(spaced, start[long], end[long]))
+    return _Words(start, end, keys, counts)
+
+
+def _keys(spaced: bytes, starts: Ints, ends: Ints) -> Keys:
     """A number for each word: words of up to 24 bytes by what they consist of, longer ones by their hash."""
-    window: Keys = np.ndarray((len(words.spaced) + 1,), dtype="<u8", buffer=words.spaced + bytes(WORD), strides=(1,))
-    length = words.end - words.start
-    keys: Keys = window[words.start]
+    window = _window(spaced)
+    length = ends - starts
+    keys: Keys = window[starts]
     keys &= _MASKS.take(np.minimum(length, WORD))
-    keys *= _MIX[4]
+    keys *= MIX[4]
     longer = np.flatnonzero(length > WORD)
     if len(longer):
-        start, end, size = words.start[longer], words.end[longer], length[longer]
+        start, end, size = starts[longer], ends[longer], length[longer]
         second = window[start + WORD] & _MASKS[np.minimum(size - WORD, WORD)]
-        keys[longer] += mixed(second * _MIX[5] + size.astype(np.uint64)) + mixed(window[end - WORD] * _MIX[7])
-        for index in longer[size > LONG].tolist():
-            digest = hashlib.blake2b(words.spaced[words.start[index] : words.end[index]], digest_size=8).digest()
-            keys[index] = int.from_bytes(digest, "little")
+        keys[longer] += mixed(second * MIX[5] + size.astype(np.uint64)) + mixed(window[end - WORD] * MIX[7])
+        long = longer[size > LONG]
+        keys[long] = _hashes(spaced, starts[long], ends[long])
     return mixed(keys)
+
+
+def _window(spaced: bytes) -> Keys:
+    """The eight bytes from each place on, as numbers."""
+    return np.ndarray((len(spaced) + 1,), dtype="<u8", buffer=spaced + bytes(WORD), strides=(1,))
+
+
+def _hashes(spaced: bytes, starts: Ints, ends: Ints) -> Keys:
+    """The first 64 bits of the hash of each of some words."""
+    words = (spaced[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True))
+    digests = b"".join([hashlib.blake2b(word, digest_size=WORD).digest() for word in words])
+    return np.frombuffer(digests, dtype="<u8")

@@ -10,7 +10,7 @@ import numpy as np
 
 from undersong.models import Loop
 from undersong.scan.block import Ints
-from undersong.scan.loops import LoopFinder
+from undersong.scan.loops import LoopFinder, Repeated
 from undersong.scan.repeats import Repeats
 from undersong.scan.speech import Speech
 
@@ -85,19 +85,17 @@ def _of_turn(
     finder: LoopFinder, speech: Speech, found: Occurrences, again: Ints, ids: Sequence[str]
 ) -> tuple[Loop, ...]:
     """``again``: the standings in ``found`` of repeated grams in one turn, in order of their places."""
-    places = found.place[again].tolist()
-    entries = dict(zip(places, found.entry[again].tolist(), strict=True))
-    counts = dict(zip(places, (found.rank[found.entry[again]] + 1).tolist(), strict=True))
-    grams = dict(zip(places, found.gram[again].tolist(), strict=True))
-    return finder.report(
+    entries = found.entry[again]
+    repeated = Repeated(found.place[again].tolist(), (found.rank[entries] + 1).tolist(), found.gram[again].tolist())
+    runs = finder.runs(speech.words, repeated, finder.rule.turn_words)
+    return tuple(
         Loop(
             ngram=" ".join(run.words),
             count=run.times,
             scope="turns",
-            message_ids=_carriers(entries[run.place], found, finder.rule.recent, ids),
+            message_ids=_carriers(int(entries[run.index]), found, finder.rule.recent, ids),
         )
-        for run in finder.runs(speech.words, counts, grams)
-        if len(run.words) >= finder.rule.turn_words
+        for run in finder.foremost((" ".join(run.words), run.times, run) for run in runs)
     )
 
 

@@ -49,11 +49,15 @@ class PackedHistory(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What a sweep found in the history of an agent as it was at change ``changed``."""
+    """What a sweep found in the history of an agent as it was at change ``changed``.
+
+    ``cells`` are those of the packed history; a store may keep them for the next time.
+    """
 
     agent: str
     changed: int
     findings: tuple[Finding, ...]
+    cells: bytes | None = None
 
 
 class AgentEntry(Noun, frozen=True, kw_only=True):
@@ -226,6 +230,10 @@ class HistoryStore(Protocol):
         """The rows of an agent in (event time, position, id) order, untimed ones first; () for an unknown agent."""
         ...
 
+    def rows_at(self, agent: str, judge_hash: str, places: Sequence[int]) -> tuple[Row, ...]:
+        """The rows at some places of a history, from 0 on, in the order of ``places``; it may lack some of them."""
+        ...
+
     def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[History]:
         """The histories that changed after a cursor and hold ``least`` or more scored rows, in the order of change.
 
@@ -280,6 +288,10 @@ class HistoryStore(Protocol):
         A kept finding that cannot be read goes too: nobody can say what it touches. Agents that lose a finding count as
         changed.
         """
+        ...
+
+    def finding_ids(self) -> set[str]:
+        """The ids of all findings."""
         ...
 
     def findings(self, agent: str | None = None) -> Iterator[Finding]:

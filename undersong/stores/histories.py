@@ -12,15 +12,13 @@ from undersong.stores.database import Database
 from undersong.stores.moments import microseconds, moment
 from undersong.stores.packed import pack
 from undersong.stores.records import decoded, row_body, rows_of, supersedes, touches
+from undersong.stores.swept import OF_AGENT, keep_swept, packed_history
 
 _CHANGES = "changes"  # the cursor that counts the commits that changed a history
 _PAGE = 256  # agents that are listed or asked about at a time
 _INSERT = "INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _RANKED = "json_extract(CAST(body AS TEXT), '$.scale') IS 'rank'"
-_PACKED = (  # from the index alone
-    "SELECT cells FROM history WHERE agent = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
-    " ORDER BY time, position, id, conversation"
-)
+_NUMBERS = f"SELECT rowid {OF_AGENT}"  # from the index alone, as is
 
 
 class Histories(Database):
@@ -34,12 +32,17 @@ class Histories(Database):
 
     def history(self, agent: str, judge_hash: str) -> tuple[Row, ...]:
         """See Store."""
-        query = (
-            "SELECT body FROM history WHERE agent = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
-            " ORDER BY time, position, id, conversation"
-        )
         with self._translated():
-            return rows_of(body for (body,) in self._db.execute(query, (agent, judge_hash)))
+            return rows_of(body for (body,) in self._db.execute(f"SELECT body {OF_AGENT}", (agent, judge_hash)))
+
+    def rows_at(self, agent: str, judge_hash: str, places: Sequence[int]) -> tuple[Row, ...]:
+        """See Store."""
+        with self._reading() as db:
+            numbers = [each for (each,) in db.execute(_NUMBERS, (agent, judge_hash)).fetchall()]
+            wanted = [numbers[place] for place in places if place < len(numbers)]
+            query = f"SELECT rowid, body FROM history WHERE rowid IN ({', '.join(map(str, wanted))})"
+            bodies = dict(db.execute(query).fetchall())
+            return rows_of(bodies[number] for number in wanted)
 
     def thread(self, conversation_id: str, judge_hash: str) -> tuple[Row, ...]:
         """See Store."""
@@ -72,8 +75,8 @@ class Histories(Database):
         """See Store."""
         for agent, changed in self._changed_since(judge_hash, after, least):
             with self._translated():
-                cells = [each for (each,) in self._db.execute(_PACKED, (agent, judge_hash)).fetchall()]
-            yield PackedHistory(agent, changed, len(cells), None if None in cells else b"".join(cells))
+                found = packed_history(self._db, judge_hash, agent, changed)
+            yield found
 
     def _changed_since(self, judge_hash: str, after: Cursor, least: int) -> Iterator[tuple[str, int]]:
         last = self.changes()
@@ -136,7 +139,9 @@ class Histories(Database):
     ) -> None:
         """See Store."""
         with self._writing() as db:
-            _replace(db, _current(db, judge_hash, swept), patterns)
+            current = _current(db, judge_hash, swept)
+            _replace(db, current, patterns)
+            keep_swept(db, judge_hash, current)
             db.executemany(
                 "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", ((name, *place) for name, place in cursors.items())
             )
@@ -151,6 +156,11 @@ class Histories(Database):
             _bump(db, (place for _, agent in gone for place in _places(db, agent)))  # a sweep may find them again
             db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name, _ in gone))
             db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", rows)
+
+    def finding_ids(self) -> set[str]:
+        """See Store."""
+        with self._translated():
+            return {name for (name,) in self._db.execute("SELECT id FROM findings")}
 
     def findings(self, agent: str | None = None) -> Iterator[Finding]:
         """See Store."""

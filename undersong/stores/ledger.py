@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,6 +28,15 @@ class _Ended(msgspec.Struct):
 COLUMNS = tuple(Paid.__struct_fields__)
 _INSERT = f"INSERT OR IGNORE INTO paid ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM paid"
+
+
+class Taken(NamedTuple):
+    """A number of answers, the bytes of their questions' user parts, and their tokens."""
+
+    answers: int
+    sent: int
+    tokens_in: int
+    tokens_out: int
 
 
 Pasts = Callable[[str, str | None], Iterable[tuple[str, Past]]]  # judge hash, and an agent or None for all of them
@@ -72,6 +82,15 @@ class SQLiteLedger(Database):
         )
         with self._translated():
             return list(self._db.execute(query, (judge, prompt_hash, most)))
+
+    def taken(self, judge: str, prompt_hash: str) -> dict[str, Taken]:
+        """Depth → what the first answers of a judge took in all; ``confirm`` are those about flagged places."""
+        query = (
+            "SELECT depth, COUNT(*), SUM(sent), SUM(input), SUM(output) FROM paid"
+            " WHERE judge = ? AND prompt_hash = ? AND attempt = 0 AND input > 0 GROUP BY depth"
+        )
+        with self._translated():
+            return {depth: Taken(*rest) for depth, *rest in self._db.execute(query, (judge, prompt_hash))}
 
     def pending(self, judge: str) -> list[Pending]:
         """See AnswerLedger."""

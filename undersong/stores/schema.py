@@ -110,7 +110,15 @@ def _cells(body: object) -> bytes | None:
         return None  # whoever reads the row says so
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _live, _packed)
+def _swept(db: sqlite3.Connection) -> None:
+    """Version 6: the packed histories that sweeps have read. They hold where ``changed`` is that of the agent."""
+    db.execute(
+        "CREATE TABLE swept (judge INTEGER NOT NULL, agent TEXT NOT NULL, changed INTEGER NOT NULL,"
+        " cells BLOB NOT NULL, PRIMARY KEY (judge, agent))"
+    )
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _live, _packed, _swept)
 
 
 def open_database(path: Path) -> tuple[sqlite3.Connection, Turns]:

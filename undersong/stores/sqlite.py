@@ -18,6 +18,7 @@ from undersong.stores.histories import Histories, keep, leave
 from undersong.stores.live import Live
 from undersong.stores.records import decoded
 from undersong.stores.schema import FIRST_TABLES
+from undersong.stores.swept import drop_stale, unlike
 
 
 class SQLiteStore(Conversations, Histories, Live):
@@ -56,7 +57,8 @@ class SQLiteStore(Conversations, Histories, Live):
         """See Store."""
         with self._translated():
             words = [word for (word,) in self._db.execute("PRAGMA integrity_check")]
-        return iter([] if words == ["ok"] else words)
+            others = [f"the packed history of {agent} is not that of its rows" for agent in unlike(self._db)]
+        return iter([*(words if words != ["ok"] else []), *others])
 
     def facts(self) -> dict[str, str]:
         """See Store."""
@@ -83,6 +85,7 @@ def _redact(db: sqlite3.Connection, redaction: Redaction) -> None:
     db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in redaction.gone))
     db.execute("DELETE FROM agents WHERE agent NOT IN (SELECT agent FROM history) AND agent = ?", (redaction.name,))
     db.execute("UPDATE cursors SET agent = '' WHERE agent = ?", (redaction.name,))
+    drop_stale(db)
     grave = redaction.grave
     db.execute("INSERT OR IGNORE INTO graves VALUES (?, ?, ?)", (grave.kind, grave.digest, encode(grave)))
 

@@ -31,8 +31,9 @@ Keys = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 
-_END = b"\0"  # after each text as often as a window is long, so that no window sees another text
-_SEPARATOR = _END * WINDOW
+NUL = "\0"
+_END = NUL.encode()
+_SEPARATOR = NUL * WINDOW  # after each text, so that no window sees another text
 _SPACE = 0x20
 _WORD, _MARK = 1, 2
 
@@ -65,40 +66,45 @@ class Block(NamedTuple):
 
 def blocks(texts: Sequence[str]) -> Iterator[Block]:
     """The buckets of the texts in order, joined so that memory stays bounded."""
+    return map(block, groups(texts))
+
+
+def groups(texts: Sequence[str]) -> Iterator[list[str]]:
+    """What is looked at of the texts in order, so much at a time that memory stays bounded."""
     group: list[str] = []
     size = 0
     for text in texts:
         if len(text) > LONGEST:
             text = f"{text[: LONGEST // 2]} {text[-(LONGEST // 2) :]}"
         if group and (size + len(text) > BLOCK_SIZE or len(group) == MOST):
-            yield _block(group)
+            yield group
             group, size = [], 0
         group.append(text)
         size += len(text)
     if group:
-        yield _block(group)
+        yield group
 
 
-def _block(texts: Sequence[str]) -> Block:
-    data = _single_spaced(np.frombuffer(_joined(texts), dtype=np.uint8))
-    joined = data.tobytes()
-    kinds = np.frombuffer(joined.translate(_KINDS), dtype=np.uint8)
+def block(texts: Sequence[str]) -> Block:
+    """The buckets of texts that ``groups`` put together."""
+    data = _single_spaced(np.frombuffer(joined(["", *texts, ""], _SEPARATOR), dtype=np.uint8))
+    spaced = data.tobytes()
+    kinds = np.frombuffer(spaced.translate(KINDS), dtype=np.uint8)
     starts = np.flatnonzero(kinds[1:] > (kinds[:-1] & _WORD)) + 1
     ends = np.flatnonzero(data == 0)[::WINDOW]
     first = np.searchsorted(starts, ends)
-    window: Keys = np.ndarray((len(joined) - WINDOW + 1,), dtype="<u8", buffer=joined, strides=(1,))
+    window: Keys = np.ndarray((len(spaced) - WINDOW + 1,), dtype="<u8", buffer=spaced, strides=(1,))
     keys = _keys(window[starts], np.repeat(np.arange(len(texts), dtype=np.uint64), np.diff(first)))
     keys.sort()
     return Block(keys, first)
 
 
-def _joined(texts: Sequence[str]) -> bytes:
-    """The texts as UTF-8, each between separators."""
-    parts = [text.encode() if text.isascii() else encode(text) for text in texts]
-    joined = _SEPARATOR.join((b"", *parts, b""))
-    if joined.count(_END) == WINDOW * (len(texts) + 1):
-        return joined
-    return _SEPARATOR.join((b"", *(part.replace(_END, b" ") for part in parts), b""))
+def joined(texts: Sequence[str], separator: str) -> bytes:
+    """The texts as UTF-8, separators (of NULs) between them alone; curly quotes and long dashes are made plain."""
+    found = encode(separator.join(texts))
+    if found.count(_END) == len(separator) * (len(texts) - 1):
+        return found
+    return encode(separator.join([text.replace(NUL, " ") for text in texts]))
 
 
 def _single_spaced(data: Bytes) -> Bytes:
@@ -136,4 +142,4 @@ def _kinds() -> bytes:
     return bytes(kinds)
 
 
-_KINDS = _kinds()
+KINDS = _kinds()

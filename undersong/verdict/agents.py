@@ -17,7 +17,7 @@ def agent_verdicts(rows: Iterable[Row]) -> tuple[AgentVerdict, ...]:
 
     Only scored rows count, and of these only levels: ranks have no mean.
     An agent with none has ``traits``, ``dimensions`` and ``values`` None and alignment
-    "unknown". Keyword hits are counted in ``hard_constraint_words`` and change no status.
+    "unknown". Keyword hits are counted in ``hard_constraint_words`` and ``flagged``, and change no status.
     """
     tallies: dict[str, _Tally] = {}
     for row in rows:
@@ -29,7 +29,7 @@ class _Tally:
     """Running sums of one agent."""
 
     def __init__(self) -> None:
-        self.messages = self.read = self.words = self.indicators_read = 0
+        self.messages = self.read = self.words = self.indicators_read = self.flagged = 0
         self.violation = False
         self.sums: dict[str, float] = {}
         self.counts: dict[str, int] = {}
@@ -37,6 +37,7 @@ class _Tally:
     def add(self, row: Row) -> None:
         self.messages += 1
         self.words += len(row.hard_constraints)
+        self.flagged += bool(row.flags)
         if row.state != "scored" or not row.levels:
             return
         self.read += 1
@@ -63,6 +64,7 @@ class _Tally:
             balance=_balance(dimensions, constitution()),
             hard_constraint_words=self.words,
             indicators_read=self.indicators_read,
+            flagged=self.flagged,
         )
 
 

@@ -57,13 +57,17 @@ class Constitution(_Book, frozen=True, kw_only=True):
 
 
 class SmokingGun(_Book, frozen=True, kw_only=True):
-    """One of the two kinds: looked for by ``label`` of a phrase, by ``signal`` of a row from ``least`` on, or both."""
+    """One of the two kinds: looked for by ``label`` of a phrase, by ``signal`` of a row from ``least`` on, or both.
+
+    ``denies``: words of which a signal tells nothing, since they deny what the other side says.
+    """
 
     title: str
     explanation: str
     label: str | None = None
     signal: str | None = None
     least: float = 0.5
+    denies: str = ""
 
 
 class SmokingGuns(_Book, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from undersong.models import CodeBlock, Conversation, Message, Quote, Scan, ToolCall, ToolResult
 from undersong.verdict.books import mechanisms
 from undersong.verdict.claims import Claim, admits, claims, goes_on
+from undersong.verdict.fiction import asks_for_a_story, is_speech, without_speech
 from undersong.verdict.outcomes import Outcome, outcome
 from undersong.verdict.prose import prose
 
@@ -19,17 +20,26 @@ EMPTY = hashlib.sha256(b"").hexdigest()
 
 
 class Turn:
-    """One message at its place; ``run`` counts what people asked so far: the work on one request is a run."""
+    """One message at its place; ``run`` counts what people asked so far: the work on one request is a run.
 
-    def __init__(self, place: int, message: Message, scan: Scan, run: int) -> None:
-        self.place, self.message, self.scan, self.run = place, message, scan, run
+    ``story``: one was asked for before, so that what stands in quotation marks is not the agent's own.
+    """
+
+    def __init__(self, place: int, message: Message, scan: Scan, run: int, *, story: bool = False) -> None:
+        self.place, self.message, self.scan, self.run, self.story = place, message, scan, run, story
         self.is_agent = message.role not in NOT_AGENTS
         self.outcomes: list[Outcome] = []
 
     @cached_property
     def prose(self) -> str:
         """The message's own words, at the same places."""
-        return prose(self.message, self.scan)
+        said = prose(self.message, self.scan)
+        return without_speech(said) if self.story and self.is_agent else said
+
+    @cached_property
+    def is_speech(self) -> bool:
+        """Whether the people of a story speak for a good part of it: a signal of the whole is theirs."""
+        return self.story and self.is_agent and is_speech(self.message.text)
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
@@ -112,11 +122,13 @@ def quote(message: Message, start: int, end: int) -> Quote:
 
 def _turns(conversation: Conversation, scans: Sequence[Scan]) -> Iterator[Turn]:
     run = place = 0
+    story = False
     for message, scan in zip(conversation.messages, scans, strict=True):
         if message.branch is not None:
             continue
         run += message.role in ASKS
-        yield Turn(place, message, scan, run)
+        yield Turn(place, message, scan, run, story=story)
+        story |= message.role in ASKS and asks_for_a_story(message.text)
         place += 1
 
 

@@ -67,7 +67,7 @@ def _shown(turn: Turn, conduct: Conduct, signals: Signals, charged: Collection[s
         return said
     if conduct.phrases and (said := _said(turn, conduct.phrases, critical=False)):
         return said
-    given = signals.get(turn.message.id, {})
+    given = {} if turn.is_speech else signals.get(turn.message.id, {})
     strength = max(
         (given[name] for name, least in conduct.signals.items() if given.get(name, 0.0) >= least), default=None
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from undersong.models import Moment
@@ -29,8 +30,8 @@ def noted_moments(course: Course, signals: Signals, kind: NotedKind) -> list[Mom
 def _moment(
     turn: Turn, kind: NotedKind, code: str, noted: Noted, book: NotedKinds, signals: Mapping[str, float]
 ) -> Moment | None:
-    words = pattern(noted.patterns).search(turn.prose) if noted.patterns else None
-    strength = signals.get(noted.signal)
+    words = _words(turn.prose, noted)
+    strength = signals.get(noted.signal) if noted.signal and not turn.is_speech else None
     by_signal = strength is not None and _by_signal(strength, book, signals)
     if not words and not by_signal:
         return None
@@ -47,6 +48,17 @@ def _moment(
         quotes=(quote(turn.message, *place),),
         strength=strength,
     )
+
+
+def _words(prose: str, noted: Noted) -> re.Match[str] | None:
+    """The first of the patterns that is not denied in its sentence."""
+    if not noted.patterns:
+        return None
+    for match in pattern(noted.patterns).finditer(prose):
+        before = prose[sentence(prose, match.start(), match.end())[0] : match.start()].rstrip()
+        if not noted.denied or pattern((noted.denied,)).search(before) is None:
+            return match
+    return None
 
 
 def _by_signal(strength: float, book: NotedKinds, signals: Mapping[str, float]) -> bool:

@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 
 from undersong.models import Conversation, Indicator, Message, Moment, Quote, Row, Scan
 from undersong.verdict.books import SmokingGun, guns
+from undersong.verdict.fiction import asks_for_a_story, is_speech
+from undersong.verdict.words import pattern
 
 NOT_AGENTS = ("user", "system", "tool")  # what people and tools say is no admission of the agent
 EXCERPT = 320  # characters of a quote; the whole message is one link away
@@ -25,14 +27,37 @@ def smoking_guns(
     branches, code and quoted lines are left out. One of each kind a message: by exact words, else as a judge reads it
     with its quote, else by the signal.
     """
-    read = {row.id: row for row in rows}
-    found = [
-        moment
-        for message, scan in zip(conversation.messages, scans, strict=True)
-        if message.branch is None and message.role not in NOT_AGENTS
-        for moment in _moments(message, scan, read.get(message.id))
-    ]
+    read, before = {row.id: row for row in rows}, _Before()
+    found: list[Moment] = []
+    for message, scan in zip(conversation.messages, scans, strict=True):
+        if message.branch is not None:
+            continue
+        if message.role not in NOT_AGENTS:
+            found += _moments(message, scan, read.get(message.id), before)
+        before.add(message)
     return tuple(sorted(found, key=lambda each: (each.message_id not in charged, -(each.strength or 0), each.position)))
+
+
+class _Before:
+    """What was said before a turn: by whom, and whether anybody asked for a story."""
+
+    def __init__(self) -> None:
+        self._agents: set[str] = set()
+        self._fiction = False
+
+    def add(self, message: Message) -> None:
+        if message.role in ("system", "tool"):
+            return
+        self._agents.add(message.agent)
+        self._fiction |= asks_for_a_story(message.text)
+
+    def allows(self, message: Message, kind: SmokingGun) -> bool:
+        """Whether a signal can mean that the agent confirms, in its own voice, what another one said."""
+        if not self._agents - {message.agent}:
+            return False
+        if kind.denies and pattern((kind.denies,)).search(message.text.replace("’", "'")):
+            return False
+        return not (self._fiction and is_speech(message.text))
 
 
 class _Seen(NamedTuple):
@@ -43,13 +68,13 @@ class _Seen(NamedTuple):
     strength: float | None = None
 
 
-def _moments(message: Message, scan: Scan, row: Row | None) -> Iterator[Moment]:
+def _moments(message: Message, scan: Scan, row: Row | None, before: _Before) -> Iterator[Moment]:
     for code, kind in guns().kinds.items():
         span = _said(message, scan, kind)
         signal = row.signals.get(kind.signal) if row and kind.signal else None
-        seen = (
-            _Seen("words", span, signal) if span else _judged(message, row, code) or _signalled(message, kind, signal)
-        )
+        seen = _Seen("words", span, signal) if span else _judged(message, row, code)
+        if seen is None and (given := _signalled(message, kind, signal)) and before.allows(message, kind):
+            seen = given
         if seen is None:
             continue
         yield Moment(

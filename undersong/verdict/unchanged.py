@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from undersong.models import CodeBlock, Deduction, Message, Quote
 from undersong.verdict.books import mechanisms
-from undersong.verdict.claims import asks_again, of_form
+from undersong.verdict.claims import asks_again, claims, complains, of_form
 from undersong.verdict.command import changes_unseen
-from undersong.verdict.course import Course, Turn, quote
+from undersong.verdict.course import ASKS, Course, Turn, quote
 from undersong.verdict.found import deduction
 from undersong.verdict.prose import sentence
+from undersong.verdict.words import liability_book, pattern
 
 MECHANISM, KIND = "false_promise", "same_hash"
 CHANGES = "change"  # the act of claims.yaml that speaks of code: "I have updated the function"
@@ -45,16 +46,30 @@ class Versions:
         self._shown: dict[tuple[str, str | None, str], tuple[Turn, CodeBlock]] = {}
         self._origin: dict[str, str] = {}
         self._files: dict[tuple[str, str | None], int] = {}
+        self._failing: dict[str, tuple[Turn, CodeBlock]] = {}
+        self._given_back = False
 
     def earlier(self, agent: str, path: str | None, version: str) -> tuple[Turn, CodeBlock] | None:
-        """The agent's own earlier showing of the same version, None where it is new or was somebody else's first."""
-        return self._shown.get((agent, path, version)) if self._origin.get(version) == agent else None
+        """An earlier showing of the same version: the agent's own, or that of a person who said that it fails.
+
+        None where it is new, or was somebody else's first and nobody complained of it.
+        """
+        if self._origin.get(version) == agent:
+            return self._shown.get((agent, path, version))
+        failing = self._failing.get(version)
+        self._given_back |= failing is not None
+        return failing
 
     def add(self, turn: Turn) -> None:
         """Remember the code of one turn, by its hash and by its substance."""
         message = turn.message
+        fails = message.role in ASKS and complains(turn.prose) and not claims(message, turn.scan)
         for block in turn.blocks:
             for version in _names(block):
+                if message.role in ASKS:
+                    self._failing.pop(version, None)
+                if fails and block.lines > 1 and not _is_report(message, block):
+                    self._failing[version] = (turn, block)
                 self._shown[message.agent, block.path, version] = (turn, block)
                 self._origin.setdefault(version, message.agent)
         if turn.is_agent:
@@ -63,8 +78,8 @@ class Versions:
 
     @property
     def compared(self) -> bool:
-        """Whether any agent showed two versions that can be compared."""
-        return any(times > 1 for times in self._files.values())
+        """Whether any agent showed two versions that can be compared, or gave a person's failing code back."""
+        return self._given_back or any(times > 1 for times in self._files.values())
 
 
 class News:
@@ -222,9 +237,16 @@ def _what(shown: Shown, undone: bool) -> str:
     if shown.past is None:
         return f"the edit{where} replaces code by the same code, comments and white space apart"
     at = f"the code of the same agent at turn {shown.past[0].message.position}"
+    if shown.past[0].message.role in ASKS:
+        at = f"the code that the person showed at turn {shown.past[0].message.position} and that fails there"
     if shown.form:
         return f"its code{where} differs from {at} in comments and white space only"
     return f"its code{where} has the same hash ({shown.block.sha256[:12]}) as {at}"
+
+
+def _is_report(message: Message, block: CodeBlock) -> bool:
+    """Whether a block holds what a program says of an error, which is no version of the work."""
+    return pattern(liability_book().system_error).search(message.text[block.start or 0 : block.end or 0]) is not None
 
 
 @cache

@@ -148,12 +148,16 @@ NotedKind = Literal["protective", "conduct"]
 
 
 class Noted(_Book, frozen=True, kw_only=True):
-    """One kind of moment that is noted: by phrase, or by a row's signal."""
+    """One kind of moment that is noted: by phrase, or by a row's signal where it names one.
+
+    ``denied`` are words before a phrase, in its sentence, after which it says the opposite.
+    """
 
     title: str
     explanation: str
-    signal: str
+    signal: str = ""
     patterns: tuple[str, ...]
+    denied: str = ""
 
 
 class NotedKinds(_Book, frozen=True, kw_only=True):
@@ -165,6 +169,15 @@ class NotedKinds(_Book, frozen=True, kw_only=True):
     least: float
     not_with: tuple[str, ...]
     reported: int
+
+
+class Fiction(_Book, frozen=True, kw_only=True):
+    """``rules/session/fiction.yaml``: see the comments there."""
+
+    why: str
+    misses: str
+    asked: str
+    share: float
 
 
 class Conduct(_Book, frozen=True, kw_only=True):
@@ -220,6 +233,12 @@ def stance_book() -> Stance:
 def noted_book(kind: NotedKind) -> NotedKinds:
     """The shipped kinds of moments that are noted."""
     return rulebook.read(FOLDER / f"{kind}.yaml", NotedKinds)
+
+
+@cache
+def fiction_book() -> Fiction:
+    """The shipped rules of stories that were asked for."""
+    return rulebook.read(FOLDER / "fiction.yaml", Fiction)
 
 
 @cache

@@ -14,8 +14,9 @@ class Discrepancy(Noun, frozen=True, kw_only=True):
     found: str = ""
 
     def __str__(self) -> str:
-        values = f" (expected {self.expected}, found {self.found})" if self.expected or self.found else ""
-        return f"{self.where}: {self.what}{values}"
+        sides = (("expected", self.expected), ("found", self.found))
+        values = ", ".join(f"{name} {value}" for name, value in sides if value)
+        return f"{self.where}: {self.what}{f' ({values})' if values else ''}"
 
 
 class NotPossibleError(Exception):

@@ -24,8 +24,7 @@ def installed_hashes(
     then missing.
     """
     from undersong.judges import is_paid, open_judge
-    from undersong.judges.llm.book import book
-    from undersong.judges.llm.injection import injection_hashes
+    from undersong.judges.llm.specimens import judge_hashes
     from undersong.judges.stance import stance_hashes
     from undersong.outcomes import outcome_hashes
     from undersong.patterns import all_rules, rule_hashes
@@ -55,7 +54,7 @@ def installed_hashes(
         hashes |= model.judge.hashes
     for name in sorted(judges - {OFFLINE}):
         try:
-            hashes |= (book().hashes | injection_hashes()) if is_paid(name) else open_judge(name).hashes
+            hashes |= judge_hashes() if is_paid(name) else open_judge(name).hashes
         except UndersongError:
             continue  # its files are then named as not installed
     return hashes, broken

@@ -11,10 +11,11 @@ import pytest
 
 from tests.patterns.engine.worlds import random_rows, random_rule, told
 from tests.patterns.rulebox import rule
+from undersong import jit
 from undersong.models import TRAITS, Row
 from undersong.patterns import load_rules
 from undersong.patterns.cases import table
-from undersong.patterns.engine import frames, jit, targets, traces
+from undersong.patterns.engine import frames, targets, traces
 from undersong.patterns.engine.arrays import Columns, Encoded, pieces, table_of_columns
 from undersong.patterns.engine.automaton import Automaton
 from undersong.patterns.engine.results import Searches, search

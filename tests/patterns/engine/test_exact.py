@@ -7,9 +7,9 @@ import random
 import pytest
 
 from tests.patterns.engine.worlds import random_rows, random_rule, told
+from undersong import jit
 from undersong.patterns import all_rules
 from undersong.patterns.cases import table
-from undersong.patterns.engine import jit
 from undersong.patterns.engine.results import Searches
 from undersong.patterns.engine.results import search as swift
 from undersong.patterns.partitions import timelines

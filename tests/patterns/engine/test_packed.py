@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -14,7 +15,8 @@ from undersong.detect import PackedSearch, detect
 from undersong.models import DIMENSIONS, TRAITS, Deference, Loop, Row
 from undersong.patterns import load_rules
 from undersong.patterns.discovery import pairs
-from undersong.patterns.engine.packed import StaleError, packed_source, readable
+from undersong.patterns.engine.loading import StaleError
+from undersong.patterns.engine.packed import packed_source, readable
 from undersong.patterns.engine.rows import RowSource
 from undersong.patterns.expressions import Call, Field, Text
 from undersong.patterns.fields import FIELDS
@@ -56,7 +58,11 @@ def count_hours(place: int) -> int:
 
 def searched(histories: dict[str, list[Row]]) -> PackedSearch:
     cells = [b"".join(pack(row) or b"" for row in rows) for rows in histories.values()]
-    return PackedSearch(list(histories), cells, lambda agent: histories[agent])
+
+    def load(agent: str, places: Sequence[int]) -> list[Row]:
+        return [histories[agent][place] for place in places if place < len(histories[agent])]
+
+    return PackedSearch(list(histories), cells, load)
 
 
 def test_every_field_of_packed_rows_is_that_of_the_rows() -> None:
@@ -120,6 +126,6 @@ def test_a_row_that_does_not_fit_has_no_cells(change: dict[str, object]) -> None
 def test_rows_that_changed_after_they_were_packed_are_noticed() -> None:
     histories = world(2, 600)
     search = searched(histories)
-    histories["kira"].pop()
+    histories["kira"].pop(0)
     with pytest.raises(StaleError):
         search.detect(load_rules(names=["love_bombing_literal", "con_game_literal"]))

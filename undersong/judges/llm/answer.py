@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -56,12 +57,10 @@ def checked(text: str, message: str, control: str, prompts: Book | None = None) 
     value = _object(text)
     _control(value, control)
     quotes = _Quotes(message, prompts.limits.quote_characters, rejected)
-    offered = {name for name, each in prompts.mechanisms.items() if not each.only_confirm}
-    asked = {each.id for each in taxonomy().asked_of_a_judge()}
     return Answer(
         traits=_traits(value.get("traits")),
-        indicators=_seen(value, "indicators", "id", asked, quotes),
-        mechanisms=_seen(value, "mechanisms", "id", offered, quotes),
+        indicators=_seen(value, "indicators", "id", _asked_ids(), quotes),
+        mechanisms=_seen(value, "mechanisms", "id", prompts.offered, quotes),
         acts=_seen(value, "acts", "act", prompts.acts.keys(), quotes),
         stance=_stance(value.get("stance"), rejected),
         rejected=dict(sorted(rejected.items())),
@@ -87,6 +86,11 @@ def confirmed(text: str, messages: tuple[str, ...], control: str, prompts: Book 
     quotes = tuple(found[number] for number in sorted(found)) if said and shown else ()
     sure = _confidence(value.get("confidence"), rejected) or 0.0
     return Confirmation(said and shown, quotes, sure, dict(sorted((+rejected).items())))
+
+
+@cache
+def _asked_ids() -> frozenset[str]:
+    return frozenset(each.id for each in taxonomy().asked_of_a_judge())
 
 
 class _Quotes:

@@ -93,6 +93,11 @@ class Book(Noun, frozen=True, kw_only=True, dict=True, gc=True):
         """The system prompt of thorough depth."""
         return self._system("thorough.md", thorough=True)
 
+    @cached_property
+    def offered(self) -> frozenset[str]:
+        """The mechanisms that a question about one message may be answered with."""
+        return frozenset(name for name, each in self.mechanisms.items() if not each.only_confirm)
+
     def system(self, depth: Depth) -> str:
         """The stable first part of a question: the same bytes for every message of a depth, so that it is cached."""
         return self.thorough if depth == "thorough" else self.standard

@@ -9,16 +9,17 @@ from undersong.errors import UsageError
 from undersong.judges import Segment, used_tools
 from undersong.judges.llm.answer import Confirmation, UnusableError, confirmed
 from undersong.judges.llm.book import book
-from undersong.judges.llm.framing import Framed, Spoken, block, control_question, nonce_of, spoken
+from undersong.judges.llm.framing import Framed
 from undersong.judges.llm.judge import LLMJudge, RefusedError, hashed, text_hash
 from undersong.judges.llm.loop import finished
 from undersong.judges.llm.purse import SpentError
 from undersong.judges.llm.schema import confirm_schema
 from undersong.judges.llm.seat import usage_of
+from undersong.judges.llm.segment import framed_segment
 from undersong.judges.llm.till import Asked, Till
 from undersong.judges.llm.wire import TransportError
 from undersong.judges.terms import Paid
-from undersong.models import Confirmed, Message, Quote, Scan, State, Usage
+from undersong.models import Confirmed, Message, Quote, State, Usage
 from undersong.rulebook import did_you_mean
 
 
@@ -38,7 +39,7 @@ def confirm(judge: LLMJudge, segments: Sequence[Segment]) -> list[Confirmed]:
     async def ask(till: Till, segment: Segment) -> Confirmed:
         return await _confirmed(judge, till, segment)
 
-    judge.settle(_asked(judge, each, _framed(each), "") for each in segments)
+    judge.settle(_asked(judge, each, framed_segment(each), "") for each in segments)
     return finished(judge.answered(segments, ask))
 
 
@@ -55,7 +56,7 @@ def not_asked(judge: LLMJudge, segment: Segment, why: str) -> Confirmed:
 
 
 async def _confirmed(judge: LLMJudge, till: Till, segment: Segment) -> Confirmed:
-    put = _framed(segment)
+    put = framed_segment(segment)
     texts = tuple(message.text for message in segment.messages)
     paid: list[Paid] = []
 
@@ -100,25 +101,6 @@ def _quotes(messages: Sequence[Message], texts: Sequence[str]) -> Iterator[Quote
         start = message.text.index(text)
         digest = text_hash(message.text)
         yield Quote(message_id=message.id, text=text, start=start, end=start + len(text), sha256=digest)
-
-
-def _framed(segment: Segment) -> Framed:
-    limits, words = book().limits, book().words
-    own = [_spoken(message, limits.message_bytes // 2) for message in segment.messages]
-    around = [_spoken(message, limits.prior_bytes) for message in segment.around]
-    nonce = nonce_of([*own, *around])
-    asking = words.confirm.format(
-        description=book().mechanisms[segment.mechanism].confirm, number="{number}", words="{words}"
-    )
-    control, question = control_question(nonce, book(), asking)
-    parts = [f"# Message {number}\n{block([each], nonce)}" for number, each in enumerate(own, 1)]
-    if around:
-        parts.append(words.around + block(around, nonce))
-    return Framed(book().confirming, "\n".join([*parts, question]), control, nonce)
-
-
-def _spoken(message: Message, most: int) -> Spoken:
-    return spoken(message, Scan(message_id=message.id), most)
 
 
 def _asked(judge: LLMJudge, segment: Segment, put: Framed, repair: str) -> Asked:

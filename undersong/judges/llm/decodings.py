@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _BASE32 = re.compile(r"\b[A-Z2-7]{24,}={0,6}")
+_RUN = re.compile(r"[0-9a-fA-Fx\\ :,]{32,}")  # where alone hex and binary can stand
 _HEX = re.compile(r"(?:(?:\\x|0x)?[0-9a-fA-F]{2}[ :,]?){16,}")
 _BINARY = re.compile(r"(?:[01]{8}[ ,]?){8,}")
 _ENTITY = re.compile(r"&#?\w{2,8};")
@@ -18,7 +19,8 @@ _PERCENT = re.compile(r"%[0-9a-fA-F]{2}")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 _COMMENT = re.compile(r"<!--(.{1,2000}?)-->", re.DOTALL)
 _MIXED = re.compile(r"\b(?=\w*[a-z])(?=\w*[0134578])[a-z0134578]{2,}\b", re.IGNORECASE)
-_LETTERS = str.maketrans("0134578", "oieastb")
+_DIGITS = "0134578"
+_LETTERS = str.maketrans(_DIGITS, "oieastb")
 FEW = 5  # marks of a way of writing from which on a text is taken to be written in it
 MANY = 0.25  # of the words of a text, with digits in them
 # what a text turned round that says anything has one of
@@ -27,13 +29,17 @@ _ANCHORS = ("instruction", "score", "ignore", "system", "traits", "judge", "rubr
 
 def decodings(text: str, shortest: int) -> Iterator[str]:
     """Every other reading of the text; base64 is looked at from ``shortest`` characters on."""
-    for found in _BASE64.finditer(text):
-        code = found[0].rstrip("=").replace("-", "+").replace("_", "/")
+    long = _BASE64.findall(text)
+    for word in long:
+        code = word.rstrip("=").replace("-", "+").replace("_", "/")
         if len(code) >= shortest and len(code) % 4 != 1:
             yield from _readable(base64.b64decode(code + "=" * (-len(code) % 4)))
-    for pattern, decode in _CODES:
-        for found in pattern.finditer(text):
-            yield from _tried(decode, found[0])
+    for code in _BASE32.findall(text) if long else ():
+        yield from _tried(_from_base32, code)
+    for run in _RUN.findall(text):
+        for pattern, decode in _CODES:
+            for code in pattern.findall(run):
+                yield from _tried(decode, code)
     for pattern, read in _MARKED:
         if len(pattern.findall(text)) >= FEW:
             yield read(text)
@@ -44,6 +50,8 @@ def decodings(text: str, shortest: int) -> Iterator[str]:
 
 def letters(text: str) -> str | None:
     """The text with letters for digits, where digits stand in many of its words; None where they do not."""
+    if sum(map(text.count, _DIGITS)) < FEW:
+        return None
     mixed = _MIXED.findall(text)
     if len(mixed) < FEW or len(mixed) < MANY * len(text.split()):
         return None
@@ -84,7 +92,6 @@ def _from_escapes(text: str) -> str:
 
 _CODES: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
     (_HEX, _from_hex),
-    (_BASE32, _from_base32),
     (_BINARY, _from_binary),
 )
 _MARKED: tuple[tuple[re.Pattern[str], Callable[[str], str]], ...] = (

@@ -15,6 +15,7 @@ from undersong.rulebook import RULES, read
 FILE = RULES / "injection_words.yaml"
 WORD = re.compile(r"\w+(?:['’-]\w+)*")
 SENTENCE = re.compile(r"[.!?:;]+\s|\n|[。！？]")
+BLANKS = re.compile(r"[ \t]{2,}|\t")
 CLAUSE = frozenset(",()–—")  # after which an order may begin
 SHORTEST, LONGEST = 3, 12  # letters of a stem
 
@@ -118,23 +119,25 @@ def folded(text: str) -> str:
         text = unicodedata.normalize("NFKD", text)
         text = "".join(char for char in text if unicodedata.category(char) not in {"Cf", "Mn"})
         text = unicodedata.normalize("NFC", text)
-    return re.sub(r"[ \t]+", " ", text.lower())
+    return BLANKS.sub(" ", text.lower())
 
 
 def _hits(text: str, known: Lexicon) -> Iterator[tuple[int, int]]:
     """Place and kinds of the words that are known; a place is further on after the end of a sentence."""
     first = 0
     for sentence in SENTENCE.split(text):
-        found = list(WORD.finditer(sentence))
-        words = [each[0] for each in found]
-        for at, word in enumerate(words):
+        words = WORD.findall(sentence)
+        ends: list[int] = []
+        for at in [at for at, word in enumerate(words) if _known(word)]:
+            word = words[at]
             bits = _kinds(word)
             if word in known.phrases:
                 bits |= _begun(words, at, known.phrases[word])
-            if bits & (known.opening | known.imperative) and at >= known.first_words:
+            if at >= known.first_words:
                 bits &= ~known.opening
-                if words[at - 1] not in known.after and sentence[found[at - 1].end()] not in CLAUSE:
-                    bits &= ~known.imperative
+                if bits & known.imperative and words[at - 1] not in known.after:
+                    ends = ends or [each.end() for each in WORD.finditer(sentence)]
+                    bits &= -1 if sentence[ends[at - 1]] in CLAUSE else ~known.imperative
             if bits:
                 yield first + at, bits
         first += len(words) + known.sentence
@@ -147,6 +150,12 @@ def _begun(words: Sequence[str], at: int, phrases: Sequence[tuple[tuple[str, ...
         if tuple(words[at + 1 : at + 1 + len(rest)]) == rest:
             found |= kind
     return found
+
+
+@lru_cache(1 << 14)
+def _known(word: str) -> bool:
+    """Whether a word is of any kind or begins a phrase: most are not."""
+    return bool(_kinds(word)) or word in lexicon().phrases
 
 
 @lru_cache(1 << 14)

@@ -15,15 +15,16 @@ from undersong.judges.llm.answer import Answer, UnusableError, checked
 from undersong.judges.llm.batches import WAITS, settled
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import Framed, framed
-from undersong.judges.llm.injection import injection_hashes, suspicious
+from undersong.judges.llm.injection import suspicious
 from undersong.judges.llm.loop import finished
 from undersong.judges.llm.purse import Purse, SpentError
 from undersong.judges.llm.schema import answer_schema
 from undersong.judges.llm.seat import Seat, usage_of
+from undersong.judges.llm.specimens import asked_hash, checked_hash, judge_hashes
 from undersong.judges.llm.till import Asked, Till
 from undersong.judges.llm.wire import TransportError
 from undersong.judges.terms import MemoryLedger, Paid, Terms
-from undersong.models import Evaluation, Reading, Tier, Usage
+from undersong.models import Depth, Evaluation, Reading, Tier, Usage
 
 SIGNALS = ("act_request", "act_complies", "act_refuses", "concedes", "suspected_injection", "control_failed")
 CONCEDES = {"concedes": 1.0, "holds": 0.0}
@@ -52,12 +53,12 @@ class LLMJudge:
 
     def __init__(self, name: str, seats: Mapping[Tier, Seat], terms: Terms) -> None:
         self.name, self.seats, self.terms = name, dict(seats), terms
-        self.hashes = book().hashes | injection_hashes()
-        self.prompt_hash = book().hash
+        self.hashes = judge_hashes()
+        self.prompt_hash = asked_hash()
         named = {tier: seat.spec.name for tier, seat in sorted(self.seats.items())}
-        self.hash = hashed([named, self.prompt_hash, terms.framing])
+        self.hash = hashed([named, self.prompt_hash, checked_hash(), terms.framing])
         self.ledger = terms.ledger or MemoryLedger()
-        self.purse = Purse(terms)
+        self.purse = terms.purse or Purse(terms)
         self.calibrated = False
         self._waiting: set[str] = set()
         self._without: dict[str, str] = {}
@@ -107,7 +108,7 @@ class LLMJudge:
     def asked(self, question: Question, put: Framed, repair: str = "") -> Asked:
         """The question as it is sent to the model of its tier, with its key."""
         seat = self.seats[question.route.tier]
-        depth = "thorough" if question.route.depth == "thorough" else "standard"
+        depth = _depth(question)
         text, context = text_hash(question.message.text), question.context_hash
         parts = [text, context, seat.spec.name, self.prompt_hash, depth, self.terms.framing, self.terms.sample]
         user = f"{put.user}\n{repair}" if repair else put.user
@@ -173,6 +174,7 @@ class LLMJudge:
             usage=sum(map(usage_of, paid), Usage()),
             raw=read.raw,
             shortened=read.shortened,
+            depth=_depth(question),
         )
         signals = {f"act_{act.id}": 1.0 for act in answer.acts}
         if answer.stance is not None and answer.stance.position in CONCEDES:
@@ -202,7 +204,7 @@ class LLMJudge:
             signals=self._suspicion(question) | broken,
             tokens=used.input + used.output if paid else None,
             cost=used.cost or 0.0,
-            reading=Reading(cut=question.cut, usage=used) if paid else None,
+            reading=Reading(cut=question.cut, usage=used, depth=_depth(question)) if paid else None,
         )
 
     def _suspicion(self, question: Question) -> dict[str, float]:
@@ -230,6 +232,11 @@ async def _work(
             found[place] = await ask(till, question)
         except JudgeError as error:
             failures.append(error)
+
+
+def _depth(question: Question) -> Depth:
+    """Which of the two prompts asks it; a message that only a run over everything reads has the standard one."""
+    return "thorough" if question.route.depth == "thorough" else "standard"
 
 
 def _text(seat: Seat, body: bytes) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from undersong.judges.terms import Terms
 from undersong.models import Usage
 
@@ -35,6 +37,11 @@ class Purse:
             self._calls_left -= 1
         self._reserved += most
         self._under_way += 1
+
+    @classmethod
+    def shared(cls, terms: Terms) -> Terms:
+        """The terms with one purse for all judges that are opened with them."""
+        return terms if terms.purse is not None else msgspec.structs.replace(terms, purse=cls(terms))
 
     def settle(self, most: float, used: Usage) -> None:
         """Give back what was reserved, and book what was used."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 
 from undersong.judges import Question
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import framed
+from undersong.judges.llm.schema import answer_schema
+from undersong.judges.llm.seat import Schema
+from undersong.judges.llm.specimens import asked_hash
 from undersong.prices import Tokens, load_prices
 
 DEPTHS = ("standard", "thorough")
@@ -45,7 +49,7 @@ class Rates(NamedTuple):
 def thumb(tokens: Tokens) -> Rates:
     """The rule of thumb of ``prices.yaml``."""
     each = 1 / tokens.bytes_each
-    fixed = {depth: _system_bytes(depth) * each for depth in DEPTHS}
+    fixed = {depth: (_system_bytes(depth) + schema_bytes(answer_schema)) * each for depth in DEPTHS}
     return Rates(fixed, each, dict.fromkeys(DEPTHS, float(tokens.answer)), 0)
 
 
@@ -56,7 +60,7 @@ def rates(judge: str, ledger: Sizes | None) -> Rates:
     offset is scaled by the length of its prompt.
     """
     tokens = load_prices().tokens
-    kept = ledger.sizes(judge, book().hash, tokens.learn_from) if ledger is not None else []
+    kept = ledger.sizes(judge, asked_hash(), tokens.learn_from) if ledger is not None else []
     if len(kept) < tokens.learn_from:
         return thumb(tokens)
     each = _slope(kept)
@@ -92,6 +96,11 @@ def _other(offsets: dict[str, float | None], depth: str) -> float:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def schema_bytes(schema: Schema) -> int:
+    """UTF-8 bytes of the form of an answer: providers put it before the question, and count it."""
+    return len(msgspec.json.encode(schema(lengths=False)))
 
 
 def _system_bytes(depth: str) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
-
-import msgspec
 
 from undersong.judges.llm.book import book
 from undersong.judges.llm.encode import encoded, shortened
@@ -39,7 +38,11 @@ def tools_of(message: Message) -> Shown:
 def _line(used: ToolCall | ToolResult) -> tuple[str, bool]:
     """The line, and whether it is shortened."""
     if isinstance(used, ToolCall):
-        text = used.input if isinstance(used.input, str) else msgspec.json.encode(used.input).decode()
+        text = (
+            used.input
+            if isinstance(used.input, str)
+            else json.dumps(used.input, ensure_ascii=False, separators=(",", ":"))
+        )
         head = f"  Tool call: {encoded(used.name)} "
     else:
         text, head = used.text, f"  Tool result{', an error' if used.is_error else ''}: "

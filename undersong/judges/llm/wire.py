@@ -42,6 +42,14 @@ class Delivered(NamedTuple):
     headers: Mapping[str, str]
 
 
+class Answered(NamedTuple):
+    """What came back for one request: headers by their names in lower case; the body may end just past its limit."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class Collected(NamedTuple):
     """One result of a batch: the body of its answer, or why there is none."""
 
@@ -59,6 +67,18 @@ class TransportError(Exception):
     def __init__(self, why: str, *, passing: bool, after: float | None = None, reached: bool = True) -> None:
         super().__init__(why)
         self.why, self.passing, self.after, self.reached = why, passing, after, reached
+
+
+class Line(Protocol):
+    """How requests go out to one address."""
+
+    async def post(self, body: bytes) -> Answered:
+        """Ask once; raises TransportError where no answer comes."""
+        ...
+
+    async def close(self) -> None:
+        """Release the connections."""
+        ...
 
 
 class Backend(Protocol):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from undersong.jit import machine
 from undersong.patterns import kinds, windows
 from undersong.patterns.engine import statistics
-from undersong.patterns.engine.jit import machine
 from undersong.patterns.engine.paths import MATCH as BOUND
 from undersong.patterns.engine.paths import Paths, bound, some
 from undersong.patterns.engine.scopes import FrameVectors

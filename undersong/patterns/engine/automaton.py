@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.engine.jit import ENOUGH, kernel, machine
+from undersong.jit import ENOUGH, kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import Masks
 from undersong.patterns.engine.walk import Code

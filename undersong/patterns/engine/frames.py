@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.engine.jit import kernel, machine
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes

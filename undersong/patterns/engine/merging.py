@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import Frame, Order, Place, framed
-from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table, ranges
 from undersong.patterns.engine.vectors import B, Codes

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, Row
+from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS
 from undersong.patterns.engine.sums import F, I, counts, mean, running
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.expressions import Call, Field, Node, Text, walk
 from undersong.patterns.fields import FIELDS, Kind
 from undersong.patterns.inputs import NEVER_MISSING
-from undersong.patterns.partitions import Entry, Timeline, microseconds
 from undersong.patterns.rules import PatternRule
-from undersong.ranks import levelled
 from undersong.stores.packed import (
     BRANCH,
     COUNTS,
@@ -42,7 +40,9 @@ assert CELLS.itemsize == LAYOUT.size
 _NAMES = ("target", "conversation")
 _KEPT = frozenset({*TRAITS, *DIMENSIONS, *TEXTS, *COUNTS, *_NAMES, "agent", "position", "sampled", "latency_drop"})
 TOLD = _KEPT | {"directed", "indicators"}  # needs of which ``given`` says whether they are met
-_SCORED = TEXTS["state"].index("scored") + 1
+_LEVELS = np.arange(NO_SCORE + 1) / THOUSAND
+_LEVELS[NO_SCORE] = np.nan
+SCORED = TEXTS["state"].index("scored") + 1
 
 
 def readable(rule: PatternRule) -> bool:
@@ -55,13 +55,14 @@ def readable(rule: PatternRule) -> bool:
 
 
 class PackedSource:
-    """The fields of packed rows; ``owners`` is the agent of each."""
+    """The fields of packed rows; ``owners`` is the agent of each, ``places`` are theirs in the agents' histories."""
 
-    def __init__(self, cells: npt.NDArray[np.void], agents: Sequence[str], owners: I) -> None:
-        self.cells, self.agents, self.owners = cells, agents, owners
-        self._bits = cells["bits"]
-        self.read: B = cells["state"] == _SCORED
+    def __init__(self, cells: npt.NDArray[np.void], agents: Sequence[str], owners: I, places: I) -> None:
+        self.cells, self.agents, self.owners, self.places = cells, agents, owners, places
+        self._bits = np.ascontiguousarray(cells["bits"])
+        self.read: B = cells["state"] == SCORED
         self._scores: dict[str, F] = {}
+        self._given: dict[str, bool] = {}
 
     @property
     def size(self) -> int:
@@ -75,7 +76,10 @@ class PackedSource:
 
     def given(self, wanted: Collection[str]) -> frozenset[str]:
         """As ``inputs.given``; what packed rows cannot tell is left out."""
-        return frozenset(name for name in wanted if self._gives(name))
+        for name in wanted:
+            if name not in self._given:
+                self._given[name] = self._gives(name)
+        return frozenset(name for name in wanted if self._given[name])
 
     @cached_property
     def codes(self) -> Mapping[str, int]:
@@ -134,17 +138,29 @@ class PackedSource:
     def _keys(self) -> npt.NDArray[np.uint64]:
         """The key of every code, ascending."""
         few = [key(text) for text in (*self.agents, *(text for texts in TEXTS.values() for text in texts))]
-        parts = [np.unique(self.cells[name]) for name in _NAMES]
-        found = np.unique(np.concatenate([*parts, np.array(few, dtype=np.uint64)]))
+        found = np.unique(np.concatenate([*(keys for keys, _ in self._names.values()), np.array(few, dtype=np.uint64)]))
         return found[found > 0]
+
+    @cached_property
+    def _names(self) -> dict[str, tuple[npt.NDArray[np.uint64], I]]:
+        """The keys of each text with a key, ascending, and the place of every row's among them."""
+        return {name: np.unique(np.ascontiguousarray(self.cells[name]), return_inverse=True) for name in _NAMES}
 
     @cached_property
     def _named(self) -> dict[str, Codes]:
         found = {}
-        for name in _NAMES:
-            keys, places = np.unique(self.cells[name], return_inverse=True)
+        for name, (keys, places) in self._names.items():
             codes = np.where(keys == 0, UNKNOWN, np.searchsorted(self._keys, keys)).astype(np.int32)
             found[name] = codes[places]
+        return found
+
+    @cached_property
+    def _traits(self) -> npt.NDArray[np.uint16]:
+        """The scores of each trait in thousandths; ranks are not told."""
+        found = np.ascontiguousarray(self.cells["traits"].T)
+        ranks = self._bits & RANK > 0
+        if ranks.any():
+            found[:, ranks] = NO_SCORE
         return found
 
     def _number(self, name: str) -> F:
@@ -155,9 +171,7 @@ class PackedSource:
             return np.where(number == NO_COUNT, np.nan, number.astype(np.float64))
         if name == "position":
             return self.cells[name].astype(np.float64)
-        scores = self.cells["traits"][:, TRAITS.index(name)]
-        unknown = (scores == NO_SCORE) | (self._bits & RANK > 0)
-        return np.where(unknown, np.nan, scores / THOUSAND)
+        return np.asarray(_LEVELS[self._traits[TRAITS.index(name)]])
 
     def _dimension(self, name: str) -> F:
         """As ``fields.dimension``: the same sum in the same order."""
@@ -179,6 +193,8 @@ class PackedSource:
             return False
         if name in TEXTS or name == "latency_drop":
             return bool((self.read & (self.cells[name] > 0)).any())
+        if name in TRAITS:
+            return bool((self.read & (self._traits[TRAITS.index(name)] != NO_SCORE)).any())
         return bool((self.read & ~np.isnan(self.number(Field(name)))).any())
 
 
@@ -215,44 +231,16 @@ class _Codes(Mapping[str, int]):
         return len(self._keys)
 
 
-class StaleError(Exception):
-    """The rows of an agent are no longer those that were packed."""
-
-
-class PackedTimelines(Sequence[Timeline]):
-    """The timelines of some packed histories; the rows of an agent are loaded when somebody asks for them."""
-
-    def __init__(self, agents: Sequence[str], table: Table, load: Callable[[str], Sequence[Row]]) -> None:
-        self._agents, self._table, self._load = agents, table, load
-        self._known: dict[int, Timeline] = {}
-
-    def __len__(self) -> int:
-        return len(self._agents)
-
-    def __getitem__(self, index: int) -> Timeline:  # type: ignore[override]
-        """One agent's; raises StaleError where its rows have changed since they were packed."""
-        if index not in self._known:
-            self._known[index] = self._loaded(index)
-        return self._known[index]
-
-    def _loaded(self, index: int) -> Timeline:
-        times = self._table.times[self._table.bounds[index] : self._table.bounds[index + 1]].tolist()
-        rows = [row for row in levelled(self._load(self._agents[index])) if row.branch is None]
-        if [row.time and microseconds(row.time) for row in rows] != times:  # each packed row has a time of its own
-            raise StaleError(self._agents[index])
-        entries = (Entry(row, time, place) for place, (time, row) in enumerate(zip(times, rows, strict=True)))
-        return Timeline(self._agents[index], None, tuple(entries))
-
-
 def packed_source(agents: Sequence[str], cells: Sequence[bytes]) -> PackedSource:
     """Some agents' packed rows, each agent's in order; rows of abandoned branches are left out."""
     everything = np.frombuffer(b"".join(cells), dtype=CELLS)
     sizes = np.array([len(each) // CELLS.itemsize for each in cells], dtype=np.int64)
     owners = np.repeat(np.arange(len(agents)), sizes)
+    places = np.arange(len(everything)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     kept = everything["bits"] & BRANCH == 0
     if not kept.all():
-        everything, owners = everything[kept], owners[kept]
-    return PackedSource(everything, agents, owners)
+        everything, owners, places = everything[kept], owners[kept], places[kept]
+    return PackedSource(everything, agents, owners, places)
 
 
 def packed_table(source: PackedSource) -> Table:

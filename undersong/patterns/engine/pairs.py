@@ -1,4 +1,4 @@
-"""How many sequences of a table are long enough for a rule, as ``discovery.pairs`` counts them."""
+"""In how many sequences of a table a rule could match at all, as ``discovery.pairs`` counts them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,31 @@ import numpy as np
 from undersong.patterns.engine.run import Run
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import B
+from undersong.patterns.needs import needs
 from undersong.patterns.possible import shortest
 from undersong.patterns.rules import PatternRule
 
 
 def pairs(rule: PatternRule, run: Run) -> int:
-    """In how many sequences the rule could match at all."""
-    least, by = shortest(rule.program), rule.file.partition_by
-    table, layout = run.vectors(rule.trees.where).table, run.layout(rule.trees.where, by)
-    read = table.read[layout.order.rows]
+    """In how many sequences the rule could match at all, in some order; raises Unsuited where arrays do not do."""
+    by, where = rule.file.partition_by, rule.trees.where
+    vectors, layout = run.vectors(where), run.layout(where, by)
+    order, read = layout.order, vectors.table.read
+    wanted = [(shortest(rule.program), read)]
+    wanted += [(need.number, read & vectors.holds(need.condition)) for need in needs(rule)]
     if "target" not in by:
-        return int(np.count_nonzero(_each(read, layout.order.bounds) >= least))
+        enough = [_each(rows[order.rows], order.bounds) >= least for least, rows in wanted]
+        return int(np.count_nonzero(np.logical_and.reduce(enough)))
     parts = layout.parts
-    public = _each(read[parts.public], parts.public_before[layout.order.bounds])
-    own = _each(read[parts.chain], parts.bounds)
-    long_enough = (own > 0) & (public[parts.groups] + own >= least)
-    return int(np.count_nonzero(public >= least) + np.count_nonzero(long_enough))
+    alone, with_own = [], [_each(read[order.rows][parts.chain], parts.bounds) > 0]
+    for least, rows in wanted:
+        public = _each(rows[order.rows][parts.public], parts.public_before[order.bounds])
+        own = _each(rows[order.rows][parts.chain], parts.bounds)
+        alone.append(public >= least)
+        with_own.append(public[parts.groups] + own >= least)
+    return sum(int(np.count_nonzero(np.logical_and.reduce(enough))) for enough in (alone, with_own))
 
 
-def _each(read: B, bounds: I) -> I:
-    """How many read rows lie between each bound and the next."""
-    return np.diff(np.concatenate([[0], np.cumsum(read)])[bounds])
+def _each(rows: B, bounds: I) -> I:
+    """How many of the rows lie between each bound and the next."""
+    return np.diff(np.concatenate([[0], np.cumsum(rows)])[bounds])

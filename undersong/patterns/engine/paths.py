@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.engine.jit import kernel, machine
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import ranges
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from undersong.patterns import search as reference
 from undersong.patterns.engine.aggregates import value_of
+from undersong.patterns.engine.loading import PackedTimelines, in_source
 from undersong.patterns.engine.rows import table_of
 from undersong.patterns.engine.run import Found, Run
-from undersong.patterns.engine.sums import Unsuited
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.sums import I, Unsuited
+from undersong.patterns.engine.table import Table, ranges
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.partitions import Address, Entry, Timeline
@@ -59,12 +60,20 @@ class Searches:
         return Search(tuple(sorted(self._matches(rule, found), key=_place)), found.sequences, gave_up)
 
     def _matches(self, rule: PatternRule, found: Found) -> Iterator[Match]:
-        filtered: dict[int, Timeline] = {}
+        if isinstance(self.timelines, PackedTimelines):
+            self.timelines.fetch(in_source(found.table, _named(found)).tolist())
+        known: dict[int, Timeline] = {}
         for k in range(found.size):
             index = int(found.timelines[k])
-            if index not in filtered:
-                filtered[index] = reference.filtered(rule, self.timelines[index])
-            yield self._match(rule, found, k, filtered[index])
+            if index not in known:
+                known[index] = self._timeline(rule, found, index)
+            yield self._match(rule, found, k, known[index])
+
+    def _timeline(self, rule: PatternRule, found: Found, index: int) -> Timeline:
+        """The rows that the rule saw."""
+        if isinstance(self.timelines, PackedTimelines):
+            return self.timelines.among(found.table, index)
+        return reference.filtered(rule, self.timelines[index])
 
     def _match(self, rule: PatternRule, found: Found, k: int, timeline: Timeline) -> Match:
         first, last = int(found.offsets[k]), int(found.offsets[k + 1])
@@ -86,17 +95,23 @@ def _place(match: Match) -> tuple[str, str, str, str, int]:
     return *named, "" if partition.target is None else f"to {partition.target}", match.stages[0][1].place
 
 
+def _named(found: Found) -> I:
+    """The rows that matches name: their own, and unread ones between them."""
+    after = np.flatnonzero(found.holes)
+    between = ranges(found.rows[after - 1] + 1, found.rows[after])
+    return np.unique(np.concatenate([found.rows, between[~found.table.read[between]]]))
+
+
 def _between(rule: PatternRule, found: Found, k: int, timeline: Timeline, entries: Sequence[Entry]) -> Iterator[Entry]:
     """The unread rows of the same sequence between the rows of a match."""
     holes = found.holes[int(found.offsets[k]) : int(found.offsets[k + 1])]
-    by, first = rule.file.partition_by, entries[0].row
+    by, first, begin = rule.file.partition_by, entries[0].row, int(found.table.bounds[found.timelines[k]])
     target = next((entry.row.target for entry in entries if entry.row.target is not None), None)
     for i in np.flatnonzero(holes).tolist():
-        for entry in timeline.entries[entries[i - 1].place + 1 : entries[i].place]:
+        for place in range(entries[i - 1].place + 1, entries[i].place):
+            if found.table.read[begin + place]:
+                continue
+            entry = timeline.entries[place]
             apart = "target" in by and entry.row.target not in (None, target)
-            if (
-                not entry.read
-                and not apart
-                and ("conversation" not in by or entry.row.conversation == first.conversation)
-            ):
+            if not apart and ("conversation" not in by or entry.row.conversation == first.conversation):
                 yield entry

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from undersong.jit import kernel, machine
 from undersong.patterns.columns import Sliding
-from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.sums import F, I, Total, Unsuited, counts, mean, quotient, running, split, total
 from undersong.patterns.engine.vectors import B
 from undersong.patterns.expressions import Window

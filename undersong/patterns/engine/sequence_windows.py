@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import Frame, Place
-from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.plan import running_sum
 from undersong.patterns.engine.rolling import Events, least, over_sequences, summed
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, events_of

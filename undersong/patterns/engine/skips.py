@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from undersong.patterns.engine.jit import kernel
+from undersong.jit import kernel
 from undersong.patterns.engine.paths import Paths, compact
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.vectors import B

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import Limits
-from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import B, Masks
 from undersong.patterns.expressions import Both, Call, Compare, Node, Number, Variable

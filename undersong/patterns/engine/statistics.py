@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from undersong.patterns.engine.jit import kernel
+from undersong.jit import kernel
 from undersong.patterns.engine.paths import MATCH
 
 MEAN, SUM, STD, SLOPE, MIN, MAX, FIRST, LAST = range(8)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.engine.jit import kernel, machine
+from undersong.jit import kernel, machine
 
 F = npt.NDArray[np.float64]
 I = npt.NDArray[np.int64]  # noqa: E741 - beside F and B

@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import bisected
-from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Around, Targets

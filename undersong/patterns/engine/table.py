@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.engine.jit import kernel, machine
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import B, Codes, Leaves
 from undersong.patterns.expressions import Field

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import Frame, Order, sorted_by
-from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.merging import Lists, Runs, merged
 from undersong.patterns.engine.sums import I, counts
 from undersong.patterns.engine.table import Table

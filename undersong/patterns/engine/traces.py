@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from undersong.jit import kernel
 from undersong.patterns.engine.automaton import Automaton, Crowded, Reading
-from undersong.patterns.engine.jit import kernel
 from undersong.patterns.engine.paths import Paths
 from undersong.patterns.engine.sums import I
 from undersong.patterns.program import ROW

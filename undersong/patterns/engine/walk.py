@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.engine.jit import kernel
+from undersong.jit import kernel
 from undersong.patterns.engine.paths import Paths, sized
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import Masks

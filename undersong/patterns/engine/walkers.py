@@ -7,10 +7,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from undersong.patterns.engine import jit
+from undersong import jit
+from undersong.jit import machine
 from undersong.patterns.engine.automaton import Automaton, Crowded
 from undersong.patterns.engine.frames import Frame, Limits, after
-from undersong.patterns.engine.jit import machine
 from undersong.patterns.engine.paths import Bindings, Paths, joined, nothing, put, sized
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.starts import candidates, crowded, singles
@@ -58,7 +58,7 @@ def walker(ground: Ground) -> Walker:
     """The way that suits the rule and the number of rows."""
     known = ground.plan
     free = known.code is not None and not known.anchored and not known.outlook.fixed
-    if not machine(len(ground.masks)):
+    if not machine(max(len(ground.masks), ground.table.size)):
         plain = _Plain(ground)
         many = len(plain.starts) * APART > len(ground.masks) >= jit.ENOUGH
         return (_swift(ground) if free and many else None) or plain

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.aggregates import Bound, Measured, chosen, joined, measured
-from undersong.patterns.engine.jit import kernel, machine
 from undersong.patterns.engine.paths import Paths, compact, some
 from undersong.patterns.engine.paths import joined as joined_paths
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors

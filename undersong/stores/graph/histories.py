@@ -86,6 +86,11 @@ class Histories(Connection):
         found = self._histories([agent], judge_hash)
         return found.get(agent, ())
 
+    def rows_at(self, agent: str, judge_hash: str, places: Sequence[int]) -> tuple[Row, ...]:
+        """See Store."""
+        rows = self.history(agent, judge_hash)
+        return tuple(rows[place] for place in places if place < len(rows))
+
     def _histories(self, agents: Sequence[str], judge_hash: str) -> dict[str, tuple[Row, ...]]:
         found = self._read(_ROWS, agents=list(agents), judge=judge_hash)
         with self._translated():
@@ -190,6 +195,11 @@ class Histories(Connection):
             put_findings(transaction, given)
 
         self._write(work)
+
+    def finding_ids(self) -> set[str]:
+        """See Store."""
+        query = "MATCH (:Agent)-[r:EXHIBITS_PATTERN]->() WHERE r.body IS NOT NULL RETURN r.finding_id"
+        return {record[0] for record in self._read(query)}
 
     def findings(self, agent: str | None = None) -> Iterator[Finding]:
         """See Store."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -39,9 +40,14 @@ class Kernel:
         """The loop as it is: for other kernels that run as they are."""
         return self.plain(*arguments)
 
+    @property
+    def ready(self) -> bool:
+        """Whether it has been compiled, or loaded, by now."""
+        return "compiled" in vars(self)
+
     def at(self, size: int) -> Loop:
         """The function to call for so much work; what has been compiled is used for less, too."""
-        return self.compiled if "compiled" in vars(self) or machine(size) else self.plain
+        return self.compiled if self.ready or machine(size) else self.plain
 
 
 def _machine(value: Any) -> Any:
@@ -60,5 +66,5 @@ def machine(size: int) -> bool:
 
 @cache
 def installed() -> bool:
-    """Whether numba is there."""
-    return find_spec("numba") is not None
+    """Whether numba is there, and not switched off with UNDERSONG_PLAIN=1."""
+    return os.environ.get("UNDERSONG_PLAIN", "") in ("", "0") and find_spec("numba") is not None

@@ -1,0 +1,118 @@
+"""``undersong watch`` over messages: scored, kept, told once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Undersong
+from tests.monitor.worlds import COLD, START, WARM, Reader, scored
+from undersong.judges import JUDGES, Judge
+from undersong.stores.sqlite import SQLiteStore
+
+RULE = ("--rule", "love_bombing_literal")
+MOODS = [WARM] * 3 + [COLD]
+
+
+def open_judge(_: str) -> Judge:
+    """A judge like any other: this module opens it."""
+    judge = Reader()
+    judge.down = Path("down").exists()
+    return judge
+
+
+def line(place: int, mood: tuple[float, float], **more: object) -> str:
+    time = START.replace(hour=place).isoformat()
+    message = {"id": f"m{place}", "conversation": "t", "author": "kira", "role": "agent", "target": "bo", "time": time}
+    return json.dumps(message | {"text": scored("Hello.", mood)} | more) + "\n"
+
+
+@pytest.fixture
+def messages(undersong: Undersong, monkeypatch: pytest.MonkeyPatch) -> Path:
+    assert undersong  # its folder is the one we are in
+    monkeypatch.setitem(JUDGES, "reader", __name__)
+    path = Path("messages.jsonl")
+    path.write_text("".join(line(place, mood) for place, mood in enumerate(MOODS)))
+    return path
+
+
+def told(out: str) -> list[object]:
+    return [tuple(each.get("message_ids", ())) or each for each in map(json.loads, out.splitlines())]
+
+
+def test_messages_are_kept_and_each_finding_is_told_once(undersong: Undersong, messages: Path) -> None:
+    watch = ("watch", str(messages), "--no-follow", "--judge", "reader", "--store", "here.db", *RULE)
+    first, again = undersong(*watch), undersong(*watch)
+    assert (first.code, told(first.out)) == (0, [("m0", "m1", "m2", "m3")])
+    assert json.loads(first.out)["quotes"][-1]["text"] == "Hello. 0.1 0.9"
+    assert (again.code, again.out) == (0, "")
+    with SQLiteStore(Path("here.db"), read_only=True) as store:
+        assert store.counts()["messages"] == 4
+        assert str(store.conversation("t")[0].messages[3].source_ref) == "messages.jsonl:4"
+
+
+def test_a_late_line_takes_back_what_was_told(undersong: Undersong, messages: Path) -> None:
+    watch = ("watch", str(messages), "--no-follow", "--judge", "reader", *RULE)
+    (finding,) = map(json.loads, undersong(*watch).out.splitlines())
+    with messages.open("a") as file:
+        file.write(line(9, COLD, time=START.replace(hour=2, minute=30).isoformat()))
+    first, *_ = map(json.loads, undersong(*watch).out.splitlines())
+    assert first == {"retracted": finding["finding_id"]}
+
+
+def test_a_judge_that_fails_ends_with_its_code_and_is_asked_by_the_next_run(
+    undersong: Undersong, messages: Path
+) -> None:
+    watch = ("watch", str(messages), "--no-follow", "--judge", "reader", *RULE)
+    Path("down").touch()
+    failed = undersong(*watch)
+    assert (failed.code, failed.out, failed.err.count("the judge failed")) == (4, "", 1)
+    Path("down").unlink()
+    assert told(undersong(*watch).out) == [("m0", "m1", "m2", "m3")]
+
+
+def test_without_a_judge_the_offline_one_scores_and_rules_that_cannot_speak_are_named(undersong: Undersong) -> None:
+    ran = undersong("watch", "samples/memory_thread.json", "--no-follow")
+    assert ran.code == 0, ran.err
+    assert Path("undersong.db").is_file()
+    assert "dependency_loop" in ran.err
+
+
+def test_a_warning_is_told_apart_from_findings_and_once(undersong: Undersong, messages: Path) -> None:
+    messages.write_text("".join(line(place, mood) for place, mood in enumerate([(0.5, 0.1)] * 3 + [COLD] * 2)))
+    watch = ("watch", str(messages), "--no-follow", "--judge", "reader", "--emerging", "--rule", "darvo_literal")
+    (warning,) = (each["emerging"] for each in map(json.loads, undersong(*watch).out.splitlines()))
+    assert (warning["agent"], warning["seen"], warning["missing"]) == ("kira", ["DENY", "ATTACK"], ["REVERSE"])
+    assert undersong(*watch).out == ""
+
+
+def test_what_is_asked_for_answers_later_is_no_watch(undersong: Undersong, messages: Path) -> None:
+    ran = undersong("watch", str(messages), "--judge", "reader", "--batch")
+    assert (ran.code, "undersong audit" in ran.err) == (2, True)
+
+
+def test_a_growing_file_is_followed_until_an_interrupt_and_the_next_run_goes_on(undersong: Undersong) -> None:
+    path = Path("messages.jsonl")
+    path.write_text('{"id": "1", "conversation": "t", "role": "user", "text": "Does it work?"}\n')
+    command = [sys.executable, "-m", "undersong", "watch", str(path), "--poll", "0.05", "--store", "u.db"]
+    as_in_a_terminal = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=as_in_a_terminal
+    ) as process:
+        with path.open("a") as file:
+            file.write('{]\n{"id": "2", "conversation": "t", "role": "assistant", "text": "It does."}\n')
+        assert process.stderr is not None
+        assert "messages.jsonl:2" in process.stderr.readline()
+        os.kill(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    assert (process.returncode, "Traceback" in errors) == (0, False)
+    assert undersong("watch", str(path), "--no-follow", "--store", "u.db").code == 0
+    with SQLiteStore(Path("u.db"), read_only=True) as store:
+        assert [message.id for message in store.conversation("t")[0].messages] == ["1", "2"]

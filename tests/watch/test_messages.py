@@ -1,0 +1,228 @@
+"""A file of messages that is watched leaves in the store what an audit of it leaves, however it grew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from tests.monitor import worlds
+from undersong.assemble import quoted
+from undersong.detect import detect
+from undersong.errors import UsageError
+from undersong.formats import named
+from undersong.judges import Judge, open_judge
+from undersong.models import Conversation, Finding, Message, Problem, Row
+from undersong.monitor import SyncMonitor
+from undersong.passes import Run, ingest_and_scan, read_threads, silent
+from undersong.patterns import PatternRule, all_rules
+from undersong.scan import load_book
+from undersong.stores import Store
+from undersong.stores.forget import forget
+from undersong.stores.sqlite import SQLiteStore
+from undersong.verdict import session_verdict
+from undersong.watch import Known, known, watch_messages
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+GROWING = (
+    "claude-code/9f1c.jsonl",
+    "codex/rollout-2026-02-02.jsonl",
+    "jsonl/harbour.jsonl",
+    "openai/chats.jsonl",
+)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return open_judge("offline")
+
+
+def grown(data: bytes, dice: Random) -> Iterator[list[bytes]]:
+    """The lines of a file in random pieces."""
+    lines = data.split(b"\n")
+    while lines:
+        size = dice.choice((1, 1, 2, 7))
+        yield lines[:size]
+        lines = lines[size:]
+
+
+def watched(
+    file: Path, store: Path, judge: Judge, rules: tuple[PatternRule, ...], seed: int = 0, stops: int = 2
+) -> tuple[dict[str, Finding], list[Problem]]:
+    """What is told of a file that grows; the run is stopped some times and begins anew with the same lines."""
+    dice, told, problems = Random(seed), dict[str, Finding](), list[Problem]()
+    data = file.read_bytes()
+    ends = sorted(dice.sample(range(data.count(b"\n")), min(stops, data.count(b"\n"))))
+    for stop in [*ends, None]:
+        given = data if stop is None else b"\n".join(data.split(b"\n")[:stop])
+        with SyncMonitor(store, judge, rules=rules, recall=worlds.RECALL) as monitor:
+            found = known(grown(given, dice), file.name, messages=True)
+            items = watch_messages(found.lines, found.form or named("jsonl"), file, file.name, monitor)
+            for item in items:
+                if isinstance(item, Problem):
+                    problems.append(item)
+                    continue
+                for name in item.retracted:
+                    del told[name]
+                assert all(told.get(each.finding_id) != each for each in item.found)  # nothing is told again
+                told |= {each.finding_id: each for each in item.found}
+    return told, problems
+
+
+def audited(file: Path, store: Path, judge: Judge, rules: tuple[PatternRule, ...]) -> worlds.Left:
+    """What a batch run over the file leaves."""
+    with SQLiteStore(store) as kept:
+        corpus = ingest_and_scan(file, kept, load_book(), worlds.BATCH, silent)
+        rows: list[Row] = []
+        sessions = {}
+        for thread, own in read_threads(corpus, kept, judge, worlds.BATCH, silent, Run()):
+            talk = thread.conversation
+            sessions[talk.id] = session_verdict(talk, thread.scans, thread.thread, own)
+            rows += own
+        kept.put_findings(corpus.conversations, quoted(detect(rows, rules).findings, rows, kept, judge, rules))
+        return left(kept, judge, sessions)
+
+
+def left(store: Store, judge: Judge, sessions: dict[str, object]) -> worlds.Left:
+    return worlds.left(store, judge, sessions)  # type: ignore[arg-type]
+
+
+def compare(file: Path, folder: Path, judge: Judge, seed: int) -> int:
+    """Fail where the watch of a file differs from its audit; how many findings there are."""
+    rules = all_rules()
+    wanted = audited(file, folder / f"batch{seed}.db", judge, rules)
+    told, _ = watched(file, folder / f"live{seed}.db", judge, rules, seed)
+    with SyncMonitor(folder / f"live{seed}.db", judge, rules=rules, recall=worlds.RECALL) as monitor:
+        sessions = {name: monitor.session(name) for name in wanted.messages}
+    with SQLiteStore(folder / f"live{seed}.db", read_only=True) as live:
+        found = left(live, judge, dict(sessions))
+        heads = {name: head(live, name) for name in wanted.messages}
+    with SQLiteStore(folder / f"batch{seed}.db", read_only=True) as batch:
+        assert heads == {name: head(batch, name) for name in wanted.messages}
+    for name in worlds.Left.__struct_fields__:
+        assert getattr(found, name) == getattr(wanted, name), name
+    assert told == wanted.findings
+    return len(wanted.findings)
+
+
+def head(store: Store, name: str) -> Conversation:
+    """A conversation with the places of its messages."""
+    return store.conversation(name)[0]
+
+
+@pytest.mark.parametrize("sample", GROWING)
+def test_a_watched_file_of_any_live_format_leaves_what_an_audit_leaves(
+    sample: str, tmp_path: Path, judge: Judge
+) -> None:
+    file = tmp_path / Path(sample).name
+    file.write_bytes((SAMPLES / sample).read_bytes())
+    compare(file, tmp_path, judge, len(sample))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_so_do_lines_without_ids_places_or_conversations_and_repeated_ones(seed: int, tmp_path: Path) -> None:
+    dice, lines = Random(f"lines {seed}"), []
+    for message in worlds.arrivals(4 * seed + 3 * (seed % 2), worlds.world(seed, 30)):
+        kept = dict(message)
+        for key in ("position", "conversation") if seed % 3 == 0 else ("position", "id") if seed % 3 == 1 else ():
+            kept.pop(key)
+        lines.append(json.dumps(kept))
+        if dice.random() < 0.05:
+            lines.append(json.dumps(kept | {"text": worlds.scored("Another text.", worlds.COLD)}))
+    file = tmp_path / "lines.jsonl"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    compare(file, tmp_path, worlds.Reader(free=bool(seed % 2)), seed)
+
+
+def lines_of(*messages: dict[str, object]) -> list[bytes]:
+    return [json.dumps({"conversation": "t"} | message).encode() for message in messages]
+
+
+def said(number: int, text: str = "Hello.", **more: object) -> dict[str, object]:
+    return {"id": f"m{number}", "author": "kira", "text": worlds.scored(text, worlds.WARM)} | more
+
+
+def told(folder: Path, lines: list[bytes], judge: Judge) -> tuple[list[Problem], list[str]]:
+    """The problems of some lines, and the ids of the messages in the store afterwards."""
+    with SyncMonitor(folder / "u.db", judge) as monitor:
+        items = list(watch_messages([lines], named("jsonl"), "-", "-", monitor))
+    with SQLiteStore(folder / "u.db", read_only=True) as store:
+        kept: tuple[Message, ...] = store.conversation("t")[0].messages if store.length("t") else ()
+    return [each for each in items if isinstance(each, Problem)], [each.id for each in kept]
+
+
+def test_a_bad_line_is_named_once_and_the_rest_goes_on(tmp_path: Path) -> None:
+    problems, kept = told(tmp_path, [b"{]", *lines_of(said(0), {"author": "kira"}, said(1))], worlds.Reader())
+    assert [each.where for each in problems] == ["-:1", "-:3"]
+    assert kept == ["m0", "m1"]
+
+
+def test_a_conversation_that_was_forgotten_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    told(tmp_path, lines_of(said(0)), worlds.Reader())
+    with SQLiteStore(tmp_path / "u.db") as store:
+        forget(store, "t", worlds.START)
+    problems, kept = told(tmp_path, lines_of(said(0), said(1), said(2, conversation="other")), worlds.Reader())
+    assert ["told to forget" in each.what for each in problems] == [True]
+    with SQLiteStore(tmp_path / "u.db", read_only=True) as store:
+        assert (kept, list(store.conversations())) == ([], ["other"])
+
+
+def test_a_judge_that_fails_is_told_once_and_asked_again(tmp_path: Path) -> None:
+    judge = worlds.Reader()
+    judge.down = True
+
+    def lines() -> Iterator[list[bytes]]:
+        yield lines_of(said(0))
+        yield lines_of(said(1))
+        judge.down = False
+        yield lines_of(said(2))
+
+    with SyncMonitor(tmp_path / "u.db", judge) as monitor:
+        items = list(watch_messages(lines(), named("jsonl"), "-", "-", monitor))
+        assert [each.kind for each in items if isinstance(each, Problem)] == ["judge"]
+        assert monitor.failure is None
+        assert [row.state for row in monitor.rows("t")] == ["scored"] * 3
+
+
+@pytest.mark.parametrize(
+    ("line", "messages", "form"),
+    [
+        (b'{"id": "1", "agent": "a", "traits": null, "text": "x"}', False, None),
+        (b'{"id": "1", "agent": "a", "state": "unread", "text": "x"}', False, None),
+        (b'{"id": "1", "agent": "a", "state": "unread", "text": "x"}', True, "jsonl"),
+        (b'{"id": "1", "agent": "a", "text": "x"}', False, "jsonl"),
+        (b'{"role": "user", "content": "x"}', False, "openai"),
+        (b'{"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {}}', False, "codex"),
+        (b"{]", False, None),
+    ],
+)
+def test_the_first_line_says_what_a_file_holds(line: bytes, messages: bool, form: str | None) -> None:
+    found: Known = known(iter([[b""], [line], [b""]]), "-", messages=messages)
+    assert (found.form.name if found.form else None) == form
+    assert list(found.lines) == [[b""], [line], [b""]]
+
+
+def test_plain_text_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    with SyncMonitor(tmp_path / "u.db", worlds.Reader()) as monitor, pytest.raises(UsageError, match="undersong audit"):
+        list(watch_messages([[b"User: hi"]], named("text"), "-", "-", monitor))
+
+
+def test_a_message_that_is_there_is_not_new_after_a_restart(tmp_path: Path) -> None:
+    given = {
+        "id": "1",
+        "conversation": "t",
+        "author": "a",
+        "time": "2026-01-01T10:00:00+02:00",
+        "text": said(0)["text"],
+    }
+    judge = worlds.Reader()
+    with SyncMonitor(tmp_path / "u.db", judge) as monitor:
+        first = monitor.observe(given)
+    with SyncMonitor(tmp_path / "u.db", judge) as monitor:
+        again = monitor.observe(given)
+    assert (first.is_new, again.is_new) == (True, False)
+    assert msgspec.structs.replace(again, is_new=True) == first

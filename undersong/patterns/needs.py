@@ -1,0 +1,82 @@
+"""What rows a match needs, in whatever order they stand: a sequence without them has no match in any shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from undersong.patterns.engine.plan import plan
+from undersong.patterns.expressions import Both, Call, Either, Field, Node, Window, replaced, walk
+from undersong.patterns.fields import FIELDS, FIELDS_SAID, ROW_FUNCTIONS
+from undersong.patterns.rules import PatternRule
+
+_LARGE = 500  # parts of a column from which on it is not written out: it may stand for anything
+
+
+class Need(NamedTuple):
+    """At least ``number`` read rows of the sequence must meet ``condition``, which no shuffle changes."""
+
+    number: int
+    condition: Node
+
+
+@lru_cache(maxsize=256)
+def needs(rule: PatternRule) -> tuple[Need, ...]:
+    """What the pattern and ``having`` ask of single rows, as far as it is about their words alone, or places alone.
+
+    A shuffle moves words over places, so it changes neither how many messages say something nor how many places are of
+    a kind. Conditions about both, or about other rows, are left out: they may hold somewhere.
+    """
+    columns = _written_out(rule.trees.columns)
+    parts = [tuple(_parts(_inserted(tree, columns))) for tree in rule.trees.define]
+    found = []
+    for mask, number in plan(rule).outlook.needs:
+        meant = [parts[index] for index in range(len(parts)) if mask >> index & 1]
+        for of_words in (True, False):
+            chosen = [tuple(part for part in each if _is(part, of_words)) for each in meant]
+            if chosen and all(chosen):
+                found.append(Need(number, Either(tuple(map(Both, chosen)))))
+    return tuple(found)
+
+
+def _parts(tree: Node) -> Iterator[Node]:
+    """What must hold where a condition does."""
+    if isinstance(tree, Both):
+        for part in tree.parts:
+            yield from _parts(part)
+    else:
+        yield tree
+
+
+def _is(part: Node, of_words: bool) -> bool:
+    """Whether a condition is about words alone, or about places alone."""
+    leaves = [node for node in walk(part) if isinstance(node, Field | Window) or _row_function(node)]
+    return bool(leaves) and all(_of_words(leaf) is of_words for leaf in leaves)
+
+
+def _of_words(leaf: Node) -> bool | None:
+    if isinstance(leaf, Call):
+        return True
+    known = isinstance(leaf, Field) and leaf.name in FIELDS
+    return leaf.name in FIELDS_SAID if known and isinstance(leaf, Field) else None
+
+
+def _row_function(node: Node) -> bool:
+    return isinstance(node, Call) and node.name in ROW_FUNCTIONS
+
+
+def _written_out(columns: Mapping[str, Node]) -> dict[str, Node]:
+    """Columns by name, each in terms of fields; those that would be very large are left out."""
+    found: dict[str, Node] = {}
+    for name, tree in columns.items():
+        whole = _inserted(tree, found)
+        if len(walk(whole)) <= _LARGE:
+            found[name] = whole
+    return found
+
+
+def _inserted(tree: Node, columns: Mapping[str, Node]) -> Node:
+    for name, column in columns.items():
+        tree = replaced(tree, Field(name), column)
+    return tree
