@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from undersong.jit import kernel
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
@@ -157,6 +157,8 @@ def _in_time(columns: Columns) -> I | None:
 def _grouped(agents: Codes, codes: int) -> tuple[I, I]:
     """The rows agent by agent, in their order within each; and how many each has."""
     counts = np.bincount(agents, minlength=codes)
+    if not machine(len(agents)):
+        return np.argsort(agents, kind="stable"), counts
     order = np.empty(len(agents), dtype=np.int64)
     _place.at(len(agents))(agents, np.cumsum(counts) - counts, order)
     return order, counts

@@ -211,8 +211,13 @@ def _after(ordered, wanted):  # type: ignore[no-untyped-def]
 
 def bisected(times: I, wanted: I, low: I, high: I) -> I:
     """For each range the first place whose time is not before the wanted one (its end where there is none)."""
-    find = _bisect.at(len(low))
-    return find(times, wanted, low, high)  # type: ignore[no-any-return]
+    if machine(len(low)):
+        return _bisect.at(len(low))(times, wanted, low, high)  # type: ignore[no-any-return]
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        early = open_ & (times[np.minimum(middle, len(times) - 1)] < wanted)
+        low, high = np.where(early, middle + 1, low), np.where(open_ & ~early, middle, high)
+    return low
 
 
 @kernel

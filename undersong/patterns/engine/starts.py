@@ -12,7 +12,7 @@ import numpy as np
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import Limits
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.vectors import Masks
+from undersong.patterns.engine.vectors import B, Masks
 from undersong.patterns.expressions import Both, Call, Compare, Node, Number, Variable
 from undersong.patterns.possible import ways
 from undersong.patterns.program import ACCEPT, ROW, Program
@@ -135,6 +135,27 @@ def _headed_in(wanted: Outlook, masks: Masks, limits: Limits) -> tuple[I, I]:
     return starts, last if longest is None else np.minimum(last, starts + longest)
 
 
+def singles(head: Outline, masks: Masks, limits: Limits) -> I:
+    """The rows from which a pattern of single rows, the head, is there."""
+    bounds, found = limits.bounds, np.empty(len(masks), dtype=np.int64)
+    span = np.iinfo(np.int64).max if bounds.within is None else bounds.within
+    ground = limits.frame.rows, limits.table.times, limits.fences
+    number = _single.at(len(masks))(_fitting(masks, head), len(head), *ground, span, found)
+    starts = found[:number]
+    return starts if bounds.closed is None else starts[~bounds.closed[starts]]
+
+
+@kernel
+def _single(fits, size, rows, times, fences, span, found):  # type: ignore[no-untyped-def]
+    number = 0
+    for segment in range(len(fences) - 1):
+        for row in range(fences[segment], fences[segment + 1] - size + 1):
+            if fits[row] and times[rows[row + size - 1]] - times[rows[row]] <= span:
+                found[number] = row
+                number += 1
+    return number
+
+
 class Followed:
     """Where the rest of an outlook is found."""
 
@@ -190,11 +211,13 @@ def crowded(wanted: Outlook, masks: Masks, starts: I, limits: I) -> tuple[I, I]:
 
 def _headed(masks: Masks, head: Outline) -> I:
     """The rows at which the head fits, whatever the bounds of the sequences."""
-    size = len(masks) - len(head) + 1
-    if size <= 0:
-        return np.zeros(0, dtype=np.int64)
-    fits = np.ones(size, dtype=np.bool_)
+    return np.flatnonzero(_fitting(masks, head))
+
+
+def _fitting(masks: Masks, head: Outline) -> B:
+    """Whether the head fits from each row on; as many rows as leave room for it."""
+    fits = np.ones(max(len(masks) - len(head) + 1, 0), dtype=np.bool_)
     for offset, mask in enumerate(head):
         if mask:
-            fits &= masks[offset : offset + size] & masks.dtype.type(mask) != 0
-    return np.flatnonzero(fits)
+            fits &= masks[offset : offset + len(fits)] & masks.dtype.type(mask) != 0
+    return fits

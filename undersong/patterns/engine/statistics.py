@@ -224,7 +224,10 @@ def rough_whole(function, size, starts, values, low, high):  # type: ignore[no-u
                 parts = np.inf
                 break
             total, parts, squares = total + value, parts + abs(value), squares + value * value
-            weighted, weighted_parts = weighted + i * value, weighted_parts + i * abs(value)
+        if function == SLOPE and parts <= _LARGEST:
+            for i in range(1, size):
+                value = values[starts[k] + i] - first
+                weighted, weighted_parts = weighted + i * value, weighted_parts + i * abs(value)
         if abs(first) + parts <= _LARGEST:
             low[k], high[k] = _between(function, size, first, total, parts, squares, weighted, weighted_parts)
 

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from undersong.jit import kernel, machine
+from undersong.patterns.engine.frames import bisected
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.targets import Around, Targets
@@ -50,16 +51,30 @@ class Surroundings:
     def _reach(self, within: int | None, longest: int | None) -> tuple[I, I]:
         parts, place = self.parts, self.parts.chain
         if longest is not None:
-            first, last = (part.copy() for part in self.reach(within, None))
-            _shorten.at(len(place))(place, self.read, self.before, longest, first, last)
-            return first, last
+            return self._shortened(*self.reach(within, None), longest)
         group = parts.groups[self.link]
         first, last = parts.order.bounds[group], parts.order.bounds[group + 1]
         if within is None:
             return first, last
-        first, last = (np.empty(len(parts.order.rows), dtype=np.int64) for _ in range(2))
-        _sweep.at(len(first))(self.table.times[parts.order.rows], parts.order.bounds, within, first, last)
+        times = self.table.times[parts.order.rows]
+        if not machine(len(times)):
+            wanted = times[place]
+            return bisected(times, wanted - within, first, place), bisected(times, wanted + within + 1, place, last)
+        first, last = (np.empty(len(times), dtype=np.int64) for _ in range(2))
+        _sweep.at(len(first))(times, parts.order.bounds, within, first, last)
         return first[place], last[place]
+
+    def _shortened(self, first: I, last: I, longest: int) -> tuple[I, I]:
+        """The ends brought nearer, to where a match of so many rows reaches whatever of it is public."""
+        place, read = self.parts.chain, self.read
+        if longest == 1:
+            return place, place + 1
+        if not len(read):
+            return first, last
+        earliest, latest = self.before - (longest - 1), self.before + longest - 2
+        first = np.where(earliest < 0, first, np.maximum(first, read[np.maximum(earliest, 0)]))
+        beyond = np.maximum(read[np.minimum(latest, len(read) - 1)], place) + 1
+        return first, np.where(latest < len(read), np.minimum(last, beyond), last)
 
     def around(self, masks: Masks, needs: Needs, within: int | None, longest: int | None) -> Around:
         """The surroundings of directed rows that can be bound; where they overlap they are one run.
@@ -70,6 +85,8 @@ class Surroundings:
         parts, (first, last) = self.parts, self.reach(within, longest)
         public, chain = masks[parts.public], masks[parts.chain]
         hot = np.flatnonzero(chain)
+        if not machine(len(hot)):
+            return self._around(hot, first[hot], last[hot], _fitting(public, needs), _fitting(chain, needs), needs)
         found = Around(*(np.empty(len(hot), dtype=np.int64) for _ in Around._fields))
         needed = np.array([number for _, number in needs], dtype=np.int64)
         number = _surround.at(len(hot))(
@@ -77,6 +94,20 @@ class Surroundings:
             _fitting(public, needs), _fitting(chain, needs), needed, *found,
         )  # fmt: skip
         return Around(*(part[:number] for part in found))
+
+    def _around(self, hot: I, first: I, last: I, in_public: I, in_chain: I, needs: Needs) -> Around:
+        """The same by whole arrays."""
+        parts, link = self.parts, self.link[hot]
+        low, high = (np.searchsorted(parts.keys, link * parts.span + end) for end in (first, last))
+        public_first, public_last = parts.public_before[first], parts.public_before[last]
+        enough = np.ones(len(hot), dtype=np.bool_)
+        for (_, number), public, chain in zip(needs, in_public, in_chain, strict=True):
+            enough &= public[public_last] - public[public_first] + chain[high] - chain[low] >= number
+        link, first, last, low, high = (part[enough] for part in (link, first, last, low, high))
+        new = np.ones(len(link), dtype=np.bool_)
+        new[1:] = (link[1:] != link[:-1]) | (first[1:] > last[:-1])
+        final = np.append(new[1:], True)[: len(new)]
+        return Around(link[new], first[new], last[final], low[new], high[final])
 
 
 def _fitting(masks: Masks, needs: Needs) -> I:
@@ -138,17 +169,3 @@ def _surround(  # type: ignore[no-untyped-def]
             chain_first[found], chain_last[found] = low, high
             found += 1
     return found
-
-
-@kernel
-def _shorten(places, read, before, longest, first, last):  # type: ignore[no-untyped-def]
-    """Bring the ends nearer, to where a match of so many rows reaches whatever of it is public."""
-    for k in range(len(places)):
-        earliest, latest = before[k] - (longest - 1), before[k] + longest - 2
-        if longest == 1:
-            first[k], last[k] = places[k], places[k] + 1
-            continue
-        if len(read) and earliest >= 0:
-            first[k] = max(first[k], read[earliest])
-        if latest < len(read):
-            last[k] = min(last[k], max(read[latest] + 1, places[k] + 1))

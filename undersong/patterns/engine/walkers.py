@@ -7,12 +7,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from undersong import jit
 from undersong.jit import machine
 from undersong.patterns.engine.automaton import Automaton, Crowded
 from undersong.patterns.engine.frames import Frame, Limits, after
-from undersong.patterns.engine.paths import Paths, joined, nothing, put, sized
+from undersong.patterns.engine.paths import Bindings, Paths, joined, nothing, put, sized
 from undersong.patterns.engine.plan import Plan, plan
-from undersong.patterns.engine.starts import candidates, crowded
+from undersong.patterns.engine.starts import candidates, crowded, singles
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.traces import Rows, traced
@@ -21,6 +22,7 @@ from undersong.patterns.engine.walk import Regions, nearest_ends, paths
 from undersong.patterns.matcher import GaveUp, Matcher
 from undersong.patterns.rules import PatternRule
 
+APART = 100  # rows that the automaton takes, without machine code, while the reference finds the match of one start
 CELLS = 1 << 25  # rows times instructions that are worked out together: 128 MB
 CHEAP = 40  # cells that take about as long as a step of the reference
 
@@ -55,15 +57,23 @@ class Walker(Protocol):
 def walker(ground: Ground) -> Walker:
     """The way that suits the rule and the number of rows."""
     known = ground.plan
-    large = machine(max(len(ground.masks), ground.table.size))
-    if large and known.code is not None and not known.anchored and not known.outlook.fixed:
-        try:
-            return _Swift(ground)
-        except Crowded:
-            return _Bounded(ground)
-    if large and known.code is not None:
-        return _Bounded(ground)
-    return _Plain(ground)
+    free = known.code is not None and not known.anchored and not known.outlook.fixed
+    if not machine(max(len(ground.masks), ground.table.size)):
+        plain = _Plain(ground)
+        many = len(plain.starts) * APART > len(ground.masks) >= jit.ENOUGH
+        return (_swift(ground) if free and many else None) or plain
+    if known.outlook.fixed:
+        return _Fixed(ground)
+    bounded = _Bounded if known.code is not None else _Plain
+    return (_swift(ground) if free else None) or bounded(ground)
+
+
+def _swift(ground: Ground) -> Walker | None:
+    """The automaton, where it has not too many states."""
+    try:
+        return _Swift(ground)
+    except Crowded:
+        return None
 
 
 @lru_cache(maxsize=256)
@@ -130,9 +140,31 @@ class _Bounded:
         return found
 
 
+class _Fixed:
+    """A pattern of single rows: a match from every start."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.starts = singles(ground.plan.outlook.head, ground.masks, ground.limits)
+        self.runs = after(ground.frame.bounds, self.starts) - 1
+        self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
+        self.row = _bindings(ground)
+
+    def spans(self, numbers: I) -> I:
+        return np.full(len(numbers), len(self.row))
+
+    def paths(self, numbers: I) -> Paths:
+        size = len(numbers)
+        return Paths(self.starts[numbers], np.zeros(size, dtype=np.int64), np.full(size, len(self.row)), self.row)
+
+
+def _bindings(ground: Ground) -> Bindings:
+    """The variables of a pattern of single rows."""
+    return np.array([second for _, _, second in ground.plan.rule.program.instructions[:-1]], dtype=np.int8)
+
+
 def _fixed(ground: Ground, starts: I, limits: I) -> Paths:
     """The matches of a pattern of single rows: every start with enough rows before its limit is one."""
-    row = np.array([second for _, _, second in ground.plan.rule.program.instructions[:-1]], dtype=np.int8)
+    row = _bindings(ground)
     last = np.where(limits - starts >= len(row), len(row), 0)
     return Paths(starts, np.zeros(len(starts), dtype=np.int64), last, row)
 

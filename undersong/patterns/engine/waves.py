@@ -69,16 +69,22 @@ def _waves(stage: Stage) -> Iterator[Matches]:
     plan = stage.ground.plan
     independent = plan.rule.skip.to == "next" or plan.outlook.fixed  # then it costs little to try them all
     while len(left):
-        runs = walker.runs[left]
-        taken = (
-            np.ones(len(left), np.bool_) if independent else np.arange(len(left)) - np.searchsorted(runs, runs) < size
-        )
-        spans = np.cumsum(np.where(taken, walker.spans(left), 0))
-        taken &= (spans <= _SPANS) | (spans == spans[np.argmax(taken)])
+        spans = walker.spans(left)
+        if independent and int(spans.sum()) <= _SPANS:
+            yield _wave(stage, left, following)
+            return
+        taken = np.ones(len(left), dtype=np.bool_) if independent else _first(walker.runs[left], size)
+        spent = np.cumsum(np.where(taken, spans, 0))
+        taken &= (spent <= _SPANS) | (spent == spent[np.argmax(taken)])
         tried, left = left[taken], left[~taken]
         yield _wave(stage, tried, following)
         left = left[walker.starts[left] >= following[walker.runs[left]]]
         size *= _GROWTH
+
+
+def _first(runs: I, size: int) -> B:
+    """The first so many of each run."""
+    return np.asarray(np.arange(len(runs)) - np.searchsorted(runs, runs) < size)
 
 
 def _wave(stage: Stage, tried: I, following: I) -> Matches:
