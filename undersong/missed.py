@@ -90,8 +90,8 @@ def clopper_pearson(successes: int, trials: int, risk: float = 1 - CONFIDENCE) -
     """
     low = high = 0.0
     if successes:
-        low = _root(lambda p: 1 - _at_most(successes - 1, trials, p) >= risk / 2)
-    high = 1.0 if successes == trials else _root(lambda p: _at_most(successes, trials, p) <= risk / 2)
+        low = _root(lambda p: 1 - at_most(successes - 1, trials, p) >= risk / 2)
+    high = 1.0 if successes == trials else _root(lambda p: at_most(successes, trials, p) <= risk / 2)
     return low, high
 
 
@@ -114,7 +114,7 @@ def _root(reached: Callable[[float], bool]) -> float:
     return high
 
 
-def _at_most(successes: int, trials: int, share: float) -> float:
+def at_most(successes: int, trials: int, share: float) -> float:
     """The chance of at most so many successes."""
     if not 0.0 < share < 1.0:
         return 1.0 if share <= 0.0 or successes >= trials else 0.0

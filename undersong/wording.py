@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from undersong.bands import standing_out
+from undersong.missed import at_most
 from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, Moment, SessionVerdict, Usage
 from undersong.visible import one_line
 
@@ -14,6 +15,7 @@ DEAREST = 5  # conversations whose tokens a report names
 ASKED = 0.5  # the limit that most shipped patterns hold a harmful trait against
 FLAGGED = 3  # messages with phrase flags from which on an agent is named: the router's repeat flags
 OFTEN = 2  # times as often as in all messages
+RARE = 0.05  # the chance at most that anybody is named where all flag alike: Bonferroni's bound over the agents
 NAMED = 5  # agents that a sentence names
 TO_READ = {  # the kind of a moment that a reader should see, and its noun
     "smoking_gun": "smoking gun",
@@ -261,11 +263,16 @@ def noted_words(case: Case) -> tuple[str, ...]:
 
 
 def flagged_words(case: Case) -> tuple[str, ...]:
-    """Whose messages hold phrases of harmful traits far more often than all messages do; () where nobody's."""
+    """Whose messages hold phrases of harmful traits far more often than all messages do, and than chance among so many
+    agents would give (a binomial tail, held against RARE / agents); () where nobody's."""
     messages = sum(each.messages for each in case.agents)
     usual = sum(each.flagged for each in case.agents) / max(messages, 1)
     told = [
-        each for each in case.agents if each.flagged >= FLAGGED and each.flagged >= OFTEN * usual * each.messages > 0
+        each
+        for each in case.agents
+        if each.flagged >= FLAGGED
+        and each.flagged >= OFTEN * usual * each.messages
+        and 1 - at_most(each.flagged - 1, each.messages, usual) <= RARE / len(case.agents)
     ]
     told.sort(key=lambda each: (-each.flagged / each.messages, each.agent))
     if not told:

@@ -161,6 +161,7 @@ def test_low_coverage_and_an_uncalibrated_judge_qualify_the_verdict(
         ({"kira": (9, 20), "tom": (0, 30), "ida": (1, 50)}, ("kira (9 of 20)",)),
         ({"kira": (3, 20), "tom": (3, 20), "ida": (3, 20)}, ()),  # everybody alike
         ({"kira": (2, 4), "tom": (0, 96)}, ()),  # too few to tell
+        ({"kira": (3, 6)} | {f"a{number}": (0 if number % 2 else 1, 6) for number in range(200)}, ()),  # by chance
         ({"kira": (0, 20), "tom": (0, 20)}, ()),
     ],
 )
