@@ -15,7 +15,7 @@ from undersong.scan.hearing import hear, likely
 from undersong.scan.phrases import SignalBook
 from undersong.triage.summing import window_sums
 
-WORTH = 256 << 20  # bytes of input: loading takes a second of CPU time, which was saved on 35 to 130 MB of text
+WORTH = 256 << 20  # bytes of input: loading takes a second of CPU time, which 115 MiB of text did not win back
 KERNELS = (begun, hear, likely, window_sums)
 SIGNALS = frozenset({"loops", "triage"})  # that use them
 _SAID = ("it is so", "it is as it is, as it is, and that is how it is: \u201cunconstitutionally\u201d")
