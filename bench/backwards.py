@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from undersong.budget import TRIAGE
-from undersong.earlier import SameTarget
 from undersong.models import Conversation, Message, Scan, ThreadScan
-from undersong.route import Policy, draft, load_policy
+from undersong.routing.budget import TRIAGE
+from undersong.routing.earlier import SameTarget
+from undersong.routing.route import Policy, draft, load_policy
 
 World = dict[str, Any]
 FLAGS = {"standard": 0, "focused": 1, "deep": 4, "deep_with_context": 4}

@@ -21,10 +21,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from undersong.detect import detect
+from undersong.histories.sweep import sweep
 from undersong.models import Row
 from undersong.patterns import load_rules
 from undersong.stores.sqlite import SQLiteStore
-from undersong.sweep import sweep
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AGENTS, BATCH, SWEEP_EVERY = 12, 4, 7

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from undersong.missed import clopper_pearson
 from undersong.models import Conversation, Message, Scan, SessionVerdict
+from undersong.routing.missed import clopper_pearson
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 

@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 
 from undersong.ingest import read
-from undersong.missed import clopper_pearson
 from undersong.models import Conversation, SessionVerdict
+from undersong.routing.missed import clopper_pearson
 from undersong.rulebook import RULES
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict

@@ -184,8 +184,8 @@ def stages(path: Path, messages: int) -> None:
     """CPU time of each step of the scan, one after the other in this process."""
     from undersong.formats.spool import Spool
     from undersong.ingest import gather
-    from undersong.route import load_policy
-    from undersong.rowstream import _keep_memory
+    from undersong.routing.route import load_policy
+    from undersong.scanrows.rowstream import _keep_memory
 
     _keep_memory()
     clock = _Clock()
@@ -225,10 +225,10 @@ class _Steps:
             self._batch(settled[first : first + some])
 
     def _batch(self, talks: list[Any]) -> None:
-        from undersong.route import asked, draft, uncut
-        from undersong.rowlines import RowLines
+        from undersong.routing.route import asked, draft, uncut
         from undersong.scan import conversation as steps
         from undersong.scan.repetition import loops_of
+        from undersong.scanrows.lines import RowLines
 
         clock, book = self.clock, self.book
         said = [message for talk in talks for message in talk.messages]

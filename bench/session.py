@@ -25,8 +25,8 @@ from bench.offline_tables import header, interval, row
 from undersong.judges.sources import STANCE_LABELS, TURN_LABELS, pressed, read_talks
 from undersong.judges.stance import with_stance
 from undersong.judges.stance_training import Pressed, curve, train
-from undersong.missed import clopper_pearson
 from undersong.models import Row, SessionVerdict
+from undersong.routing.missed import clopper_pearson
 from undersong.scan import load_book, scan_conversation
 from undersong.vectors import load_vectors
 from undersong.verdict import session_verdict

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from undersong.histories.sweep import Sweep, sweep
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Row
 from undersong.patterns import load_rules
 from undersong.stores.moments import microseconds
@@ -29,7 +30,6 @@ from undersong.stores.packed import pack
 from undersong.stores.records import row_body
 from undersong.stores.schema import open_database
 from undersong.stores.sqlite import SQLiteStore
-from undersong.sweep import Sweep, sweep
 
 if TYPE_CHECKING:
     from undersong.stores.graph import GraphStore

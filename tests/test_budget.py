@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_route import POLICY, QUIET, flagged, thread
-from undersong.budget import NOTHING, RANKS, TRIAGE, Demand, for_recall, level_of, rank_of, within_share
 from undersong.models import Route, Scan, ThreadScan
-from undersong.route import draft, route
+from undersong.routing.budget import NOTHING, RANKS, TRIAGE, Demand, for_recall, level_of, rank_of, within_share
+from undersong.routing.route import draft, route
 
 SCORES = st.one_of(st.none(), st.integers(0, 1000).map(lambda step: step / 1000))
 ASKED = st.lists(st.tuples(st.integers(0, TRIAGE), SCORES), max_size=60)

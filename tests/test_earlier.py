@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from undersong.earlier import SameTarget
 from undersong.models import Message
+from undersong.routing.earlier import SameTarget
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

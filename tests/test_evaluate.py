@@ -11,7 +11,7 @@ import pytest
 from undersong.evaluate import Thread, evaluate, message_hash
 from undersong.judges import Judge, Question, open_judge
 from undersong.models import Conversation, Evaluation, Message, Scan, ThreadScan
-from undersong.route import load_policy, route
+from undersong.routing.route import load_policy, route
 from undersong.stores.sqlite import SQLiteStore
 
 

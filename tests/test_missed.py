@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from undersong.missed import Census, Stratum, clopper_pearson, estimate, is_harmful
 from undersong.models import Missed, Row, decode, encode
+from undersong.routing.missed import Census, Stratum, clopper_pearson, estimate, is_harmful
 from undersong.wording import missed_words
 
 

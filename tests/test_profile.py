@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from undersong.histories.profile import Aim, means, profile, rank
 from undersong.models import Row
-from undersong.profile import Aim, means, profile, rank
 from undersong.stores.packed import pack
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)

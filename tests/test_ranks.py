@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undersong.detect import detect
-from undersong.missed import is_harmful
 from undersong.models import TRAITS, Row, decode
 from undersong.patterns import all_rules, named
 from undersong.ranks import RowSpool, levelled, ranks_of, settled
+from undersong.routing.missed import is_harmful
 
 
 def row(number: int, domain: str | None, manipulation: float = 0.5, scale: str | None = "level") -> Row:

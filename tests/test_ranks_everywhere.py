@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from undersong.detect import detect
+from undersong.histories.profile import Aim, profile
 from undersong.models import Row
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.emerging import emerging
 from undersong.patterns.explain import explain
-from undersong.profile import Aim, profile
 from undersong.weigh import Effort, weigh
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -21,7 +21,7 @@ from undersong.models import (
     ThreadScan,
     ThreadSignal,
 )
-from undersong.route import Policy, load_policy, route, with_upgrades
+from undersong.routing.route import Policy, load_policy, route, with_upgrades
 
 POLICY = load_policy()
 NO_LOOKING_BACK = msgspec.structs.replace(POLICY, look_back=0, segment=0)

@@ -10,8 +10,8 @@ import pytest
 
 from tests.scan.dialogue import talk
 from undersong.models import Message, Route, Row, Scan, SourceRef, encode
-from undersong.rowlines import RowLines
 from undersong.scan import load_book, scan_conversation
+from undersong.scanrows.lines import RowLines
 
 ROUTES = (
     Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="none"),

@@ -11,17 +11,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from undersong import pieces, rowstream
-from undersong.budget import TRIAGE, level_of, within_share
 from undersong.formats import records
 from undersong.formats.spool import Spool
 from undersong.ingest import gather, read
 from undersong.models import Conversation, Row, encode
 from undersong.passes import Options
-from undersong.route import draft, load_policy, route, with_upgrades
-from undersong.sample import draws
+from undersong.routing.budget import TRIAGE, level_of, within_share
+from undersong.routing.route import draft, load_policy, route, with_upgrades
+from undersong.routing.sample import draws
 from undersong.scan import load_book, scan_conversation
-from undersong.scanrows import scan_rows
+from undersong.scanrows import pieces, rowstream, scan_rows
 
 WORDS = (
     "the plan for",
@@ -101,7 +100,7 @@ def one_at_a_time(path: Path | list[Path], share: float, seed: int = 0) -> tuple
 
 
 def _cut(asked: list[tuple[int, float]], share: float) -> Any:
-    from undersong.budget import Demand
+    from undersong.routing.budget import Demand
 
     demand = Demand()
     demand.add(np.array([level for level, _ in asked], dtype=np.int16), np.ones(len(asked)))
@@ -109,7 +108,7 @@ def _cut(asked: list[tuple[int, float]], share: float) -> Any:
 
 
 def _also(talks: list[Conversation], scanned: list[Any]) -> dict[int, dict[int, str]]:
-    from undersong.earlier import SameTarget
+    from undersong.routing.earlier import SameTarget
 
     earlier = SameTarget(POLICY.look_back)
     for number, (talk, (scans, thread)) in enumerate(zip(talks, scanned, strict=True)):

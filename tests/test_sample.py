@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undersong.budget import BACKWARDS, NOTHING, TRIAGE, UNSCORED, Demand, level_of, within_share
 from undersong.models import Message
-from undersong.sample import NEVER, draws
+from undersong.routing.budget import BACKWARDS, NOTHING, TRIAGE, UNSCORED, Demand, level_of, within_share
+from undersong.routing.sample import NEVER, draws
 
 LEAST, RATE = 30, 0.01
 

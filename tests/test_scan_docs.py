@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.conftest import Undersong
 from undersong.models import SIGNALS
-from undersong.route import load_policy
+from undersong.routing.route import load_policy
 
 DOCUMENT = (Path(__file__).parent.parent / "docs" / "scan.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"<!-- run -->\n```sh\nundersong (.*?)\n```", DOCUMENT)

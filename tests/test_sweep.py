@@ -14,6 +14,7 @@ from tests.conftest import Undersong
 from tests.patterns.live.worlds import some_rule
 from undersong.detect import detect
 from undersong.errors import UsageError
+from undersong.histories.sweep import chosen_judge, sweep
 from undersong.models import TRAITS, Indicator, Row
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns.live import Live
@@ -21,7 +22,6 @@ from undersong.patterns.rules import compile_rule
 from undersong.rulebook import load
 from undersong.stores.forget import forget
 from undersong.stores.sqlite import SQLiteStore
-from undersong.sweep import chosen_judge, sweep
 from undersong.weigh import Effort, weigh
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ import pytest
 
 from undersong.errors import InputError, StoreError, UndersongError
 from undersong.formats.sources import Extent
+from undersong.scanrows.workers import workers
 from undersong.waiting import Place, Waiting
-from undersong.workers import workers
 
 
 def half(number: int) -> int:

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.budget import RANKS
 from undersong.detect import quote, strongest_sentences
 from undersong.judges import Judge
 from undersong.judges.explain import heads_of
@@ -28,7 +27,8 @@ from undersong.outcomes import with_outcome
 from undersong.passes import Corpus, Options, Run, reads_all
 from undersong.patterns import PatternRule
 from undersong.report.tally import WORDS_ONLY
-from undersong.route import load_policy
+from undersong.routing.budget import RANKS
+from undersong.routing.route import load_policy
 from undersong.stores import Store
 from undersong.weigh import Effort, Weighed
 from undersong.why import with_why

@@ -10,15 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from undersong.budget import NOTHING, Cut, Demand, for_recall, within_share
-from undersong.earlier import SameTarget
 from undersong.errors import JudgeError, UsageError
 from undersong.evaluate import Answers, Histories, Thread, evaluate
 from undersong.ingest import read
 from undersong.judges import Judge
 from undersong.judges.stance import with_stance
 from undersong.judges.terms import Terms
-from undersong.missed import Census
 from undersong.models import (
     SIGNALS,
     Conversation,
@@ -30,7 +27,10 @@ from undersong.models import (
 )
 from undersong.patterns import PatternRule
 from undersong.ranks import settled
-from undersong.route import Policy, asked, draft, load_policy, route, with_upgrades
+from undersong.routing.budget import NOTHING, Cut, Demand, for_recall, within_share
+from undersong.routing.earlier import SameTarget
+from undersong.routing.missed import Census
+from undersong.routing.route import Policy, asked, draft, load_policy, route, with_upgrades
 from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversations
 from undersong.stores import Store

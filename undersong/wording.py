@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from undersong.bands import standing_out
-from undersong.missed import at_most
 from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, Moment, SessionVerdict, Usage
+from undersong.routing.missed import at_most
 from undersong.visible import one_line
 
 DEAREST = 5  # conversations whose tokens a report names

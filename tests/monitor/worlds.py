@@ -32,7 +32,7 @@ from undersong.monitor import SyncMonitor
 from undersong.monitor.terms import RECALL
 from undersong.passes import Options, Run, ingest_and_scan, read_threads, silent
 from undersong.patterns import PatternRule, all_rules
-from undersong.route import load_policy
+from undersong.routing.route import load_policy
 from undersong.scan import load_book
 from undersong.stores import Store, open_store
 from undersong.stores.sqlite import SQLiteStore

@@ -11,8 +11,8 @@ from undersong.cli.options import check_existing
 from undersong.wording import counted
 
 if TYPE_CHECKING:
+    from undersong.histories.profile import Profile
     from undersong.models import Finding
-    from undersong.profile import Profile
     from undersong.stores import PackedHistory, Store
 
 _SHOWN = 8  # targets and findings on the screen
@@ -29,10 +29,10 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
     import msgspec
 
     from undersong.errors import UsageError
-    from undersong.profile import profile
+    from undersong.histories.profile import profile
+    from undersong.histories.sweep import chosen_judge
     from undersong.rulebook import did_you_mean
     from undersong.stores import open_store
-    from undersong.sweep import chosen_judge
     from undersong.visible import visible
 
     check_existing(store)
@@ -56,7 +56,7 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
 
 def _means(store: Store, judge_hash: str, history: PackedHistory) -> dict[str, float] | None:
     """An agent's mean per trait, from its rows only where they do not fit into cells."""
-    from undersong.profile import means, profile
+    from undersong.histories.profile import means, profile
 
     if history.cells is None:
         return profile(store.history(history.agent, judge_hash)).verdict.traits
@@ -65,7 +65,7 @@ def _means(store: Store, judge_hash: str, history: PackedHistory) -> dict[str, f
 
 def _ranks(known: Profile, others: list[dict[str, float]]) -> dict[str, float]:
     """Trait → the share of the other agents whose mean is below this agent's."""
-    from undersong.profile import rank
+    from undersong.histories.profile import rank
 
     ranks = {}
     for trait, value in (known.verdict.traits or {}).items():

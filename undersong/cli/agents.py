@@ -24,8 +24,8 @@ def command(store: str, judge: str | None, least: int, as_json: bool) -> None:
     """
     import msgspec
 
+    from undersong.histories.sweep import chosen_judge
     from undersong.stores import open_store
-    from undersong.sweep import chosen_judge
     from undersong.visible import one_line
 
     check_existing(store)

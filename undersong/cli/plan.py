@@ -20,8 +20,8 @@ from undersong.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from undersong.plan import Cutoff, Plan
-    from undersong.secondary import Secondary
+    from undersong.planning.plan import Cutoff, Plan
+    from undersong.planning.secondary import Secondary
     from undersong.stores.ledger import SQLiteLedger
 
 USD = click.FloatRange(min=0)
@@ -49,7 +49,7 @@ def command(
     """Scan and route as an audit would, and print what a judge would cost; nothing is asked."""
     from undersong.judges.terms import Terms
     from undersong.models import encode
-    from undersong.plan import plan
+    from undersong.planning.plan import plan
 
     options = options_of(**chosen, terms=Terms(price_in=price_in, price_out=price_out))
     with progress_bar() as progress, kept_answers(store) as ledger:
@@ -64,7 +64,7 @@ def command(
 
 
 def _lines(found: Plan, budget: float | None) -> Iterator[str]:
-    from undersong.plan import total
+    from undersong.planning.plan import total
 
     yield f"{'tier':<20}{'width':<20}{'messages':>10}{'tokens in':>14}{'tokens out':>12}{'USD':>12}"
     for part in found.parts:

@@ -55,10 +55,10 @@ def command(
     import msgspec
 
     from undersong.cli.summary import outcome_lines
+    from undersong.histories.sweep import chosen_judge, sweep
     from undersong.models import encode
     from undersong.patterns import all_rules, load_rules
     from undersong.stores import open_store
-    from undersong.sweep import chosen_judge, sweep
     from undersong.visible import one_line
 
     rules = load_rules([folder] if folder else None, names)

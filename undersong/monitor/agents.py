@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from undersong.histories.sweep import unfinished
 from undersong.models import Emerging, Finding, Row, RuleOutcome
 from undersong.patterns import PatternRule
 from undersong.patterns.live import Live
 from undersong.stores import Store
-from undersong.sweep import unfinished
 
 ROWS = 200_000  # rows that the engine holds before it begins anew with those that are needed
 _ADDED = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from undersong.budget import TRIAGE
-from undersong.earlier import Directed, SameTarget
 from undersong.monitor.talk import Talk
+from undersong.routing.budget import TRIAGE
+from undersong.routing.earlier import Directed, SameTarget
 
 Pair = tuple[str, str]  # agent, target
 Called = dict[int, str]  # place in a conversation → the flagged message of another one for which it is read

@@ -23,7 +23,7 @@ from undersong.monitor.observation import Observation
 from undersong.monitor.terms import routing
 from undersong.passes import Run
 from undersong.patterns import PatternRule, load_rules
-from undersong.route import Policy
+from undersong.routing.route import Policy
 from undersong.scan import load_book
 from undersong.stores import Store, open_store
 from undersong.stores.sqlite import SQLiteStore

@@ -14,7 +14,7 @@ from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, ThreadScan
 from undersong.monitor.terms import Routing
 from undersong.ranks import is_foreign, scaled
-from undersong.route import NONE_ELSEWHERE, Draft, draft, route
+from undersong.routing.route import NONE_ELSEWHERE, Draft, draft, route
 from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversation
 from undersong.scan.growing import Growing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from undersong.budget import Cut, for_recall
 from undersong.judges import Judge
-from undersong.route import Policy, load_policy
+from undersong.routing.budget import Cut, for_recall
+from undersong.routing.route import Policy, load_policy
 from undersong.scan import SignalBook
 
 RECALL = 0.8  # of harmful messages on the triage model's labels: about what the batch budget of .45 reads there

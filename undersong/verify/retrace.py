@@ -13,7 +13,7 @@ from undersong.evaluate import Thread
 from undersong.manifest import text_hash
 from undersong.models import Message, Row
 from undersong.passes import Options, ingest_and_scan, routed_threads, silent
-from undersong.route import Policy
+from undersong.routing.route import Policy
 from undersong.scan import load_book
 from undersong.stores import Grave, Redaction
 from undersong.stores.forget import PSEUDONYM, digest, pseudonym

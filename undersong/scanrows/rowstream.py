@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.budget import Demand
-from undersong.earlier import SameTarget
 from undersong.formats.sources import Share
 from undersong.formats.spool import Spool, Stored
 from undersong.ingest import gather
 from undersong.models import Conversation, Problem
-from undersong.pieces import Piece, Work, portion, scan_piece
-from undersong.splice import Routing, spliced
+from undersong.routing.budget import Demand
+from undersong.routing.earlier import SameTarget
+from undersong.scanrows.pieces import Piece, Work, portion, scan_piece
+from undersong.scanrows.splice import Routing, spliced
+from undersong.scanrows.workers import workers
 from undersong.waiting import Place, Waiting
-from undersong.workers import workers
 
 NUMBERS = 3  # of a portion: its piece, its first conversation there, how many conversations
 PIECE = 1 << 19  # bytes of the input that a process is given at once: what it costs to hand them out does not count

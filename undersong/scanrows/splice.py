@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.budget import BACKWARDS, STEPS, TRIAGE, UNSCORED, WIDTH, Cut
 from undersong.models import Tier, Width
-from undersong.route import called_for, decided
-from undersong.sample import Draws, Levels
+from undersong.routing.budget import BACKWARDS, STEPS, TRIAGE, UNSCORED, WIDTH, Cut
+from undersong.routing.route import called_for, decided
+from undersong.routing.sample import Draws, Levels
 
 # The routed keys of a row, between the message's own and the scan's. No string of JSON holds these bytes: its quotes
 # are escaped.

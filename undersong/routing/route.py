@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 
 from undersong import rulebook
-from undersong.budget import TRIAGE, UNSCORED, Cut, level_of, rank_of
-from undersong.earlier import Directed
 from undersong.flags import REPEAT_FLAGS, THREAD_SIGNAL
 from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
-from undersong.sample import NEVER, Draws, Levels, draws
+from undersong.routing.budget import TRIAGE, UNSCORED, Cut, level_of, rank_of
+from undersong.routing.earlier import Directed
+from undersong.routing.sample import NEVER, Draws, Levels, draws
 from undersong.tiers import tier_of
 from undersong.wording import counted
 

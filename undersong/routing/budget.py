@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from undersong.models import TIERS, Noun, Tier
-from undersong.sample import Draws, Levels, Lowest
+from undersong.routing.sample import Draws, Levels, Lowest
 
 # The order in which a budget is spent. What a rule asks for comes before what is only probable.
 RANKS = ("deep_with_context", "deep", "focused", "backwards", "triage")

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.budget import Demand
 from undersong.formats.scope import scoped
 from undersong.models import Message
-from undersong.sample import NEVER
+from undersong.routing.budget import Demand
+from undersong.routing.sample import NEVER
 
 UNSET = -1.0  # stands for no score
 Numbers = npt.NDArray[np.int64]

@@ -8,15 +8,15 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from undersong.budget import Cut, Demand
-from undersong.earlier import Directed
 from undersong.formats.settle import settle
 from undersong.formats.spool import Spool
 from undersong.models import Conversation, Problem
-from undersong.route import Asked, Policy, asked, draft, uncut, with_upgrades
-from undersong.rowlines import Lengths, RowLines
-from undersong.sample import NEVER, Draws, Levels
+from undersong.routing.budget import Cut, Demand
+from undersong.routing.earlier import Directed
+from undersong.routing.route import Asked, Policy, asked, draft, uncut, with_upgrades
+from undersong.routing.sample import NEVER, Draws, Levels
 from undersong.scan import SignalBook, scan_conversations
+from undersong.scanrows.lines import Lengths, RowLines
 from undersong.waiting import Place, Waiting
 
 A = TypeVar("A")

@@ -9,10 +9,10 @@ from pathlib import Path
 from undersong.formats.spool import Spool
 from undersong.models import Problem
 from undersong.passes import Options, Progress, chosen, cut_of, matched_none, silent
-from undersong.pieces import Work
-from undersong.route import load_policy
-from undersong.rowstream import stream
+from undersong.routing.route import load_policy
 from undersong.scan import load_book, prepare
+from undersong.scanrows.pieces import Work
+from undersong.scanrows.rowstream import stream
 from undersong.waiting import Waiting
 
 Write = Callable[[bytes], object]
