@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from undersong.scan.tokens import likeness, pairs_of
 
-CODE = st.lists(
-    st.sampled_from(["x", "def f(x):", "\n", "  ", "\t", "\0", "\x1c", "_a1", "é", "漢字", "\ud800", "y" * 30, "=="]),
-    max_size=30,
-).map("".join) | st.text(max_size=60)  # fmt: skip
+PIECES = ["x", "def f(x):", "\n", "  ", "\t", "\0", "\x1c", "_a1", "é", "漢字", "\ud800", "y" * 30, "=="]
+CODE = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=60)
 
 
 def counted(code: str) -> Counter[tuple[str, str]]:
