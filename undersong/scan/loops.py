@@ -83,6 +83,14 @@ class LoopFinder:
                 times = min(own)
                 yield Run(between(start, end), times, first + own.index(times))
 
+    def long_enough(self, places: Ints, messages: Ints, words: int) -> Flags:
+        """Which grams, in order, stand beside so many others that they are ``words`` words together, or more."""
+        begins = np.ones(len(places), dtype=np.bool_)
+        np.not_equal(places[1:], places[:-1] + 1, out=begins[1:])
+        begins[1:] |= messages[1:] != messages[:-1]
+        sizes = np.diff(np.flatnonzero(begins), append=len(places))
+        return np.repeat(sizes + self.rule.n > words, sizes)
+
     def _joined(self, places: Sequence[int], grams: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Where runs begin and end among repeated grams."""
         first, expected, seen = 0, places[0], set[int]()

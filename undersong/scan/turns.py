@@ -72,6 +72,8 @@ def turn_loops(
     again = again[finder.telling(speech, found.place[again])]
     again = again[np.argsort(found.place[again], kind="stable")]
     message = found.message[found.entry[again]]
+    joined = finder.long_enough(found.place[again], message, finder.rule.turn_words)
+    again, message = again[joined], message[joined]
     edges = np.flatnonzero(np.diff(message, prepend=-1, append=-1)).tolist()
     result = {}
     for first, after in pairwise(edges):
