@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from undersong.models import Conversation, Loop
 from undersong.scan.loops import LoopFinder, words_of
@@ -32,9 +32,15 @@ def loops_within(finder: LoopFinder, words: Sequence[str]) -> tuple[Loop, ...]:
         for place, gram in enumerate(finder.grams(words))
         if times[gram] >= finder.rule.repeats and telling(finder, gram)
     }
-    return finder.report(
-        Loop(ngram=" ".join(run), count=count, scope="message") for run, count, _ in _runs(finder, words, counts)
+    return report(
+        finder,
+        (Loop(ngram=" ".join(run), count=count, scope="message") for run, count, _ in _runs(finder, words, counts)),
     )
+
+
+def report(finder: LoopFinder, loops: Iterable[Loop]) -> tuple[Loop, ...]:
+    """The loops worth a row."""
+    return tuple(finder.foremost((loop.ngram, loop.count, loop) for loop in loops))
 
 
 def loops_over_turns(finder: LoopFinder, conversation: Conversation) -> dict[int, tuple[Loop, ...]]:
@@ -52,17 +58,20 @@ def loops_over_turns(finder: LoopFinder, conversation: Conversation) -> dict[int
             for place, gram in enumerate(finder.grams(words))
             if len(carriers[message.agent, gram]) >= finder.rule.repeats and telling(finder, gram)
         }
-        loops = finder.report(
-            Loop(
-                ngram=" ".join(run),
-                count=count,
-                scope="turns",
-                message_ids=tuple(
-                    carriers[message.agent, tuple(words[at : at + finder.rule.n])][-finder.rule.recent :]
-                ),
-            )
-            for run, count, at in _runs(finder, words, counts)
-            if len(run) >= finder.rule.turn_words
+        loops = report(
+            finder,
+            (
+                Loop(
+                    ngram=" ".join(run),
+                    count=count,
+                    scope="turns",
+                    message_ids=tuple(
+                        carriers[message.agent, tuple(words[at : at + finder.rule.n])][-finder.rule.recent :]
+                    ),
+                )
+                for run, count, at in _runs(finder, words, counts)
+                if len(run) >= finder.rule.turn_words
+            ),
         )
         if loops:
             found[index] = loops

@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from undersong.models import Loop
 from undersong.scan.block import Ints
 from undersong.scan.code import fences
 from undersong.scan.normalise import Folded, fold
@@ -73,10 +72,16 @@ class LoopFinder:
     def runs(self, between: Between, repeated: Repeated, least: int = 0) -> Iterator[Run]:
         """Join neighbouring repeated grams; a run ends where a gram comes again.
 
-        ``between(first, after)`` gives the words from one place up to another. Told are runs of ``least`` words.
+        ``between(first, after)`` gives the words from one place up to another. Told are runs of ``least`` words, and of
+        those that say the same the last one.
         """
         places, counts, grams = repeated
+        last: dict[tuple[int, ...], tuple[int, int]] = {}
         for first, after in self._joined(places, grams):
+            said = tuple(grams[first:after])
+            last.pop(said, None)  # the order is that of the last ones
+            last[said] = first, after
+        for first, after in last.values():
             start, end = places[first], min(places[after - 1] + self.rule.n, places[first] + self.rule.longest)
             if end - start >= least:
                 own = counts[first:after]
@@ -102,13 +107,9 @@ class LoopFinder:
             expected = place + 1
         yield first, len(places)
 
-    def report(self, loops: Iterable[Loop]) -> tuple[Loop, ...]:
-        """The loops worth a row: longest and most frequent first, none inside another, ``reported`` at most."""
-        distinct = {loop.ngram: loop for loop in loops}.values()
-        return tuple(self.foremost((loop.ngram, loop.count, loop) for loop in distinct))
-
     def foremost(self, loops: Iterable[tuple[str, int, A]]) -> list[A]:
-        """As ``report``, of what may become loops: n-gram, count and anything. Of equal n-grams the last one counts."""
+        """What is worth a row, of n-grams with their count and anything: longest and most frequent first, none inside
+        another, ``reported`` at most. Of equal n-grams the last one counts."""
         distinct = {loop[0]: loop for loop in loops}.values()
         kept: list[A] = []
         said = ""

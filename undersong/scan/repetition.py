@@ -73,9 +73,9 @@ def message_loops(
     for first, after in pairwise(edges):
         here = again[first:after]
         standing_here = Repeated(repeated.place[here].tolist(), count[here].tolist(), repeated.gram[here].tolist())
-        found[int(repeated.message[here[0]])] = finder.report(
-            Loop(ngram=" ".join(run.words), count=run.times, scope="message")
-            for run in finder.runs(speech.words, standing_here)
+        runs = ((" ".join(run.words), run.times, run) for run in finder.runs(speech.words, standing_here))
+        found[int(repeated.message[here[0]])] = tuple(
+            Loop(ngram=" ".join(run.words), count=run.times, scope="message") for run in finder.foremost(runs)
         )
     return found
 
