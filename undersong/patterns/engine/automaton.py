@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.jit import ENOUGH, kernel, machine
+from undersong.jit import ENOUGH, kernel
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import Masks
 from undersong.patterns.engine.walk import Code
@@ -109,12 +109,14 @@ class Automaton:
         self.ahead[after] = ahead
         self.following[state, number] = after
 
+    @property
+    def opens(self) -> npt.NDArray[np.bool_]:
+        """Whether a match begins before a row, by the state there."""
+        return np.asarray(self.ahead[:, 0] != NOWHERE)
+
     def begins(self, states: States) -> I:
         """The rows from which a match is there."""
-        opens = self.ahead[:, 0] != NOWHERE
-        if machine(len(states)):
-            return _begin.at(len(states))(states, opens)  # type: ignore[no-any-return]
-        return np.flatnonzero(opens[states[:-1]])
+        return np.flatnonzero(self.opens[states[:-1]])
 
 
 @kernel
@@ -133,20 +135,6 @@ def _advance(operation, first, second, wanted, free, after, mask, at_end, ahead)
 def _see(masks, seen):  # type: ignore[no-untyped-def]
     for mask in masks:
         seen[mask] = True
-
-
-@kernel
-def _begin(states, opens):  # type: ignore[no-untyped-def]
-    number = 0
-    for row in range(len(states) - 1):
-        number += opens[states[row]]
-    found = np.empty(number, dtype=np.int64)
-    number = 0
-    for row in range(len(states) - 1):
-        if opens[states[row]]:
-            found[number] = row
-            number += 1
-    return found
 
 
 @kernel
