@@ -45,6 +45,10 @@ def test_a_text_that_is_asked_about_again_has_its_score_whatever_was_done_with_t
     assert model.raw(["The build passed."]).tolist() != kept
 
 
+def test_the_scan_and_the_judge_have_one_model_between_them() -> None:
+    assert load_triage()[0] is load_triage(SHIPPED)[0]
+
+
 def test_scores_are_probabilities_to_three_decimals_and_a_blank_text_has_none() -> None:
     scores = MODEL([*PLAIN, PUSHY, "", " \n\t", "\u3000"])
     assert np.isnan(scores[4:]).all()

@@ -128,9 +128,13 @@ def triage_bytes(model: Triage) -> bytes:
     return pack(MAGIC, VERSION, model.meta, model.weights.tobytes() + model.idf.tobytes())
 
 
-@cache
 def load_triage(folder: Path = SHIPPED) -> tuple[Triage, str]:
     """The model in a directory and the SHA-256 of its file, read once; raises JudgeError where it cannot be used."""
+    return _loaded(folder)
+
+
+@cache  # whether the folder was named or not, it is one model
+def _loaded(folder: Path) -> tuple[Triage, str]:
     return read_model(folder / FILE, _parse, REMEDY)
 
 
