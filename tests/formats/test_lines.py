@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.formats.conftest import outcome
-from undersong.formats.lines import first_change, stretches
+from undersong.formats.lines import cut, first_change, stretches
 from undersong.ingest import read
 from undersong.models import Conversation, InputFile, Message, Problem
 
@@ -131,3 +131,22 @@ def place(message: Message, lines: list[str]) -> Any:
     assert message.source_ref is not None
     assert message.source_ref.line is not None
     return json.loads(lines[message.source_ref.line - 1])
+
+
+USUAL = b'{"id":"m","conversation":"c","author":"x","role":"user","text":"%b"}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "usual"),
+    [
+        (b"caf\xc3\xa9", True),
+        (b"[" * 1000, True),
+        (b"caf\xc3", False),
+        (b"\xed\xa0\x80", False),
+        (b"half a pair \\ud800", False),
+        (b'","other":' + b"[" * 100_000 + b'"', False),
+    ],
+)
+def test_only_sound_text_is_read_as_columns(text: bytes, usual: bool) -> None:
+    block = USUAL % b"one" + USUAL % text
+    assert (cut(block, "s").columns is not None) == usual

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import accumulate, count
+from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
@@ -95,11 +95,11 @@ def cut(block: bytes, stem: str) -> Cut:
     names the conversation of a line that names none. Empty lines belong to the run around them, or to nobody.
     """
     ends, breaks = _line_ends(block)
-    if _is_objects(block, ends):
-        usual = columns(block)
+    if _at_ends_of_objects(block, ends):
+        usual = columns(block)  # which decodes every byte into flat types: nothing nested or not UTF-8 gets through
         if usual is not None and len(usual.ids) == len(ends):
             return Cut(_stretches(len(block), zip(usual.conversations, ends, strict=True)), (), (), usual, breaks)
-        lines = _decoded(block, len(ends))
+        lines = _decoded(block, len(ends)) if _all_shallow(block, ends) and _is_utf8(block) else []
         if lines:
             names, times = zip(*[owner_of(line, stem) for line in lines], strict=True)
             return Cut(_stretches(len(block), zip(names, ends, strict=True)), lines, times, None, breaks)
@@ -234,19 +234,18 @@ def _all_shallow(block: bytes, ends: Sequence[int]) -> bool:
 
 def _line_ends(block: bytes) -> tuple[list[int], int]:
     """The place after each line, and how many line feeds there are."""
-    lines = block.split(b"\n")  # much faster than to look at every byte, where lines are long
-    ends = [*accumulate(map(len, lines), lambda before, size: before + size + 1, initial=0)][1:]
-    return ends if lines[-1] else ends[:-1], len(lines) - 1
+    ends, at, find = [], 0, block.find
+    while (at := find(b"\n", at) + 1) > 0:  # much faster than to look at every byte, where lines are long
+        ends.append(at)
+    breaks = len(ends)
+    if not block.endswith(b"\n"):
+        ends.append(len(block) + 1)
+    return ends, breaks
 
 
 def line_feeds(block: bytes) -> int:
     """How many line feeds there are; bytes.count looks at one byte after the other."""
     return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED))
-
-
-def _is_objects(block: bytes, ends: Sequence[int]) -> bool:
-    """Whether every line, given where each ends, may be an object from end to end that is not nested too deep."""
-    return _at_ends_of_objects(block, ends) and _all_shallow(block, ends) and _is_utf8(block)
 
 
 def _decoded(block: bytes, number: int) -> list[Line]:
