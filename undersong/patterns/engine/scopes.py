@@ -147,9 +147,13 @@ class TableVectors(Vectors):
         self._levels = Levels({})
 
     def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
-        if what != "bits" and (self.table.index is None or what == "text" or self._levels.of(node) != ROW):
+        if self.table.index is None or what == "text" or self._level(what, node) != ROW:
             return super()._once(what, node, work)
         return super()._once(what, node, lambda part: self._brought(getattr(self.source, what)(part)))
+
+    def _level(self, what: str, node: Any) -> int:
+        parts = node if what == "bits" else (node,)
+        return max((self._levels.of(part) for part in parts if part is not None), default=ROW)
 
     def _brought(self, values: Any) -> Any:
         return values if self.table.index is None or not np.ndim(values) else values[self.table.index]
