@@ -20,7 +20,6 @@ RETURN id, e.agent_id AS agent, e.state AS state, e.body AS body, e.time AS time
 _PUT = """
 UNWIND $items AS item
 MERGE (a:Agent {agent_id: item.properties.agent_id})
-MERGE (j:Judge {judge_hash: item.properties.judge_hash}) ON CREATE SET j.name = item.properties.judge
 MERGE (t:Thread {thread_id: item.properties.thread_id})
 MERGE (m:Message {thread_id: item.properties.thread_id, message_id: item.properties.message_id})
 MERGE (m)-[:IN]->(t)
@@ -29,6 +28,7 @@ SET e += item.properties, e += item.traits
 MERGE (e)-[:OF]->(m)
 MERGE (a)-[:EVALUATED]->(e)
 """
+_JUDGES = "UNWIND $items AS item MERGE (j:Judge {judge_hash: item.hash}) ON CREATE SET j.name = item.name"
 _RESCALE = (
     "UNWIND $items AS item MATCH (e:Evaluation {evaluation_id: item.id}) SET e.scale = item.scale, e += item.traits"
 )
@@ -93,6 +93,8 @@ def keep(transaction: Transaction, rows: Sequence[Row], *, over: bool = False) -
             changed.add(row.agent, judge, _time(row))
             known[name], new[name] = (row.agent, row.state, body, _time(row)), row
     transaction.each(_UNLINK, [name for name in new if name in there])
+    judges = {row.judge_hash or "": row.judge or "" for row in reversed(new.values())}  # the first row names its judge
+    transaction.each(_JUDGES, [{"hash": each, "name": judge} for each, judge in judges.items()])
     transaction.each(_PUT, [item(name, row) for name, row in new.items()])
     transaction.each(_DETECTED, [each for name, row in new.items() for each in _indicators(name, row)])
     changed.mark(transaction)
