@@ -4,10 +4,11 @@ DIR holds folders with ``blind.jsonl.gz`` and ``truth.jsonl.gz``: worlds of agen
 
 shuffled: the scores of every agent are shuffled among its read messages, so that no order means anything. Over all
 pairs of a rule and a sequence that some order could match (those without a match count as 1) the share with chance ≤ α
-must not exceed α. The pairs of one agent hang together: its public messages are in the sequence of each of its targets.
-So an agent in one shuffling is the unit, and the 95 % interval is that of as many independent pairs as these units are
-worth (``shares.share``). Of so many intervals one in forty lies above by accident: ``--rule NAME --repeats N`` looks at
-one rule again in N shufflings, each with its own seed.
+must not exceed α; nor may a larger share than α of the worlds hold any finding with q ≤ α, for each would be false. The
+pairs of one agent hang together: its public messages are in the sequence of each of its targets. So an agent in one
+shuffling is the unit, and the 95 % interval is that of as many independent pairs as these units are worth
+(``shares.share``). Of so many intervals one in forty lies above by accident: ``--rule NAME --repeats N`` looks at one
+rule again in N shufflings, each with its own seed.
 
 planted: what a reader gets who keeps the findings with chance or q no higher than a limit. A finding is true where
 truth names a pattern of this agent and its messages agree (Jaccard ≥ .5 over read rows). q is told twice: with each
@@ -33,12 +34,13 @@ from shares import Group, share, together
 
 from undersong.detect import detect
 from undersong.models import Finding, Row
+from undersong.options import Effort
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns.discovery import false_discovery, pairs
 from undersong.patterns.fields import SAID
 from undersong.patterns.partitions import timelines
 from undersong.routing.missed import clopper_pearson
-from undersong.weigh import Effort, weigh
+from undersong.weigh import weigh
 
 ALPHAS = (0.01, 0.05, 0.2)
 LIMITS = (0.05, 0.1, 0.2)
@@ -64,13 +66,15 @@ def main() -> None:
     if arguments.part != "planted":
         began = time.process_time()
         shares: Shares = defaultdict(list)
+        least: list[float] = []
         for folder in folders:
             for world in _some(folder, arguments.worlds):
                 for number in range(arguments.repeats):
                     rows = shuffled(rows_of(world), f"{arguments.seed}:{number}")
                     seed = arguments.seed + number
-                    add(shares, rows, rules, Effort(draws=arguments.draws, replicas=0, seed=seed))
+                    least.append(add(shares, rows, rules, Effort(draws=arguments.draws, replicas=0, seed=seed)))
         show_shares(shares, arguments)
+        show_worlds(least)
         print(f"{time.process_time() - began:.0f} s of CPU\n")
     if arguments.part != "shuffled":
         began = time.process_time()
@@ -93,28 +97,23 @@ def shuffled(rows: Sequence[Row], seed: str) -> list[Row]:
     return result
 
 
-def add(shares: Shares, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort) -> None:
-    """The pairs of each agent of one world, and how many have a chance at or under each α."""
+def add(shares: Shares, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort) -> float:
+    """The pairs of each agent of one world, and how many have a chance at or under each α; returns the least q."""
     sizes = {rule.id: Counter[str]() for rule in rules}
     for timeline in timelines(rows):
         for rule in rules:
             sizes[rule.id][timeline.agent] += pairs(rule, (timeline,))
     chosen = {agent for size in sizes.values() for agent, count in size.items() if count}
-    values = chances([row for row in rows if row.agent in chosen], rules, effort)
+    kept = [row for row in rows if row.agent in chosen]
+    detection = detect(kept, rules)
+    found = weigh(detection.findings, detection.outcomes, kept, rules, effort).findings
+    values = {_pair(each): 1.0 if each.chance is None else each.chance for each in found}
     for rule in rules:
         for agent in sorted(chosen):
-            found = [value for (name, own, _), value in values.items() if (name, own) == (rule.id, agent)]
-            under = {alpha: sum(value <= alpha for value in found) for alpha in ALPHAS}
+            own = [value for (name, by, _), value in values.items() if (name, by) == (rule.id, agent)]
+            under = {alpha: sum(value <= alpha for value in own) for alpha in ALPHAS}
             shares[rule.id].append(Group(sizes[rule.id][agent], under))
-
-
-def chances(
-    rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort
-) -> dict[tuple[str, str, str | None], float]:
-    """The chance of every pair with a match."""
-    detection = detect(rows, rules)
-    found = weigh(detection.findings, detection.outcomes, rows, rules, effort).findings
-    return {_pair(each): 1.0 if each.chance is None else each.chance for each in found}
+    return min((1.0 if each.q is None else each.q for each in found), default=1.0)
 
 
 def show_shares(shares: Shares, arguments: argparse.Namespace) -> None:
@@ -133,6 +132,13 @@ def show_shares(shares: Shares, arguments: argparse.Namespace) -> None:
             cells.append(f"   {found.value:.4f} {interval:22} {verdict:8}")
         print(f"{name:22} {sum(group.tests for group in groups):7}" + "".join(cells).rstrip())
     print(f"{len(shares) - len(counted)} rules had no pair that some order could match")
+
+
+def show_worlds(least: Sequence[float]) -> None:
+    """In how many shuffled worlds q believed anything: there every belief is false, so at most in the share it says."""
+    for limit in LIMITS:
+        found = share([Group(1, {limit: int(value <= limit)}) for value in least], limit)
+        print(f"worlds with any q ≤ {limit}: {found.hits} of {found.tests} [{found.low:.3f} {found.high:.3f}]")
 
 
 def show_planted(folders: Sequence[Path], rules: Sequence[PatternRule], arguments: argparse.Namespace) -> None:

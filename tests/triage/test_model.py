@@ -112,7 +112,9 @@ def slow_buckets(text: str) -> list[list[int]]:
     return [sorted(buckets[-1] for buckets in windows) for windows in slow_windows(text)]
 
 
-@given(st.lists(st.text(alphabet=st.sampled_from("ab zé’!_'. \n\t\x7f\0A7"), max_size=200), min_size=1, max_size=5))
+@given(
+    st.lists(st.text(alphabet=st.sampled_from("ab zé’“—…‰€!_'. \n\t\x7f\0A7"), max_size=200), min_size=1, max_size=5)
+)
 @settings(max_examples=100, deadline=None)
 def test_buckets_are_those_of_a_slow_and_obvious_reading(texts: list[str]) -> None:
     (block,) = features.blocks(texts)
