@@ -204,6 +204,15 @@ def test_findings_are_appended_and_dropped_with_their_rows(store: Store) -> None
     assert list(store.findings("bo")) == []
 
 
+def test_the_ids_of_findings_are_those_of_the_findings_that_stand(store: Store) -> None:
+    assert store.finding_ids() == set()
+    store.append([row("m")], [found("f", "c1"), found("g", "c1")])
+    assert store.finding_ids() == {"f", "g"}
+    store.append([row("n", 1)], [found("h", "c1")], gone=["f"])
+    store.put_findings(["c1"], [found("h", "c1")])
+    assert store.finding_ids() == {each.finding_id for each in store.findings()} == {"h"}
+
+
 def test_messages_that_are_gone_or_rewritten_leave_the_histories(store: Store) -> None:
     first, second = talk("one", "two", "three"), talk("one", "2")
     store.put_conversation(first, *scans(first))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from undersong.patterns import all_rules
 from undersong.stores import open_store
 from undersong.stores.graph import GraphStore
 from undersong.stores.graph.recipes import recipes
+from undersong.stores.graph.rows import leave
 from undersong.stores.graph.schema import VERSION
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.transfer import records, take
@@ -68,6 +70,21 @@ def test_precedes_follows_message_time_whatever_comes_late_or_is_unread(graph: G
     assert pairs(graph, chain) == [("a", "b"), ("b", "c")]
     graph.append([row("b", 20)])
     assert pairs(graph, chain) == [("a", "c"), ("c", "b")]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_precedes_is_the_order_of_time_however_rows_come_change_and_leave(graph: GraphStore, seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(12):
+        names = dice.sample("abcdefghij", dice.randint(1, 4))
+        graph.append([row(name, dice.randrange(8), agent=dice.choice(("kira", "bo"))) for name in names])
+    gone = [("c1", name) for name in dice.sample("abcdefghij", 3)]
+    graph._write(lambda transaction: leave(transaction, gone))
+    wanted = set()
+    for agent in ("kira", "bo"):
+        ids = [each.id for each in graph.history(agent, "j1")]
+        wanted |= set(pairwise(ids))
+    assert set(pairs(graph, "MATCH (x)-[:PRECEDES]->(y) RETURN x.message_id, y.message_id")) == wanted
 
 
 def test_conversations_without_times_are_chains_of_their_own(graph: GraphStore) -> None:

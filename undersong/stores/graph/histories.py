@@ -13,7 +13,7 @@ from undersong.models import Finding, Row, encode
 from undersong.patterns import all_rules
 from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
 from undersong.stores.graph.connection import Connection, Transaction
-from undersong.stores.graph.rows import keep, mark
+from undersong.stores.graph.rows import bump, keep
 from undersong.stores.moments import microseconds, moment
 from undersong.stores.packed import pack
 from undersong.stores.records import decoded, rows_of, touches
@@ -190,7 +190,7 @@ class Histories(Connection):
             kept = transaction.run(query)
             gone = [each for each in kept if each["id"] not in new and touches(each["body"], audited)]
             losers = sorted({each["agent"] for each in gone})
-            mark(transaction, {(agent, judge) for agent, judge in transaction.each(placed, losers)})
+            bump(transaction, sorted({(agent, judge) for agent, judge in transaction.each(placed, losers)}))
             transaction.each(_DROP, [each["id"] for each in gone])
             put_findings(transaction, given)
 

@@ -15,12 +15,11 @@ from undersong.stores.records import row_body, rows_of, supersedes
 
 _KNOWN = """
 UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id}) WHERE e.body IS NOT NULL
-RETURN id, e.agent_id AS agent, e.state AS state, e.body AS body
+RETURN id, e.agent_id AS agent, e.state AS state, e.body AS body, e.time AS time
 """
 _PUT = """
 UNWIND $items AS item
 MERGE (a:Agent {agent_id: item.properties.agent_id})
-MERGE (j:Judge {judge_hash: item.properties.judge_hash}) ON CREATE SET j.name = item.properties.judge
 MERGE (t:Thread {thread_id: item.properties.thread_id})
 MERGE (m:Message {thread_id: item.properties.thread_id, message_id: item.properties.message_id})
 MERGE (m)-[:IN]->(t)
@@ -29,6 +28,7 @@ SET e += item.properties, e += item.traits
 MERGE (e)-[:OF]->(m)
 MERGE (a)-[:EVALUATED]->(e)
 """
+_JUDGES = "UNWIND $items AS item MERGE (j:Judge {judge_hash: item.hash}) ON CREATE SET j.name = item.name"
 _RESCALE = (
     "UNWIND $items AS item MATCH (e:Evaluation {evaluation_id: item.id}) SET e.scale = item.scale, e += item.traits"
 )
@@ -48,7 +48,8 @@ MATCH (:Agent {agent_id: item.agent})-[:EVALUATED]->(e:Evaluation {judge_hash: i
 WITH item, e ORDER BY e.time, e.position, e.message_id, e.thread_id
 WITH item, e.sequence AS sequence, collect(e) AS chain
 UNWIND range(0, size(chain) - 1) AS i
-WITH chain[i] AS e, chain[i + 1] AS next
+WITH item, chain[i] AS e, chain[i + 1] AS next
+WHERE item.since IS NULL OR e.time IS NULL OR coalesce(next.time, e.time) >= item.since
 OPTIONAL MATCH (e)-[old:PRECEDES]->(other) WHERE next IS NULL OR other <> next
 DELETE old
 WITH DISTINCT e, next WHERE next IS NOT NULL
@@ -63,7 +64,8 @@ MERGE (a)-[r:JUDGED_BY]->(j) SET r.changed = now
 """
 _AT = """
 UNWIND $items AS item MATCH (e:Evaluation {thread_id: item.thread, message_id: item.message})
-WHERE e.body IS NOT NULL RETURN e.evaluation_id AS id, e.agent_id AS agent, e.judge_hash AS judge
+WHERE e.body IS NOT NULL RETURN e.evaluation_id AS id, e.agent_id AS agent, e.judge_hash AS judge,
+e.time AS time
 """
 _FORGET_ROW = """
 UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id})
@@ -82,17 +84,20 @@ def keep(transaction: Transaction, rows: Sequence[Row], *, over: bool = False) -
     ids = [evaluation_id(row.conversation, row.id, row.judge_hash) for row in rows]
     known = {record["id"]: tuple(record)[1:] for record in transaction.each(_KNOWN, sorted(set(ids)))}
     there, new = frozenset(known), dict[str, Row]()
-    changed: set[tuple[str, str]] = set()
+    changed = Changed()
     for name, row in zip(ids, rows, strict=True):
         body, judge = row_body(row), row.judge_hash or ""
-        kept = known.get(name)
-        if kept is None or (body != kept[2] if over else supersedes(row.state, body, kept[1], kept[2])):
-            changed |= {(row.agent, judge), (kept[0] if kept else row.agent, judge)}
-            known[name], new[name] = (row.agent, row.state, body), row
+        agent, state, kept, since = known.get(name, (row.agent, None, None, _time(row)))
+        if kept is None or (body != kept if over else supersedes(row.state, body, state, kept)):
+            changed.add(agent, judge, since)
+            changed.add(row.agent, judge, _time(row))
+            known[name], new[name] = (row.agent, row.state, body, _time(row)), row
     transaction.each(_UNLINK, [name for name in new if name in there])
+    judges = {row.judge_hash or "": row.judge or "" for row in reversed(new.values())}  # the first row names its judge
+    transaction.each(_JUDGES, [{"hash": each, "name": judge} for each, judge in judges.items()])
     transaction.each(_PUT, [item(name, row) for name, row in new.items()])
     transaction.each(_DETECTED, [each for name, row in new.items() for each in _indicators(name, row)])
-    mark(transaction, changed)
+    changed.mark(transaction)
 
 
 def leave(transaction: Transaction, places: Iterable[tuple[str, str]]) -> None:
@@ -101,15 +106,40 @@ def leave(transaction: Transaction, places: Iterable[tuple[str, str]]) -> None:
     ids = [record["id"] for record in found]
     transaction.each(_UNLINK, ids)
     transaction.each(_FORGET_ROW, ids)
-    mark(transaction, {(record["agent"], record["judge"]) for record in found})
+    changed = Changed()
+    for record in found:
+        changed.add(record["agent"], record["judge"], record["time"])
+    changed.mark(transaction)
 
 
-def mark(transaction: Transaction, changed: Iterable[tuple[str, str]]) -> None:
-    """Say that these (agent, judge) histories changed, all in one change, and chain their rows again."""
-    items = [{"agent": agent, "judge": judge} for agent, judge in sorted(changed)]
-    if items:
-        transaction.run(_BUMP, items=items)
+class Changed:
+    """The histories, by agent and judge, that a transaction changes, each from its earliest changed row on.
+
+    A row without a time has them chained again from the beginning.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[str, str], int | None] = {}
+
+    def add(self, agent: str, judge: str, time: int | None) -> None:
+        """A row, in microseconds, that comes, goes or is another one."""
+        place = agent, judge
+        before = self._since.get(place, time)
+        self._since[place] = None if before is None or time is None else min(before, time)
+
+    def mark(self, transaction: Transaction) -> None:
+        """Say that they changed, all in one change, and chain their rows again."""
+        items = [
+            {"agent": agent, "judge": judge, "since": self._since[agent, judge]} for agent, judge in sorted(self._since)
+        ]
+        bump(transaction, sorted(self._since))
         transaction.each(_CHAIN, items)
+
+
+def bump(transaction: Transaction, changed: Sequence[tuple[str, str]]) -> None:
+    """Say that these (agent, judge) histories changed, all in one change."""
+    if changed:
+        transaction.run(_BUMP, items=[{"agent": agent, "judge": judge} for agent, judge in changed])
 
 
 def item(name: str, row: Row) -> dict[str, Any]:
@@ -126,7 +156,7 @@ def item(name: str, row: Row) -> dict[str, Any]:
             "message_id": row.id,
             "position": row.position,
             "created_at": row.time,
-            "time": microseconds(row.time) if row.time is not None else None,
+            "time": _time(row),
             "sequence": "" if timed else row.conversation,
             "state": row.state,
             "scale": row.scale,
@@ -145,6 +175,10 @@ def upgrade(transaction: Transaction) -> None:
     rows = zip((record["id"] for record in kept), rows_of(record["body"] for record in kept), strict=True)
     items = [{"id": name, "scale": row.scale, "traits": _scores(row)} for name, row in rows if row.scale is not None]
     transaction.each(_RESCALE, items)
+
+
+def _time(row: Row) -> int | None:
+    return None if row.time is None else microseconds(row.time)
 
 
 def _scores(row: Row) -> dict[str, float | None]:
