@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, get_type_hints
 
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from undersong import models
-from undersong.models import Evaluation, Message, Noun, Row, decode, encode
+from undersong.models import Evaluation, Finding, Message, Noun, Row, decode, encode
 
 NOUNS = [
     value for value in vars(models).values() if inspect.isclass(value) and issubclass(value, Noun) and value is not Noun
@@ -97,3 +98,22 @@ def test_a_row_keeps_the_state_that_says_why_there_are_no_scores() -> None:
     failed = Evaluation(message_id="m1", state="failed", judge="j", judge_hash="h", message_hash="x", reason="timeout")
     row = Row.of(message, scan, route, failed)
     assert (row.state, row.traits, row.reason) == ("failed", None, "timeout")
+
+
+def test_findings_differ_exactly_where_they_are_not_equal() -> None:
+    one = Finding(
+        finding_id="f1",
+        pattern="darvo",
+        title="DARVO",
+        level="high",
+        rule_hash="r",
+        agent="a",
+        target=None,
+        message_ids=(),
+    )
+    in_another_run, stronger = msgspec.structs.replace(one, q=0.5), msgspec.structs.replace(one, strength=0.5)
+    assert operator.eq(one, in_another_run)
+    assert not operator.ne(one, in_another_run)
+    assert operator.ne(one, stronger)
+    assert not operator.eq(one, stronger)
+    assert one != "f1"

@@ -86,6 +86,11 @@ class Finding(Noun, frozen=True, kw_only=True, eq=False):
         names = (name for name in self.__struct_fields__ if name != "q")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
+    def __ne__(self, other: object) -> bool:
+        """What ``==`` denies; a Struct does not derive it."""
+        same = self.__eq__(other)
+        return same if same is NotImplemented else not same
+
     def __hash__(self) -> int:
         """By id: equal findings have the same."""
         return hash(self.finding_id)

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.scan.block import Block, Ints
-from undersong.scan.hearing import APOSTROPHE, SPACE, hear
 
 Keys = npt.NDArray[np.uint64]
 WORD = 8  # bytes that are looked at together
 LONG = 3 * WORD  # bytes of a word beyond which it is hashed for itself
-STOP = 0x01
+SPACE, APOSTROPHE, STOP = 0x20, 0x27, 0x01
 BULLET = "•".encode()
 STOPS = bytes([STOP])
 
@@ -129,8 +128,6 @@ def _spaced(block: Block, unspoken: Sequence[Ints]) -> bytes:
 
 
 def _words(spaced: bytes, texts: Ints) -> _Words:
-    if hear.ready:
-        return _heard(spaced, texts)
     data = np.frombuffer(spaced, dtype=np.uint8)
     is_word = data > SPACE
     edges = np.flatnonzero(is_word[1:] != is_word[:-1]) + 1
@@ -144,15 +141,6 @@ def _words(spaced: bytes, texts: Ints) -> _Words:
         start, end = start[kept], end[kept]
     counts = np.diff(np.searchsorted(start, np.append(texts, len(spaced))))
     return _Words(start, end, _keys(spaced, start, end), counts)
-
-
-def _heard(spaced: bytes, texts: Ints) -> _Words:
-    """The same in one pass."""
-    data, bounds = np.frombuffer(spaced, dtype=np.uint8), np.append(texts, len(spaced))
-    start, end, keys, counts, long = hear.compiled(data, _window(spaced), bounds, _MASKS, MIX, LONG)
-    if len(long):
-        keys[long] = mixed(_hashes(spaced, start[long], end[long]))
-    return _Words(start, end, keys, counts)
 
 
 def _keys(spaced: bytes, starts: Ints, ends: Ints) -> Keys:

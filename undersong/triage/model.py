@@ -5,7 +5,6 @@ Sums over buckets are of whole numbers, so a text has the same score in every ba
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -14,11 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.ngrams import GOLDEN
 from undersong.modelfile import pack, read_model, unpack
 from undersong.triage import features
 from undersong.triage.features import BLOCKS, BUCKETS
-from undersong.triage.summing import window_sums
 
 MAGIC = b"undersong triage"
 VERSION = 1  # of the file's layout
@@ -27,10 +24,6 @@ SHIPPED = Path(__file__).parent / "models"
 LARGEST = 1 << 20  # bytes of a model, unpacked; ours has 400 thousand
 DIGITS = 3  # decimals of a score
 REMEDY = "train it again (train/triage.py --out DIR), or install undersong again for the shipped model"
-
-_KINDS, _GOLDEN = np.frombuffer(features.KINDS, dtype=np.uint8), np.uint64(GOLDEN)
-# odd, and another one in each run: nobody can write a text whose windows all fall into one slot
-_LAYOUT = np.uint64(secrets.randbits(64) | 1)
 
 Scores = npt.NDArray[np.float64]
 
@@ -80,8 +73,7 @@ class Triage:
 
     def raw(self, texts: Sequence[str]) -> Scores:
         """Raw scores, centred near 0; 0 where nothing in a text is known to the model."""
-        add_up = self._in_one_pass if window_sums.ready else self._block
-        parts = [add_up(group) for group in features.groups(texts)]
+        parts = [self._block(group) for group in features.groups(texts)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def threshold_for(self, recall: float) -> Reached:
@@ -99,15 +91,6 @@ class Triage:
             weights, squares = found.view(np.int16)[0::2], found.view(np.uint16)[1::2]
             norms = np.sqrt(np.add.reduceat(squares, first, dtype=np.int64))
             raw[said] += np.add.reduceat(weights, first, dtype=np.int64) * scale / np.maximum(norms, 1.0)
-        return raw
-
-    def _in_one_pass(self, texts: Sequence[str]) -> Scores:
-        data = np.frombuffer(features.joined([*texts, ""], features.NUL), dtype=np.uint8)
-        ends = np.flatnonzero(data == 0)
-        sums = window_sums.compiled(data, ends, _KINDS, self._known, _GOLDEN, _LAYOUT)
-        raw = np.zeros(len(texts))
-        for weights, squares, scale in zip(*(each.T for each in sums), self.meta.scales, strict=True):
-            raw += weights * scale / np.maximum(np.sqrt(squares), 1.0)
         return raw
 
 
