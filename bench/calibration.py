@@ -34,12 +34,13 @@ from shares import Group, share, together
 
 from undersong.detect import detect
 from undersong.models import Finding, Row
+from undersong.options import Effort
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns.discovery import false_discovery, pairs
 from undersong.patterns.fields import SAID
 from undersong.patterns.partitions import timelines
 from undersong.routing.missed import clopper_pearson
-from undersong.weigh import Effort, weigh
+from undersong.weigh import weigh
 
 ALPHAS = (0.01, 0.05, 0.2)
 LIMITS = (0.05, 0.1, 0.2)

@@ -51,7 +51,8 @@ def load(path: Path) -> Located:
         root, loader = _compose(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise RuleError(f"not valid YAML: {error.problem}", where=f"{path}:{line}") from error
+        remedy = "put a text that holds ': ', ' #' or a bracket in quotes, and close what is open"
+        raise RuleError(f"not valid YAML: {error.problem}", where=f"{path}:{line}", remedy=remedy) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise RuleError(f"not valid YAML: {error}", where=f"{path}:1", remedy="save it as UTF-8 text") from error
     except RecursionError as error:

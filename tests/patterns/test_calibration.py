@@ -17,6 +17,7 @@ import pytest
 
 from undersong.detect import detect
 from undersong.models import TRAITS, Row
+from undersong.options import Effort
 from undersong.patterns import PatternRule, all_rules
 from undersong.patterns.cases import table
 from undersong.patterns.chance import chance, sequential
@@ -26,7 +27,7 @@ from undersong.patterns.partitions import Partition, partitions, timelines
 from undersong.patterns.shuffles import key_of, orders
 from undersong.patterns.versions import looks_elsewhere
 from undersong.routing.missed import clopper_pearson
-from undersong.weigh import Effort, weigh
+from undersong.weigh import weigh
 
 ELSEWHERE = [each for each in all_rules() if looks_elsewhere(each)]
 MOODS: list[dict[str, float]] = [

@@ -115,3 +115,18 @@ def test_overlaps_names_known_variables_only(tmp_path: Path) -> None:
     (lint,) = lints(tmp_path, pattern="A", define={"A": "virtue > 0.5"}, overlaps=[["A", "AB"]])
     assert (lint.id, lint.severity) == ("invalid", "error")
     assert "unknown variable 'AB'" in lint.what
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ('indicator("MAN-URGENC")', "no indicator is named 'MAN-URGENC'; did you mean 'MAN-URGENCY'?"),
+        ('flag("flatery")', "no flag is named 'flatery'; did you mean 'flattery'?"),
+        ('tier in ("deep", "focussed")', "no tier is named 'focussed'; did you mean 'focused'?"),
+        ('"asistant" = role', "no role is named 'asistant'; did you mean 'assistant'?"),
+        ('flag("flattery") and flag("apology") and tier != "deep" and judge = "mine" and signal("my_own") > 0.5', ""),
+    ],
+)
+def test_a_quoted_word_that_no_row_can_have_is_named(tmp_path: Path, condition: str, words: str) -> None:
+    remarks = [f"{lint.what}; {lint.remedy}" for lint in lints(tmp_path, pattern="A", define={"A": condition})]
+    assert remarks == ([words] if words else [])

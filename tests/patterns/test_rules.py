@@ -45,6 +45,13 @@ def problems(**keys: Any) -> list[str]:
         ({"define": {"ANY": "manipulation > 0.5"}, "pattern": "ANY"}, "'ANY' cannot name a variable"),
         ({"columns": {"virtue": "1"}}, "'virtue' cannot name a column"),
         ({"cases": {"hit": []}}, "unknown key 'hit'; did you mean 'hits'?"),
+        ({"level": "medim"}, "did you mean 'medium'?"),
+        ({"partition_by": ["agnt"]}, "did you mean 'agent'?"),
+        ({"within": "9999999999 days"}, "longer than 100,000 days"),
+        ({"max_unread": 10**30}, "max_unread is too large"),
+        ({"columns": {"w": f"mean(virtue, last {10**30} rows)"}}, "write so far"),
+        ({"columns": {"w": f"mean(virtue, last 3 rows, lag {10**30})"}}, "write so far"),
+        ({"define": {"A": "virtue > $5"}}, "cannot read 'virtue > $5' at '$5' (character 10)"),
     ],
 )
 def test_a_wrong_rule_is_refused_with_file_line_and_remedy(keys: dict[str, Any], words: str) -> None:
@@ -86,6 +93,16 @@ def test_check_names_every_problem_of_every_file_in_one_run(tmp_path: Path) -> N
         ("c.yaml", "undecidable-end"),
         ("c.yaml", "no-innocent-case"),
         ("c.yaml", "failing-case"),
+    ]
+
+
+def test_a_wrong_key_hides_no_problem_of_the_other_keys() -> None:
+    keys = {"level": "medim", "whithin": "1 day", "define": {"A": "oops > 1"}, "pattern": "A B"}
+    assert [where.split(": ", 1)[1].split(";")[0] for where in problems(**keys)] == [
+        "unknown key 'whithin'",
+        "level: Invalid enum value 'medim'",
+        "define.A: unknown field 'oops'",
+        "pattern: unknown variable 'B'",
     ]
 
 

@@ -12,6 +12,7 @@ import click
 
 from undersong import __version__
 from undersong.errors import UndersongError
+from undersong.visible import visible
 
 VERBS = (
     "audit",
@@ -81,10 +82,10 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = BROKEN_PIPE
     except UndersongError as error:
-        click.echo(f"undersong: error: {error}", err=True)
+        click.echo(visible(f"undersong: error: {error}"), err=True)
         code = error.exit_code
     except OSError as error:
-        click.echo(f"undersong: error: {error.filename or 'output'}: {error.strerror}", err=True)
+        click.echo(visible(f"undersong: error: {error.filename or 'output'}: {error.strerror}"), err=True)
         code = 4
     except Exception:  # noqa: BLE001 - the outermost edge: a crash must not look like exit code 1, "findings"
         traceback.print_exc()

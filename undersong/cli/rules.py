@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from undersong.visible import one_line, visible
 from undersong.wording import counted
 
+LONGEST = 2000  # characters of one remark
 LISTED = ("patterns", "phrases", "traits", "indicators", "combinations", "pathways", "constraints", "codes")
 
 
@@ -26,7 +28,7 @@ def list_(folder: str | None, kind: str | None) -> None:
     rows = [row for each in kinds for row in _rows(each, folder)]
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
-        click.echo(f"{name:<{width}}  {text}")
+        click.echo(visible(f"{name:<{width}}  {text}"))
 
 
 def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
@@ -70,7 +72,7 @@ def check(folder: str | None) -> None:
     lints = check_rules([folder] if folder else None)
     problems = [] if folder else check_signals()
     for each in (*lints, *problems):
-        click.echo(str(each))
+        click.echo(one_line(str(each), LONGEST))
     errors = len(problems) + sum(lint.severity == "error" for lint in lints)
     click.echo(f"{counted(errors, 'error')}, {counted(len(lints) + len(problems) - errors, 'warning')}")
     raise SystemExit(2 if errors else 0)
@@ -96,7 +98,6 @@ def explain_(name: str, rows: Path, agent: str | None, target: str | None, folde
     from undersong.patterns import all_rules, named
     from undersong.patterns.explain import explain
     from undersong.rows import read_rows
-    from undersong.visible import visible
 
     rule = named(all_rules([folder] if folder else None), name)
     read = []
@@ -118,7 +119,7 @@ def test(name: str | None, folder: str | None) -> None:
 
     results = [*_chosen_cases(name, folder)]
     for failure in (text for passed, text in results if not passed):
-        click.echo(failure)
+        click.echo(visible(failure))
     passed = sum(each for each, _ in results)
     passing = f"{counted(passed, 'case')} {'passes' if passed == 1 else 'pass'}"
     click.echo(f"{passing}, {len(results) - passed} {'fails' if len(results) - passed == 1 else 'fail'}")

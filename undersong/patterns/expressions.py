@@ -19,6 +19,7 @@ SCOPES: tuple[Scope, ...] = ("partition", "agent", "others")
 _GRAMMARS = Path(__file__).parent
 _HOURS = {"day": 24.0, "hour": 1.0}
 _LONGEST = 4000  # characters of one expression
+_MOST_ROWS = 1_000_000_000  # of one window: more than any history has, and safe in 64 bits
 _DEEPEST = 50  # groups within groups; keeps the tree far from Python's recursion limit
 
 
@@ -161,7 +162,7 @@ def parse_with(grammar: str, text: str) -> Any:
     try:
         return _parser(grammar).parse(text)
     except UnexpectedInput as error:
-        stopped = -1 if getattr(error, "token", "") == "" else error.pos_in_stream  # an empty token is the text's end
+        stopped = -1 if getattr(error, "token", None) == "" else error.pos_in_stream  # an empty token is the text's end
         column = len(text) if stopped is None or stopped < 0 else stopped
         rest = text[column : column + 20]
         place = f"at '{rest}' (character {column + 1})" if rest.strip() else "at its end"
@@ -237,5 +238,7 @@ def window(name: str, arguments: list[Any]) -> Window:
     if unit == "row" and size < 1:
         raise ExpressionError(f"a window of {size} rows holds nothing")
     rows = int(size) if unit == "row" else None
+    if max(rows or 0, given.get("lag", 0), given.get("at_least", 0)) > _MOST_ROWS:
+        raise ExpressionError(f"a window of more than {_MOST_ROWS:,} rows is none; write so far")
     hours = size * _HOURS[unit] if unit in _HOURS else None
     return Window(name, values[0], rows=rows, hours=hours, **given)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from undersong.errors import RuleError
 from undersong.models import Noun
@@ -12,6 +12,7 @@ from undersong.patterns import repeated, rule_files, sequences
 from undersong.patterns.cases import run_cases
 from undersong.patterns.expressions import Field, Member, Node, Window, parse, replaced, walk
 from undersong.patterns.neighbours import choices
+from undersong.patterns.quoted import unknown_words
 from undersong.patterns.ranges import disjoint, impossible
 from undersong.patterns.rulefile import written
 from undersong.patterns.rules import PatternRule, try_rule
@@ -52,6 +53,7 @@ def check_rules(paths: Sequence[str | Path] | None = None) -> tuple[Lint, ...]:
 
 def _remarks(document: Located, rule: PatternRule) -> Iterator[Lint]:
     yield from _unused(document, rule)
+    yield from _words(document, rule)
     yield from _conditions(document, rule)
     yield from _bounds(document, rule)
     yield from _cases(document, rule)
@@ -70,6 +72,17 @@ def _unused(document: Located, rule: PatternRule) -> Iterator[Lint]:
     for name in rule.file.columns:
         if name not in mentioned:
             yield _warning(document, "unused-column", f"$.columns.{name}", f"column '{name}' is not used", "delete it")
+
+
+def _words(document: Located, rule: PatternRule) -> Iterator[Lint]:
+    file = rule.file
+    places: dict[str, Any] = {"$.where": file.where, "$.until": file.until}
+    for clause, texts in (("columns", file.columns), ("define", file.define), ("measures", file.measures)):
+        places |= {f"$.{clause}.{name}": text for name, text in texts.items()}
+    places |= {f"$.having[{i}]": text for i, text in enumerate(file.having)}
+    for path, text in places.items():
+        for what, remedy in unknown_words(parse(written(text))) if text is not None else ():
+            yield _warning(document, "unknown-word", path, what, remedy)
 
 
 def _conditions(document: Located, rule: PatternRule) -> Iterator[Lint]:

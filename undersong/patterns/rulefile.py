@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -15,8 +15,12 @@ from undersong.rulebook import Located, did_you_mean
 
 Key = Literal["agent", "target", "conversation"]
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440, "week": 10080}
+_LONGEST = 100_000 * 1440  # minutes: 100,000 days, so that no sum of times leaves 64 bits
 SPAN = re.compile(r"(\d+) (minute|hour|day|week)s?")
 AFTER = re.compile(r"skip (?:past last row|to next row|to (?:first|last) [A-Z][A-Z0-9_]*)")
+_NO_MEMBER = re.compile(r"Invalid enum value '(.*)'")
+_CLAUSES = ("define", "pattern", "columns", "measures")
+_STAND_INS: dict[str, Any] = {"id": "unread", "title": "", "level": "low", "falsepositives": ["unread"]}
 # what a rule says of itself changes no finding, so it is not in the hash
 _PROSE = ("title", "description", "why", "references", "falsepositives", "misses", "overlaps", "cases")
 
@@ -86,7 +90,10 @@ def span(text: str | None) -> int | None:
     found = SPAN.fullmatch(text)
     if not found:
         raise ValueError(f"'{text}' is no span of time such as 21 days or 6 hours")
-    return int(found[1]) * _MINUTES[found[2]] * 60_000_000
+    minutes = int(found[1]) * _MINUTES[found[2]]
+    if minutes > _LONGEST:
+        raise ValueError(f"'{text}' is longer than {_LONGEST // _MINUTES['day']:,} days; leave it out for no bound")
+    return minutes * 60_000_000
 
 
 def after_match(text: str) -> tuple[str, str]:
@@ -110,13 +117,47 @@ def wrong_keys(document: Located) -> list[RuleError]:
             if field.required:
                 problems.append(document.error(f"lacks the key '{field.name}'", "$", "see docs/rules.md"))
             continue
-        try:
-            msgspec.convert(value[field.name], field.type)
-        except msgspec.ValidationError as error:
-            what, _, place = str(error).partition(" - at ")
+        wrong = _wrong(value[field.name], field.type)
+        if wrong:
+            what, _, place = wrong.partition(" - at ")
             below = place.strip("`").removeprefix("key in `").removeprefix("$")
-            problems.append(document.error(f"{field.name}: {what}", f"$.{field.name}{below}"))
+            remedy = _of_the_known(what, field.name, field.type)
+            problems.append(document.error(f"{field.name}: {what}", f"$.{field.name}{below}", remedy))
     return problems
+
+
+def without_wrong_keys(document: Located) -> Located | None:
+    """The file as if its wrong and unknown keys had their defaults, so that the rest is checked in the same run.
+
+    None where ``define``, ``pattern``, ``columns`` or ``measures`` cannot be read: the others depend on them.
+    """
+    if not isinstance(document.value, Mapping):
+        return None
+    kept: dict[str, Any] = {}
+    for field in msgspec.structs.fields(RuleFile):
+        if field.name in document.value and not _wrong(document.value[field.name], field.type):
+            kept[field.name] = document.value[field.name]
+        elif field.name in _CLAUSES and (field.required or field.name in document.value):
+            return None
+        elif field.required:
+            kept[field.name] = _STAND_INS[field.name]
+    return Located(document.path, kept, document.root)
+
+
+def _wrong(value: Any, kind: Any) -> str:
+    """What is wrong with the value of a key, in the words of msgspec; empty where nothing is."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
+
+
+def _of_the_known(what: str, name: str, kind: Any) -> str:
+    """The remedy for a word that is none of a closed set."""
+    found = _NO_MEMBER.match(what)
+    known = next((list(get_args(each)) for each in (kind, *get_args(kind)) if get_origin(each) is Literal), [])
+    return did_you_mean(found[1], known) if found and known else f"docs/rules.md tells what '{name}' holds"
 
 
 def unknown_keys(document: Located) -> list[RuleError]:

@@ -19,6 +19,7 @@ from undersong.patterns.program import Program, compile_program
 from undersong.rulebook import Located, convert, did_you_mean
 
 _MOST_VARIABLES = 64
+_MOST_UNREAD = 2**31
 T = TypeVar("T")
 Written: TypeAlias = str | float | bool  # YAML reads `true` and `1` as values of their own
 
@@ -84,12 +85,13 @@ def compile_rule(document: Located) -> PatternRule:
 def try_rule(document: Located) -> tuple[PatternRule | None, list[RuleError]]:
     """The rule, or None and every problem of the file."""
     problems = rulefile.unknown_keys(document) + rulefile.wrong_keys(document)
-    if problems:
+    readable = rulefile.without_wrong_keys(document) if problems else document
+    if readable is None:
         return None, problems
-    file = convert(document, rulefile.RuleFile)
-    compiler = _Compiler(document, file)
+    compiler = _Compiler(readable, convert(readable, rulefile.RuleFile))
     rule = compiler.rule()
-    return (None if compiler.problems else rule), compiler.problems
+    problems += compiler.problems
+    return (None if problems else rule), problems
 
 
 class _Compiler:
@@ -210,6 +212,7 @@ class _Compiler:
             ),
             ("$.partition_by", "agent" not in self.file.partition_by, "partition_by lacks agent", "add agent"),
             ("$.max_unread", (self.file.max_unread or 0) < 0, "max_unread is below 0", "use 0 or more"),
+            ("$.max_unread", (self.file.max_unread or 0) > _MOST_UNREAD, "max_unread is too large", "leave it out"),
             (
                 "$.id",
                 not self.file.id.isidentifier(),

@@ -88,10 +88,10 @@ def joined_keys(columns: Sequence[Keys]) -> Keys:
 
 def keys_of(words: Sequence[str]) -> Keys:
     """The keys of words that are not in a message."""
-    data = [word.encode() for word in words]
+    data = [word.encode("utf-8", "surrogatepass") for word in words]
     lengths = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
     end = np.cumsum(lengths)
-    return _keys(b"".join(data), end - lengths, end)
+    return keys_at(b"".join(data), end - lengths, end)
 
 
 def mixed(keys: Keys) -> Keys:
@@ -140,12 +140,12 @@ def _words(spaced: bytes, texts: Ints) -> _Words:
         kept = start < end
         start, end = start[kept], end[kept]
     counts = np.diff(np.searchsorted(start, np.append(texts, len(spaced))))
-    return _Words(start, end, _keys(spaced, start, end), counts)
+    return _Words(start, end, keys_at(spaced, start, end), counts)
 
 
-def _keys(spaced: bytes, starts: Ints, ends: Ints) -> Keys:
+def keys_at(data: bytes, starts: Ints, ends: Ints) -> Keys:
     """A number for each word: words of up to 24 bytes by what they consist of, longer ones by their hash."""
-    window = _window(spaced)
+    window = _window(data)
     length = ends - starts
     keys: Keys = window[starts]
     keys &= _MASKS.take(np.minimum(length, WORD))
@@ -156,7 +156,7 @@ def _keys(spaced: bytes, starts: Ints, ends: Ints) -> Keys:
         second = window[start + WORD] & _MASKS[np.minimum(size - WORD, WORD)]
         keys[longer] += mixed(second * MIX[5] + size.astype(np.uint64)) + mixed(window[end - WORD] * MIX[7])
         long = longer[size > LONG]
-        keys[long] = _hashes(spaced, starts[long], ends[long])
+        keys[long] = _hashes(data, starts[long], ends[long])
     return mixed(keys)
 
 

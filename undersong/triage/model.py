@@ -60,6 +60,7 @@ class Triage:
         # weight and squared idf of a bucket side by side, so that it is looked up once
         squares = (idf.astype(np.uint16) ** 2).view(np.int16)
         self._known = np.stack([weights.astype(np.int16), squares], axis=1).view(np.int32).reshape(BLOCKS, BUCKETS)
+        self._last: tuple[str, Scores] | None = None
 
     def __call__(self, texts: Sequence[str]) -> Scores:
         """One probability per text, 0-1 to 3 decimals; nan for a text that is blank.
@@ -72,7 +73,18 @@ class Triage:
         return scores
 
     def raw(self, texts: Sequence[str]) -> Scores:
-        """Raw scores, centred near 0; 0 where nothing in a text is known to the model."""
+        """Raw scores, centred near 0; 0 where nothing in a text is known to the model.
+
+        The last single text is remembered: while a conversation goes on, the scan asks of each message, then the judge.
+        """
+        if len(texts) != 1:
+            return self._raw(texts)
+        last = self._last
+        if last is None or last[0] != texts[0]:
+            last = self._last = texts[0], self._raw(texts)
+        return last[1].copy()
+
+    def _raw(self, texts: Sequence[str]) -> Scores:
         parts = [self._block(group) for group in features.groups(texts)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -99,9 +111,13 @@ def triage_bytes(model: Triage) -> bytes:
     return pack(MAGIC, VERSION, model.meta, model.weights.tobytes() + model.idf.tobytes())
 
 
-@cache
 def load_triage(folder: Path = SHIPPED) -> tuple[Triage, str]:
     """The model in a directory and the SHA-256 of its file, read once; raises JudgeError where it cannot be used."""
+    return _loaded(folder)
+
+
+@cache  # whether the folder was named or not, it is one model
+def _loaded(folder: Path) -> tuple[Triage, str]:
     return read_model(folder / FILE, _parse, REMEDY)
 
 
