@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.patterns.engine.worlds import random_rows, random_rule
 from tests.patterns.rulebox import rule
+from undersong.patterns import PatternRule, all_rules
 from undersong.patterns.cases import table
 from undersong.patterns.discovery import false_discovery, pairs
 from undersong.patterns.engine.pairs import pairs as at_once
@@ -142,6 +143,13 @@ def test_a_pair_without_the_rows_that_every_match_needs_is_no_test(
         ("count(ANY.compassion > 0.5) >= 1", 1),
         ("count(A.compassion > 0.5) >= 0", 3),
         ("last(A.compassion) > 0.5 or count(A) >= 1", 3),
+        ("count(A) + count(ANY) >= 4", 3),  # any row may be passed over
+        ("count(A) + count(A.compassion > 0.5) >= 2", 3),  # dan's is both
+        ("count(A) + count(MATCH) >= 4", 2),
+        ("least(count(A.compassion > 0.5), 1) + least(count(A.compassion < 0.5), 1) >= 2", 0),  # nobody wrote both
+        ("least(count(A.compassion > 0.5), 1) + least(count(A.compassion < 0.5), 1) > 0", 3),
+        ("least(1, count(A.compassion > 0.5)) + least(count(A), 1) + least(count(A.compassion < 0), 1) >= 2", 1),
+        ("least(count(A.compassion > 0.5), 2) + least(count(A), 1) >= 3", 3),  # more than once each is not understood
         ("0.5 < last(A.compassion)", 3),  # only the limit at the right is understood
     ],
 )
@@ -155,6 +163,15 @@ def test_a_pair_without_the_rows_that_having_asks_for_is_no_test(having: str, co
     assert at_once(probe, Run(table_of(known), Vectors(table_of(known).source))) == count
 
 
+@pytest.mark.parametrize("chosen", all_rules(), ids=lambda chosen: chosen.id)
+def test_where_a_shipped_rule_finds_something_there_is_a_test(chosen: PatternRule) -> None:
+    for case in chosen.file.cases.hits:
+        for timeline in timelines(table(case.rows, case.base)):
+            for partition in partitions(filtered(chosen, timeline), chosen.file.partition_by):
+                if partition.rows and search_partition(chosen, partition).matches:
+                    assert pairs(chosen, [alone(partition)]), case.name
+
+
 LIMITS = ("> 0.3", ">= 0.5", "< 0.4", "<= 0.6", "> 0.75")
 
 
@@ -166,7 +183,12 @@ def test_where_having_makes_no_test_there_is_no_match(seed: int) -> None:
         variable, trait = dice.choice(("A", "B", "MATCH", "ANY")), dice.choice(("manipulation", "compassion"))
         value = f"{dice.choice(('first', 'last', 'mean', 'max', 'min'))}({variable}.{trait}) {dice.choice(LIMITS)}"
         counted = f"count({variable}.{trait} {dice.choice(LIMITS)}) {dice.choice(('>= 1', '> 1', '>= 3'))}"
-        keys = {"having": dice.sample([value, counted], 1), "partition_by": ["agent", "target"]}
+        kinds = [
+            f"least(count({v}.{t} {dice.choice(LIMITS)}), 1)" for v in "AB" for t in ("manipulation", "compassion")
+        ]
+        several = f"{' + '.join(kinds)} >= {dice.choice((2, 3, 4))}"
+        both = f"count(A.{trait} > 0.3) + count({variable}) + count(B) {dice.choice(('>= 3', '> 3', '>= 5'))}"
+        keys = {"having": dice.sample([value, counted, several, both], 1), "partition_by": ["agent", "target"]}
         chosen = rule("A ANY{0,2}? (A | B){1,3}", keys, A="manipulation > 0.4", B="compassion > 0.5")
         for timeline in timelines(rows):
             for partition in partitions(timeline, ["agent", "target"]):
