@@ -3,9 +3,12 @@
 DIR holds folders with ``blind.jsonl.gz`` and ``truth.jsonl.gz``: worlds of agents, scored messages, planted patterns.
 
 shuffled: the scores of every agent are shuffled among its read messages, so that no order means anything. Over all
-pairs of a rule and a sequence long enough for it (those without a match count as 1) the share with chance ≤ α must not
-exceed α. Shares come with a 95 % interval from resampling whole worlds, and with the exact one of a coin (Clopper and
-Pearson), which is the narrower where the pairs of a world hang together.
+pairs of a rule and a sequence that some order could match (those without a match count as 1) the share with chance ≤ α
+must not exceed α; nor may a larger share than α of the worlds hold any finding with q ≤ α, for each would be false. The
+pairs of one agent hang together: its public messages are in the sequence of each of its targets. So an agent in one
+shuffling is the unit, and the 95 % interval is that of as many independent pairs as these units are worth
+(``shares.share``). Of so many intervals one in forty lies above by accident: ``--rule NAME --repeats N`` looks at one
+rule again in N shufflings, each with its own seed.
 
 planted: what a reader gets who keeps the findings with chance or q no higher than a limit. A finding is true where
 truth names a pattern of this agent and its messages agree (Jaccard ≥ .5 over read rows). q is told twice: with each
@@ -20,26 +23,28 @@ import os
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import NormalDist, fmean
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import NamedTuple
 
 import msgspec
 from planted import World, _lines, _load, rows_of
+from shares import Group, share, together
 
 from undersong.detect import detect
 from undersong.models import Finding, Row
+from undersong.options import Effort
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns.discovery import false_discovery, pairs
 from undersong.patterns.fields import SAID
 from undersong.patterns.partitions import timelines
-from undersong.weigh import Effort, weigh
+from undersong.routing.missed import clopper_pearson
+from undersong.weigh import weigh
 
 ALPHAS = (0.01, 0.05, 0.2)
 LIMITS = (0.05, 0.1, 0.2)
 CHANCES = (0.0005, 0.001, 0.01, 0.05, 0.2)
-RESAMPLES = 2000
 
 
 class Judged(NamedTuple):
@@ -50,23 +55,26 @@ class Judged(NamedTuple):
     q_of_set: float
 
 
-Shares = dict[str, list[tuple[int, dict[float, int]]]]  # per rule and world: pairs, and how many at or under each α
+Shares = dict[str, list[Group]]  # per rule: of each agent in each shuffling its pairs
 
 
 def main() -> None:
     """Print both tables."""
     arguments = _arguments()
-    rules = load_rules()
+    rules = load_rules(names=arguments.rule)
     folders = sorted(path for path in arguments.data.iterdir() if (path / "blind.jsonl.gz").exists())
     if arguments.part != "planted":
         began = time.process_time()
         shares: Shares = defaultdict(list)
+        least: list[float] = []
         for folder in folders:
             for world in _some(folder, arguments.worlds):
                 for number in range(arguments.repeats):
                     rows = shuffled(rows_of(world), f"{arguments.seed}:{number}")
-                    add(shares, rows, rules, Effort(draws=arguments.draws, replicas=0, seed=arguments.seed))
+                    seed = arguments.seed + number
+                    least.append(add(shares, rows, rules, Effort(draws=arguments.draws, replicas=0, seed=seed)))
         show_shares(shares, arguments)
+        show_worlds(least)
         print(f"{time.process_time() - began:.0f} s of CPU\n")
     if arguments.part != "shuffled":
         began = time.process_time()
@@ -89,82 +97,48 @@ def shuffled(rows: Sequence[Row], seed: str) -> list[Row]:
     return result
 
 
-def add(shares: Shares, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort) -> None:
-    """The pairs of one world, and how many have a chance at or under each α."""
-    known = timelines(rows)
-    values: dict[str, dict[tuple[str, str | None], float]] = defaultdict(dict)
-    detection = detect(rows, rules)
-    for finding in weigh(detection.findings, detection.outcomes, rows, rules, effort).findings:
-        values[finding.pattern][finding.agent, finding.target] = 1.0 if finding.chance is None else finding.chance
+def add(shares: Shares, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort) -> float:
+    """The pairs of each agent of one world, and how many have a chance at or under each α; returns the least q."""
+    sizes = {rule.id: Counter[str]() for rule in rules}
+    for timeline in timelines(rows):
+        for rule in rules:
+            sizes[rule.id][timeline.agent] += pairs(rule, (timeline,))
+    chosen = {agent for size in sizes.values() for agent, count in size.items() if count}
+    kept = [row for row in rows if row.agent in chosen]
+    detection = detect(kept, rules)
+    found = weigh(detection.findings, detection.outcomes, kept, rules, effort).findings
+    values = {_pair(each): 1.0 if each.chance is None else each.chance for each in found}
     for rule in rules:
-        found = values[rule.id].values()
-        shares[rule.id].append((pairs(rule, known), {alpha: sum(v <= alpha for v in found) for alpha in ALPHAS}))
+        for agent in sorted(chosen):
+            own = [value for (name, by, _), value in values.items() if (name, by) == (rule.id, agent)]
+            under = {alpha: sum(value <= alpha for value in own) for alpha in ALPHAS}
+            shares[rule.id].append(Group(sizes[rule.id][agent], under))
+    return min((1.0 if each.q is None else each.q for each in found), default=1.0)
 
 
 def show_shares(shares: Shares, arguments: argparse.Namespace) -> None:
     """Share of pairs with chance ≤ α, per rule and over all."""
-    worlds = len(next(iter(shares.values())))
-    print(f"scores shuffled within agents: {worlds} worlds, up to {arguments.draws} draws, seed {arguments.seed}")
-    print(f"{'rule':22} {'pairs':>7}" + "".join(f"   ≤ {alpha:<4} [by world] [by pair]" + " " * 9 for alpha in ALPHAS))
-    dice = random.Random(arguments.seed)
-    everything = [merged(parts) for parts in zip(*shares.values(), strict=True)]
-    for name, parts in (*shares.items(), ("all", everything)):
-        pairs = sum(count for count, _ in parts)
+    shufflings = f"{arguments.repeats} shufflings, up to {arguments.draws} draws, seed {arguments.seed}"
+    print(f"scores shuffled within agents: {shufflings}; share [95 %] ×design effect")
+    print(f"{'rule':22} {'pairs':>7}" + "".join(f"   {f'≤ {alpha}':33}" for alpha in ALPHAS))
+    everything = [together(parts, ALPHAS) for parts in zip(*shares.values(), strict=True)]
+    counted = {name: groups for name, groups in shares.items() if any(group.tests for group in groups)}
+    for name, groups in (*counted.items(), ("all", everything)):
         cells = []
         for alpha in ALPHAS:
-            under = sum(hits[alpha] for _, hits in parts)
-            low, high = resampled([(count, hits[alpha]) for count, hits in parts], dice)
-            least, most = clopper_pearson(under, pairs)
-            verdict = "ok" if least <= alpha else "TOO MANY"
-            cells.append(f"   {under / max(pairs, 1):.4f} [{low:.4f} {high:.4f}] [{least:.4f} {most:.4f}] {verdict}")
-        print(f"{name:22} {pairs:7}" + "".join(cells))
+            found = share(groups, alpha)
+            verdict = "ok" if found.low <= alpha else "TOO MANY"
+            interval = f"[{found.low:.4f} {found.high:.4f}] ×{found.design_effect:.1f}"
+            cells.append(f"   {found.value:.4f} {interval:22} {verdict:8}")
+        print(f"{name:22} {sum(group.tests for group in groups):7}" + "".join(cells).rstrip())
+    print(f"{len(shares) - len(counted)} rules had no pair that some order could match")
 
 
-def merged(parts: Iterable[tuple[int, dict[float, int]]]) -> tuple[int, dict[float, int]]:
-    """The pairs of several rules in one world."""
-    pairs, under = 0, Counter[float]()
-    for count, hits in parts:
-        pairs += count
-        under.update(hits)
-    return pairs, {alpha: under[alpha] for alpha in ALPHAS}
-
-
-def resampled(parts: Sequence[tuple[int, int]], dice: random.Random) -> tuple[float, float]:
-    """The 95 % interval of a share when whole worlds are drawn with replacement."""
-    found = []
-    for _ in range(RESAMPLES):
-        drawn = dice.choices(parts, k=len(parts))
-        found.append(sum(hits for _, hits in drawn) / max(1, sum(count for count, _ in drawn)))
-    found.sort()
-    return found[int(0.025 * RESAMPLES)], found[int(0.975 * RESAMPLES)]
-
-
-def clopper_pearson(hits: int, count: int, level: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a share, by bisection of the binomial tail."""
-    tail = (1 - level) / 2
-    low = 0.0 if hits == 0 else _solve(lambda share: 1 - _at_most(hits - 1, count, share), tail)
-    high = 1.0 if hits == count else _solve(lambda share: -_at_most(hits, count, share), -tail)
-    return low, high
-
-
-def _solve(rising: Any, wanted: float) -> float:
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rising(middle) < wanted else (low, middle)
-    return low
-
-
-def _at_most(hits: int, count: int, share: float) -> float:
-    """Probability of at most so many hits; a normal approximation from 2,000 expected hits on."""
-    if count * share > 2000:
-        spread = (count * share * (1 - share)) ** 0.5
-        return NormalDist().cdf((hits + 0.5 - count * share) / spread)
-    term = total = (1 - share) ** count
-    for k in range(hits):
-        term *= (count - k) / (k + 1) * share / (1 - share) if share < 1 else 0.0
-        total += term
-    return min(1.0, total)
+def show_worlds(least: Sequence[float]) -> None:
+    """In how many shuffled worlds q believed anything: there every belief is false, so at most in the share it says."""
+    for limit in LIMITS:
+        found = share([Group(1, {limit: int(value <= limit)}) for value in least], limit)
+        print(f"worlds with any q ≤ {limit}: {found.hits} of {found.tests} [{found.low:.3f} {found.high:.3f}]")
 
 
 def show_planted(folders: Sequence[Path], rules: Sequence[PatternRule], arguments: argparse.Namespace) -> None:
@@ -304,6 +278,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=999, help="shuffles per sequence, at most")
     parser.add_argument("--replicas", type=int, default=50, help="noisy replicas per sequence, for the planted part")
     parser.add_argument("--repeats", type=int, default=1, help="how often each world is shuffled")
+    parser.add_argument("--rule", action="append", default=[], help="only these rules, also those that are off")
     parser.add_argument("--worlds", type=int, default=0, help="only the first so many worlds of each set")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()

@@ -2,8 +2,11 @@
 
     --cases N       random rules, rows and arrivals against the batch search; any difference ends the run
     --data DIR      planted worlds (see bench/planted.py): live = batch on each, and the time of every row
+    --worlds N      of each planted set at most so many (0: all)
     --stream N      rows of a generated stream (agents and targets with Zipf-like shares): the time of every row
-    --pairs N       (agent, target) pairs whose state is weighed, rows kept for replay apart (--trace: by tracemalloc)
+    --pairs N       (agent, target) pairs whose state is weighed, rows kept for replay apart
+    --sample N      of the agents of these pairs, the state of every Nth is built and weighed; no agent's depends on
+                    another's but for the states of automata, which all share and which are told apart
 
 Times are CPU times of this process. "Per row and target": the time of a row shared by the sequences that it belongs to.
 A part is left out where its number is 0.
@@ -16,13 +19,13 @@ import gc
 import os
 import resource
 import time
-import tracemalloc
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from random import Random
 from sys import getsizeof
+from types import BuiltinFunctionType, FunctionType, ModuleType
 
 from bench.planted import _lines as worlds_of
 from bench.planted import rows_of
@@ -33,6 +36,7 @@ from undersong.patterns import PatternRule, load_rules
 from undersong.patterns.live import Live
 from undersong.patterns.live.archive import Archive
 
+TARGETS = 12  # half of those whom an agent of the stream may address
 START = datetime(2026, 1, 1, tzinfo=UTC)
 INDICATORS = (
     "MAN-URGENCY",
@@ -52,11 +56,11 @@ def main() -> None:
     if arguments.cases:
         exact(arguments.cases, arguments.seed)
     if arguments.data:
-        planted(arguments.data, rules, arguments.seed)
+        planted(arguments.data, rules, arguments.seed, arguments.worlds)
     if arguments.stream:
         stream(arguments.stream, rules, arguments.seed)
     if arguments.pairs:
-        weigh(arguments.pairs, rules, arguments.seed, trace=arguments.trace)
+        weigh(arguments.pairs, rules, arguments.seed, arguments.sample)
 
 
 def exact(cases: int, seed: int) -> None:
@@ -80,13 +84,13 @@ def exact(cases: int, seed: int) -> None:
     print(f"exact: {done} cases, {found} findings, no difference ({gave_up} where batch gave up were not compared)")
 
 
-def planted(folder: Path, rules: Sequence[PatternRule], seed: int) -> None:
+def planted(folder: Path, rules: Sequence[PatternRule], seed: int, most: int) -> None:
     """Live = batch on planted worlds, in order and with 5 % of the rows up to 50 rows late; the time of each row."""
     clock, late_clock, chance = Clock(), Clock(), Random(seed)
     count = batch_rows = 0
     batch_time = 0.0
     for data in sorted(path for path in folder.iterdir() if (path / "blind.jsonl.gz").exists()):
-        for world in worlds_of(data / "blind.jsonl.gz"):
+        for world in islice(worlds_of(data / "blind.jsonl.gz"), most or None):
             rows = worlds.in_order(rows_of(world))
             began = time.process_time()
             batch = {finding.finding_id: finding for finding in detect(rows, rules).findings}
@@ -113,46 +117,64 @@ def delayed(chance: Random, rows: Sequence[Row], share: float = 0.05, most: int 
 def stream(rows: int, rules: Sequence[PatternRule], seed: int) -> None:
     """The time of each row of one long stream."""
     live, clock = Live(rules), Clock()
-    found = clock.follow(live, generated(rows, rows // 60, 12, seed))
+    found = clock.follow(live, generated(rows, rows // 60, TARGETS, seed))
     print(f"stream: {rows} rows, {len(live.threads)} agents, {found} findings")
     clock.show()
 
 
-def weigh(pairs: int, rules: Sequence[PatternRule], seed: int, *, trace: bool) -> None:
-    """The bytes of state per (agent, target) when a hundredth, a tenth, half and all of so many pairs are there.
-
-    By peak memory, or by tracemalloc (slow).
-    """
-    gc.collect()
-    if trace:
-        tracemalloc.start()
+def weigh(pairs: int, rules: Sequence[PatternRule], seed: int, share: int) -> None:
+    """The bytes of state per (agent, target) when a tenth, half and all of so many pairs are there; by peak memory."""
     live = Live(rules)
-    before = _memory(trace)
-    seen: set[tuple[str, str]] = set()
-    told = [max(1, pairs // share) for share in (100, 10, 2, 1)]
-    for rows, row in enumerate(generated(10**9, pairs // 10, 12, seed), 1):
-        live.observe(row)
+    empty = _reached(live.setup)
+    agents, own, others = pairs // 10, 0, 0
+    rows, seen = generated(10**9, agents, TARGETS, seed, share), bytearray(2 * TARGETS * agents)
+    live.observe(next(rows))  # what the generator holds is there before the first look at the memory
+    gc.collect()
+    before, known = _memory(), 0
+    told = [max(1, pairs // part) for part in (10, 2, 1)]
+    for number, row in enumerate(rows, 1):
+        if row.tier is None:
+            others += 1
+        else:
+            live.observe(row)
         if row.target is not None:
-            seen.add((row.agent, row.target))
-        if len(seen) >= told[0]:
+            agent = int(row.agent[1:])
+            place = 2 * TARGETS * agent + int(row.target[1:]) - agent
+            known, own = known + (not seen[place]), own + (not seen[place] and row.tier is not None)
+            seen[place] = 1
+        if known >= told[0]:
             gc.collect()
-            _show_weight(live, len(seen), rows, _memory(trace) - before, trace=trace)
+            _show_weight(live, own, known, number - others, _memory() - before, empty)
             del told[0]
             if not told:
                 break
 
 
-def _show_weight(live: Live, pairs: int, rows: int, whole: int, *, trace: bool) -> None:
-    """What is held so far; the states of automata, which all share, weigh the less the more pairs there are."""
-    archive, machines = _size(live.archive), sum(len(plan.machine.states) for plan in live.setup.plans)
-    how = "tracemalloc" if trace else "peak memory"
-    print(f"memory ({how}): {pairs} pairs of {len(live.threads)} agents, {rows} rows: {whole / pairs:.0f} bytes a pair")
-    print(f"  of it rows kept for replay: {archive / pairs:.0f} bytes a pair ({archive / rows:.0f} a row)")
-    print(f"  state: {(whole - archive) / pairs:.0f} bytes a pair, {machines} states of automata included", flush=True)
+def _show_weight(live: Live, own: int, pairs: int, rows: int, whole: int, empty: int) -> None:
+    """What is held so far: what each pair has for itself, and its share of the states of automata."""
+    archive, shared = _size(live.archive), _reached(live.setup) - empty
+    machines = sum(len(plan.machine.states) for plan in live.setup.plans)
+    state = (whole - archive - shared) / own
+    print(f"memory: {pairs} pairs, of which {own} of {len(live.threads)} agents are held, {rows} rows of theirs")
+    print(f"  rows kept for replay: {archive / own:.0f} bytes a pair ({archive / rows:.0f} a row)")
+    print(f"  {machines} states of automata: {shared / 2**20:.1f} MiB, {shared / pairs:.0f} bytes a pair")
+    print(f"  state: {state:.0f} bytes a pair of its own, {state + shared / pairs:.0f} with its share", flush=True)
 
 
-def _memory(trace: bool) -> int:
-    return tracemalloc.get_traced_memory()[0] if trace else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def _memory() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _reached(root: object) -> int:
+    """The bytes of all objects that an object holds, directly or not; classes, functions and modules left out."""
+    known, todo, size = set[int](), [root], 0
+    while todo:
+        each = todo.pop()
+        if id(each) not in known and not isinstance(each, type | FunctionType | BuiltinFunctionType | ModuleType):
+            known.add(id(each))
+            size += getsizeof(each)
+            todo += gc.get_referents(each)
+    return size
 
 
 def _size(archive: Archive) -> int:
@@ -208,8 +230,11 @@ def _loop() -> float:
     return (time.process_time_ns() - began) / 1000
 
 
-def generated(rows: int, agents: int, targets: int, seed: int) -> Iterator[Row]:
-    """A stream in order of time: agents with Zipf-like shares, each with its usual scores and some targets."""
+def generated(rows: int, agents: int, targets: int, seed: int, share: int = 1) -> Iterator[Row]:
+    """A stream in order of time: agents with Zipf-like shares, each with its usual scores and some targets.
+
+    Only the rows of every ``share``-th agent say more than who spoke to whom: those of the others have no tier.
+    """
     chance = Random(seed)
     shares = list(accumulate(1 / (rank + 1) ** 0.8 for rank in range(agents)))
     usual = [[chance.betavariate(2, 3) for _ in TRAITS] for _ in range(agents)]
@@ -225,7 +250,7 @@ def generated(rows: int, agents: int, targets: int, seed: int) -> Iterator[Row]:
             time=START + timedelta(minutes=minutes),
             agent=f"a{agent}",
             target=None if public else f"a{int(targets * 2 * chance.random() ** 2) + agent}",
-            **_read(chance, usual[agent]),
+            **(_read(chance, usual[agent]) if agent % share == share // 2 else {}),
         )
 
 
@@ -259,7 +284,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_PLANTED"), help="folder of planted sets")
     parser.add_argument("--stream", type=int, default=100_000)
     parser.add_argument("--pairs", type=int, default=100_000)
-    parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--sample", type=int, default=20)
+    parser.add_argument("--worlds", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 

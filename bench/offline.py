@@ -26,7 +26,7 @@ from undersong.judges import domain as domains
 from undersong.judges.blend import train_blended
 from undersong.judges.card import table, thresholds, within
 from undersong.judges.genres import load_genres, messages
-from undersong.judges.heads import FILE, calibrated, dump
+from undersong.judges.heads import FILE, Curves, dump
 from undersong.judges.labels import Labelled, read_labels
 from undersong.judges.offline import SHIPPED, TURN_SIGNALS, load_artefacts
 from undersong.judges.prototypes import Prototypes
@@ -72,7 +72,7 @@ def turns(data: Path, seed: int) -> None:
     rows, groups = turn_labels(found), [turn.model for turn in found]
     corpus = Corpus(rows, TURN_SIGNALS, groups)
     raw = out_of_fold(corpus)
-    heads = calibrated(raw, calibration(raw, corpus.labels, TURN_SIGNALS))
+    heads = Curves(calibration(raw, corpus.labels, TURN_SIGNALS))(raw)
     artefacts = load_artefacts(SHIPPED)
     prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.spread)
     near = prototypes.score(artefacts.vectors.embed([turn.text for turn in found])).scores

@@ -27,9 +27,8 @@ from typing import Any, NamedTuple
 
 from corpora import generated, interleaved, natural
 
-from undersong.jit import installed
-from undersong.scan import load_book, prepare
-from undersong.scan.prepared import WORTH
+from undersong.scan import load_book
+from undersong.scanrows.pieces import BATCH
 
 MIB = 1 << 20
 FEW = 2_000  # messages that stdlib re gets: it is so slow
@@ -45,16 +44,6 @@ try:
 finally:
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(used.ru_utime + used.ru_stime, file=sys.stderr)
-"""
-
-
-LOADED = """
-import sys, time
-from undersong.scan import load_book, prepare
-book = load_book()
-began = time.process_time()
-prepare(book, sys.argv[1])
-print(time.process_time() - began, file=sys.stderr)
 """
 
 
@@ -78,14 +67,10 @@ def main() -> None:
             return
         for title, path in _inputs(Path(folder), arguments):
             messages, size = _count(path), path.stat().st_size
-            warm_up(path)
             print(f"\n{title}: {messages} messages, {size / MIB:.1f} MiB, {size / messages:.0f} bytes a line\n")
             table(path, messages, size)
             two_processes(path)
             stages(path, messages)
-            if prepare(load_book(), path, worth=0):
-                print("\nwith numba, which is loaded already:")
-                stages(path, messages)
 
 
 def _inputs(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[str, Path]]:
@@ -109,9 +94,6 @@ def table(path: Path, messages: int, size: int) -> None:
     print(f"{'':36}{'messages/CPU s':>15}{'MB/s':>8}{'× floor':>9}")
     line("read and parse (floor)", floor, messages, size, floor)
     line("undersong scan, all signals", scan(path).cpu, messages, size, floor)
-    if installed():
-        with plain():
-            line("… without numba", scan(path).cpu, messages, size, floor)
     line("undersong scan, phrases and threads", scan(path, *FASTEST).cpu, messages, size, floor)
     if find_spec("hyperscan"):
         line("… with hyperscan", scan(path, *FASTEST, "--engine", "hyperscan").cpu, messages, size, floor)
@@ -130,29 +112,6 @@ def table(path: Path, messages: int, size: int) -> None:
     else:
         print("ripgrep is not installed")
     print()
-
-
-def warm_up(path: Path) -> None:
-    """Have numba compile what it keeps on disk, where it is installed and the input is large enough for it."""
-    if not installed():
-        print("numba is not installed")
-    elif path.stat().st_size < WORTH:
-        print(f"numba is left out: the input has less than {WORTH >> 20} MiB")
-    else:
-        first, again = (of_program(sys.executable, "-c", LOADED, str(path), tells=True).first for _ in range(2))
-        print(
-            f"numba: {first:.1f} s of CPU time to compile or load, {again:.1f} s to load; the latter is included below"
-        )
-
-
-@contextmanager
-def plain() -> Iterator[None]:
-    """Programs that are started meanwhile do without numba."""
-    os.environ["UNDERSONG_PLAIN"] = "1"
-    try:
-        yield
-    finally:
-        del os.environ["UNDERSONG_PLAIN"]
 
 
 def two_processes(path: Path) -> None:
@@ -220,9 +179,14 @@ class _Steps:
 
         with self.clock("settle"):
             settled = [settle(parts)[0] for parts in conversations]
-        some = 6  # about as many messages as are scanned together
-        for first in range(0, len(settled), some):
-            self._batch(settled[first : first + some])
+        batch, size = [], 0
+        for talk in settled:
+            batch.append(talk)
+            size += sum(len(message.text) for message in talk.messages)
+            if size >= BATCH:
+                self._batch(batch)
+                batch, size = [], 0
+        self._batch(batch)
 
     def _batch(self, talks: list[Any]) -> None:
         from undersong.routing.route import asked, draft, uncut
@@ -231,6 +195,8 @@ class _Steps:
         from undersong.scanrows.lines import RowLines
 
         clock, book = self.clock, self.book
+        if not talks:
+            return
         said = [message for talk in talks for message in talk.messages]
         with clock("fold into blocks"):
             blocks = list(steps._blocks([message.text for message in said]))

@@ -4,12 +4,14 @@
 usage: store.py [--rows 100000] [--agents 1000] [--graph bolt://HOST:PORT [--graph-rows 5000]]
 CPU seconds of this process for SQLite, elapsed ones for a server; the least of three. Plain SQL inserts the same
 bytes into the same tables and reads them back as dictionaries; plain Cypher makes the same nodes and relationships.
-Neither looks whether anything changed, and neither knows which agents a sweep has to read again.
+Neither looks whether anything changed, and neither knows which agents a sweep has to read again. ``--rows 0`` leaves
+SQLite out; tests/neo4j/serve.py runs a command beside a server whose address is in UNDERSONG_NEO4J.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sqlite3
 import statistics
@@ -246,15 +248,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--agents", type=int, default=1_000)
-    parser.add_argument("--graph")
+    parser.add_argument("--graph", default=os.environ.get("UNDERSONG_NEO4J"))
     parser.add_argument("--graph-rows", type=int, default=5_000)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        print(f"{options.rows:,} rows of {options.agents:,} agents")
-        append_both(folder, options.rows, options.agents)
-        histories_both(folder, options.agents)
-        sweeps(folder, options.rows, options.agents)
+    if options.rows:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            print(f"{options.rows:,} rows of {options.agents:,} agents")
+            append_both(folder, options.rows, options.agents)
+            histories_both(folder, options.agents)
+            sweeps(folder, options.rows, options.agents)
     if options.graph:
         graph_both(options.graph, options.graph_rows)
 

@@ -22,7 +22,7 @@ from coding import write_session
 from corpora import generated
 
 from undersong.manifest import NAME, RUN
-from undersong.passes import Options
+from undersong.options import Options
 from undersong.patterns import FOLDER, load_rules
 from undersong.pipeline import audit
 from undersong.report import write

@@ -21,6 +21,7 @@ LAYERS = (
         "triage",
         "vectors",
         "modelfile",
+        "options",
         "routing",
         "bands",
         "ranks",

@@ -9,10 +9,11 @@ import msgspec
 from undersong.detect import detect
 from undersong.histories.profile import Aim, profile
 from undersong.models import Row
+from undersong.options import Effort
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.emerging import emerging
 from undersong.patterns.explain import explain
-from undersong.weigh import Effort, weigh
+from undersong.weigh import weigh
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WARM = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.05, "fabrication": 0.1, "deception": 0.1}

@@ -15,7 +15,7 @@ from undersong.formats import records
 from undersong.formats.spool import Spool
 from undersong.ingest import gather, read
 from undersong.models import Conversation, Row, encode
-from undersong.passes import Options
+from undersong.options import Options
 from undersong.routing.budget import TRIAGE, level_of, within_share
 from undersong.routing.route import draft, load_policy, route, with_upgrades
 from undersong.routing.sample import draws

@@ -16,13 +16,14 @@ from undersong.detect import detect
 from undersong.errors import UsageError
 from undersong.histories.sweep import chosen_judge, sweep
 from undersong.models import TRAITS, Indicator, Row
+from undersong.options import Effort
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns.live import Live
 from undersong.patterns.rules import compile_rule
 from undersong.rulebook import load
 from undersong.stores.forget import forget
 from undersong.stores.sqlite import SQLiteStore
-from undersong.weigh import Effort, weigh
+from undersong.weigh import weigh
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WARM = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.05, "fabrication": 0.1}

@@ -9,12 +9,13 @@ import pytest
 
 from undersong.detect import detect
 from undersong.models import TRAITS, Finding, Row, encode
+from undersong.options import Effort
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.cases import table
 from undersong.patterns.discovery import pairs
 from undersong.patterns.partitions import timelines
 from undersong.patterns.rules import PatternRule
-from undersong.weigh import Effort, Weighed, weigh
+from undersong.weigh import Weighed, weigh
 from undersong.wording import basis_words, certainty_words
 
 LOVE_BOMBING = named(all_rules(), "love_bombing")

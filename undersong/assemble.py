@@ -23,14 +23,15 @@ from undersong.models import (
     Spending,
     Usage,
 )
+from undersong.options import Effort, Options
 from undersong.outcomes import with_outcome
-from undersong.passes import Corpus, Options, Run, reads_all
+from undersong.passes import Corpus, Run, reads_all
 from undersong.patterns import PatternRule
 from undersong.report.tally import WORDS_ONLY
 from undersong.routing.budget import RANKS
 from undersong.routing.route import load_policy
 from undersong.stores import Store
-from undersong.weigh import Effort, Weighed
+from undersong.weigh import Weighed
 from undersong.why import with_why
 from undersong.wording import counted
 

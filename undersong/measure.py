@@ -20,7 +20,8 @@ from undersong.judges.offline import OfflineJudge
 from undersong.judges.shifts import Kind, Shift, shift
 from undersong.judging import opened
 from undersong.models import TRAITS, Conversation, Message, Problem, Route
-from undersong.passes import Options, Progress, ingest_and_scan, routed_threads, silent
+from undersong.options import Options, Progress, silent
+from undersong.passes import ingest_and_scan, routed_threads
 from undersong.scan import load_book, scan_conversation
 from undersong.stores.sqlite import SQLiteStore, temporary_store
 from undersong.wording import counted

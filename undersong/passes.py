@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
-from fnmatch import fnmatch
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from undersong.errors import JudgeError, UsageError
+from undersong.errors import JudgeError
 from undersong.evaluate import Answers, Histories, Thread, evaluate
 from undersong.ingest import read
 from undersong.judges import Judge
 from undersong.judges.stance import with_stance
-from undersong.judges.terms import Terms
 from undersong.models import (
-    SIGNALS,
     Conversation,
     Evaluation,
     InputFile,
@@ -25,51 +21,20 @@ from undersong.models import (
     Row,
     SessionVerdict,
 )
-from undersong.patterns import PatternRule
+from undersong.options import Options, Progress, chosen, cut_of, matched_none
 from undersong.ranks import settled
-from undersong.routing.budget import NOTHING, Cut, Demand, for_recall, within_share
+from undersong.routing.budget import NOTHING, Cut, Demand
 from undersong.routing.earlier import SameTarget
 from undersong.routing.missed import Census
-from undersong.routing.route import Policy, asked, draft, load_policy, route, with_upgrades
+from undersong.routing.route import asked, draft, load_policy, route, with_upgrades
 from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversations
 from undersong.stores import Store
 from undersong.stores.forget import Forgotten
 from undersong.stores.moments import dated
-from undersong.weigh import Effort
-from undersong.wording import counted
 
-Progress = Callable[[str, int, int], None]  # step, messages done, messages in all (0 = not known yet)
 BATCH = 1024  # messages that are asked and committed together
 SCANNED = 1 << 17  # characters that are scanned together
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user may choose; everything that changes a result stands in the manifest.
-
-    ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
-    neither = the policy's budget, which a judge that reads for free does not heed.
-    ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone; ``engine`` changes no result.
-    ``terms`` say what a paid judge may spend; its ledger is the store's, or the file ``ledger`` beside a server.
-    ``effort`` None: chance, q and stability are not computed. It has its own seed, for ``weigh``.
-    """
-
-    source_format: str | None = None
-    judge: str = "offline"
-    read_all: bool = False
-    budget_share: float | None = None
-    recall: float | None = None
-    seed: int = 0
-    only: tuple[str, ...] = ()
-    since: datetime | None = None
-    policy: Policy | None = None
-    rules: tuple[PatternRule, ...] | None = None
-    signals: tuple[str, ...] = SIGNALS
-    engine: str = "ahocorasick"
-    processes: int = 1
-    effort: Effort | None = Effort()
-    terms: Terms = Terms()
-    ledger: str | None = None
 
 
 class Corpus(msgspec.Struct, kw_only=True):
@@ -133,7 +98,7 @@ def ingest_and_scan(
     if corpus.passed_over and not corpus.conversations:
         raise matched_none(options, corpus.passed_over)
     corpus.also = earlier.settle(corpus.demand)
-    corpus.cut = cut_of(corpus.demand, options, policy, book)
+    corpus.cut = cut_of(corpus.demand, options, policy, book.triage)
     corpus.rate = corpus.demand.sample_rate(corpus.cut, policy.sample_rate)
     return corpus
 
@@ -163,14 +128,6 @@ def _in_batches(
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def cut_of(demand: Demand, options: Options, policy: Policy, book: SignalBook) -> Cut:
-    """Where reading ends: at the recall asked for, at the budget asked for, or at the policy's budget."""
-    if options.recall is not None and book.triage is not None:
-        reached = book.triage.threshold_for(options.recall)
-        return for_recall(reached.threshold, reached.recall, options.recall)
-    return within_share(demand, policy.budget_share if options.budget_share is None else options.budget_share)
 
 
 def routed_threads(corpus: Corpus, store: Store, options: Options) -> Iterator[Thread]:
@@ -231,26 +188,6 @@ def reads_all(judge: Judge, options: Options) -> bool:
     """Whether every message is read: asked for, or free and no budget was asked for."""
     unlimited = options.budget_share is None and options.recall is None
     return options.read_all or (judge.reads_everything and unlimited)
-
-
-def silent(step: str, done: int, total: int) -> None:
-    """The progress of a run that nobody watches."""
-
-
-def chosen(conversation: Conversation, options: Options) -> bool:
-    """Whether ``--only`` and ``--since`` keep a conversation; an untimed one is never left out by time."""
-    names = (conversation.id, conversation.title or "")
-    if options.only and not any(fnmatch(name, pattern) for name in names for pattern in options.only):
-        return False
-    times = [message.time for message in conversation.messages if message.time]
-    return options.since is None or not times or max(times) >= options.since
-
-
-def matched_none(options: Options, conversations: int) -> UsageError:
-    filters = [f"only {pattern}" for pattern in options.only]
-    filters += [f"since {options.since.isoformat()}"] if options.since else []
-    what = f"the filter ({', '.join(filters)}) matched none of {counted(conversations, 'conversation')}"
-    return UsageError(what, remedy="ids and titles are matched as a whole, * stands for any characters")
 
 
 def batched(threads: Iterable[Thread], size: int) -> Iterator[list[Thread]]:

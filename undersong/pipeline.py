@@ -22,15 +22,9 @@ from undersong.models import (
     Problem,
     Row,
 )
+from undersong.options import Effort, Options, Progress, silent
 from undersong.outcomes import outcome_hashes
-from undersong.passes import (
-    Options,
-    Progress,
-    Run,
-    ingest_and_scan,
-    read_threads,
-    silent,
-)
+from undersong.passes import Run, ingest_and_scan, read_threads
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns import rule_hashes as pattern_hashes
 from undersong.patterns.replicas import noise_hashes
@@ -40,7 +34,7 @@ from undersong.scan import load_book
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import agent_verdicts, rule_hashes
-from undersong.weigh import Effort, Weighed, weigh
+from undersong.weigh import Weighed, weigh
 
 Write = Callable[[bytes], object]
 TOLD = 3  # problems that an error names

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.models import Finding, Noun, Row, RuleOutcome
+from undersong.options import Effort
 from undersong.patterns.chance import Chance, chance
 from undersong.patterns.discovery import false_discovery, family_of
 from undersong.patterns.partitions import Partition, Timeline, groups, timelines
@@ -16,21 +17,7 @@ from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import filtered
 from undersong.ranks import levelled
 
-DRAWS = 999  # shuffles per sequence with a finding: chance can be as low as .001
-REPLICAS = 50  # noisy replicas per sequence with a finding: a share is known to about .07
 Place = tuple[str, str | None, str | None]  # agent, target, conversation (None: across conversations)
-
-
-class Effort(Noun, frozen=True, kw_only=True):
-    """How much is drawn, from which seed; ``block`` above 1 shuffles runs of so many rows as one.
-
-    Without draws there is no chance and no q, without replicas no stability.
-    """
-
-    draws: int = DRAWS
-    replicas: int = REPLICAS
-    block: int = 1
-    seed: int = 0
 
 
 class Weighed(Noun, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ import pytest
 from tests.judges.dialogue import KEYS, Served
 from undersong.judging import pasts_of
 from undersong.models import TRAITS, Conversation, Evaluation, Finding, Message, Row
-from undersong.passes import Options
+from undersong.options import Options
 from undersong.pipeline import audit
 from undersong.scan import load_book, scan_conversation
 from undersong.stores.ledger import SQLiteLedger

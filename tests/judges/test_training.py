@@ -17,7 +17,7 @@ from undersong.errors import InputError
 from undersong.judges import heads as model
 from undersong.judges import open_judge
 from undersong.judges.blend import train_blended
-from undersong.judges.heads import FILE, Head, expected
+from undersong.judges.heads import FILE, Curves, Head
 from undersong.judges.labels import Labelled
 from undersong.judges.maker import make_own
 from undersong.judges.offline import SHIPPED, OfflineJudge, load_artefacts
@@ -140,15 +140,15 @@ def test_calibration_gives_the_mean_label_and_only_rises() -> None:
     rng = np.random.default_rng(1)
     raw = rng.normal(size=(400, 12))
     labels = np.clip(0.5 + 0.2 * raw + rng.normal(scale=0.1, size=raw.shape), 0, 1)
-    for i, head in enumerate(calibration(raw, labels)):
-        grid = expected(np.linspace(-4, 4, 200), head)
-        assert (np.diff(grid) >= 0).all()
-        assert abs(expected(raw[:, i], head).mean() - labels[:, i].mean()) < 0.01
+    curves = Curves(calibration(raw, labels))
+    assert (np.diff(curves.expected(np.repeat(np.linspace(-4, 4, 200)[:, None], 12, axis=1)), axis=0) >= 0).all()
+    assert (abs(curves.expected(raw).mean(axis=0) - labels.mean(axis=0)) < 0.01).all()
 
 
 def test_scores_go_on_beyond_the_outer_knots_along_the_slope() -> None:
     head = Head("virtue", ((-1.0, 0.2), (0.0, 0.4), (1.0, 0.8)), 0.1)
-    assert expected(np.array([-3.0, -0.5, 0.5, 2.0]), head).tolist() == pytest.approx([0.0, 0.3, 0.6, 0.9])
+    found = Curves([head]).expected(np.array([[-3.0], [-0.5], [0.5], [2.0]]))
+    assert found[:, 0].tolist() == pytest.approx([0.0, 0.3, 0.6, 0.9])
 
 
 def test_the_judge_beats_the_baselines_where_words_carry_the_label() -> None:

@@ -30,7 +30,8 @@ from undersong.models import (
 )
 from undersong.monitor import SyncMonitor
 from undersong.monitor.terms import RECALL
-from undersong.passes import Options, Run, ingest_and_scan, read_threads, silent
+from undersong.options import Options, silent
+from undersong.passes import Run, ingest_and_scan, read_threads
 from undersong.patterns import PatternRule, all_rules
 from undersong.routing.route import load_policy
 from undersong.scan import load_book

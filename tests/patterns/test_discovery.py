@@ -119,9 +119,63 @@ def test_a_pair_without_the_rows_that_every_match_needs_is_no_test(
     assert at_once(probe, Run(table_of(known), Vectors(table_of(known).source))) == count
 
 
-def test_having_may_ask_for_more_rows_than_the_pattern() -> None:
-    probe = rule("A+", {"having": ["count(A) >= 3"]}, A="manipulation > 0.8")
-    assert pairs(probe, timelines(table(KINDS))) == 0
+@pytest.mark.parametrize(
+    ("having", "count"),
+    [
+        ("count(A) >= 3", 0),
+        ("count(MATCH) > 2", 0),
+        ("count(MATCH) > 1", 2),  # dan wrote once
+        ("size >= 3", 0),  # a measure is what it stands for
+        ("count(A.compassion > 0.5) >= 1", 1),  # dan's message is both
+        ("count(A.compassion > 0.5) > 1", 0),
+        ("last(A.compassion) > 0.5", 1),
+        ("last(A.compassion) >= 0.95", 0),
+        ("first(A.manipulation) < 0.8", 0),  # no A is that low
+        ('first(A.tier) = "standard"', 1),  # bad words may stand where kira wrote to bo
+        ("mean(MATCH.compassion) > 0.5", 1),
+        ("mean(MATCH.compassion) <= 0.5", 2),
+        ("max(A.bad_and_kind) > 0.5", 1),  # and so is a column
+        ("min(A.compassion) < 0.05", 0),
+        ("min(A.compassion) > 0.5", 1),  # it is the value of one of them
+        ("max(A.compassion) < 0.5", 2),
+        ("mean(A.usual) > 2", 3),  # what other rows decide is not asked
+        ("count(ANY.compassion > 0.5) >= 1", 1),
+        ("count(A.compassion > 0.5) >= 0", 3),
+        ("last(A.compassion) > 0.5 or count(A) >= 1", 3),
+        ("0.5 < last(A.compassion)", 3),  # only the limit at the right is understood
+    ],
+)
+def test_a_pair_without_the_rows_that_having_asks_for_is_no_test(having: str, count: int) -> None:
+    columns = {"bad_and_kind": "least(manipulation, compassion)", "usual": "mean(manipulation, so far)"}
+    keys = {"partition_by": ["agent", "target"], "columns": columns, "having": [having]}
+    keys["measures"] = {"size": "count(MATCH)", "strength": "1"}
+    probe = rule("A+", keys, A="manipulation > 0.8")
+    known = timelines(table(KINDS))
+    assert pairs(probe, known) == count
+    assert at_once(probe, Run(table_of(known), Vectors(table_of(known).source))) == count
+
+
+LIMITS = ("> 0.3", ">= 0.5", "< 0.4", "<= 0.6", "> 0.75")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_where_having_makes_no_test_there_is_no_match(seed: int) -> None:
+    dice, left_out, tested = random.Random(seed), 0, 0
+    for _ in range(60):
+        rows = random_rows(dice)
+        variable, trait = dice.choice(("A", "B", "MATCH", "ANY")), dice.choice(("manipulation", "compassion"))
+        value = f"{dice.choice(('first', 'last', 'mean', 'max', 'min'))}({variable}.{trait}) {dice.choice(LIMITS)}"
+        counted = f"count({variable}.{trait} {dice.choice(LIMITS)}) {dice.choice(('>= 1', '> 1', '>= 3'))}"
+        keys = {"having": dice.sample([value, counted], 1), "partition_by": ["agent", "target"]}
+        chosen = rule("A ANY{0,2}? (A | B){1,3}", keys, A="manipulation > 0.4", B="compassion > 0.5")
+        for timeline in timelines(rows):
+            for partition in partitions(timeline, ["agent", "target"]):
+                found = bool(partition.rows and search_partition(chosen, partition).matches)
+                tests = pairs(chosen, [alone(partition)])
+                assert tests or not found, chosen.file.having
+                tested, left_out = tested + tests, left_out + (not tests)
+    assert tested > 30
+    assert left_out > 30
 
 
 @pytest.mark.parametrize("seed", range(40))

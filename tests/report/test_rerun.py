@@ -15,14 +15,13 @@ import pytest
 from undersong.judges import JUDGES, Question
 from undersong.manifest import canonical, digest_of
 from undersong.models import TRAITS, Evaluation
-from undersong.passes import Options
+from undersong.options import Effort, Options
 from undersong.patterns import load_rules
 from undersong.pipeline import audit
 from undersong.redact import redacted
 from undersong.report import write
 from undersong.stores.sqlite import temporary_store
 from undersong.verify import check, verify
-from undersong.weigh import Effort
 
 BENCH = Path(__file__).parents[2] / "bench"
 WARM = {"compassion": 0.91234, "goodwill": 0.87, "recognition": 0.8}

@@ -16,7 +16,7 @@ from undersong.models import Conversation, Message, Scan
 from undersong.scan import load_book, scan_conversation, scan_conversations
 from undersong.scan.block import Block
 from undersong.scan.matcher import ENGINES
-from undersong.scan.normalise import fold
+from undersong.scan.normalise import BREAK, fold
 from undersong.scan.speech import Speech
 
 BOOK = load_book()
@@ -26,6 +26,7 @@ PIECES = [
     *("I hear you. ", "’", "“", "é", "e\u0301", "…", "\u200b", "ﬁ", "ÉCOLE", "Ꭰ", "ß", "İ", "—", "👨\u200d👩"),
     *("❤️", "½", "请相信我", "\ud800", "\n\n", "\n", "  ", "\t", "\r\n", "\u00a0", "\u3000", "\x1e", "\x1c"),
     *("\x01", " ", "1234 ", "_", "•", "• word", "'"),
+    *("，", "²", "´", "\u2029", "ａｃｔ　ｎｏｗ ", "you\u200b owe\u00a0me ", "Ｙou’re ", "क्षि", "ﷺ", "\u3164"),
     *("''", " 'tis ", "> quoted line here now\n", "```py\nx = 1\n```\n", "~~~\n", "abcdefghijklmnopqrstuvwxyzabcdef "),
     *("let me know if you have any questions ", "the of and ", "tide wave moor buoy reef "),
 ]  # fmt: skip
@@ -99,6 +100,23 @@ def test_hits_words_and_spans_of_a_block_are_those_of_its_texts(texts: list[str]
         assert hits == BOOK.hits(fold(text))
         for hit in hits:
             assert fold(text[hit.start : hit.end]).text == fold(hit.phrase).text
+
+
+def test_every_character_is_folded_in_a_block_as_alone() -> None:
+    texts = [f"a{chr(code)}b" for code in range(0x80, 0x3400)] + [
+        f"a{chr(code)}b" for code in range(0x3400, 0x20000, 17)
+    ]
+    block = Block(texts)
+    assert block.data.decode() == BREAK + BREAK.join(fold(text).text for text in texts) + BREAK
+
+
+def test_an_edge_inside_of_a_folded_character_has_no_place_in_the_text() -> None:
+    block = Block(["ready", "no… oﬃce"])
+    at = block.data.index(b"no")
+    assert block.data[at:].decode() == f"no... office{BREAK}"
+    edges = [(0, 2), (0, 5), (0, 4), (2, 5), (3, 5), (6, 12), (6, 9), (8, 12)]
+    spans = block.spans(*zip(*[(at + start, at + end) for start, end in edges], strict=True))
+    assert spans == [(1, span) for span in [(0, 2), (0, 3), None, (2, 3), None, (4, 8), None, None]]
 
 
 @settings(deadline=None)

@@ -37,6 +37,18 @@ def test_a_batch_larger_than_a_block_gives_the_same_scores() -> None:
     assert MODEL(texts).tolist() == [float(MODEL([text])[0]) for text in texts]
 
 
+def test_a_text_that_is_asked_about_again_has_its_score_whatever_was_done_with_the_first_answer() -> None:
+    model, _ = load_triage()
+    first = model.raw(["Send me the money now, or I tell them."])
+    kept, first[:] = first.tolist(), 9.0
+    assert model.raw(["Send me the money now, or I tell them."]).tolist() == kept
+    assert model.raw(["The build passed."]).tolist() != kept
+
+
+def test_the_scan_and_the_judge_have_one_model_between_them() -> None:
+    assert load_triage()[0] is load_triage(SHIPPED)[0]
+
+
 def test_scores_are_probabilities_to_three_decimals_and_a_blank_text_has_none() -> None:
     scores = MODEL([*PLAIN, PUSHY, "", " \n\t", "\u3000"])
     assert np.isnan(scores[4:]).all()
@@ -100,7 +112,9 @@ def slow_buckets(text: str) -> list[list[int]]:
     return [sorted(buckets[-1] for buckets in windows) for windows in slow_windows(text)]
 
 
-@given(st.lists(st.text(alphabet=st.sampled_from("ab zé’!_'. \n\t\x7f\0A7"), max_size=200), min_size=1, max_size=5))
+@given(
+    st.lists(st.text(alphabet=st.sampled_from("ab zé’“—…‰€!_'. \n\t\x7f\0A7"), max_size=200), min_size=1, max_size=5)
+)
 @settings(max_examples=100, deadline=None)
 def test_buckets_are_those_of_a_slow_and_obvious_reading(texts: list[str]) -> None:
     (block,) = features.blocks(texts)

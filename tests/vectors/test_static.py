@@ -9,7 +9,7 @@ import pytest
 
 from undersong.errors import JudgeError
 from undersong.vectors import load_vectors, sentences
-from undersong.vectors.static import SIZE, UNIT_STEP, StaticVectors, unit
+from undersong.vectors.static import FEW, SIZE, UNIT_STEP, StaticVectors, product, unit
 
 LEND = "Could you lend me some money until next week?"
 BORROW = "I would like to borrow a little cash for a few days."
@@ -45,6 +45,13 @@ def test_dot_products_are_exact_in_any_order(vectors: StaticVectors) -> None:
     exact = (found / UNIT_STEP).astype(np.int64)
     assert np.array_equal((found @ found.T).astype(np.float64), (exact @ exact.T) * UNIT_STEP**2)
     assert np.array_equal(found @ found.T, found[:, ::-1] @ found[:, ::-1].T)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 5, 40, FEW, FEW + 1])
+def test_a_product_in_pieces_is_the_product(rows: int) -> None:
+    dice = np.random.default_rng(rows)
+    left, right = (unit(dice.normal(size=(n, SIZE))) for n in (rows, 435))
+    assert np.array_equal(product(left, right.T), left @ right.T)
 
 
 def test_sentence_spans_are_verbatim() -> None:

@@ -18,7 +18,8 @@ from undersong.formats import named
 from undersong.judges import Judge, open_judge
 from undersong.models import Conversation, Finding, Message, Problem, Row
 from undersong.monitor import SyncMonitor
-from undersong.passes import Run, ingest_and_scan, read_threads, silent
+from undersong.options import silent
+from undersong.passes import Run, ingest_and_scan, read_threads
 from undersong.patterns import PatternRule, all_rules
 from undersong.scan import load_book
 from undersong.stores import Store

@@ -29,7 +29,7 @@ from undersong.errors import UsageError
 from undersong.models import LEVELS, Case, Conversation
 
 if TYPE_CHECKING:
-    from undersong.passes import Options
+    from undersong.options import Options
     from undersong.stores import Store
 
 LEDGER = "undersong-ledger.db"  # beside the report: paid answers, where the store is on a server

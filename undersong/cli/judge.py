@@ -126,7 +126,7 @@ def validate(
     """
     from undersong.measure import validate as measured
     from undersong.models import encode
-    from undersong.passes import Options
+    from undersong.options import Options
     from undersong.stores.sqlite import SQLiteStore
 
     check_store(store)

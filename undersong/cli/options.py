@@ -14,8 +14,7 @@ import click
 
 if TYPE_CHECKING:
     from undersong.models import Problem
-    from undersong.passes import Options, Progress
-    from undersong.weigh import Effort
+    from undersong.options import Effort, Options, Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 NOT_EVERYTHING_READ = 3  # exit code where a file could not be read
@@ -92,7 +91,7 @@ def chance_options(function: F) -> F:
 
 def effort_of(with_chance: bool, draws: int, block: int, seed: int) -> Effort | None:
     """The effort from the flags; None where nothing is to be computed."""
-    from undersong.weigh import Effort
+    from undersong.options import Effort
 
     return Effort(draws=draws, block=block, seed=seed) if with_chance else None
 
@@ -100,7 +99,7 @@ def effort_of(with_chance: bool, draws: int, block: int, seed: int) -> Effort | 
 def options_of(source_format: str | None, only: tuple[str, ...], since: str | None, seed: int, **more: Any) -> Options:
     """The pipeline's options from the flags; raises UsageError for a date that is none, or for two budgets."""
     from undersong.errors import UsageError
-    from undersong.passes import Options
+    from undersong.options import Options
 
     if more.get("budget_share") is not None and more.get("recall") is not None:
         raise UsageError("--budget-share and --recall together", remedy="give one of them: each decides what is read")
@@ -127,7 +126,7 @@ def exit_code(problems: list[Problem] | tuple[Problem, ...]) -> int:
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A progress line on stderr while it works, only on a terminal."""
-    from undersong.passes import silent
+    from undersong.options import silent
 
     if not sys.stderr.isatty():
         yield silent

@@ -11,6 +11,7 @@ import msgspec
 from undersong.detect import Detection, PackedSearch, Place, Span, detect, quote, strongest_sentences
 from undersong.errors import UsageError
 from undersong.models import Emerging, Finding, Message, Noun, Row, RuleOutcome
+from undersong.options import Effort
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.patterns.discovery import false_discovery
@@ -20,7 +21,7 @@ from undersong.patterns.engine.packed import readable
 from undersong.patterns.engine.results import FEW
 from undersong.patterns.findings import order
 from undersong.stores import BEGINNING, Cursor, JudgeEntry, PackedHistory, Store, Swept
-from undersong.weigh import Effort, Weighed, weigh
+from undersong.weigh import Weighed, weigh
 
 ROWS = 400_000  # packed rows that are held and searched together; each takes about a kilobyte while they are
 LOADED = 20_000  # rows as objects, which take some thirty times the memory

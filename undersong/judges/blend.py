@@ -43,7 +43,7 @@ def train_blended(rows: Sequence[Labelled], seed: int) -> tuple[model.Heads, Tri
         authors=len(set(corpus.authors.tolist())),
     )
     triage, _ = triage_training.train(rows)
-    return model.Heads(meta, weights, scales, idf), triage, model.calibrated(blended, heads)
+    return model.Heads(meta, weights, scales, idf), triage, model.Curves(heads)(blended)
 
 
 def _sign(trait: str) -> float:

@@ -71,42 +71,45 @@ class Scorer:
 
     def __init__(self, heads: Heads) -> None:
         # float32 holds every whole number up to 2^24, and 65,536 buckets x 127 stay below it: the sums are exact
-        self._weights = heads.weights.astype(np.float32)
-        self._squares = heads.idf.astype(np.float64) ** 2
-        self._scales = heads.scales
-        self._heads = heads.meta.heads
+        # the tables stay as small as in the file: what is read all over them is to be in the processor's caches
+        self._weights, self._idf, self._scales = heads.weights, heads.idf, heads.scales
         self._ones = np.ones(ngrams.BUCKETS, dtype=np.float32)
-        self.size = len(self._heads)
-        self.triage = np.array([head.triage for head in self._heads])
+        self.calibrate = Curves(heads.meta.heads)
+        self.size = len(heads.meta.heads)
+        self.triage = np.array([head.triage for head in heads.meta.heads])
 
     def raw(self, text: str) -> Scores | None:
         """One raw score per head, or None where nothing in the text is known to the model."""
-        total, known = np.zeros(len(self._heads)), False
+        total, known = np.zeros(self.size), False
         for block, buckets in enumerate(ngrams.grams(text)):
-            square = self._squares[block].take(buckets).sum()
+            idf = self._idf[block].take(buckets).astype(np.float64)
+            square = idf @ idf  # of whole numbers: exact
             if square:
-                rows = self._weights[block].take(buckets, axis=0)
+                rows = self._weights[block].take(buckets, axis=0).astype(np.float32)
                 total += (self._ones[: len(rows)] @ rows) * self._scales[block] / np.sqrt(square)
                 known = True
         return total if known else None
 
-    def calibrate(self, raw: Scores) -> Scores:
-        """Raw scores (n, heads) → expected labels."""
-        return calibrated(raw, self._heads)
 
+class Curves:
+    """Raw scores (n, heads) → expected labels in [0, 1], to 3 decimals: one curve per head."""
 
-def calibrated(raw: Scores, heads: Sequence[Head]) -> Scores:
-    """Raw scores (n, traits) → expected labels in [0, 1], to 3 decimals."""
-    columns = [expected(raw[:, i], head) for i, head in enumerate(heads)]
-    scores: Scores = np.clip(np.stack(columns, axis=1), 0.0, 1.0).round(3)
-    return scores + 0.0  # no minus zero
+    def __init__(self, heads: Sequence[Head]) -> None:
+        self._knots = [np.array(head.knots, dtype=np.float64).T for head in heads]
+        self._lowest = np.array([xs[0] for xs, _ in self._knots])
+        self._highest = np.array([xs[-1] for xs, _ in self._knots])
+        self._slopes = np.array([head.slope for head in heads])
 
+    def __call__(self, raw: Scores) -> Scores:
+        """The labels; never a minus zero."""
+        scores: Scores = np.clip(self.expected(raw), 0.0, 1.0).round(3)
+        return scores + 0.0
 
-def expected(raw: Scores, head: Head) -> Scores:
-    """Linear between the knots, on along ``slope`` outside; not clipped."""
-    xs, ys = np.array(head.knots, dtype=np.float64).T
-    beyond = np.minimum(raw - xs[0], 0.0) + np.maximum(raw - xs[-1], 0.0)
-    return np.asarray(np.interp(raw, xs, ys) + head.slope * beyond)
+    def expected(self, raw: Scores) -> Scores:
+        """Linear between the knots, on along ``slope`` outside; not clipped."""
+        beyond = np.minimum(raw - self._lowest, 0.0) + np.maximum(raw - self._highest, 0.0)
+        within = [np.interp(column, xs, ys) for column, (xs, ys) in zip(raw.T, self._knots, strict=True)]
+        return np.asarray(np.stack(within, axis=1) + self._slopes * beyond)
 
 
 def dump(heads: Heads) -> bytes:

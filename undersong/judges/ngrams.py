@@ -25,7 +25,7 @@ Buckets = npt.NDArray[np.uint16]
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, for Fibonacci hashing
 _MASK = (1 << 64) - 1
-_SPELLINGS = {"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2014": "-", "\u2013": "-", "\u2026": "..."}
+SPELLINGS = {"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2014": "-", "\u2013": "-", "\u2026": "..."}
 _SPACE, _WORD, _MARK = 0, 1, 2
 _TOKEN = re.compile(rb"[A-Za-z0-9_'\x80-\xff]+|[^\x00-\x20\x7fA-Za-z0-9_'\x80-\xff]")
 
@@ -88,7 +88,7 @@ def words_of(text: str) -> tuple[list[str], list[int]]:
 def encode(text: str) -> bytes:
     """UTF-8 with curly quotes and long dashes made plain; lone surrogates pass."""
     if not text.isascii():
-        for char, plain in _SPELLINGS.items():
+        for char, plain in SPELLINGS.items():
             text = text.replace(char, plain)
     return text.encode("utf-8", "surrogatepass")
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from undersong.judges.phrases import PhraseBook
 from undersong.judges.spread import Spread
 from undersong.vectors import Embedded, StaticVectors
-from undersong.vectors.static import Vectors
+from undersong.vectors.static import Vectors, product
 
 Array = npt.NDArray[np.float64]
 
@@ -72,8 +72,9 @@ class Prototypes:
         return np.asarray((contrast - self._zero) / (self._one - self._zero))
 
     def _contrast(self, parts: Vectors) -> Array:
-        near = np.exp(np.float32(SHARPNESS) * (self._spread.even(parts) @ self._points.T)).astype(np.float64)
-        return np.asarray(np.log(near @ self._own) - np.log(near @ self._else)) / SHARPNESS
+        closeness = product(self._spread.even(parts), self._points.T)
+        near = np.exp(np.float32(SHARPNESS) * closeness).astype(np.float64)
+        return np.asarray(np.log(product(near, self._own)) - np.log(product(near, self._else))) / SHARPNESS
 
     def _held_out(self) -> Array:
         """Per signal, the mean contrast of its own phrases, each held out in turn."""

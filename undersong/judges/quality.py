@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from undersong.judges.heads import calibrated
+from undersong.judges.heads import Curves
 from undersong.judges.labels import Labelled
 from undersong.judges.training import Array, calibration, split, standard, targets
 from undersong.models import NEGATIVE_TRAITS, TRAITS
@@ -119,7 +119,7 @@ def _linear(features: Array, labels: Array, authors: npt.NDArray[np.intp]) -> Ar
         x = np.column_stack([np.ones(len(features)), standard(features)])
         weights, *_ = np.linalg.lstsq(x[seen], targets(labels[seen]), rcond=None)
         raw[unseen] = x[unseen] @ weights
-    return calibrated(raw, calibration(raw, labels))
+    return Curves(calibration(raw, labels))(raw)
 
 
 def _harmful(labels: Array) -> npt.NDArray[np.bool_]:

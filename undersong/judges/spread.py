@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from undersong.modelfile import pack, read_model, unpack
 from undersong.vectors import static
-from undersong.vectors.static import SIZE, Vectors, unit
+from undersong.vectors.static import SIZE, Vectors, product, unit
 
 MAGIC = b"undersong sentence spread"
 VERSION = 1
@@ -42,7 +42,7 @@ class Spread(msgspec.Struct, frozen=True, eq=False):
 
     def even(self, vectors: Vectors) -> Vectors:
         """Unit vectors (n, 256) → unit vectors in which no direction dominates; rows of zeros are no exception."""
-        return unit((vectors - self.centre) @ self.matrix)
+        return unit(product(vectors - self.centre, self.matrix))
 
 
 def learn(sentences: npt.NDArray[np.float32]) -> Spread:

@@ -95,7 +95,7 @@ def train(
         messages=len(rows),
         authors=len(set(corpus.authors.tolist())),
     )
-    return model.Heads(meta, weights, scales, idf), model.calibrated(raw, meta.heads)
+    return model.Heads(meta, weights, scales, idf), model.Curves(meta.heads)(raw)
 
 
 def out_of_fold(corpus: Corpus) -> Array:

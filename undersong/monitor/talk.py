@@ -11,10 +11,10 @@ from undersong.evaluate import Histories, Thread, holding, question_of, unread
 from undersong.formats.settle import addressed, common_offset
 from undersong.judges import Judge, Question
 from undersong.judges.stance import with_stance
-from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, ThreadScan
+from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, ThreadScan, Tier
 from undersong.monitor.terms import Routing
 from undersong.ranks import is_foreign, scaled
-from undersong.routing.route import NONE_ELSEWHERE, Draft, draft, route
+from undersong.routing.route import NONE_ELSEWHERE, Draft, decide, draft
 from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversation
 from undersong.scan.growing import Growing
@@ -52,6 +52,7 @@ class Talk:
         self._growing: Growing | None = None
         self._zone = head.timezone
         self._draft: Draft | None = None
+        self._asked: list[tuple[Message, Scan, Tier, Tier, list[str], int]] = []  # what the routes were decided from
         self._open: set[str] = set()  # what may have to be asked
         self._stale: set[str] = set()  # whose rows are to be made again
         self._plain: dict[str, Row] = {}  # rows before it is known whether their scores are levels
@@ -159,15 +160,21 @@ class Talk:
         self._stale.add(message_id)
 
     def route(self) -> None:
-        """Decide how each message is read; what is decided anew counts as changed."""
-        before, way = {each.message_id: each for each in self.routes}, self.routing
-        self.routes = route(
-            self.conversation, self.scans, self.thread, way.policy,
-            rate=way.rate, seed=way.seed, cut=way.cut, also=self.also, drafted=self.draft,
-        )  # fmt: skip
-        for each in self.routes:
+        """Decide how each message is read, where it is asked otherwise than before; what changes by it is new."""
+        messages, way = self.conversation.messages, self.routing
+        drafted = draft(self.conversation, self.scans, self.thread, way.policy, self.also) if self.also else self.draft
+        asked = list(
+            zip(messages, self.scans, drafted.before, drafted.tiers, drafted.reasons, drafted.ranks, strict=True)
+        )
+        known = len(self._asked)
+        places = [place for place, each in enumerate(asked) if place >= known or each != self._asked[place]]
+        decided = decide(messages, self.scans, drafted, places, rate=way.rate, seed=way.seed, cut=way.cut)
+        before, routes = {each.message_id: each for each in self.routes}, [*self.routes, *decided][: len(asked)]
+        for place, each in zip(places, decided, strict=True):
+            routes[place] = each
             if before.get(each.message_id) != each:
                 self._new(each.message_id)
+        self.routes, self._asked = tuple(routes), asked
 
     def questions(self, histories: Histories | None) -> list[Question]:
         """What is to be asked now: routed, new or changed, and not answered in the same words and context before."""

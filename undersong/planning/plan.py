@@ -13,7 +13,8 @@ from undersong.judges import is_paid, open_judge
 from undersong.judges.llm.tiered import named
 from undersong.judges.llm.tokens import Rates, Sizes, rates, thumb
 from undersong.models import TIERS, Noun, Problem, Route, Scan, Tier, Width
-from undersong.passes import Options, Progress, ingest_and_scan, reads_all, routed_threads, silent
+from undersong.options import Options, Progress, silent
+from undersong.passes import ingest_and_scan, reads_all, routed_threads
 from undersong.planning.secondary import Places, Secondary, kept_of, secondary
 from undersong.prices import Price, load_prices, price_of
 from undersong.routing.budget import RANKS, TRIAGE, rank_of

@@ -24,13 +24,14 @@ from undersong.models import (
     Row,
     SessionVerdict,
 )
+from undersong.options import Effort
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.redact.secrets import Masked, Masker
 from undersong.redact.words import masked_why
 from undersong.rulebook import RULES, file_hash
 from undersong.verdict import agent_verdicts
-from undersong.weigh import Effort, weigh
+from undersong.weigh import weigh
 
 __all__ = ["Masker", "hashes", "redacted"]
 N = TypeVar("N", bound=Noun)

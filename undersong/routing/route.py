@@ -186,20 +186,36 @@ def route(
     """
     if drafted is None or also:
         drafted = draft(conversation, scans, thread, policy, also)
-    drawn = draws(seed, conversation.messages) < rate if rate else np.zeros(len(scans), dtype=bool)
-    return tuple(
+    return tuple(decide(conversation.messages, scans, drafted, range(len(scans)), rate=rate, seed=seed, cut=cut))
+
+
+def decide(
+    messages: Sequence[Message],
+    scans: Sequence[Scan],
+    drafted: Draft,
+    places: Sequence[int],
+    *,
+    rate: float,
+    seed: int,
+    cut: Cut | None,
+) -> list[Route]:
+    """The Routes of the messages at some places of a drafted conversation; see ``route``."""
+    if not places:
+        return []
+    drawn = draws(seed, [messages[index] for index in places]) < rate if rate else np.zeros(len(places), dtype=bool)
+    return [
         decided(
             drafted.tiers[index],
             drafted.before[index],
             drafted.reasons[index],
             read=drafted.tiers[index] != "standard" if cut is None else cut.reads(drafted.ranks[index], scan.triage),
-            drawn=bool(drawn[index]),
+            drawn=is_drawn,
             triage=scan.triage,
             cut=cut,
-            message_id=message.id,
+            message_id=messages[index].id,
         )
-        for index, (message, scan) in enumerate(zip(conversation.messages, scans, strict=True))
-    )
+        for index, scan, is_drawn in zip(places, (scans[index] for index in places), drawn.tolist(), strict=True)
+    ]
 
 
 def decided(

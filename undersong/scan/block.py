@@ -8,7 +8,18 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from undersong.scan.normalise import BREAK, COMMON, Folded, fold, stays_alone
+from undersong.scan.letters import (
+    ASCII,
+    LEAD,
+    SPLITS,
+    STAYS,
+    SURROGATE,
+    TOGETHER,
+    Letters,
+    folded,
+    letters_of,
+)
+from undersong.scan.normalise import BREAK, Folded, fold
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -17,41 +28,64 @@ EDGE = ord(BREAK)
 NONE: Ints = np.zeros(0, dtype=np.int64)
 SEPARATOR, SEPARATORS = 0x1C, 4  # \x1c to \x1f, which split words as white space does; BREAK is one of them
 SPACE, LINE_FEED, RETURN, TAB, SPACES = 0x20, 0x0A, 0x0D, 0x09, 5  # \t \n \v \f \r follow each other
-UNKNOWN, STAYS, CHANGES = range(3)
 CAPITALS, LETTERS, CASE = np.uint8(ord("A")), np.uint8(26), np.uint8(0x20)  # what lies between "A" and "a"
 
 
 class Block:
     """Texts side by side, folded, each between BREAKs.
 
-    ``raw`` is the text as UTF-8 with plain quotes and dashes, in which letters and white space are still those of the
-    source; ``starts`` are the places of the texts in it. ``data`` is ``raw`` folded: lower case, one space for each
-    run of white space, BREAKs for a blank line. Texts with characters that fold to something else (ligatures,
-    capitals with accents, zero-width ones) are folded one by one: ``folded`` holds them by their index.
+    ``raw`` is the text as UTF-8 with characters beyond ASCII folded, in which ASCII letters and white space are still
+    those of the source; ``starts`` are the places of the texts in it. ``data`` is ``raw`` folded: lower case, one space
+    for each run of white space, BREAKs for a blank line. Texts with characters that fold together (letters and their
+    marks) are folded one by one: ``folded`` holds them by their index.
     """
 
     def __init__(self, texts: Sequence[str | Folded]) -> None:
         self.folded = {index: each for index, each in enumerate(texts) if isinstance(each, Folded)}
-        pieces = [each.text if isinstance(each, Folded) else each for each in texts]
-        joined = _joined(pieces)
-        self._split: dict[int, int] = {index: 0 for index in self.folded}
-        if not joined.isascii():
-            changing = _changing(joined, pieces).difference(self.folded)
-            self.folded |= {index: fold(pieces[index]) for index in changing}
-            self._split |= {index: len(pieces[index].split()) for index in changing}
-            if changing:
-                joined = _joined([self.folded[i].text if i in self.folded else each for i, each in enumerate(pieces)])
-                pieces = [self.folded[i].text if i in self.folded else each for i, each in enumerate(pieces)]
-        self.raw = joined.encode()
-        self._bytes: Bytes = np.frombuffer(self.raw, dtype=np.uint8)
-        # places of the bytes that continue a character
-        self._tails: Ints = NONE if joined.isascii() else np.flatnonzero((self._bytes & 0xC0) == 0x80)
-        lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
-        self._characters = np.cumsum(lengths + 1) - lengths  # the number of characters before each text
-        self._before = self._tails - np.arange(len(self._tails))  # characters up to each tail
-        self.starts: Ints = self._bytes_before(self._characters)
+        self._given: Sequence[str | Folded] = texts
+        self._lay([each.text if isinstance(each, Folded) else each for each in texts])
         self._removed = NONE  # places in ``raw`` that ``data`` is without, each less the number before it
         self.data = self._folded_bytes()
+
+    def _lay(self, pieces: Sequence[str]) -> None:
+        """Put pieces side by side, those in ``folded`` as they are there, and fold characters."""
+        joined = f"{BREAK}{BREAK.join(pieces)}{BREAK}"
+        self._source: Bytes = np.frombuffer(joined.encode("utf-8", SURROGATE), dtype=np.uint8)
+        lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+        self._characters = np.cumsum(lengths + 1) - lengths  # the number of characters before each text
+        self._tails = self._before = NONE  # places of bytes that continue a character; the characters up to each
+        self._cut = NONE  # places of the source that ``raw`` is without
+        self._split = set(self.folded)  # texts whose words are counted as they were given
+        self._bytes = self._source
+        if not joined.isascii():
+            letters, self._tails = letters_of(self._source)
+            self._before = self._tails - np.arange(len(self._tails))
+            if self._folds_more(letters, pieces):
+                return
+            self._split.update(self._texts_with(letters, SPLITS))
+            self._bytes, self._cut = folded(self._source, letters)
+        self._kept = self._cut - np.arange(len(self._cut))  # what ``raw`` has of the source before each cut
+        self.starts = self._raw_place(self._characters)
+        self.raw = self._bytes.tobytes()
+
+    def _folds_more(self, letters: Letters, pieces: Sequence[str]) -> bool:
+        """Fold texts with characters that fold together, if any, and begin anew with them."""
+        together = self._texts_with(letters, TOGETHER).difference(self.folded)
+        if together:
+            self.folded |= {index: fold(pieces[index]) for index in together}
+            self._lay([self.folded[i].text if i in self.folded else each for i, each in enumerate(pieces)])
+            return True
+        if self.folded:
+            done = np.isin(self._text_of_source(letters.places), list(self.folded))
+            letters.kinds[done] = STAYS
+        return False
+
+    def _texts_with(self, letters: Letters, kind: int) -> set[int]:
+        return set(np.unique(self._text_of_source(letters.of(kind))).tolist())
+
+    def _text_of_source(self, places: Ints) -> Ints:
+        starts = self._characters + np.searchsorted(self._before, self._characters, side="right")
+        return np.searchsorted(starts, places, side="right") - 1
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -62,34 +96,44 @@ class Block:
 
     def spans(self, starts: Sequence[int], ends: Sequence[int]) -> list[tuple[int, tuple[int, int] | None]]:
         """Text and verbatim span of stretches of ``data``; None where it would cut a character in two."""
-        first, last = self._lifted(starts), self._lifted(np.asarray(ends, dtype=np.int64) - 1) + 1
+        first, last = self._lifted(starts), self._lifted(np.asarray(ends, dtype=np.int64) - 1)
         texts = self.text_of(first)
+        begin, end, after = (self._in_source(places) for places in (first, last, last + 1))
+        whole = ~(self._continues(begin) | self._continues(after))
         origin = self._characters[texts]
-        first = first - np.searchsorted(self._tails, first) - origin
-        last = last - np.searchsorted(self._tails, last) - origin
-        found = zip(texts.tolist(), first.tolist(), last.tolist(), strict=True)
-        return [
-            (text, self.folded[text].span(start, end) if text in self.folded else (start, end))
-            for text, start, end in found
-        ]
+        begin = begin - np.searchsorted(self._tails, begin, side="right") - origin
+        end = end - np.searchsorted(self._tails, end, side="right") - origin + 1
+        found = zip(texts.tolist(), begin.tolist(), end.tolist(), whole.tolist(), strict=True)
+        return [(text, self._span(text, start, end) if kept else None) for text, start, end, kept in found]
+
+    def _span(self, text: int, start: int, end: int) -> tuple[int, int] | None:
+        return self.folded[text].span(start, end) if text in self.folded else (start, end)
+
+    def _continues(self, places: Ints) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = (self._source[places] & LEAD) == ASCII
+        return found
+
+    def _in_source(self, places: Ints) -> Ints:
+        """The places in the source of places of ``raw``."""
+        return places + np.searchsorted(self._kept, places, side="right") if len(self._cut) else places
 
     def places(self, text: int, offsets: Sequence[int] | Ints) -> Ints:
         """Where offsets in a text, which is not in ``folded``, lie in ``raw``."""
-        return self._bytes_before(self._characters[text] + np.asarray(offsets, dtype=np.int64))
+        return self._raw_place(self._characters[text] + np.asarray(offsets, dtype=np.int64))
 
     @cached_property
     def word_counts(self) -> list[int]:
         """How many words each text has, between white space."""
         first = np.flatnonzero(_word_begins(self._white, self._bytes)) + 1
         counts: list[int] = np.diff(np.searchsorted(first, np.append(self.starts, len(self.raw)))).tolist()
-        for index in self.folded:
-            counts[index] = self._split[index]
+        for index in self._split:
+            counts[index] = self._words_given(index)
         return counts
 
     def words_of(self, text: int) -> int:
         """How many words one text has: for a few texts of a block this costs less than the counts of all."""
         if text in self._split:
-            return self._split[text]
+            return self._words_given(text)
         start, end = int(self.starts[text]), int(self.ends[text])
         white = self._white[start:end]
         if not self._separated and self._single:
@@ -98,6 +142,10 @@ class Block:
             return int(np.count_nonzero(white[:-1] > white[1:])) + (start < end and not white[0])
         around = slice(start - 1, end)
         return int(np.count_nonzero(_word_begins(self._white[around], self._bytes[around])))
+
+    def _words_given(self, text: int) -> int:
+        given = self._given[text]
+        return 0 if isinstance(given, Folded) else len(given.split())
 
     @cached_property
     def _separated(self) -> bool:
@@ -120,8 +168,10 @@ class Block:
         """The place after each text in ``raw``."""
         return np.append(self.starts[1:], len(self.raw)) - 1
 
-    def _bytes_before(self, characters: Ints) -> Ints:
-        return characters + np.searchsorted(self._before, characters, side="right")
+    def _raw_place(self, characters: Ints) -> Ints:
+        """Where the character after so many begins in ``raw``."""
+        source = characters + np.searchsorted(self._before, characters, side="right")
+        return source - np.searchsorted(self._cut, source)
 
     def _lifted(self, places: Sequence[int] | Ints) -> Ints:
         found = np.asarray(places, dtype=np.int64)
@@ -136,9 +186,9 @@ class Block:
             return folded.tobytes()
         again: Ints = np.flatnonzero(doubled) + 1
         first = np.flatnonzero(np.diff(again, prepend=-1) != 1)  # the second place of each run of white space
-        starts, ends = again[first] - 1, again[np.append(first[1:], len(again)) - 1] + 1
-        blank = (self._within(LINE_FEED, starts, ends) > 1) | (self._within(RETURN, starts, ends) > 1)
-        in_blank = np.repeat(blank, ends - starts - 1)
+        starts = again[first] - 1
+        blank = self._several(LINE_FEED, starts, again, first) | self._several(RETURN, starts, again, first)
+        in_blank = np.repeat(blank, np.diff(first, append=len(again)))
         result = folded
         result[again[in_blank]] = EDGE
         result[starts[blank]] = EDGE
@@ -150,9 +200,11 @@ class Block:
             result = result[kept]
         return result.tobytes()
 
-    def _within(self, byte: int, starts: Ints, ends: Ints) -> Ints:
-        places = np.flatnonzero(self._bytes == byte)
-        return np.searchsorted(places, ends) - np.searchsorted(places, starts)
+    def _several(self, byte: int, starts: Ints, again: Ints, first: Ints) -> npt.NDArray[np.bool_]:
+        """Which runs of white space have a byte twice: ``again`` are their places but the first, from ``first`` on."""
+        own = (self._bytes[again] == byte).view(np.uint8)
+        found: npt.NDArray[np.bool_] = np.add.reduceat(own, first, dtype=np.int64) + (self._bytes[starts] == byte) > 1
+        return found
 
 
 def _byte_by_byte(data: Bytes) -> Bytes:
@@ -170,40 +222,3 @@ def _word_begins(white: npt.NDArray[np.bool_], data: Bytes) -> npt.NDArray[np.bo
     between = white | ((data - np.uint8(SEPARATOR)) < SEPARATORS)
     found: npt.NDArray[np.bool_] = between[:-1] > between[1:]
     return found
-
-
-class _Stays:
-    """What each character does in folding, learnt as it is met."""
-
-    def __init__(self) -> None:
-        self._kinds: Bytes = np.zeros(0x110000, dtype=np.uint8)
-
-    def changing(self, codes: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
-        """Whether each code point folds to something else than itself."""
-        kinds = self._kinds[codes]
-        if not kinds.all():
-            for code in np.unique(codes[kinds == UNKNOWN]).tolist():
-                self._kinds[code] = STAYS if stays_alone(chr(code)) else CHANGES
-            kinds = self._kinds[codes]
-        changed: npt.NDArray[np.bool_] = kinds == CHANGES
-        return changed
-
-
-_STAYS = _Stays()
-
-
-def _joined(pieces: Iterable[str]) -> str:
-    joined = f"{BREAK}{BREAK.join(pieces)}{BREAK}"
-    if not joined.isascii():
-        for character, plain in COMMON:
-            joined = joined.replace(character, plain)
-    return joined
-
-
-def _changing(joined: str, pieces: Sequence[str]) -> set[int]:
-    """The texts in which a character folds to something else than itself."""
-    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    places = np.flatnonzero(codes > 0x7F)
-    places = places[_STAYS.changing(codes[places])]
-    ends = np.cumsum(np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces)) + 1)
-    return set(np.unique(np.searchsorted(ends, places)).tolist())

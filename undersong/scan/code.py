@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +15,9 @@ import msgspec
 from undersong.models import CodeBlock, Message, ToolCall
 from undersong.scan.rules import CodeRule, CodeTool
 from undersong.scan.shell import command_of, written
+from undersong.scan.speech import Keys
 from undersong.scan.substance import patch_sides, substance_hash
+from undersong.scan.tokens import likeness, pairs_of
 
 FENCES = (b"```", b"~~~")
 _MARKS = tuple(mark.decode() for mark in FENCES)
@@ -26,7 +27,6 @@ _PATH_IN_INFO = re.compile(
     r"(?:title|file|filename|path)=[\"']?(?P<named>[^\"'\s]+)|[\s:](?P<bare>[^\s:=\"']*[./][^\s:=\"']+)"
 )
 _PATH_IN_PATCH = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(?P<path>\S+)", re.MULTILINE)
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 LEAST_CHANGE = 0.001  # of code that differs in comments and white space only: 0.0 is kept for equal hashes
 
 
@@ -114,9 +114,9 @@ class _Version:
         self._text = text
 
     @cached_property
-    def pairs(self) -> Counter[tuple[str, str]]:
-        """See ``_pairs``."""
-        return _pairs(self._text)
+    def pairs(self) -> Keys:
+        """See ``pairs_of``."""
+        return pairs_of(self._text)
 
 
 class Versions:
@@ -155,8 +155,8 @@ class Versions:
             return None
         earlier = [each.pairs for each in last]
         if code.old is not None:
-            earlier.append(_pairs(code.old))
-        return max(LEAST_CHANGE, 1.0 - max(_likeness(version.pairs, pairs) for pairs in earlier))
+            earlier.append(pairs_of(code.old))
+        return max(LEAST_CHANGE, 1.0 - max(likeness(version.pairs, pairs) for pairs in earlier))
 
 
 def _of_fence(text: str, fence: Fence) -> Code:
@@ -243,14 +243,3 @@ def _patch_path(patch: str) -> str | None:
 
 def _hash(code: str) -> str:
     return hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _pairs(code: str) -> Counter[tuple[str, str]]:
-    """Pairs of neighbouring tokens with their counts: order is seen, and the cost is linear for any text."""
-    tokens = ["", *_TOKEN.findall(code), ""]
-    return Counter(pairwise(tokens))
-
-
-def _likeness(one: Counter[tuple[str, str]], other: Counter[tuple[str, str]]) -> float:
-    shared = sum(min(one[pair], other[pair]) for pair in one.keys() & other.keys())
-    return 2.0 * shared / (one.total() + other.total())

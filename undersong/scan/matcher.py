@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from undersong.errors import UsageError
-from undersong.scan.beginnings import SHORT_KEY, Beginnings, begun
 from undersong.scan.normalise import is_word
 
 _ASCII_WORD = tuple(is_word(chr(code)) for code in range(128))
@@ -88,9 +86,7 @@ class Needles:
             )
             by_text.setdefault(one.text, []).append(index)
         self._of_string = tuple(by_text.values())  # the engine knows a text once, however many needles have it
-        self._strings = [text.encode() for text in by_text]
-        self._matcher = open_matcher(engine, self._strings)
-        self._at_words = engine == DEFAULT and all(map(self._begins_with_a_word, range(len(self._strings))))
+        self._matcher = open_matcher(engine, [text.encode() for text in by_text])
 
     def find(self, data: bytes) -> list[tuple[int, int, int]]:
         """(start, end, index of the needle) wherever one stands between word boundaries, in order.
@@ -99,20 +95,10 @@ class Needles:
         """
         return sorted(
             (start, end, index)
-            for string, start, end in (self._begun if self._at_words and begun.ready else self._matcher).find(data)
+            for string, start, end in self._matcher.find(data)
             for index in self._of_string[string]
             if self._stands_alone(data, index, start, end)
         )
-
-    @cached_property
-    def _begun(self) -> Beginnings:
-        return Beginnings(self._strings)
-
-    def _begins_with_a_word(self, string: int) -> bool:
-        """Whether a string is found by how words begin: none of its needles may begin inside of a word."""
-        text = self._strings[string]
-        bounded = all(self._bounded[index][0] for index in self._of_string[string])
-        return len(text) >= SHORT_KEY and (bounded or text[0] >= len(_ASCII_WORD) or not _ASCII_WORD[text[0]])
 
     def _stands_alone(self, data: bytes, index: int, start: int, end: int) -> bool:
         before, after = self._bounded[index]

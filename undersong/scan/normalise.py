@@ -17,7 +17,7 @@ _QUOTES = dict.fromkeys(map(ord, "‘’‚‛ʼ´′＇"), "'") | dict.fromkeys
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−﹘﹣－"), "-")
 _SPACES = {0x85: "\n", 0x2028: "\n", 0x2029: "\n\n", 0x1680: " "}
 # one to one, and done first: most texts are ASCII after it, and the rest goes character by character
-COMMON = (("’", "'"), ("“", '"'), ("”", '"'), ("—", "-"), ("–", "-"), ("‘", "'"))
+_COMMON = (("’", "'"), ("“", '"'), ("”", '"'), ("—", "-"), ("–", "-"), ("‘", "'"))
 _PLAIN = _QUOTES | _DASHES | _SPACES
 # Default_Ignorable_Code_Point of the Unicode character database: zero-width, soft hyphen, bidi controls, selectors
 _IGNORABLE = re.compile(
@@ -127,7 +127,7 @@ def _collapse(text: str) -> tuple[str, SpanMap | None]:
 
 
 def _fold_characters(text: str) -> tuple[str, SpanMap | None]:
-    for character, plain in COMMON:
+    for character, plain in _COMMON:
         text = text.replace(character, plain)
     spans, pieces, last = SpanMap(), [], 0
     for run in _NON_ASCII.finditer(text):
@@ -179,6 +179,16 @@ def _stays(run: str) -> bool:
 def stays_alone(character: str) -> bool:
     """Whether a character folds to itself, whatever stands beside it."""
     return not _extends(character) and _folds_to_itself(character)
+
+
+def joins_others(character: str) -> bool:
+    """Whether a character may fold with the one before it."""
+    return _extends(character) and not _IGNORABLE.match(character)
+
+
+def fold_alone(character: str) -> str:
+    """What a character folds to where none beside it joins it."""
+    return _fold_cluster(character)
 
 
 def _folds_to_itself(run: str) -> bool:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.scan.block import NONE, Ints
-from undersong.scan.hearing import MOST_BITS, SPARE, likely
-from undersong.scan.speech import MIX, Keys, Speech, mixed
+from undersong.scan.speech import Keys, Speech, mixed
 
 
 class Repeats(NamedTuple):
@@ -37,16 +36,8 @@ def repeats(speech: Speech, group: Ints, n: int) -> Repeats:
 
 def _counted(speech: Speech, group: Ints, n: int) -> tuple[Ints, Ints, Keys]:
     """Place, message and key of few grams, by place: all that stand twice are among them."""
-    salts = mixed(group.astype(np.uint64) + np.uint64(1))
-    if likely.ready:
-        bits = min((SPARE * len(speech.keys)).bit_length(), MOST_BITS)
-        cells = np.empty(1 << bits, dtype=np.uint8)
-        found: tuple[Ints, Ints, Keys] = likely.compiled(
-            speech.keys, speech.first, group, salts, MIX, n, cells, np.uint64(bits)
-        )
-        return found
     keys = speech.grams(n)
-    keys += np.repeat(salts, speech.counts)[: len(keys)]
+    keys += np.repeat(mixed(group.astype(np.uint64) + np.uint64(1)), speech.counts)[: len(keys)]
     place = _likely(keys)
     message = np.searchsorted(speech.first, place, side="right") - 1
     counted = (place + n <= speech.first[message + 1]) & (group[message] >= 0)

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.scan.block import Block, Ints
-from undersong.scan.hearing import APOSTROPHE, SPACE, hear
 
 Keys = npt.NDArray[np.uint64]
 WORD = 8  # bytes that are looked at together
 LONG = 3 * WORD  # bytes of a word beyond which it is hashed for itself
-STOP = 0x01
+SPACE, APOSTROPHE, STOP = 0x20, 0x27, 0x01
 BULLET = "•".encode()
 STOPS = bytes([STOP])
 
@@ -89,10 +88,10 @@ def joined_keys(columns: Sequence[Keys]) -> Keys:
 
 def keys_of(words: Sequence[str]) -> Keys:
     """The keys of words that are not in a message."""
-    data = [word.encode() for word in words]
+    data = [word.encode("utf-8", "surrogatepass") for word in words]
     lengths = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
     end = np.cumsum(lengths)
-    return _keys(b"".join(data), end - lengths, end)
+    return keys_at(b"".join(data), end - lengths, end)
 
 
 def mixed(keys: Keys) -> Keys:
@@ -129,8 +128,6 @@ def _spaced(block: Block, unspoken: Sequence[Ints]) -> bytes:
 
 
 def _words(spaced: bytes, texts: Ints) -> _Words:
-    if hear.ready:
-        return _heard(spaced, texts)
     data = np.frombuffer(spaced, dtype=np.uint8)
     is_word = data > SPACE
     edges = np.flatnonzero(is_word[1:] != is_word[:-1]) + 1
@@ -143,21 +140,12 @@ def _words(spaced: bytes, texts: Ints) -> _Words:
         kept = start < end
         start, end = start[kept], end[kept]
     counts = np.diff(np.searchsorted(start, np.append(texts, len(spaced))))
-    return _Words(start, end, _keys(spaced, start, end), counts)
+    return _Words(start, end, keys_at(spaced, start, end), counts)
 
 
-def _heard(spaced: bytes, texts: Ints) -> _Words:
-    """The same in one pass."""
-    data, bounds = np.frombuffer(spaced, dtype=np.uint8), np.append(texts, len(spaced))
-    start, end, keys, counts, long = hear.compiled(data, _window(spaced), bounds, _MASKS, MIX, LONG)
-    if len(long):
-        keys[long] = mixed(_hashes(spaced, start[long], end[long]))
-    return _Words(start, end, keys, counts)
-
-
-def _keys(spaced: bytes, starts: Ints, ends: Ints) -> Keys:
+def keys_at(data: bytes, starts: Ints, ends: Ints) -> Keys:
     """A number for each word: words of up to 24 bytes by what they consist of, longer ones by their hash."""
-    window = _window(spaced)
+    window = _window(data)
     length = ends - starts
     keys: Keys = window[starts]
     keys &= _MASKS.take(np.minimum(length, WORD))
@@ -168,7 +156,7 @@ def _keys(spaced: bytes, starts: Ints, ends: Ints) -> Keys:
         second = window[start + WORD] & _MASKS[np.minimum(size - WORD, WORD)]
         keys[longer] += mixed(second * MIX[5] + size.astype(np.uint64)) + mixed(window[end - WORD] * MIX[7])
         long = longer[size > LONG]
-        keys[long] = _hashes(spaced, starts[long], ends[long])
+        keys[long] = _hashes(data, starts[long], ends[long])
     return mixed(keys)
 
 

@@ -19,8 +19,7 @@ def substance_hash(code: str, lang: str | None, path: str | None, comments: dict
     taken for a comment, and where indentation means something it stays.
     """
     rule = _rule(lang, path, comments)
-    lines = (_line(line, rule) for line in _without_blocks(code, rule).split("\n"))
-    kept = "\n".join(line for line in lines if line)
+    kept = "\n".join(_lines(_without_blocks(code, rule), rule))
     return hashlib.sha256(kept.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -46,7 +45,7 @@ def _rule(lang: str | None, path: str | None, comments: dict[str, CommentRule]) 
 
 def _without_blocks(code: str, rule: CommentRule) -> str:
     """Code without comments that have an end, where they stand on lines of their own."""
-    if rule.opens is None or rule.closes is None:
+    if rule.opens is None or rule.closes is None or rule.opens not in code:
         return code
     kept: list[str] = []
     inside = False
@@ -64,6 +63,24 @@ def _without_blocks(code: str, rule: CommentRule) -> str:
             if rest.strip():
                 kept.append(rest)
     return "\n".join(kept)
+
+
+def _lines(code: str, rule: CommentRule) -> list[str]:
+    """The lines with substance; most have no comment and no white space to change, and are not looked at closely."""
+    lines = code.split("\n")
+    if len("".join(code.split())) < len(code) - code.count(" ") - code.count("\n"):  # other white space
+        return [kept for line in lines if (kept := _line(line, rule))]
+    marks = [mark for mark in rule.marks if mark in code]
+    found = []
+    for line in lines:
+        bare = line.strip(" ")
+        if "  " in bare or any([mark in bare for mark in marks]):
+            bare = _line(line, rule)
+        elif rule.indents and bare:
+            bare = line.rstrip(" ")
+        if bare:
+            found.append(bare)
+    return found
 
 
 def _line(line: str, rule: CommentRule) -> str:

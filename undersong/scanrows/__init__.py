@@ -8,9 +8,9 @@ from pathlib import Path
 
 from undersong.formats.spool import Spool
 from undersong.models import Problem
-from undersong.passes import Options, Progress, chosen, cut_of, matched_none, silent
+from undersong.options import Options, Progress, chosen, cut_of, matched_none, silent
 from undersong.routing.route import load_policy
-from undersong.scan import load_book, prepare
+from undersong.scan import load_book
 from undersong.scanrows.pieces import Work
 from undersong.scanrows.rowstream import stream
 from undersong.waiting import Waiting
@@ -34,8 +34,7 @@ def scan_rows(
     def work(spool: Spool, waiting: Waiting) -> Work:
         keep = partial(chosen, options=options)
         policy, book = options.policy or load_policy(), load_book(options.engine)
-        prepare(book, paths, options.signals)
-        cut = partial(cut_of, options=options, policy=policy, book=book)
+        cut = partial(cut_of, options=options, policy=policy, triage=book.triage)
         return Work(
             spool, waiting, book, policy, frozenset(options.signals), options.seed, text, write_thread is not None,
             keep, cut,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.ngrams import GOLDEN, encode
+from undersong.judges.ngrams import GOLDEN, SPELLINGS
 
 VERSION = 2  # raise it with any change that moves a bucket: models of another version are refused
 SIZES = (4, 6, 8)  # bytes of the windows, rising; as good as words, their pairs, four and eight bytes, at half the cost
@@ -36,6 +36,8 @@ _END = NUL.encode()
 _SEPARATOR = NUL * WINDOW  # after each text, so that no window sees another text
 _SPACE = 0x20
 _WORD, _MARK = 1, 2
+_LEAD, _SECOND, _DOT = 0xE2, 0x80, ord(".")
+_NONE: Numbers = np.zeros(0, dtype=np.int64)
 
 
 class Block(NamedTuple):
@@ -87,7 +89,7 @@ def groups(texts: Sequence[str]) -> Iterator[list[str]]:
 
 def block(texts: Sequence[str]) -> Block:
     """The buckets of texts that ``groups`` put together."""
-    data = _single_spaced(np.frombuffer(joined(["", *texts, ""], _SEPARATOR), dtype=np.uint8))
+    data = _plain(joined(["", *texts, ""], _SEPARATOR))
     spaced = data.tobytes()
     kinds = np.frombuffer(spaced.translate(KINDS), dtype=np.uint8)
     starts = np.flatnonzero(kinds[1:] > (kinds[:-1] & _WORD)) + 1
@@ -100,26 +102,43 @@ def block(texts: Sequence[str]) -> Block:
 
 
 def joined(texts: Sequence[str], separator: str) -> bytes:
-    """The texts as UTF-8, separators (of NULs) between them alone; curly quotes and long dashes are made plain."""
-    found = encode(separator.join(texts))
+    """The texts as UTF-8, separators (of NULs) between them alone; lone surrogates pass."""
+    found = separator.join(texts).encode("utf-8", "surrogatepass")
     if found.count(_END) == len(separator) * (len(texts) - 1):
         return found
-    return encode(separator.join([text.replace(NUL, " ") for text in texts]))
+    return separator.join([text.replace(NUL, " ") for text in texts]).encode("utf-8", "surrogatepass")
 
 
-def _single_spaced(data: Bytes) -> Bytes:
-    """The bytes with control characters as spaces, runs of spaces as one, and none at the end of a text."""
+def _plain(said: bytes) -> Bytes:
+    """The bytes with control characters as spaces, runs of spaces as one, and none at the end of a text; curly quotes,
+    long dashes and the ellipsis are made plain."""
+    data = np.frombuffer(said, dtype=np.uint8)
     inside = data != 0
     spaced: Bytes = np.maximum(data, inside.view(np.uint8) * np.uint8(_SPACE))
     white = spaced <= _SPACE
     again = white[1:] & white[:-1]
     again &= inside[:-1]
-    if not again.any():
+    idle = _spelled(spaced) if not said.isascii() else _NONE
+    if not len(idle) and not again.any():
         return spaced
     kept = np.ones(len(spaced), dtype=bool)
     np.logical_not(again, out=kept[:-1])
+    kept[idle] = False
     collapsed: Bytes = spaced[kept]
     return collapsed
+
+
+def _spelled(data: Bytes) -> Numbers:
+    """Spell characters plainly, in place; the places of the bytes that are not needed any more."""
+    places = np.flatnonzero(data == _LEAD)
+    places = places[data[places + 1] == _SECOND]
+    plain = _PLAIN[data[places + 2]]
+    places, plain = places[plain > 0], plain[plain > 0]
+    data[places] = plain
+    dots = plain == _DOT
+    data[places[dots] + 1] = data[places[dots] + 2] = _DOT
+    single = places[~dots]
+    return np.concatenate((single + 1, single + 2))
 
 
 def _keys(window: Keys, texts: Keys) -> Keys:
@@ -134,6 +153,17 @@ def _keys(window: Keys, texts: Keys) -> Keys:
     return keys
 
 
+def _spellings() -> Bytes:
+    """Last byte of a character that begins with _LEAD and _SECOND → what is written for it, 0 for itself."""
+    plain = np.zeros(256, dtype=np.uint8)
+    for character, spelling in SPELLINGS.items():
+        lead, second, last = character.encode()
+        if (lead, second) != (_LEAD, _SECOND) or spelling not in ("...", spelling[0]):
+            raise ValueError(f"{character} cannot be spelled in bytes")
+        plain[last] = ord(spelling[0])
+    return plain
+
+
 def _kinds() -> bytes:
     """Byte → part of a word (letters, digits, ``_``, ``'``, all beyond ASCII), a mark by itself, or 0."""
     kinds = bytearray([0] * 33 + [_MARK] * 94 + [0] + [_WORD] * 128)
@@ -143,3 +173,4 @@ def _kinds() -> bytes:
 
 
 KINDS = _kinds()
+_PLAIN = _spellings()

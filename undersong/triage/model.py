@@ -5,7 +5,6 @@ Sums over buckets are of whole numbers, so a text has the same score in every ba
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -14,11 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.ngrams import GOLDEN
 from undersong.modelfile import pack, read_model, unpack
 from undersong.triage import features
 from undersong.triage.features import BLOCKS, BUCKETS
-from undersong.triage.summing import window_sums
 
 MAGIC = b"undersong triage"
 VERSION = 1  # of the file's layout
@@ -27,10 +24,6 @@ SHIPPED = Path(__file__).parent / "models"
 LARGEST = 1 << 20  # bytes of a model, unpacked; ours has 400 thousand
 DIGITS = 3  # decimals of a score
 REMEDY = "train it again (train/triage.py --out DIR), or install undersong again for the shipped model"
-
-_KINDS, _GOLDEN = np.frombuffer(features.KINDS, dtype=np.uint8), np.uint64(GOLDEN)
-# odd, and another one in each run: nobody can write a text whose windows all fall into one slot
-_LAYOUT = np.uint64(secrets.randbits(64) | 1)
 
 Scores = npt.NDArray[np.float64]
 
@@ -67,6 +60,7 @@ class Triage:
         # weight and squared idf of a bucket side by side, so that it is looked up once
         squares = (idf.astype(np.uint16) ** 2).view(np.int16)
         self._known = np.stack([weights.astype(np.int16), squares], axis=1).view(np.int32).reshape(BLOCKS, BUCKETS)
+        self._last: tuple[str, Scores] | None = None
 
     def __call__(self, texts: Sequence[str]) -> Scores:
         """One probability per text, 0-1 to 3 decimals; nan for a text that is blank.
@@ -79,9 +73,19 @@ class Triage:
         return scores
 
     def raw(self, texts: Sequence[str]) -> Scores:
-        """Raw scores, centred near 0; 0 where nothing in a text is known to the model."""
-        add_up = self._in_one_pass if window_sums.ready else self._block
-        parts = [add_up(group) for group in features.groups(texts)]
+        """Raw scores, centred near 0; 0 where nothing in a text is known to the model.
+
+        The last single text is remembered: while a conversation goes on, the scan asks of each message, then the judge.
+        """
+        if len(texts) != 1:
+            return self._raw(texts)
+        last = self._last
+        if last is None or last[0] != texts[0]:
+            last = self._last = texts[0], self._raw(texts)
+        return last[1].copy()
+
+    def _raw(self, texts: Sequence[str]) -> Scores:
+        parts = [self._block(group) for group in features.groups(texts)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def threshold_for(self, recall: float) -> Reached:
@@ -101,24 +105,19 @@ class Triage:
             raw[said] += np.add.reduceat(weights, first, dtype=np.int64) * scale / np.maximum(norms, 1.0)
         return raw
 
-    def _in_one_pass(self, texts: Sequence[str]) -> Scores:
-        data = np.frombuffer(features.joined([*texts, ""], features.NUL), dtype=np.uint8)
-        ends = np.flatnonzero(data == 0)
-        sums = window_sums.compiled(data, ends, _KINDS, self._known, _GOLDEN, _LAYOUT)
-        raw = np.zeros(len(texts))
-        for weights, squares, scale in zip(*(each.T for each in sums), self.meta.scales, strict=True):
-            raw += weights * scale / np.maximum(np.sqrt(squares), 1.0)
-        return raw
-
 
 def triage_bytes(model: Triage) -> bytes:
     """The bytes of the model file: the same model gives the same bytes."""
     return pack(MAGIC, VERSION, model.meta, model.weights.tobytes() + model.idf.tobytes())
 
 
-@cache
 def load_triage(folder: Path = SHIPPED) -> tuple[Triage, str]:
     """The model in a directory and the SHA-256 of its file, read once; raises JudgeError where it cannot be used."""
+    return _loaded(folder)
+
+
+@cache  # whether the folder was named or not, it is one model
+def _loaded(folder: Path) -> tuple[Triage, str]:
     return read_model(folder / FILE, _parse, REMEDY)
 
 

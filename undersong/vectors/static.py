@@ -13,6 +13,7 @@ from functools import cache
 from io import BytesIO
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -29,8 +30,11 @@ SIZE = 256
 TOKEN_STEP = 2.0**-10  # token values stay under 8: 400 of them (a sentence) sum exactly in float32
 UNIT_STEP = 2.0**-11  # products of two unit values are multiples of 2^-22: dot products are exact in float32
 TOGETHER = 1 << 11  # tokens that are gathered at once: 2 MB, so that they stay in the cache
+ALONE = 1 << 18  # multiplications up to which OpenBLAS takes no second thread (its interface/gemm.c)
+FEW = 128  # rows up to which a second thread costs more than it brings: it must be waited for, and may have no core
 
 Vectors = npt.NDArray[np.float32]
+Number = TypeVar("Number", np.float32, np.float64)
 
 
 class Embedded(msgspec.Struct, frozen=True, eq=False):
@@ -93,6 +97,14 @@ def unit(sums: npt.NDArray[np.floating]) -> Vectors:
     np.rint(exact, out=exact)
     exact *= UNIT_STEP
     return exact.astype(np.float32)
+
+
+def product(rows: npt.NDArray[Number], matrix: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """``rows @ matrix`` (n, k) (k, m); of few rows in pieces that are worked out in the calling thread alone."""
+    step = max(1, ALONE // matrix.size)
+    if not step < len(rows) <= FEW:
+        return rows @ matrix
+    return np.concatenate([rows[i : i + step] @ matrix for i in range(0, len(rows), step)])
 
 
 @cache

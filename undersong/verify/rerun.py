@@ -14,6 +14,7 @@ from undersong.bands import bands_of, table_name
 from undersong.detect import detect, quote, strongest_sentences
 from undersong.manifest import NAME, RUN, Manifest
 from undersong.models import Conversation, Finding, Message, Row, Scan
+from undersong.options import Effort
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.ranks import ranks_of
@@ -24,7 +25,7 @@ from undersong.verdict import agent_verdicts, session_verdict
 from undersong.verify.content import Content
 from undersong.verify.discrepancy import Discrepancy
 from undersong.verify.model import OFFLINE, Model
-from undersong.weigh import Effort, weigh
+from undersong.weigh import weigh
 from undersong.why import with_why
 
 TOLERANCE = 0.0015  # of a score by the offline judge: .001 and half of the last decimal that is written

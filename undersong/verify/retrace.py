@@ -12,7 +12,8 @@ import msgspec
 from undersong.evaluate import Thread
 from undersong.manifest import text_hash
 from undersong.models import Message, Row
-from undersong.passes import Options, ingest_and_scan, routed_threads, silent
+from undersong.options import Options, silent
+from undersong.passes import ingest_and_scan, routed_threads
 from undersong.routing.route import Policy
 from undersong.scan import load_book
 from undersong.stores import Grave, Redaction

@@ -13,13 +13,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.jit import ENOUGH, kernel, machine
+from undersong.jit import ENOUGH, kernel
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import Masks
 from undersong.patterns.engine.walk import Code
 from undersong.patterns.program import ACCEPT, ROW, SPLIT
 
-MOST = 100_000  # states
+MOST = 1 << 17  # states
+_SLOTS = 4 * MOST
 _ROW, _SPLIT, _ACCEPT = ROW, SPLIT, ACCEPT
 States = npt.NDArray[np.int32]
 Ahead = npt.NDArray[np.int16]
@@ -45,11 +46,12 @@ class Automaton:
     def __init__(self, program: Code) -> None:
         self.program = program
         self.ahead: Ahead = np.full((64, len(program.operation)), NOWHERE, dtype=np.int16)
-        self._numbers: dict[bytes, int] = {}
         self._classes: dict[int, int] = {}
         self.following: States = np.full((64, 8), -1, dtype=np.int32)
         _advance.at(ENOUGH)(*program, self.ahead[0], 0, True, self.ahead[0])
-        self._numbers[self.ahead[0].tobytes()] = 0
+        self._known: States = np.zeros(_SLOTS, dtype=np.int32)  # hash table of states, each plus one; 0 is free
+        self._known[_slot.at(ENOUGH)(self.ahead, 0, self._known)] = 1
+        self._number = 1
 
     def read(self, masks: Masks, fences: I) -> Reading:
         """The state before each row; no match goes across a fence. Raises Crowded at too many states."""
@@ -62,10 +64,14 @@ class Automaton:
         first, last = fences[:-1], fences[1:]
         segment, row, state = 0, int(last[0]) if len(last) else 0, 0
         follow = _follow.at(len(masks))
-        while segment < len(first):
-            segment, row, state = follow(rows, lookup, first, last, self.following, found, segment, row, state)
-            if segment < len(first):
-                self.meet(state, int(masks[row - 1]), int(lookup[rows[row - 1]]))
+        while True:
+            segment, row, state, self._number = follow(
+                *self.program, rows, lookup, masks, first, last, self.ahead, self.following, self._known,
+                self._number, found, segment, row, state,
+            )  # fmt: skip
+            if segment == len(first):
+                break
+            self._grow()
         return Reading(found, rows, lookup, masks)
 
     def _lookup(self, masks: Masks) -> npt.NDArray[np.int32]:
@@ -97,24 +103,27 @@ class Automaton:
 
     def meet(self, state: int, mask: int, number: int) -> None:
         """Make the state before a row of this mask. Raises Crowded at too many states."""
-        ahead = np.empty_like(self.ahead[0])
-        _advance.at(ENOUGH)(*self.program, self.ahead[state], mask, False, ahead)
-        after = self._numbers.setdefault(ahead.tobytes(), len(self._numbers))
-        if after >= MOST:
-            self._numbers.popitem()
+        if self._number == len(self.ahead):
+            self._grow()
+        self._number = _meet.at(ENOUGH)(
+            *self.program, self.ahead, self.following, self._known, self._number, state, np.uint64(mask), number
+        )
+
+    def _grow(self) -> None:
+        """Room for twice as many states."""
+        if len(self.ahead) >= MOST:
             raise Crowded
-        if after == len(self.ahead):
-            self.ahead = np.concatenate([self.ahead, np.full_like(self.ahead, NOWHERE)])
-            self.following = np.concatenate([self.following, np.full_like(self.following, -1)])
-        self.ahead[after] = ahead
-        self.following[state, number] = after
+        self.ahead = np.concatenate([self.ahead, np.full_like(self.ahead, NOWHERE)])
+        self.following = np.concatenate([self.following, np.full_like(self.following, -1)])
+
+    @property
+    def opens(self) -> npt.NDArray[np.bool_]:
+        """Whether a match begins before a row, by the state there."""
+        return np.asarray(self.ahead[:, 0] != NOWHERE)
 
     def begins(self, states: States) -> I:
         """The rows from which a match is there."""
-        opens = self.ahead[:, 0] != NOWHERE
-        if machine(len(states)):
-            return _begin.at(len(states))(states, opens)  # type: ignore[no-any-return]
-        return np.flatnonzero(opens[states[:-1]])
+        return np.flatnonzero(self.opens[states[:-1]])
 
 
 @kernel
@@ -136,30 +145,52 @@ def _see(masks, seen):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _begin(states, opens):  # type: ignore[no-untyped-def]
+def _slot(ahead, state, known):  # type: ignore[no-untyped-def]
+    """Where the hash table has a state, or has room for it."""
     number = 0
-    for row in range(len(states) - 1):
-        number += opens[states[row]]
-    found = np.empty(number, dtype=np.int64)
-    number = 0
-    for row in range(len(states) - 1):
-        if opens[states[row]]:
-            found[number] = row
-            number += 1
-    return found
+    for each in ahead[state]:
+        number = (number * 1_000_003 + int(each) + 1) & 0xFFFFFFFF
+    place = (number ^ (number >> 15)) & (len(known) - 1)
+    while known[place] > 0 and not np.array_equal(ahead[known[place] - 1], ahead[state]):
+        place = (place + 1) & (len(known) - 1)
+    return place
 
 
 @kernel
-def _follow(rows, lookup, first, last, following, found, segment, row, state):  # type: ignore[no-untyped-def]
-    """States backwards from a row on, up to a step that has not been made yet."""
+def _meet(  # type: ignore[no-untyped-def]
+    operation, first, second, wanted, free, ahead, following, known, number, state, mask, symbol
+):
+    """Write down the state before a row; gives how many states there are then. There must be room for one more."""
+    _advance(operation, first, second, wanted, free, ahead[state], mask, False, ahead[number])
+    place = _slot(ahead, number, known)
+    if known[place] == 0:
+        number += 1
+        known[place] = number
+    following[state, symbol] = known[place] - 1
+    return number
+
+
+@kernel
+def _follow(  # type: ignore[no-untyped-def]
+    operation, goes, other, wanted, free, rows, lookup, masks, first, last, ahead, following, known, number, found,
+    segment, row, state,
+):  # fmt: skip
+    """States backwards from a row on, up to one for which there is no room."""
     while segment < len(first):
         while row > first[segment]:
-            after = following[state, lookup[rows[row - 1]]]
+            symbol = lookup[rows[row - 1]]
+            after = following[state, symbol]
             if after < 0:
-                return segment, row, state
+                if number == len(ahead):
+                    return segment, row, state, number
+                mask = np.uint64(masks[row - 1])
+                number = _meet(
+                    operation, goes, other, wanted, free, ahead, following, known, number, state, mask, symbol
+                )
+                after = following[state, symbol]
             row, state = row - 1, after
             found[row] = state
         segment += 1
         if segment < len(first):
             row, state = last[segment], 0
-    return segment, row, state
+    return segment, row, state, number

@@ -103,8 +103,10 @@ def _copy(given, given_first, first, last, found):  # type: ignore[no-untyped-de
 
 @kernel
 def _count(first, last, bindings, variable, number):  # type: ignore[no-untyped-def]
+    least = 0 if variable == MATCH else variable
+    most = 127 if variable == MATCH else variable
     for k in range(len(first)):
         seen = 0
         for i in range(first[k], last[k]):
-            seen += bindings[i] == variable or (variable == MATCH and bindings[i] >= 0)
+            seen += (bindings[i] >= least) & (bindings[i] <= most)
         number[k] = seen

@@ -6,14 +6,14 @@ from the limit backwards; after a few rows they are mostly those that they are w
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from undersong.jit import kernel
 from undersong.patterns.engine.automaton import Automaton, Crowded, Reading
+from undersong.patterns.engine.openings import Openings
 from undersong.patterns.engine.paths import Paths
-from undersong.patterns.engine.sums import I
 from undersong.patterns.program import ROW
 
 STEPS = 1 << 26  # rows that are read a second time; a pattern whose states do not meet is walked in another way
@@ -21,31 +21,21 @@ _DONE = -128  # stands for the variable of what is no row instruction
 _FINISHED, _UNMADE, _ROOM, _SPENT = range(4)
 
 
-class Rows(NamedTuple):
-    """The rows that matches take: their places in the table, the table's times; the fence after each start."""
-
-    rows: I
-    times: I
-    fences: I
-
-
-def traced(automaton: Automaton, reading: Reading, starts: I, ground: Rows, within: int | None) -> Paths:
+def traced(automaton: Automaton, reading: Reading, given: Openings) -> Paths:
     """The matches of the starts, or of the first ones of them where the others take too many steps.
 
-    ``within`` are microseconds. A start without a match under its limit has one of no rows.
+    A start without a match within its reach has one of no rows.
     """
+    starts = given.starts
     variable = np.where(automaton.program.operation == ROW, automaton.program.second, _DONE).astype(np.int8)
-    latest = np.full(len(starts), np.iinfo(np.int64).max)
-    if within is not None:
-        latest = ground.times[ground.rows[starts]] + within
     last = np.zeros(len(starts), dtype=np.int64)
     bindings, own = np.empty(8 * len(starts) + 64, dtype=np.int8), np.empty(1024, dtype=np.int32)
     trace = _trace.at(len(starts) * 8)
     number, steps = 0, 0
     while True:
         why, number, steps, one, other = trace(
-            reading.before, reading.symbols, reading.lookup, automaton.ahead, automaton.following, variable, starts,
-            *ground, latest, last, bindings, own, number, steps,
+            reading.before, reading.symbols, reading.lookup, automaton.ahead, automaton.following, variable,
+            *given, last, bindings, own, number, steps,
         )  # fmt: skip
         if why == _ROOM:
             bindings, own = _longer(bindings, one), _longer(own, other)
@@ -70,15 +60,14 @@ def _made(automaton: Automaton, reading: Reading, state: int, row: int) -> bool:
 
 @kernel
 def _trace(  # type: ignore[no-untyped-def]
-    before, symbols, lookup, ahead, following, variable, starts, rows, times, fences, latest, last, bindings, own,
-    number, steps,
+    before, symbols, lookup, ahead, following, variable, starts, reach, fences, last, bindings, own, number, steps,
 ):  # fmt: skip
     """Bindings of the matches from one start on; stops where a state has to be made, or an array is too short."""
     for k in range(number, len(starts)):
         start, fence, used, limit = starts[k], fences[k], last[k - 1] if k else 0, -1
         row, at, place = start, used, ahead[before[start], 0]
         while variable[place] != _DONE:
-            if times[rows[row]] > latest[k]:
+            if row == reach[k]:
                 limit = row
                 break
             if at == len(bindings):

@@ -11,12 +11,13 @@ from undersong import jit
 from undersong.jit import machine
 from undersong.patterns.engine.automaton import Automaton, Crowded
 from undersong.patterns.engine.frames import Frame, Limits, after
+from undersong.patterns.engine.openings import openings
 from undersong.patterns.engine.paths import Bindings, Paths, joined, nothing, put, sized
 from undersong.patterns.engine.plan import Plan, plan
-from undersong.patterns.engine.starts import candidates, crowded, singles
+from undersong.patterns.engine.starts import candidates, singles
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
-from undersong.patterns.engine.traces import Rows, traced
+from undersong.patterns.engine.traces import traced
 from undersong.patterns.engine.vectors import B, Masks
 from undersong.patterns.engine.walk import Regions, nearest_ends, paths
 from undersong.patterns.matcher import GaveUp, Matcher
@@ -91,27 +92,23 @@ class _Swift:
         self.ground = ground
         self.automaton = _automaton(ground.plan.rule)
         self.reading = self.automaton.read(ground.masks, ground.limits.fences)
-        starts = self.automaton.begins(self.reading.before)
-        closed = ground.limits.bounds.closed
-        if closed is not None:
-            starts = starts[~closed[starts]]
-        if ground.plan.outlook.counts:
-            starts, _ = crowded(ground.plan.outlook, ground.masks, starts, ground.limits.of(starts))
-        self.starts = starts
-        self.runs = after(ground.frame.bounds, starts) - 1
+        self.openings = openings(
+            self.automaton, self.reading, ground.limits, ground.plan.outlook, targeted=ground.plan.targeted
+        )
+        self.starts = self.openings.starts
+        self.runs = after(ground.frame.bounds, self.starts) - 1
         self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
 
     def spans(self, numbers: I) -> I:
         return np.full(len(numbers), 32, dtype=np.int64)
 
     def paths(self, numbers: I) -> Paths:
-        starts, limits = self.starts[numbers], self.ground.limits
-        rows = Rows(self.ground.frame.rows, self.ground.table.times, limits.fence(starts))
-        found = traced(self.automaton, self.reading, starts, rows, limits.bounds.within)
-        left = starts[len(found.starts) :]
+        found = traced(self.automaton, self.reading, self.openings.at(numbers))
+        left = numbers[len(found.starts) :]
         if not len(left):
             return found
-        others, lost = _limited(self.ground, left, limits.of(left), self.runs[numbers[len(found.starts) :]])
+        starts = self.starts[left]
+        others, lost = _limited(self.ground, starts, self.ground.limits.of(starts), self.runs[left])
         self.lost |= lost
         return joined([found, others])
 

@@ -1,0 +1,93 @@
+"""What a user may choose for a run, and what follows from it before anything is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from undersong.errors import UsageError
+from undersong.judges.terms import Terms
+from undersong.models import SIGNALS, Conversation, Noun
+from undersong.routing.budget import Cut, Demand, for_recall, within_share
+from undersong.routing.route import Policy
+from undersong.triage import Triage
+from undersong.wording import counted
+
+if TYPE_CHECKING:
+    from undersong.patterns import PatternRule
+
+Progress = Callable[[str, int, int], None]  # step, messages done, messages in all (0 = not known yet)
+DRAWS = 999  # shuffles per sequence with a finding: chance can be as low as .001
+REPLICAS = 50  # noisy replicas per sequence with a finding: a share is known to about .07
+
+
+class Effort(Noun, frozen=True, kw_only=True):
+    """How much is drawn, from which seed; ``block`` above 1 shuffles runs of so many rows as one.
+
+    Without draws there is no chance and no q, without replicas no stability.
+    """
+
+    draws: int = DRAWS
+    replicas: int = REPLICAS
+    block: int = 1
+    seed: int = 0
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user may choose; everything that changes a result stands in the manifest.
+
+    ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
+    neither = the policy's budget, which a judge that reads for free does not heed.
+    ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone; ``engine`` changes no result.
+    ``terms`` say what a paid judge may spend; its ledger is the store's, or the file ``ledger`` beside a server.
+    ``effort`` None: chance, q and stability are not computed. It has its own seed, for ``weigh``.
+    """
+
+    source_format: str | None = None
+    judge: str = "offline"
+    read_all: bool = False
+    budget_share: float | None = None
+    recall: float | None = None
+    seed: int = 0
+    only: tuple[str, ...] = ()
+    since: datetime | None = None
+    policy: Policy | None = None
+    rules: tuple[PatternRule, ...] | None = None
+    signals: tuple[str, ...] = SIGNALS
+    engine: str = "ahocorasick"
+    processes: int = 1
+    effort: Effort | None = Effort()
+    terms: Terms = Terms()
+    ledger: str | None = None
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """The progress of a run that nobody watches."""
+
+
+def cut_of(demand: Demand, options: Options, policy: Policy, triage: Triage | None) -> Cut:
+    """Where reading ends: at the recall asked for, at the budget asked for, or at the policy's budget."""
+    if options.recall is not None and triage is not None:
+        reached = triage.threshold_for(options.recall)
+        return for_recall(reached.threshold, reached.recall, options.recall)
+    return within_share(demand, policy.budget_share if options.budget_share is None else options.budget_share)
+
+
+def chosen(conversation: Conversation, options: Options) -> bool:
+    """Whether ``--only`` and ``--since`` keep a conversation; an untimed one is never left out by time."""
+    names = (conversation.id, conversation.title or "")
+    if options.only and not any(fnmatch(name, pattern) for name in names for pattern in options.only):
+        return False
+    times = [message.time for message in conversation.messages if message.time]
+    return options.since is None or not times or max(times) >= options.since
+
+
+def matched_none(options: Options, conversations: int) -> UsageError:
+    filters = [f"only {pattern}" for pattern in options.only]
+    filters += [f"since {options.since.isoformat()}"] if options.since else []
+    what = f"the filter ({', '.join(filters)}) matched none of {counted(conversations, 'conversation')}"
+    return UsageError(what, remedy="ids and titles are matched as a whole, * stands for any characters")

@@ -1,0 +1,106 @@
+"""The rows from which a match begins that nothing refuses beforehand, and how far each can reach."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from undersong.jit import kernel, machine
+from undersong.patterns.engine.automaton import Automaton, Reading
+from undersong.patterns.engine.frames import Limits, after
+from undersong.patterns.engine.starts import Outlook, crowded
+from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.vectors import B
+
+_EVER = np.iinfo(np.int64).max
+
+
+class Openings(NamedTuple):
+    """Rows of a frame from which there is a match, ascending; one past the furthest that it takes; the fence after."""
+
+    starts: I
+    reach: I
+    fences: I
+
+    def at(self, numbers: I | B) -> Openings:
+        """Some of them."""
+        return Openings(*(part[numbers] for part in self))
+
+
+def openings(automaton: Automaton, reading: Reading, limits: Limits, wanted: Outlook, *, targeted: bool) -> Openings:
+    """The starts whose matches may bind a row directed at the target, and as many rows of each kind as ``having`` asks.
+
+    They may be too many: the match itself is not known yet, only that it ends where no row is taken.
+    """
+    closed = limits.bounds.closed
+    if machine(len(reading.before)):
+        found = _in_one_go(automaton, reading, limits, wanted, targeted=targeted)
+        return found if closed is None else found.at(~closed[found.starts])
+    starts = automaton.begins(reading.before)
+    starts = starts if closed is None else starts[~closed[starts]]
+    starts, reach = crowded(wanted, reading.masks, starts, limits.of(starts))
+    return Openings(starts, reach, limits.fence(starts))
+
+
+def _in_one_go(automaton: Automaton, reading: Reading, limits: Limits, wanted: Outlook, *, targeted: bool) -> Openings:
+    table, bounds, opens, size = limits.table, limits.bounds, automaton.opens, len(reading.before)
+    counts = (*wanted.counts, (0, 0), (0, 0))[:2]  # the matches answer for the others
+    counted = np.uint64(counts[0][0]), np.uint64(counts[1][0])
+    needed = counts[0][1], counts[1][1]
+    targets = table.targets if targeted else np.zeros(0, dtype=np.int32)
+    spans = (_EVER if each is None else each for each in (bounds.within, bounds.longest))
+    number = int(_number.at(size)(reading.before, opens))
+    found = Openings(*(np.empty(number, dtype=np.int64) for _ in Openings._fields))
+    first = _open.at(size)(
+        reading.before, opens, limits.fences, _bound(limits, targeted=targeted), limits.frame.rows, table.times,
+        targets, *spans, reading.masks, counted, needed, *found,
+    )  # fmt: skip
+    return Openings(*(part[first:] for part in found))
+
+
+def _bound(limits: Limits, *, targeted: bool) -> I:
+    """How many directed rows a match in each stretch between fences has to bind: one in a sequence with a target."""
+    first = limits.fences[:-1]
+    if not targeted:
+        return np.zeros(len(first), dtype=np.int64)
+    return (limits.frame.targets[after(limits.frame.bounds, first) - 1] >= 0).astype(np.int64)
+
+
+@kernel
+def _number(before, opens):  # type: ignore[no-untyped-def]
+    number = 0
+    for row in range(len(before) - 1):
+        number += opens[before[row]]
+    return number
+
+
+@kernel
+def _open(  # type: ignore[no-untyped-def]
+    before, opens, fences, bound, rows, times, targets, within, longest, masks, counted, needed, starts, reach, ends
+):
+    """Fills the arrays from the back, and gives the first place filled.
+
+    A match ends at the latest where nothing but the end lies ahead: that is state 0. From ``row`` to ``last`` it can
+    go; how many rows of each kind stand there is counted as both ends move back.
+    """
+    place, (one, other) = len(starts), counted
+    for stretch in range(len(fences) - 2, -1, -1):
+        last, apart, ones, others, directed = fences[stretch + 1], bound[stretch] > 0, 0, 0, 0
+        for row in range(fences[stretch + 1] - 1, fences[stretch] - 1, -1):
+            if before[row] == 0:
+                last, ones, others, directed = row, 0, 0, 0
+                continue
+            mask = np.uint64(masks[row])
+            ones, others = ones + (mask & one != 0), others + (mask & other != 0)
+            directed += apart and mask != 0 and targets[rows[row]] >= 0
+            latest = times[rows[row]] + within if within < _EVER else _EVER
+            while last - row > longest or times[rows[last - 1]] > latest:
+                last -= 1
+                mask = np.uint64(masks[last])
+                ones, others = ones - (mask & one != 0), others - (mask & other != 0)
+                directed -= apart and mask != 0 and targets[rows[last]] >= 0
+            if opens[before[row]] and directed >= bound[stretch] and ones >= needed[0] and others >= needed[1]:
+                place -= 1
+                starts[place], reach[place], ends[place] = row, last, fences[stretch + 1]
+    return place
