@@ -88,6 +88,7 @@ def test_positions_follow_the_order_within_a_conversation_where_they_are_missing
         ('{"id": "1", "state": "lost"}', "unknown state 'lost'"),
         ('{"id": "1", "time": "yesterday"}', "time"),
         ('{"id": "1", "indicators": 3}', "indicators is not a list"),
+        ('{"id": "1", "agent": "a", "position": 99999999999999999999999}', "position is 1e+23"),
     ],
 )
 def test_a_bad_line_is_a_problem_with_its_place_and_the_rest_is_read(line: str | bytes, words: str) -> None:

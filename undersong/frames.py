@@ -1,7 +1,8 @@
 """Findings, evaluations and messages as Arrow tables, with a schema that has a version.
 
 Version 1. Times are microseconds UTC, null where there is none; a score is null where its message was not scored, and
-``state`` says why. Columns may be added under the same version; one that changes or goes makes a new one.
+``state`` says why. Where ``scale`` is "rank" only the order of the scores counts: no threshold holds for them. Columns
+may be added under the same version; one that changes or goes makes a new one.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ EVALUATIONS = _schema(
     reason=pa.string(),
     judge=pa.string(),
     judge_hash=pa.string(),
+    scale=pa.string(),
     flags=pa.int64(),
     indicators=pa.list_(pa.struct([("id", pa.string()), ("confidence", pa.float64())])),
     **dict.fromkeys(TRAITS, pa.float64()),

@@ -16,6 +16,7 @@ _OTHER_NAMES = {"thread": "conversation", "ts": "time", "timestamp": "time"}
 _NAMES = ("id", "conversation", "agent", "target")  # numbers are accepted as names
 DIGITS = 3  # decimals of a score, so that what is written is what every later step has seen
 _STATES = ("scored", "unread", "refused", "failed")
+_MOST = 1 << 53  # a larger position is none: JSON readers disagree on it, and no store holds it
 _STANDING = ("scored", "refused")  # a judge said this; what is unread or failed may still be read
 
 
@@ -101,6 +102,8 @@ def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
         row = msgspec.convert(cells, Row)
     except msgspec.ValidationError as error:
         raise RecordError(f"row {cells['id']}: {error}", remedy="docs/rows.md lists the keys of a row") from error
+    if abs(row.position) >= _MOST:
+        raise RecordError(f"row {row.id}: position is {row.position:.0e}", remedy="give its place in the conversation")
     if not row.agent:
         raise RecordError(f"row {row.id} without agent", remedy="say who wrote the message")
     return row

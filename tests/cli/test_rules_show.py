@@ -28,6 +28,7 @@ def test_an_indicator_is_explained_with_its_phrases_and_shapes(undersong: Unders
         ("PAT-04", "1  value delivery: goodwill >= 0.6"),
         ("PAT-01", "3  rope: MAN-RECIPROCITY, no GDW-NOAGENDA"),
         ("HC-03", "write ransomware"),
+        ("Ethos", "manipulation (negative)"),
         ("CODE-A", "Sympathetic Arousal"),
         ("manipulation", "The message exists to steer"),
         ("deception", "phrases without an indicator: flat denial"),

@@ -268,3 +268,21 @@ def test_an_edited_text_takes_its_finding_and_its_scores_with_it(undersong: Unde
     assert undersong("explain", "a" * 64).code == 2
     with SQLiteStore(Path("undersong.db")) as store:
         assert "b" * 64 in [finding.finding_id for finding in store.findings()]
+
+
+def test_explain_of_a_finding_over_imported_rows_shows_their_scores(undersong: Undersong) -> None:
+    warm, cold = {"compassion": 0.9, "manipulation": 0.1}, {"compassion": 0.1, "manipulation": 0.9}
+    rows = [
+        {"id": f"r{n}", "agent": "kira", "judge": "mine", "judge_hash": "m", "traits": warm if n < 3 else cold}
+        for n in range(4)
+    ]
+    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert undersong("store", "import", "rows.jsonl").code == 0
+    sweep = ("sweep", "--min-evaluations", "1", "--rule", "love_bombing_literal", "--no-chance", "--json")
+    finding = json.loads(undersong(*sweep).out)["finding_id"]
+    told = undersong("explain", finding)
+    assert told.code == 0
+    assert (
+        "[TURN]\nr3 by kira, no time, without its text; scored by mine\n  manipulation 0.90, compassion 0.10"
+        in told.out
+    )

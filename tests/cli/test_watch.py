@@ -75,6 +75,14 @@ def test_rules_that_cannot_speak_are_named(undersong: Undersong) -> None:
     assert told.count("needs indicators, which no read message has") == 1  # one line for all of them
 
 
+@pytest.mark.parametrize("option", ["--emerging", "--all", "--store=other.db", "--recall=0.9"])
+def test_what_is_for_messages_alone_is_refused_for_rows(undersong: Undersong, option: str) -> None:
+    Path("rows.jsonl").write_bytes(CYCLE)
+    ran = undersong("watch", "rows.jsonl", "--no-follow", option)
+    assert (ran.code, "are for messages; rows.jsonl holds rows without texts" in ran.err) == (2, True)
+    assert not Path("other.db").exists()
+
+
 def test_a_bad_line_is_named_and_the_rest_goes_on(undersong: Undersong) -> None:
     Path("rows.jsonl").write_bytes(b"{]\n" + CYCLE.rstrip(b"\n"))
     ran = undersong("watch", "rows.jsonl", "--no-follow", "--rule", "love_bombing")

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from undersong.errors import InputError, StoreError, UsageError
-from undersong.models import Conversation, Finding, Route, ThreadScan, encode
+from undersong.models import Conversation, Finding, Route, ThreadScan, ThreadSignal, encode
 from undersong.stores import BEGINNING, Cursor, Store, Swept
 from undersong.stores.check import problems
 from undersong.stores.forget import forget, pseudonym
@@ -345,6 +345,38 @@ def test_a_forgotten_agent_leaves_a_pseudonym_and_the_words_of_others(store: Sto
     assert store.history("kira", "j1") == ()
     assert [each.target for each in store.history("bo", "j1")] == [name]
     assert list(store.findings()) == []
+
+
+def flagged_talk(store: Store) -> None:
+    """Kira's third flagged message in c1, whose route and thread signal name her."""
+    said = talk(SECRET, "act now")
+    signal = ThreadSignal(kind="repeat_flags", agents=("kira",), message_ids=("m1",))
+    store.put_conversation(said, scans(said)[0], ThreadScan(conversation="c1", signals=(signal,)))
+    reasons = ("1 flag: urgency", "repeat flags: kira was flagged in 3 earlier messages")
+    route = Route(
+        message_id="m1", tier="deep", tier_before="focused", depth="thorough", width="prior_messages", reasons=reasons
+    )
+    store.put_routes([("c1", (route,))])
+
+
+def told(store: Store) -> tuple[str, tuple[str, ...]]:
+    (route,), (signal,) = store.routes("c1"), store.conversation("c1")[2].signals
+    return route.reasons[1], signal.agents
+
+
+def test_a_forgotten_agent_is_not_named_by_the_reasons_of_routes(store: Store) -> None:
+    flagged_talk(store)
+    forget(store, "kira", NOON)
+    assert told(store) == (f"repeat flags: {pseudonym('kira')} was flagged in 3 earlier messages", (pseudonym("kira"),))
+
+
+def test_a_forgotten_name_does_not_come_back_with_the_signals_of_another_store(store: Store, tmp_path: Path) -> None:
+    store.append([row("m9", conversation="c9")])
+    forget(store, "kira", NOON)
+    with SQLiteStore(tmp_path / "other.db") as other:
+        flagged_talk(other)
+        take(store, records(other), NOON)
+    assert told(store) == (f"repeat flags: {pseudonym('kira')} was flagged in 3 earlier messages", (pseudonym("kira"),))
 
 
 def test_a_forgotten_conversation_leaves_only_its_grave(store: Store) -> None:

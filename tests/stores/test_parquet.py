@@ -40,11 +40,12 @@ def folder(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
         [
             row("m0", 0, target="bo", traits=scores),
             row("m1", 60 * 24 * 40, target="bo", traits=scores | {"manipulation": 0.75}),
+            row("m3", 60, target="bo", traits=scores, conversation="foreign", scale="rank"),
             row("m2", None, agent="al", state="refused", reason="would not", conversation="c2"),
         ],
         [found("f", "c1")],
     )
-    assert export(store, tmp_path / "out") == {"findings": 1, "evaluations": 3, "messages": 2}
+    assert export(store, tmp_path / "out") == {"findings": 1, "evaluations": 4, "messages": 2}
     monkeypatch.chdir(tmp_path / "out")
     return tmp_path / "out"
 
@@ -54,8 +55,9 @@ def test_the_files_hold_what_the_store_holds_under_a_version(folder: Path) -> No
         kept = pq.read_schema(folder / f"{name}.parquet")
         assert kept.equals(schema)
         assert kept.metadata[b"undersong.version"] == VERSION.encode()
-    first, _, refused = pq.read_table(folder / "evaluations.parquet").to_pylist()
+    first, _, refused, ranked = pq.read_table(folder / "evaluations.parquet").to_pylist()
     assert (first["time"], first["manipulation"], first["virtue"], first["state"]) == (NOON, 0.25, None, "scored")
+    assert (ranked["message_id"], ranked["scale"]) == ("m3", "rank")
     assert (refused["time"], refused["manipulation"], refused["reason"]) == (None, None, "would not")
     assert [each["text"] for each in pq.read_table(folder / "messages.parquet").to_pylist()] == [
         "hello\x00",

@@ -133,6 +133,9 @@ def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
     yield from (f"innocent look-alike: {line}" for line in rule.innocent)
     stages = dict((message_id, variable) for variable, message_id in finding.stages)
     for name in finding.conversations:
+        if store.length(name) is None:
+            yield from _rows_alone(store, name, stages)
+            continue
         for message in store.conversation(name)[0].messages:
             if message.id in stages:
                 yield ""
@@ -145,3 +148,15 @@ def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
     yield from (f"sure: {words}" for words in certainty_words(finding))
     yield from (f"outcome: {words}" for words in outcome_words(finding))
     yield from (f"note: {note}" for note in finding.notes)
+
+
+def _rows_alone(store: Store, conversation: str, stages: dict[str, str]) -> Iterator[str]:
+    """The messages of a finding over imported rows, whose texts the store never had."""
+    for judge in store.judges():
+        for row in store.thread(conversation, judge.judge_hash):
+            if row.id in stages and row.traits:
+                time = "no time" if row.time is None else row.time.isoformat()
+                yield ""
+                yield f"[{stages[row.id]}]"
+                yield f"{row.id} by {row.agent}, {time}, without its text; scored by {judge.judge}"
+                yield "  " + ", ".join(f"{trait} {score:.2f}" for trait, score in row.traits.items())

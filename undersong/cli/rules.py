@@ -11,7 +11,17 @@ from undersong.visible import one_line, visible
 from undersong.wording import counted
 
 LONGEST = 2000  # characters of one remark
-LISTED = ("patterns", "phrases", "traits", "indicators", "combinations", "pathways", "constraints", "codes")
+LISTED = (
+    "patterns",
+    "phrases",
+    "dimensions",
+    "traits",
+    "indicators",
+    "combinations",
+    "pathways",
+    "constraints",
+    "codes",
+)
 
 
 @click.group("rules", short_help="List, show, check and test the rules.")
@@ -49,7 +59,7 @@ def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
 @command.command("show")
 @click.argument("name", metavar="ID")
 def show(name: str) -> None:
-    """Show a pattern's file, or explain an indicator, trait, pathway, hard constraint or distress code."""
+    """Show a pattern's file, or explain an indicator, trait, dimension, pathway, hard constraint or distress code."""
     from undersong.cli.taxonomy import canonical, explain
     from undersong.patterns import FOLDER
 

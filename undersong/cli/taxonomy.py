@@ -16,9 +16,10 @@ CAVEAT = "a hit routes a message to a reader, it proves nothing"
 
 
 def names(kind: str) -> dict[str, str]:
-    """Ids of a kind (traits, indicators, combinations, pathways, constraints, codes) with a short name each."""
+    """Ids of a kind (dimensions, traits, indicators, combinations, pathways, codes, …) with a short name each."""
     book = taxonomy()
     return {
+        "dimensions": book.dimensions,
         "traits": {name: f"{entry.dimension}, {entry.polarity}" for name, entry in book.traits.items()},
         "indicators": {name: entry.name for name, entry in book.indicators.items()},
         "combinations": {name: entry.name for name, entry in book.combination_patterns.items()},
@@ -28,7 +29,7 @@ def names(kind: str) -> dict[str, str]:
     }[kind]
 
 
-KINDS = ("traits", "indicators", "combinations", "pathways", "constraints", "codes")
+KINDS = ("dimensions", "traits", "indicators", "combinations", "pathways", "constraints", "codes")
 
 
 def canonical(name: str) -> str | None:
@@ -40,7 +41,9 @@ def canonical(name: str) -> str | None:
 def explain(id_: str) -> str:
     """An entry of the taxonomy, in lines for a reader; ``id_`` as ``canonical`` gives it."""
     book = taxonomy()
-    if id_ in book.indicators:
+    if id_ in book.dimensions:
+        lines = _dimension(book, id_)
+    elif id_ in book.indicators:
         lines = _indicator(book, book.indicators[id_])
     elif id_ in book.traits:
         lines = _trait(book, id_)
@@ -73,6 +76,12 @@ def _indicator(book: Taxonomy, entry: IndicatorEntry) -> Iterator[str]:
     yield from _phrases([group for group in file.groups if group.indicator == entry.id])
     if entry.id in file.no_wording:
         yield f"phrases     none: {file.no_wording[entry.id]}"
+
+
+def _dimension(book: Taxonomy, name: str) -> Iterator[str]:
+    yield from _head(name, "dimension: the mean of its traits, negative ones inverted", book.dimensions[name])
+    traits = {id_: entry for id_, entry in book.traits.items() if entry.dimension == name}
+    yield from _listed("traits", [f"{id_} ({entry.polarity})" for id_, entry in traits.items()])
 
 
 def _trait(book: Taxonomy, name: str) -> Iterator[str]:

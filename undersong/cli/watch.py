@@ -103,6 +103,10 @@ def command(
     code = 0
     with suppress(KeyboardInterrupt):
         found = Known(form, lines) if form else known(lines, path, messages=wanted.of_messages)
+        if found.form is None and wanted.of_messages:
+            given = "--store, --judge, --from, --recall, --all and --emerging"
+            what = f"{given} are for messages; {path} holds rows without texts"
+            raise UsageError(what, remedy="leave them out, or `undersong store import` the rows and `undersong sweep`")
         code = _rows(found, path, rules) if found.form is None else _messages(found, path, rules, wanted)
     raise SystemExit(code)
 

@@ -194,7 +194,8 @@ def message_of(value: Mapping[str, Any]) -> Message:
     notes, ref = Notes(), SourceRef(file="")
     message = _message(_object(value), ref, _conversation(value) or "", notes)
     for problem in notes.problems():
-        raise RecordError(problem.what.partition("× ")[2], remedy="docs/formats.md lists the keys of a message")
+        what = problem.what.partition("× ")[2].replace(", read as participant", "").replace(", taken as unknown", "")
+        raise RecordError(what, remedy="docs/formats.md lists the keys of a message")
     return msgspec.structs.replace(message, source_ref=None)
 
 

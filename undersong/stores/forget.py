@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from undersong.errors import UsageError
-from undersong.models import Conversation, Finding, Message, Row, Scan, ThreadScan
+from undersong.models import Conversation, Finding, Message, Route, Row, Scan, ThreadScan
 from undersong.stores import Forgettable, Grave, Redaction, Store
 
 _SHOWN = 12  # hex digits of the digest that stand for a forgotten name
@@ -53,12 +53,15 @@ class Forgotten:
         """The grave of an agent."""
         return self._graves.get(("agent", digest(name)))
 
+    def named(self, conversation: Conversation) -> list[str]:
+        """The forgotten agents that a conversation names, in order."""
+        named = {each.agent for each in conversation.messages} | {each.target or "" for each in conversation.messages}
+        return [agent for agent in sorted(named) if self.agent(agent)]
+
     def without(self, conversation: Conversation) -> Conversation:
         """The conversation with every forgotten agent redacted."""
-        named = {each.agent for each in conversation.messages} | {each.target or "" for each in conversation.messages}
-        for agent in sorted(named):
-            if self.agent(agent):
-                conversation = redacted(conversation, agent)
+        for agent in self.named(conversation):
+            conversation = redacted(conversation, agent)
         return conversation
 
 
@@ -108,15 +111,19 @@ def _of_agent(store: Store, agent: str, now: datetime) -> Redaction:
     return Redaction(
         name=agent,
         grave=Grave(kind="agent", digest=digest(agent), forgotten=now, messages=len(said | read)),
-        replaced=tuple(
-            (redacted(c, agent), _scans(c, scans, agent), _thread(thread, agent), store.routes(c.id))
-            for c, scans, thread in threads
-        ),
+        replaced=tuple(_replaced(store, *thread, agent) for thread in threads),
         answers=tuple(sorted(said)),
         left=tuple(sorted(said | read)),
         rows=tuple(_renamed(row, agent) for row in store.aimed_at(agent) if row.agent != agent),
         gone=tuple(finding.finding_id for finding in store.findings() if _names(finding, agent, said | read)),
     )
+
+
+def _replaced(
+    store: Store, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan, agent: str
+) -> tuple[Conversation, tuple[Scan, ...], ThreadScan, tuple[Route, ...]]:
+    routes = routes_without(store.routes(conversation.id), agent)
+    return redacted(conversation, agent), _scans(conversation, scans, agent), signals_without(thread, agent), routes
 
 
 def _names(finding: Finding, agent: str, said: set[tuple[str, str]]) -> bool:
@@ -134,7 +141,21 @@ def _scans(conversation: Conversation, scans: tuple[Scan, ...], agent: str) -> t
     return tuple(Scan(message_id=message.id) if message.agent == agent else scan for message, scan in pairs)
 
 
-def _thread(thread: ThreadScan, agent: str) -> ThreadScan:
+def routes_without(routes: Iterable[Route], agent: str) -> tuple[Route, ...]:
+    """Routes whose reasons name the agent's pseudonym; the ids of messages in them stay."""
+    told, shown = f": {agent} was flagged in ", f": {pseudonym(agent)} was flagged in "  # as routing/route.py words it
+
+    def redact(route: Route) -> Route:
+        if not any(told in reason for reason in route.reasons):
+            return route
+        return msgspec.structs.replace(route, reasons=tuple(each.replace(told, shown) for each in route.reasons))
+
+    return tuple(map(redact, routes))
+
+
+def signals_without(thread: ThreadScan, agent: str) -> ThreadScan:
+    """The signals of a thread with the agent's pseudonym in place of its name."""
+
     def names(given: Iterable[str]) -> Iterator[str]:
         return (pseudonym(agent) if name == agent else name for name in given)
 

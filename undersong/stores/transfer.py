@@ -11,7 +11,7 @@ import msgspec
 from undersong.errors import InputError
 from undersong.models import Conversation, Evaluation, Finding, Noun, Route, Row, Scan, ThreadScan
 from undersong.stores import Grave, Store
-from undersong.stores.forget import Forgotten, digest, forget
+from undersong.stores.forget import Forgotten, digest, forget, routes_without, signals_without
 
 VERSION = 1
 _BATCH = 1_000  # findings that are put together
@@ -133,8 +133,11 @@ def _take_thread(store: Store, record: ThreadRecord, forgotten: Forgotten) -> Ta
         shown = forgotten.without(said)
         hidden = {now.id for now, then in zip(shown.messages, said.messages, strict=True) if now != then}
         scans = tuple(Scan(message_id=s.message_id) if s.message_id in hidden else s for s in record.scans)
-        store.put_conversation(shown, scans, record.thread)
-        store.put_routes([(record.id, record.routes)])
+        thread, routes = record.thread, record.routes
+        for agent in forgotten.named(said):
+            thread, routes = signals_without(thread, agent), routes_without(routes, agent)
+        store.put_conversation(shown, scans, thread)
+        store.put_routes([(record.id, routes)])
         store.put_answers((record.id, answer) for answer in record.answers if answer.message_id not in hidden)
     rows = [row for row in record.rows if not (forgotten.agent(row.agent) or forgotten.agent(row.target or ""))]
     store.append(rows)
