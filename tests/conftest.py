@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 NEO4J = os.environ.get("UNDERSONG_NEO4J")  # the address of an empty server: python tests/neo4j/serve.py -- pytest
+settings.register_profile("undersong", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # no timed tests
+settings.load_profile("undersong")
 SAMPLES = Path(__file__).parent.parent / "samples"
 
 
