@@ -14,7 +14,6 @@ all: every rule that is on, findings with measures; the reference does a part of
 from __future__ import annotations
 
 import argparse
-import gc
 import re
 import time
 from collections.abc import Callable
@@ -102,8 +101,6 @@ def engine(columns: Columns, rules: tuple[PatternRule, ...]) -> list[tuple[Patte
     for piece in pieces(table, ROWS_AT_ONCE):
         run = Run(piece, source)
         found += [(rule, run.find(rule)) for rule in rules]
-        del run
-        gc.collect()  # the arrays of a piece are in circles of so few objects that they would stay
     return found
 
 

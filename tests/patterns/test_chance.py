@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.patterns.rulebox import rule
 from undersong.models import Row
+from undersong.options import REPLICAS
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.cases import table
 from undersong.patterns.chance import (
@@ -36,7 +37,6 @@ from undersong.patterns.possible import possible, shortest, ways
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import search_partition
 from undersong.patterns.shuffles import Deck, key_of, orders, scope
-from undersong.weigh import REPLICAS
 
 RISE = rule(
     "LOW{2,} HIGH",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -79,8 +78,7 @@ def sweep(
             tally.add(batch, search.outcomes, weighed)
             if warn:
                 tally.emerging += unfinished(due, search.rows(batch), weighed.findings)
-            del search
-            gc.collect()  # arrays of a few hundred megabytes, in circles of so few objects that they would stay
+            del search  # before the arrays of the next one are made
     after = store.finding_ids()
     corrected = [finding for finding in tally.corrected(rules) if finding.finding_id in after]
     if corrected:

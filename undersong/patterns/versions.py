@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, lru_cache
 
@@ -51,9 +50,7 @@ class Places:
         table = Table(source, index, np.arange(count + 1) * size, times, timed, read)
         if "target" in self.rule.file.partition_by:
             table.targets = self._targets(table.targets)
-        found = Run(table, rows).find(self.rule)
-        gc.collect(1)  # what a run holds knows one another: large arrays that Python would leave lying for long
-        return found
+        return Run(table, rows).find(self.rule)
 
     def matches(self, found: Found) -> I:
         """The numbers of the matches that lie in this sequence."""

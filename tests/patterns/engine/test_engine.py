@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -173,3 +175,25 @@ def test_only_what_rows_do_not_rule_out_takes_steps(pattern: str, tail: str, gav
     tangled = rule(f"(A | A ANY?)* {pattern}", A="manipulation > 0.5", B="manipulation < 0.5 or manipulation > 0.99")
     assert search(tangled, known, steps=50).gave_up == gave_up
     assert told(search(tangled, known)) == told(reference(tangled, known))
+
+
+def test_the_arrays_of_a_run_go_with_it_and_wait_for_no_collector() -> None:
+    rows = [msgspec.structs.replace(row, target=row.target and "al") for row in busy(4_000, 3)]
+    rows = [msgspec.structs.replace(row, traits=dict.fromkeys(TRAITS, 0.5) | (row.traits or {})) for row in rows]
+    known = table_of_columns(_columns(rows))
+
+    def searched() -> int:
+        run = Run(known, Vectors(known.source))
+        return sum(run.find(each).size for each in load_rules())
+
+    searched()  # automata are kept
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        searched()
+        left, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert left < most / 20

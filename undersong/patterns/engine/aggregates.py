@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from weakref import proxy
 
 import numpy as np
 
@@ -74,7 +75,8 @@ class _Leaves:
     def __init__(
         self, vectors: Vectors, names: tuple[str, ...], paths: Paths, rows: FrameVectors, measures: Mapping[str, Node]
     ) -> None:
-        self.vectors, self.names, self.paths, self.rows, self.measures = vectors, names, paths, rows, measures
+        self.vectors: Vectors = proxy(vectors)
+        self.names, self.paths, self.rows, self.measures = names, paths, rows, measures
 
     @property
     def codes(self) -> Mapping[str, int]:

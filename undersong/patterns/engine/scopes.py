@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
+from weakref import proxy  # leaves do not hold what holds them: arrays go when their run does
 
 import numpy as np
 
@@ -142,7 +143,7 @@ class TableVectors(Vectors):
     def __init__(self, table: Table, source: Vectors) -> None:
         leaves = _TableLeaves(table, source)
         super().__init__(leaves)
-        leaves.vectors = self
+        leaves.vectors = proxy(self)
         self.table, self.source = table, source
         self._levels = Levels({})
 
@@ -180,7 +181,8 @@ class RuleVectors(Vectors):
 
 class _RuleLeaves:
     def __init__(self, vectors: Vectors, shared: TableVectors, levels: Levels) -> None:
-        self.vectors, self.shared, self.levels = vectors, shared, levels
+        self.vectors: Vectors = proxy(vectors)
+        self.shared, self.levels = shared, levels
 
     @property
     def codes(self) -> Mapping[str, int]:
@@ -232,7 +234,8 @@ class _FrameLeaves:
     def __init__(
         self, vectors: Vectors, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node, I | None], F]
     ) -> None:
-        self.vectors, self.table, self.rows, self.places, self.added = vectors, table, rows, places, added
+        self.vectors: Vectors = proxy(vectors)
+        self.table, self.rows, self.places, self.added = table, rows, places, added
 
     @property
     def codes(self) -> Mapping[str, int]:
