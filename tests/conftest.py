@@ -23,13 +23,6 @@ def pytest_report_header() -> str:
     return f"neo4j: {NEO4J or 'UNDERSONG_NEO4J names no server, so the stores are tested with SQLite alone'}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that empty the one server stay in one process; all others are shared out."""
-    for item in items:
-        if item.path.name == "test_graph.py" or "[neo4j" in item.nodeid:
-            item.add_marker(pytest.mark.xdist_group("neo4j"))
-
-
 class Ran(NamedTuple):
     """What a command left: its exit code, stdout and stderr."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,19 @@ SPEC = "openai:m@http://127.0.0.1:9/v1"
 
 def hashes() -> tuple[str, str]:
     """Made anew, as after a change."""
+    forget()
+    return asked_hash(), checked_hash()
+
+
+def forget() -> None:
     for cached in (asked_hash, checked_hash, schema.answer_schema, schema.confirm_schema, injection._cues):
         cached.cache_clear()
-    return asked_hash(), checked_hash()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays() -> Iterator[None]:
+    yield
+    forget()
 
 
 @pytest.mark.parametrize(
