@@ -57,9 +57,9 @@ def check() -> None:
 
 
 def test() -> None:
-    """Linter, type checker and tests; further arguments go to pytest."""
+    """Linter, type checker and tests, these on up to four processors; further arguments go to pytest."""
     check()
-    run(PYTHON, "-m", "pytest", *sys.argv[2:])
+    run(PYTHON, "-m", "pytest", "--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", *sys.argv[2:])
 
 
 def lock() -> None:

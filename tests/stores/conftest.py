@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
+from tempfile import gettempdir
 
 import pytest
 
@@ -25,10 +29,29 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
+HELD: list[str] = []  # what this process has locked
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """The server for one test at a time, also where several processes share the tests out."""
+    if HELD:
+        yield
+        return
+    name = sha256(str(NEO4J).encode()).hexdigest()[:16]
+    with open(Path(gettempdir()) / f"undersong-{name}.lock", "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        HELD.append(name)
+        try:
+            yield
+        finally:
+            HELD.clear()
+
+
 def empty_graph() -> Iterator[GraphStore]:
     """The server's database, emptied, as a store."""
     assert NEO4J
-    with GraphStore(NEO4J) as opened:
+    with alone(), GraphStore(NEO4J) as opened:
         opened._write(lambda transaction: transaction.run("MATCH (n) WHERE NOT n:Cursor DETACH DELETE n"))
         opened._write(
             lambda transaction: transaction.run(
