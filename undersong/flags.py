@@ -29,6 +29,11 @@ def turn_flags(signals: Scan | Row) -> tuple[str, ...]:
     return tuple(flags)
 
 
+def flagged_before(agent: str) -> str:
+    """How the reason of a route names an agent that was flagged before; the number of messages follows."""
+    return f"{REPEAT_FLAGS}{agent} was flagged in "
+
+
 def thread_signals(reasons: Iterable[str]) -> tuple[str, ...]:
     """The thread signals among the reasons of a route, in words: ``escalation``, ``cycling``, ``repeat flags``."""
     told = []

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from undersong import rulebook
-from undersong.flags import REPEAT_FLAGS, THREAD_SIGNAL
+from undersong.flags import REPEAT_FLAGS, THREAD_SIGNAL, flagged_before
 from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
 from undersong.routing.budget import TRIAGE, UNSCORED, Cut, level_of, rank_of
 from undersong.routing.earlier import Directed
@@ -302,7 +302,7 @@ def _repeat_flags(
             raised.to(
                 "deep",
                 index,
-                f"{THREAD_REASONS[1]}{message.agent} was flagged in {counted(earlier, 'earlier message')}",
+                f"{flagged_before(message.agent)}{counted(earlier, 'earlier message')}",
             )
         flagged[message.agent] = earlier + 1
 

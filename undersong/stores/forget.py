@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from undersong.errors import UsageError
+from undersong.flags import flagged_before
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, ThreadScan
 from undersong.stores import Forgettable, Grave, Redaction, Store
 
@@ -143,7 +144,7 @@ def _scans(conversation: Conversation, scans: tuple[Scan, ...], agent: str) -> t
 
 def routes_without(routes: Iterable[Route], agent: str) -> tuple[Route, ...]:
     """Routes whose reasons name the agent's pseudonym; the ids of messages in them stay."""
-    told, shown = f": {agent} was flagged in ", f": {pseudonym(agent)} was flagged in "  # as routing/route.py words it
+    told, shown = flagged_before(agent), flagged_before(pseudonym(agent))
 
     def redact(route: Route) -> Route:
         if not any(told in reason for reason in route.reasons):
