@@ -301,3 +301,25 @@ def test_a_row_that_is_a_little_late_replays_a_little(monkeypatch: pytest.Monkey
     assert len(taken) == len(rows)
     live.finish()
     assert live.findings() == detect(rows, live.rules).findings
+
+
+@pytest.mark.parametrize("function", ["mean", "max"])
+def test_who_was_addressed_in_another_conversation_has_its_own_others_there(function: str) -> None:
+    """Until ``z`` is addressed in ``u``, the public row there is already one of its sequence with ``z``."""
+    keys = {
+        "partition_by": ["agent", "target", "conversation"],
+        "columns": {"before": f"{function}(manipulation, so far, over others)"},
+    }
+    chosen = rule("ALONE{2}", keys, ALONE="before is null")
+    rows = table(
+        "id who conversation day manipulation\n"
+        "1 kira>z t 0 .1\n"
+        "2 kira u 1 .2\n"
+        "3 kira>x t 2 .3\n"
+        "4 kira u 3 .4\n"
+        "5 kira>z u 4 .5\n"
+        "6 kira>z v 5 .5\n"
+    )
+    agree([chosen], rows, [[row] for row in rows])
+    agree([chosen], rows[:2] + rows[4:], [[row] for row in rows[:2] + rows[4:]])
+    assert [finding.message_ids for finding in detect(rows[:2] + rows[4:], [chosen]).findings] == [("2", "5")]

@@ -59,31 +59,40 @@ class Family:
     """The sequences that share public rows.
 
     ``alone`` has nothing but these (or, where a rule does not part by target, all rows); ``stem`` has the same and
-    waits for a target that nobody has addressed yet, so that it finds nothing by itself.
+    waits for a target that nobody has addressed yet, so that it finds nothing by itself. ``waiting`` are stems of
+    targets that were addressed in other conversations: what goes to others is not the same for them.
     """
 
-    __slots__ = ("alone", "place", "stem", "targets")
+    __slots__ = ("alone", "place", "stem", "targets", "waiting")
 
     def __init__(self, place: Place) -> None:
         self.place = place
         self.alone: Track | None = None
         self.stem: Track | None = None
         self.targets: dict[str, Track] = {}
+        self.waiting: dict[str, Track] = {}
 
-    def tracks(self, target: str | None, *, by_target: bool) -> Iterator[Track]:
-        """The sequences that a row belongs to; new ones begin where it is the first of them."""
+    def tracks(self, target: str | None, elsewhere: Iterable[str], *, by_target: bool) -> Iterator[Track]:
+        """The sequences that a row belongs to; new ones begin where it is the first of them.
+
+        ``elsewhere`` are the targets that were addressed in any conversation, where that makes a difference.
+        """
         if by_target and target is not None:
             track = self.targets.get(target)
             if track is None:
-                place = self.place._replace(target=target)
-                track = self.targets[target] = self.stem.copy(place) if self.stem else Track(place)
+                place, stem = self.place._replace(target=target), self.waiting.pop(target, self.stem)
+                track = self.targets[target] = stem.copy(place) if stem else Track(place)
             yield track
             return
         self.alone = self.alone or Track(self.place)
         yield self.alone
         if by_target:
             self.stem = self.stem or Track(self.place._replace(stem=True))
+            for known in elsewhere:
+                if known not in self.targets and known not in self.waiting:
+                    self.waiting[known] = self.stem.copy(self.place._replace(target=known, stem=True))
             yield self.stem
+            yield from self.waiting.values()
             yield from self.targets.values()
 
     def copy(self) -> Family:
@@ -91,10 +100,11 @@ class Family:
         other = Family(self.place)
         other.alone, other.stem = self.alone and self.alone.copy(), self.stem and self.stem.copy()
         other.targets = {target: track.copy() for target, track in self.targets.items()}
+        other.waiting = {target: track.copy() for target, track in self.waiting.items()}
         return other
 
     def sequences(self) -> Iterator[Track]:
-        """Every sequence but the stem, which is nobody's."""
+        """Every sequence but the stems, which are nobody's."""
         if self.alone:
             yield self.alone
         yield from self.targets.values()
@@ -151,13 +161,16 @@ class View:
         return (EMPTY,) * len(self.scope.slots.others)
 
     def _tracks(self, row: Row) -> Iterator[tuple[int, Track]]:
+        slots = self.scope.slots
         for number, shape in enumerate(self.scope.shapes):
-            conversation = row.conversation if shape.by_conversation and self.untimed is None else self.untimed
+            parted = shape.by_conversation and self.untimed is None
+            conversation = row.conversation if parted else self.untimed
+            elsewhere = filter(None, self.aims) if parted and (slots.others or slots.apart) else ()
             family = self.families.get((number, conversation))
             if family is None:
                 family = Family(Place(self.agent, self.untimed, conversation, None))
                 self.families[number, conversation] = family
-            for track in family.tracks(row.target, by_target=shape.by_target):
+            for track in family.tracks(row.target, elsewhere, by_target=shape.by_target):
                 yield number, track
 
     def _gather(self, row: Row, time: int | None) -> None:
