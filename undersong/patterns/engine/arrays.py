@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -57,7 +58,7 @@ class ColumnSource:
     @cached_property
     def codes(self) -> dict[str, int]:
         """Every text of every column, numbered in alphabetical order."""
-        names = sorted({name for text in self.columns.texts.values() for name in text.names})
+        names = sorted(dict.fromkeys(chain.from_iterable(text.names for text in self.columns.texts.values())))
         return dict(zip(names, range(len(names)), strict=True))
 
     @property

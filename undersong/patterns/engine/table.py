@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.vectors import B, Codes, Leaves
+from undersong.patterns.engine.vectors import B, Codes, Leaves, Masks
 from undersong.patterns.expressions import Field
 
 DAY = 86_400_000_000  # microseconds
@@ -67,6 +67,23 @@ class Table:
         index = rows if self.index is None else self.index[rows]
         bounds = np.concatenate([[0], np.cumsum(kept)])[self.bounds]
         return Table(self.source, index, bounds, self.times[rows], self.timed, self.read[rows])
+
+
+def fitting(masks: Masks, wanted: int) -> I:
+    """The places of masks with one of the wanted bits, ascending."""
+    if machine(len(masks)):
+        found = np.empty(len(masks) + 1, dtype=np.int64)
+        return found[: _fit.at(len(masks))(masks, masks.dtype.type(wanted), found)].copy()
+    return np.flatnonzero(masks & masks.dtype.type(wanted))
+
+
+@kernel
+def _fit(masks, wanted, found):  # type: ignore[no-untyped-def]
+    number = 0
+    for place in range(len(masks)):
+        found[number] = place
+        number += masks[place] & wanted != 0
+    return number
 
 
 def ranges(first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> I:
