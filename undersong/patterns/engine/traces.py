@@ -14,7 +14,6 @@ from undersong.jit import kernel
 from undersong.patterns.engine.automaton import Automaton, Crowded, Reading
 from undersong.patterns.engine.openings import Openings
 from undersong.patterns.engine.paths import Paths
-from undersong.patterns.engine.starts import Outlook
 from undersong.patterns.program import ROW
 
 STEPS = 1 << 26  # rows that are read a second time; a pattern whose states do not meet is walked in another way
@@ -22,24 +21,21 @@ _DONE = -128  # stands for the variable of what is no row instruction
 _FINISHED, _UNMADE, _ROOM, _SPENT = range(4)
 
 
-def traced(automaton: Automaton, reading: Reading, given: Openings, wanted: Outlook) -> Paths:
+def traced(automaton: Automaton, reading: Reading, given: Openings) -> Paths:
     """The matches of the starts, or of the first ones of them where the others take too many steps.
 
-    A start without a match within its reach has one of no rows, and so has one whose match binds fewer rows to a
-    variable than ``having`` asks for.
+    A start without a match within its reach has one of no rows.
     """
     starts = given.starts
     variable = np.where(automaton.program.operation == ROW, automaton.program.second, _DONE).astype(np.int8)
     last = np.zeros(len(starts), dtype=np.int64)
     bindings, own = np.empty(8 * len(starts) + 64, dtype=np.int8), np.empty(1024, dtype=np.int32)
-    counted = np.array([mask.bit_length() - 1 for mask, _ in wanted.counts], dtype=np.int8)
-    needed = np.array([number for _, number in wanted.counts], dtype=np.int64)
     trace = _trace.at(len(starts) * 8)
     number, steps = 0, 0
     while True:
         why, number, steps, one, other = trace(
             reading.before, reading.symbols, reading.lookup, automaton.ahead, automaton.following, variable,
-            *given, counted, needed, last, bindings, own, number, steps,
+            *given, last, bindings, own, number, steps,
         )  # fmt: skip
         if why == _ROOM:
             bindings, own = _longer(bindings, one), _longer(own, other)
@@ -64,8 +60,7 @@ def _made(automaton: Automaton, reading: Reading, state: int, row: int) -> bool:
 
 @kernel
 def _trace(  # type: ignore[no-untyped-def]
-    before, symbols, lookup, ahead, following, variable, starts, reach, fences, counted, needed, last, bindings, own,
-    number, steps,
+    before, symbols, lookup, ahead, following, variable, starts, reach, fences, last, bindings, own, number, steps,
 ):  # fmt: skip
     """Bindings of the matches from one start on; stops where a state has to be made, or an array is too short."""
     for k in range(number, len(starts)):
@@ -90,20 +85,8 @@ def _trace(  # type: ignore[no-untyped-def]
                 return _UNMADE, k, steps, state, row - 1
             steps += limit - row
             at = _bind(before, own, ahead, variable, start, limit, met, bindings, used)
-        last[k] = at if _enough(bindings, used, at, counted, needed) else used
+        last[k] = at
     return _FINISHED, len(starts), steps, 0, 0
-
-
-@kernel
-def _enough(bindings, first, last, counted, needed):  # type: ignore[no-untyped-def]
-    """Whether as many rows are bound to each counted variable as are needed."""
-    for k in range(len(counted)):
-        number = 0
-        for i in range(first, last):
-            number += bindings[i] == counted[k]
-        if number < needed[k]:
-            return False
-    return True
 
 
 @kernel

@@ -103,7 +103,7 @@ class _Swift:
         return np.full(len(numbers), 32, dtype=np.int64)
 
     def paths(self, numbers: I) -> Paths:
-        found = traced(self.automaton, self.reading, self.openings.at(numbers), self.ground.plan.outlook)
+        found = traced(self.automaton, self.reading, self.openings.at(numbers))
         left = numbers[len(found.starts) :]
         if not len(left):
             return found
