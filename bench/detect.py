@@ -24,7 +24,7 @@ import numpy as np
 from undersong.jit import ENOUGH
 from undersong.models import TRAITS
 from undersong.patterns import load_rules
-from undersong.patterns.engine.arrays import Columns, Encoded, pieces, table_of_columns
+from undersong.patterns.engine.arrays import Columns, Encoded, in_columns, pieces
 from undersong.patterns.engine.run import Found, Run
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.expressions import Call, Text, walk
@@ -32,7 +32,6 @@ from undersong.patterns.rules import PatternRule
 
 POSITIVE = ("virtue", "goodwill", "accuracy", "reasoning", "recognition", "compassion")
 DAY = 86_400_000_000  # microseconds
-ROWS_AT_ONCE = 1_000_000
 
 
 def made(rows: int, rules: tuple[PatternRule, ...], seed: int = 1) -> Columns:
@@ -96,10 +95,9 @@ def _named(rules: tuple[PatternRule, ...], function: str) -> list[str]:
 
 def engine(columns: Columns, rules: tuple[PatternRule, ...]) -> list[tuple[PatternRule, Found]]:
     """Every finding of some rules."""
-    table = table_of_columns(columns)
-    source, found = Vectors(table.source), []
-    for piece in pieces(table, ROWS_AT_ONCE):
-        run = Run(piece, source)
+    found = []
+    for piece in pieces(columns):
+        run = Run(piece, Vectors(piece.source))
         found += [(rule, run.find(rule)) for rule in rules]
     return found
 
@@ -178,7 +176,7 @@ def literal(columns: Columns, runs: int) -> None:
 
 
 def _mine(parts: list[Found]) -> Matches:
-    rows = [part.table.index[part.rows].reshape(part.size, -1) for part in parts if part.size]
+    rows = [in_columns(part.table, part.rows).reshape(part.size, -1) for part in parts if part.size]
     strengths = [part.measures["strength"] for part in parts if part.size]
     return (
         (np.concatenate(rows), np.concatenate(strengths)) if rows else (np.zeros((0, 1), dtype=np.int64), np.zeros(0))

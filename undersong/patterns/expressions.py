@@ -188,7 +188,7 @@ def children(node: Node) -> list[Node]:
     parts: list[Any] = []
     for value in values:
         parts += value if isinstance(value, tuple) else [value]
-    return [part for part in parts if isinstance(part, Node)]
+    return [part for part in parts if isinstance(part, _Node)]  # type: ignore[misc]
 
 
 def walk(node: Node) -> list[Node]:

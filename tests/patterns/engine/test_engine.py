@@ -18,7 +18,7 @@ from undersong.models import TRAITS, Row
 from undersong.patterns import load_rules
 from undersong.patterns.cases import table
 from undersong.patterns.engine import frames, targets, traces
-from undersong.patterns.engine.arrays import Columns, Encoded, pieces, table_of_columns
+from undersong.patterns.engine.arrays import Columns, Encoded, in_columns, pieces, table_of_columns
 from undersong.patterns.engine.automaton import Automaton
 from undersong.patterns.engine.results import Searches, search
 from undersong.patterns.engine.run import Run
@@ -132,7 +132,8 @@ def _noted(sizes: list[int], frame: targets.Frame) -> targets.Frame:
     return frame
 
 
-def test_columns_give_the_rows_findings_by_their_places() -> None:
+@pytest.mark.parametrize("size", [100, 1_000])
+def test_columns_give_the_rows_findings_by_their_places(size: int) -> None:
     dice = random.Random(7)
     rows = [
         Row(
@@ -143,11 +144,11 @@ def test_columns_give_the_rows_findings_by_their_places() -> None:
         for i in range(300)
     ]  # fmt: skip
     rows = [row if row.state == "scored" else msgspec.structs.replace(row, traits=None) for row in rows]
-    columns = table_of_columns(_columns(rows))
+    columns = _columns(rows)
     searches = Searches(timelines(rows), few=0)
     for chosen in load_rules(names=("love_bombing", "darvo", "gaslight_isolation", "darvo_literal")):
-        found = [Run(piece, Vectors(columns.source)).find(chosen) for piece in pieces(columns, 100)]
-        ids = [rows[k].id for part in found for k in part.table.index[part.rows].tolist()]
+        found = [Run(piece, Vectors(piece.source)).find(chosen) for piece in pieces(columns, size)]
+        ids = [rows[k].id for part in found for k in in_columns(part.table, part.rows).tolist()]
         expected = [entry.row.id for match in searches.search(chosen).matches for _, entry in match.stages]
         assert ids == expected
 

@@ -5,8 +5,9 @@ Texts come dictionary-encoded, as Arrow and data frames have them: a code per ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,6 +19,8 @@ from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.expressions import Call, Field, Node, Text
 from undersong.patterns.fields import FIELDS, ROW_FUNCTIONS, Kind
+
+PIECE = 1_000_000  # rows that are searched together: their columns stay within reach, and few pieces are made
 
 
 class Encoded(NamedTuple):
@@ -47,23 +50,44 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
     signals: Mapping[str, F] = {}
 
 
-class ColumnSource:
-    """The fields of columns."""
+class _Coded:
+    """What the codes of columns stand for."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
-        self._texts: dict[str, Codes] = {}
 
     @cached_property
     def codes(self) -> dict[str, int]:
         """Every text of every column, numbered in alphabetical order."""
-        names = sorted({name for text in self.columns.texts.values() for name in text.names})
+        names = sorted(dict.fromkeys(chain.from_iterable(text.names for text in self.columns.texts.values())))
         return dict(zip(names, range(len(names)), strict=True))
+
+    @cached_property
+    def own(self) -> dict[str, Codes]:
+        """Per text what its codes are among all, at the end that of none."""
+        return {
+            name: np.array([*map(self.codes.__getitem__, text.names), UNKNOWN], dtype=np.int32)
+            for name, text in self.columns.texts.items()
+        }
+
+
+class ColumnSource:
+    """The fields of columns, or of some ``rows`` of them (None: all, as they are)."""
+
+    def __init__(self, columns: Columns, rows: I | None = None, coded: _Coded | None = None) -> None:
+        self.columns, self.rows = columns, rows
+        self._coded = coded or _Coded(columns)
+        self._texts: dict[str, Codes] = {}
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """Every text of every column, numbered in alphabetical order."""
+        return self._coded.codes
 
     @property
     def size(self) -> int:
         """How many rows."""
-        return len(self.columns.times)
+        return len(self.columns.times if self.rows is None else self.rows)
 
     def kind(self, node: Node) -> Kind:
         """What a field or a row function is."""
@@ -72,13 +96,14 @@ class ColumnSource:
     def number(self, node: Node) -> F:
         """A number of every row, NaN where it is unknown."""
         given = self.columns.signals if isinstance(node, Call) else self.columns.numbers
-        return self._or_nothing(given.get(_name(node)), np.nan)  # type: ignore[no-any-return]
+        values = given.get(_name(node))
+        return np.full(self.size, np.nan) if values is None else self.of(values)
 
     def text(self, node: Node) -> Codes:
         """The codes of a text of every row."""
         name = _name(node)
         if name not in self._texts:
-            self._texts[name] = self._coded(self.columns.texts.get(name))
+            self._texts[name] = self._text(name)
         return self._texts[name]
 
     def truth(self, node: Node, wanted: bool) -> B:
@@ -92,56 +117,95 @@ class ColumnSource:
         if given is None:
             missing_flag = isinstance(node, Call) and not wanted  # what was not flagged is known not to be
             return np.full(self.size, missing_flag, dtype=np.bool_)
-        return given if wanted else ~given
+        found: B = self.of(given)
+        return found if wanted else ~found
 
     def _directed(self, wanted: bool) -> B:
         directed = self.text(Field("target")) >= 0
         return directed if wanted else ~directed
 
     def _indicated(self, name: str, wanted: bool) -> B:
-        judged, seen = self.columns.judged, self.columns.indicators.get(name)
-        if judged is None:
-            return np.zeros(self.size, dtype=np.bool_)
-        if wanted:
-            return judged & seen if seen is not None else np.zeros(self.size, dtype=np.bool_)
-        return judged & ~seen if seen is not None else judged
+        seen = self.columns.indicators.get(name)
+        if seen is None:
+            return np.zeros(self.size, dtype=np.bool_) if wanted else self._judged
+        found: B = self.of(seen)
+        return self._judged & (found if wanted else ~found)
 
-    def _coded(self, text: Encoded | None) -> Codes:
+    @cached_property
+    def _judged(self) -> B:
+        judged = self.columns.judged
+        return np.zeros(self.size, dtype=np.bool_) if judged is None else np.asarray(self.of(judged))
+
+    def _text(self, name: str) -> Codes:
+        text = self.columns.texts.get(name)
         if text is None:
             return np.full(self.size, UNKNOWN, dtype=np.int32)
-        own = np.array([*map(self.codes.__getitem__, text.names), UNKNOWN], dtype=np.int32)
-        return own[text.codes]
+        return np.asarray(self._coded.own[name][self.of(text.codes)])
 
-    def _or_nothing(self, values: Any, nothing: float) -> Any:
-        return np.full(self.size, nothing) if values is None else values
+    def of(self, values: Any) -> Any:
+        """The values of its own rows, given those of the columns'."""
+        if self.rows is None or not machine(self.size):
+            return values if self.rows is None else values[self.rows]
+        found = np.empty(self.size, dtype=values.dtype)
+        _pick.at(self.size)(values, self.rows, found)
+        return found
+
+
+@kernel
+def _pick(values, rows, found):  # type: ignore[no-untyped-def]
+    for k in range(len(rows)):
+        found[k] = values[rows[k]]
 
 
 def table_of_columns(columns: Columns) -> Table:
     """The table of some columns: agent by agent (in the order of their codes), in the order of time."""
-    source, agents = ColumnSource(columns), columns.texts["agent"]
-    in_time = _in_time(columns)
-    order, counts = _grouped(agents.codes if in_time is None else agents.codes[in_time], len(agents.names))
-    order = order if in_time is None else in_time[order]
-    bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
-    timed = np.ones(len(bounds) - 1, dtype=np.bool_)
-    return Table(source, order, bounds, columns.times[order], timed, columns.read[order])
+    return _table(ColumnSource(columns), _in_time(columns))
 
 
-def pieces(table: Table, rows: int) -> list[Table]:
-    """The table in pieces of whole timelines, each of about so many rows (more where one timeline has more)."""
-    found, first = [], 0
-    while first < len(table.timed):
-        last = int(np.searchsorted(table.bounds, table.bounds[first] + rows, side="right")) - 1
-        found.append(_piece(table, first, max(first + 1, last)))
-        first = max(first + 1, last)
+def pieces(columns: Columns, rows: int = PIECE) -> Iterator[Table]:
+    """The same in tables of whole timelines, each of about so many rows (more where one timeline has more).
+
+    Each has a source of its own, so that what is worked out of it fits the machine's caches, and goes with it.
+    """
+    in_time, agents = _in_time(columns), columns.texts["agent"]
+    counts = np.bincount(agents.codes, minlength=len(agents.names))
+    piece_of = _shared_out(counts, rows)
+    number = int(piece_of[-1]) + 1 if len(piece_of) else 0
+    if number <= 1:
+        yield _table(ColumnSource(columns), in_time)
+        return
+    owner = piece_of[agents.codes if in_time is None else agents.codes[in_time]]
+    order, sizes = _grouped(owner, number)
+    coded = _Coded(columns)
+    for own in np.split(order, np.cumsum(sizes[sizes > 0])[:-1]):
+        yield _table(ColumnSource(columns, own if in_time is None else in_time[own], coded), None)
+
+
+def in_columns(table: Table, rows: I) -> I:
+    """The places of a table's rows in its columns."""
+    given = rows if table.index is None else table.index[rows]
+    source = table.source
+    return source.rows[given] if isinstance(source, ColumnSource) and source.rows is not None else given
+
+
+def _shared_out(counts: I, rows: int) -> Codes:
+    """The piece of each agent: whole agents in their order, as many as have so many rows together, at least one."""
+    ends, found, first = np.cumsum(counts), np.zeros(len(counts), dtype=np.int32), 0
+    while first < len(counts):
+        before = int(ends[first] - counts[first])
+        first = max(first + 1, int(np.searchsorted(ends, before + rows, side="right")))
+        found[first:] += 1
     return found
 
 
-def _piece(table: Table, first: int, last: int) -> Table:
-    low, high = int(table.bounds[first]), int(table.bounds[last])
-    index = np.arange(low, high) if table.index is None else table.index[low:high]
-    bounds = table.bounds[first : last + 1] - low
-    return Table(table.source, index, bounds, table.times[low:high], table.timed[first:last], table.read[low:high])
+def _table(source: ColumnSource, in_time: I | None) -> Table:
+    """The table of a source whose rows are in the order of time, or are put into it."""
+    columns, names = source.columns, source.columns.texts["agent"].names
+    times, read, agents = map(source.of, (columns.times, columns.read, columns.texts["agent"].codes))
+    order, counts = _grouped(agents if in_time is None else agents[in_time], len(names))
+    order = order if in_time is None else in_time[order]
+    bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
+    return Table(source, order, bounds, times[order], np.ones(len(bounds) - 1, dtype=np.bool_), read[order])
 
 
 def _in_time(columns: Columns) -> I | None:

@@ -16,7 +16,7 @@ from undersong.patterns.engine.sequence_windows import Added, Sums
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.surroundings import Surroundings
 from undersong.patterns.engine.symbols import symbols
-from undersong.patterns.engine.table import Table, ranges
+from undersong.patterns.engine.table import Table, fitting, ranges
 from undersong.patterns.engine.targets import Targets, apart, sequences, towards, whole
 from undersong.patterns.engine.vectors import B, Codes, Masks, Vectors
 from undersong.patterns.engine.walkers import Ground, walker
@@ -169,7 +169,7 @@ class _Search:
             if condition.within is None:
                 continue
             bit = masks.dtype.type(1 << index)
-            places = np.flatnonzero(masks & bit)
+            places = fitting(masks, 1 << index)
             rows = FrameVectors(self.vectors, frame.rows[places], places, added)
             fails = places[~np.broadcast_to(rows.holds(condition.within), len(places))]
             masks[fails] &= ~bit

@@ -16,6 +16,7 @@ from undersong.patterns.engine.vectors import UNKNOWN, B, Codes, Vectors
 from undersong.patterns.expressions import Call, Field, Node, Window, children, walk
 from undersong.patterns.fields import FIELDS, PLACE_FIELDS, ROW_FUNCTIONS, Kind
 
+_MANY = 4  # times as many rows as are asked for are worked out for all, and then at hand
 ROW, TABLE, FRAME = 0, 1, 2  # what a value depends on: its row, the agent's rows before it, the rule's sequence
 
 
@@ -115,16 +116,13 @@ class _TableLeaves:
             return np.where(timed, self.table.times / DAY, np.nan)
         if isinstance(node, Window):
             return self._window(node)
-        return self._placed(self.source.number(node))  # type: ignore[no-any-return]
+        return self.table.taken(self.source.number(node))  # type: ignore[no-any-return]
 
     def text(self, node: Node) -> Codes:
-        return self._placed(self.source.text(node))  # type: ignore[no-any-return]
+        return self.table.taken(self.source.text(node))  # type: ignore[no-any-return]
 
     def truth(self, node: Node, wanted: bool) -> B:
-        return self._placed(self.source.is_(node, wanted))  # type: ignore[no-any-return]
-
-    def _placed(self, values: Any) -> Any:
-        return values if self.table.index is None else values[self.table.index]
+        return self.table.taken(self.source.is_(node, wanted))  # type: ignore[no-any-return]
 
     def _window(self, node: Window) -> F:
         table = self.table
@@ -150,14 +148,15 @@ class TableVectors(Vectors):
     def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
         if self.table.index is None or what == "text" or self._level(what, node) != ROW:
             return super()._once(what, node, work)
-        return super()._once(what, node, lambda part: self._brought(getattr(self.source, what)(part)))
+        return super()._once(what, node, lambda part: self.table.taken(getattr(self.source, what)(part)))
 
     def _level(self, what: str, node: Any) -> int:
         parts = node if what == "bits" else (node,)
         return max((self._levels.of(part) for part in parts if part is not None), default=ROW)
 
-    def _brought(self, values: Any) -> Any:
-        return values if self.table.index is None or not np.ndim(values) else values[self.table.index]
+    def knows(self, what: str, node: Node) -> bool:
+        """Whether it has been worked out."""
+        return (what, node) in self._known
 
 
 class RuleVectors(Vectors):
@@ -256,9 +255,14 @@ class _FrameLeaves:
             return self.vectors.number(column)
         if self.table.levels.of(node) == FRAME:
             return self.added(node, self.places)
-        if self.table.levels.of(node) == ROW:
+        if self.table.levels.of(node) == ROW and not self._at_hand(node):
             return np.asarray(self.table.shared.source.number(node)[self.given])
         return np.asarray(self.table.number(node)[self.rows])
+
+    def _at_hand(self, node: Node) -> bool:
+        """Whether a number is there, or better made, for the whole table."""
+        shared = self.table.shared
+        return _MANY * len(self.rows) >= shared.table.size or shared.knows("number", node)
 
     def text(self, node: Node) -> Codes:
         column = self._column(node)

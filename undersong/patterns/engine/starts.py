@@ -12,6 +12,7 @@ import numpy as np
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import Limits
 from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.table import fitting
 from undersong.patterns.engine.vectors import B, Masks
 from undersong.patterns.expressions import Both, Call, Compare, Node, Number, Variable
 from undersong.patterns.possible import ways
@@ -181,8 +182,7 @@ class Followed:
     def _next(self, mask: int, places: I) -> I:
         """The first row from each place on that fits."""
         if mask not in self._found:
-            fits = np.flatnonzero(self.masks & self.masks.dtype.type(mask))
-            self._found[mask] = np.append(fits, len(self.masks))
+            self._found[mask] = np.append(fitting(self.masks, mask), len(self.masks))
         found = self._found[mask]
         return np.asarray(found[np.searchsorted(found, places)])
 

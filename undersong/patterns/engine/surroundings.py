@@ -9,7 +9,7 @@ import numpy as np
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import bisected
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.table import Table, fitting
 from undersong.patterns.engine.targets import Around, Targets
 from undersong.patterns.engine.vectors import Masks
 
@@ -88,7 +88,7 @@ class Surroundings:
         """
         parts, (first, last) = self.parts, self.reach(within, longest)
         public, chain = masks[parts.public], masks[parts.chain]
-        hot = np.flatnonzero(chain)
+        hot = fitting(chain, np.iinfo(chain.dtype).max)
         if not machine(len(hot)):
             return self._around(hot, first[hot], last[hot], _fitting(public, needs), _fitting(chain, needs), needs)
         found = Around(*(np.empty(len(hot), dtype=np.int64) for _ in Around._fields))

@@ -7,6 +7,7 @@ import numpy as np
 from undersong.patterns.engine.plan import Condition, Plan
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors
 from undersong.patterns.engine.sums import F, I, Unsuited
+from undersong.patterns.engine.table import fitting
 from undersong.patterns.engine.vectors import Masks
 from undersong.patterns.expressions import Node
 
@@ -25,7 +26,7 @@ def symbols(plan: Plan, vectors: RuleVectors) -> Masks:
 def _narrow(masks: Masks, asked: list[tuple[int, Condition]], vectors: RuleVectors) -> None:
     """Take away the bits that windows over the agent's rows rule out."""
     kind = masks.dtype.type
-    places = np.flatnonzero(masks & kind(sum(1 << index for index, _ in asked)))
+    places = fitting(masks, sum(1 << index for index, _ in asked))
     rows = FrameVectors(vectors, places, None, _no_sequence)
     for index, condition in asked:
         if condition.before is not None:

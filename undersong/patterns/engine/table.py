@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.vectors import B, Codes, Leaves
+from undersong.patterns.engine.vectors import B, Codes, Leaves, Masks
 from undersong.patterns.expressions import Field
 
 DAY = 86_400_000_000  # microseconds
+_BLOCK = 1 << 17  # rows of a table whose numbers stay in a cache while they are brought into order
 
 
 class Source(Leaves, Protocol):
@@ -23,6 +24,15 @@ class Source(Leaves, Protocol):
     def size(self) -> int:
         """How many rows."""
         ...
+
+
+class _Steps(NamedTuple):
+    """An index in two steps. Of each block of rows of a table: their places in the source, ascending; and for each of
+    its rows, which of these is its own.
+    """
+
+    places: Codes
+    own: Codes
 
 
 class Table:
@@ -49,7 +59,26 @@ class Table:
     def given(self, name: str) -> Codes:
         """The codes of a text field, row by row of this table."""
         codes = self.source.text(Field(name))
-        return codes if self.index is None else np.asarray(codes[self.index])
+        return self.taken(codes)  # type: ignore[no-any-return]
+
+    def taken(self, values: Any) -> Any:
+        """Values of the source (an array, or one for all rows), row by row of this table."""
+        if self.index is None or not np.ndim(values):
+            return values
+        if values.itemsize < 4 or not machine(self.size):
+            return values[self.index]
+        found = np.empty(self.size, dtype=values.dtype)
+        _take.at(self.size)(np.ascontiguousarray(values), *self._steps, _BLOCK, found)
+        return found
+
+    @cached_property
+    def _steps(self) -> _Steps:
+        """Each step stays within a cache, where the index goes to and fro in the whole source."""
+        found = _Steps(*(np.empty(self.size, dtype=np.int32) for _ in _Steps._fields))
+        blocks = np.full(self.source.size, -1, dtype=np.int32)
+        first = np.arange(0, self.size, _BLOCK)
+        _part.at(self.size)(self.index, _BLOCK, first, blocks, *found)
+        return found
 
     @cached_property
     def targets(self) -> Codes:
@@ -67,6 +96,50 @@ class Table:
         index = rows if self.index is None else self.index[rows]
         bounds = np.concatenate([[0], np.cumsum(kept)])[self.bounds]
         return Table(self.source, index, bounds, self.times[rows], self.timed, self.read[rows])
+
+
+@kernel
+def _part(index, block, first, blocks, places, own):  # type: ignore[no-untyped-def]
+    """Puts an index apart into two steps; ``blocks`` is -1 for each row of the source."""
+    for row in range(len(index)):
+        blocks[index[row]] = row // block
+    following = first.copy()
+    for place in range(len(blocks)):
+        number = blocks[place]
+        if number >= 0:
+            places[following[number]] = place
+            blocks[place] = following[number] - first[number]
+            following[number] += 1
+    for row in range(len(index)):
+        own[row] = blocks[index[row]]
+
+
+@kernel
+def _take(values, places, own, block, found):  # type: ignore[no-untyped-def]
+    near = np.empty(min(block, len(found)), dtype=values.dtype)
+    for first in range(0, len(found), block):
+        last = min(first + block, len(found))
+        for row in range(first, last):
+            near[row - first] = values[places[row]]
+        for row in range(first, last):
+            found[row] = near[own[row]]
+
+
+def fitting(masks: Masks, wanted: int) -> I:
+    """The places of masks with one of the wanted bits, ascending."""
+    if machine(len(masks)):
+        found = np.empty(len(masks) + 1, dtype=np.int64)
+        return found[: _fit.at(len(masks))(masks, masks.dtype.type(wanted), found)].copy()
+    return np.flatnonzero(masks & masks.dtype.type(wanted))
+
+
+@kernel
+def _fit(masks, wanted, found):  # type: ignore[no-untyped-def]
+    number = 0
+    for place in range(len(masks)):
+        found[number] = place
+        number += masks[place] & wanted != 0
+    return number
 
 
 def ranges(first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> I:

@@ -218,7 +218,11 @@ def _texts(vectors: Vectors, how: str, left: Node, right: Node) -> Any:
     if isinstance(left, Text) and isinstance(right, Text):
         return np.bool_(_COMPARE[how](left.value, right.value))
     one, other = vectors.text(left), vectors.text(right)
-    return _COMPARE[how](one, other) & np.not_equal(one, UNKNOWN) & np.not_equal(other, UNKNOWN)
+    found = _COMPARE[how](one, other)
+    for part, known in ((left, one), (right, other)):
+        if not isinstance(part, Text):
+            found = found & np.not_equal(known, UNKNOWN)
+    return found
 
 
 def _conditions(vectors: Vectors, how: str, left: Node, right: Node) -> Any:
