@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -58,3 +59,39 @@ def test_the_scans_are_those_of_the_whole(seed: int) -> None:
 
 def first(conversation: Conversation, messages: int) -> Conversation:
     return msgspec.structs.replace(conversation, messages=conversation.messages[:messages])
+
+
+WORDS = ("river", "garden", "parser", "invoice", "lecture", "number", "window", "budget", "please", "again", "letter")
+STOCK = (
+    "let me check the invoice number",
+    "please read the lecture again today",
+    "the garden window is open now",
+    "budget first",
+)
+
+
+def stock(dice: Random, place: int) -> str:
+    """Free words with stock phrases between them, some of them whole replies with a word or two changed."""
+    words = " ".join(dice.choices(WORDS, k=dice.randrange(4, 9)))
+    if dice.random() < 0.3:
+        base = " ".join(STOCK).split()
+        base[dice.randrange(len(base))] = dice.choice(WORDS)
+        return " ".join(base)
+    return f"{words} {dice.choice(STOCK)} {words if dice.random() < 0.2 else place}."
+
+
+def test_stock_phrases_make_the_loops_of_the_whole() -> None:
+    scopes: Counter[str] = Counter()
+    for seed in range(40):
+        dice = Random(seed)
+        plain = talk(seed, 24)
+        said = [msgspec.structs.replace(each, text=stock(dice, each.position)) for each in plain.messages]
+        whole = msgspec.structs.replace(plain, messages=tuple(said))
+        scans, _ = scan_conversation(whole, load_book())
+        growing = Growing(first(whole, 0), (), load_book())
+        for place in range(len(said)):
+            assert growing.append(first(whole, place + 1)).loops == scans[place].loops
+        scopes.update(
+            [loop.scope for scan in scans for loop in scan.loops] + ["none" for scan in scans if not scan.loops]
+        )
+    assert min(scopes[scope] for scope in ("turns", "reply", "echo", "none")) > 10

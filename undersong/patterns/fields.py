@@ -10,6 +10,7 @@ from undersong.patterns.expressions import Call, Field, Member, Node, Text
 from undersong.patterns.logic import Evaluate, Value
 
 Kind: TypeAlias = Literal["number", "text", "boolean"]
+_SIGNED = {name: [(trait, trait in NEGATIVE_TRAITS) for trait in DIMENSIONS[name]] for name in DIMENSIONS}
 
 
 class Context(NamedTuple):
@@ -29,9 +30,10 @@ class RowField(NamedTuple):
 def dimension(row: Row, name: str) -> float | None:
     """The mean of a dimension's four traits, negatives inverted; None unless all four are known."""
     traits = row.traits or {}
-    if any(trait not in traits for trait in DIMENSIONS[name]):
+    try:
+        return sum([1 - traits[trait] if negative else traits[trait] for trait, negative in _SIGNED[name]]) / 4
+    except KeyError:
         return None
-    return sum(1 - traits[t] if t in NEGATIVE_TRAITS else traits[t] for t in DIMENSIONS[name]) / 4
 
 
 def _trait(name: str) -> RowField:
@@ -50,6 +52,10 @@ def _deference(name: str) -> RowField:
     return RowField("number", lambda row: getattr(row.deference, name) if row.deference else None)
 
 
+def _whole_replies(row: Row) -> float:
+    return float(sum(loop.scope in WHOLE_REPLIES for loop in row.loops)) if row.loops else 0.0
+
+
 FIELDS: dict[str, RowField] = (
     {name: _trait(name) for name in TRAITS}
     | {name: _dimension(name) for name in DIMENSIONS}
@@ -59,7 +65,7 @@ FIELDS: dict[str, RowField] = (
     | {name: _attribute(name, "text") for name in ("tier", "tier_before", "width", "observed", "state", "role")}
     | {name: _attribute(name, "text") for name in ("agent", "target", "conversation", "judge")}
     | {"loops": RowField("number", lambda row: float(len(row.loops)))}
-    | {"replies": RowField("number", lambda row: float(sum(loop.scope in WHOLE_REPLIES for loop in row.loops)))}
+    | {"replies": RowField("number", _whole_replies)}
     | {name: _deference(name) for name in ("apologies", "corrections")}
     | {"directed": RowField("boolean", lambda row: row.target is not None)}
 )
@@ -80,7 +86,9 @@ def has_indicator(row: Row, name: str) -> bool | None:
 
 def has_flag(row: Row, name: str) -> bool:
     """Whether the scan flagged a trait or a label of this name."""
-    return row.flags.get(name, 0) > 0 or name in row.labels or any(name in (hit.label, hit.trait) for hit in row.hits)
+    if row.flags.get(name, 0) > 0 or name in row.labels:
+        return True
+    return bool(row.hits) and any(name in (hit.label, hit.trait) for hit in row.hits)
 
 
 # functions of one row that take a quoted name
@@ -101,8 +109,18 @@ def row_leaf(node: Node) -> Evaluate:
         return lambda context: read(context.row, wanted)
     if not isinstance(node, Field | Member):
         raise TypeError(f"{node} has no value for a row")
+    if node.name in TRAITS:
+        return _of_trait(node.name)
     if node.name in FIELDS:
         of_row = FIELDS[node.name].read
         return lambda context: of_row(context.row)
     column = node.name
     return lambda context: context.derived[column]
+
+
+def _of_trait(name: str) -> Evaluate:
+    def evaluate(context: Context) -> Value:
+        traits = context.row.traits
+        return traits.get(name) if traits else None
+
+    return evaluate

@@ -85,12 +85,22 @@ def _joined(parts: list[Evaluate], *, decisive: bool) -> Evaluate:
 
 
 def _compare(node: Compare, leaf: Leaf) -> Evaluate:
-    left, right = compile_tree(node.left, leaf), compile_tree(node.right, leaf)
-    holds = _COMPARE[node.operator]
+    left, holds = compile_tree(node.left, leaf), _COMPARE[node.operator]
+    if isinstance(node.right, Number):
+        return _compare_with(left, holds, node.right.value)
+    right = compile_tree(node.right, leaf)
 
     def evaluate(context: Any) -> Value:
         one, other = left(context), right(context)
         return None if one is None or other is None else holds(one, other)
+
+    return evaluate
+
+
+def _compare_with(left: Evaluate, holds: Callable[[Any, Any], bool], constant: float) -> Evaluate:
+    def evaluate(context: Any) -> Value:
+        one = left(context)
+        return None if one is None else holds(one, constant)
 
     return evaluate
 
@@ -111,14 +121,21 @@ def _is_null(node: IsNull, leaf: Leaf) -> Evaluate:
 
 
 def _arithmetic(node: Arithmetic, leaf: Leaf) -> Evaluate:
-    left, right = compile_tree(node.left, leaf), compile_tree(node.right, leaf)
-    apply = _ARITHMETIC[node.operator]
+    left, right, apply = compile_tree(node.left, leaf), compile_tree(node.right, leaf), _ARITHMETIC[node.operator]
+    if node.operator == "/":
+        return _quotient(left, right)
 
     def evaluate(context: Any) -> Value:
         one, other = left(context), right(context)
-        if one is None or other is None or (apply is operator.truediv and other == 0):
-            return None
-        return apply(one, other)
+        return None if one is None or other is None else apply(one, other)
+
+    return evaluate
+
+
+def _quotient(left: Evaluate, right: Evaluate) -> Evaluate:
+    def evaluate(context: Any) -> Value:
+        one, other = left(context), right(context)
+        return None if one is None or other is None or other == 0 else operator.truediv(one, other)
 
     return evaluate
 

@@ -10,10 +10,15 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+import msgspec
 
 _SUMMED = frozenset({"mean", "std", "sum", "count", "slope"})
 _SHIFT = 1074  # every finite float64 is a whole multiple of 2**-1074
+_USUAL = 64  # the scale of a new tally: from 2**-11 on a float64 is a multiple of 2**-64, as scores are
+_UNITS = 2.0**_USUAL
+_LARGE = 2.0**900  # below it a value times ``_UNITS`` is finite, and exact
 
 
 class Aggregate(Protocol):
@@ -83,7 +88,7 @@ class Sums:
         return 6 * numerator / (n * (n * n - 1) << _SHIFT)
 
 
-class Tally(NamedTuple):
+class Tally(msgspec.Struct, frozen=True, gc=False):
     """Exact sums that only grow, without their values: each step is a new value, so that one can be kept and compared.
 
     ``summed`` and ``weighted`` (by place) are in units of 2**-scale, ``squares`` in units of 2**(-2 * scale).
@@ -95,13 +100,27 @@ class Tally(NamedTuple):
     weighted: int
     scale: int
 
+    def __deepcopy__(self, _memo: object) -> Tally:
+        return self
+
     def plus(self, value: float, *, moments: bool = False) -> Tally:
         """With one more value; ``moments`` are only kept where ``std`` or ``slope`` is asked for."""
+        if self.scale == _USUAL and -_LARGE < value < _LARGE:
+            units = value * _UNITS
+            exact = int(units)
+            if exact == units:
+                return self._with(exact, moments)
+        return self._finely(value, moments)
+
+    def _finely(self, value: float, moments: bool) -> Tally:
+        """As ``plus``, for a value of any size."""
         exact, unit = float(value).as_integer_ratio()
         bits = unit.bit_length() - 1
         if bits > self.scale:
-            return self.finer(bits).plus(value, moments=moments)
-        exact <<= self.scale - bits
+            return self.finer(bits)._finely(value, moments)
+        return self._with(exact << (self.scale - bits), moments)
+
+    def _with(self, exact: int, moments: bool) -> Tally:
         if not moments:
             return Tally(self.size + 1, self.summed + exact, 0, 0, self.scale)
         weighted = self.weighted + self.size * exact
@@ -121,18 +140,18 @@ class Tally(NamedTuple):
     def result(self, function: str) -> float | None:
         """What ``Sums`` of the same values gives: ``mean``, ``std``, ``sum``, ``count`` or ``slope``."""
         n = self.size
+        if function == "mean":
+            return self.summed / (n << self.scale) if n else None
         if function in ("sum", "count"):
             return self.summed / (1 << self.scale)
         if n < 2 and (n == 0 or function == "slope"):
             return None
-        if function == "mean":
-            return self.summed / (n << self.scale)
         if function == "std":
             return math.sqrt((n * self.squares - self.summed * self.summed) / (n * n << 2 * self.scale))
         return 6 * (2 * self.weighted - (n - 1) * self.summed) / (n * (n * n - 1) << self.scale)
 
 
-EMPTY = Tally(0, 0, 0, 0, 64)  # scores need no smaller units: from 2**-11 on a float64 is a multiple of 2**-64
+EMPTY = Tally(0, 0, 0, 0, _USUAL)
 
 
 class Count:

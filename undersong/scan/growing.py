@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
 from undersong.models import Conversation, Loop, Message, Scan, ThreadScan
 from undersong.scan.block import Block
 from undersong.scan.code import FENCES
 from undersong.scan.conversation import ALL, add_structure, add_triage, agent_of, scans_of, thread_of
+from undersong.scan.heard import Heard
 from undersong.scan.phrases import SignalBook
 from undersong.scan.repetition import loops_of, spoken
 from undersong.scan.speech import Speech
@@ -20,15 +20,15 @@ from undersong.scan.structure import AgentSoFar
 class Growing:
     """The messages so far, in order, and their Scans; of each agent what the next turn is compared with.
 
-    The cost of a message does not grow with those before it, but for one that repeats words of an earlier one: then
-    the loops of all are looked at.
+    The cost of a message does not grow with those before it, but for one that repeats enough of them to make a loop:
+    then the loops of all are looked at.
     """
 
     def __init__(self, conversation: Conversation, scans: Sequence[Scan], book: SignalBook) -> None:
         """``scans`` are those of the messages that are there already."""
         self._book = book
         self._agents: dict[str, AgentSoFar] = {}
-        self._grams: set[int] = set()
+        self._heard = Heard(book.loops.rule)
         self.scans: list[Scan] = []
         for message, scan in zip(conversation.messages, scans, strict=True):
             self._learn(message, _bare(scan), Block([message.text]))
@@ -52,15 +52,12 @@ class Growing:
         return thread_of(conversation, tuple(self.scans), self._book, ALL, summed=True)
 
     def _learn(self, message: Message, scan: Scan, block: Block) -> bool:
-        """Fill in what the agent's past tells of a turn, and make it part of that past; whether it repeats words."""
+        """Fill in what the agent's past tells of a turn, and make it part of that past; whether it may make a loop."""
         agent = agent_of(message, self._agents, self._book.structure)
         has_code = bool(message.tool_calls) or bool(block.texts_with(FENCES))
         add_structure(scan, message, has_code, self._book.structure, agent)
-        keys = Speech(*spoken([message], [block])).grams(self._book.loops.rule.n)
-        own = set(np.unique(keys).tolist())
-        repeats = len(own) < len(keys) or not own.isdisjoint(self._grams)
-        self._grams |= own
-        return repeats
+        grams = Speech(*spoken([message], [block])).grams(self._book.loops.rule.n)
+        return self._heard.take(message, grams.tolist())
 
     def _loops(self, conversation: Conversation) -> tuple[Loop, ...]:
         messages, last = conversation.messages, len(conversation.messages) - 1

@@ -9,6 +9,7 @@ import msgspec
 
 from undersong.models import Finding, Row
 from undersong.patterns.findings import Balance, finding_of
+from undersong.patterns.live.facts import Facts
 from undersong.patterns.live.plan import Plan
 from undersong.patterns.live.reader import Reader
 from undersong.patterns.live.track import Emitted, Track
@@ -23,13 +24,14 @@ class Setup:
         self.steps = steps
         self.scopes: dict[str | None, Scope] = {}
         self.plans: list[Plan] = []
+        facts = Facts()
         for index, rule in enumerate(rules):
             where = None if rule.where is None else str(rule.file.where)
             scope = self.scopes.setdefault(where, Scope(rule.where))
-            plan = Plan(index, rule, scope.slots)
+            plan = Plan(index, rule, scope.slots, facts)
             scope.add(plan)
             self.plans.append(plan)
-        self.reader = Reader(self.plans)
+        self.reader = Reader(self.plans, facts)
 
 
 class Standing(NamedTuple):

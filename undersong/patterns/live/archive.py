@@ -25,7 +25,7 @@ _LEFT_OUT: dict[str, Any] = {
 }  # fmt: skip
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Row)} | {"flags": {}, "signals": {}}
 _IDENTITY = ("id", "conversation", "position", "agent")
-_SAID = tuple(name for name in _DEFAULTS if name not in (*_IDENTITY, *_LEFT_OUT, "traits"))
+_SAID = [each for each in _DEFAULTS.items() if each[0] not in (*_IDENTITY, *_LEFT_OUT, "traits")]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[float | None] | None]).decode
 
@@ -185,7 +185,8 @@ def slim(row: Row) -> Row:
 
 def _pack(row: Row) -> bytes:
     """What a slim row says beyond its identity, without what is at its default; scores without their names."""
-    given = {name: value for name in _SAID if (value := getattr(row, name)) != _DEFAULTS[name]}
+    values = msgspec.structs.asdict(row)
+    given = {name: value for name, default in _SAID if (value := values[name]) != default}
     return _encode((given, None if row.traits is None else [row.traits.get(trait) for trait in TRAITS]))
 
 

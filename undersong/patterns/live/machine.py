@@ -66,13 +66,14 @@ class Machine:
         """
         ways: dict[int, Way | None] = dict.fromkeys(state.places)
         best: Way | None = None
+        instructions, known = self.instructions, self._reached
         for mask in masks:
             after: dict[int, Way | None] = {}
             for place, way in ways.items():
-                operation, wanted, variable = self.instructions[place]
+                operation, wanted, variable = instructions[place]
                 if operation == ROW and (not wanted or mask & wanted):
                     taken = way, variable
-                    reached, accepted = self._after(place)
+                    reached, accepted = known.get(place) or self._after(place)
                     for following in reached:
                         after.setdefault(following, taken)
                     if accepted:
@@ -101,7 +102,7 @@ class Machine:
         for place in state.places:
             operation, wanted, _ = self.instructions[place]
             if operation == ROW and (not wanted or mask & wanted):
-                reached, accepted = self._after(place)
+                reached, accepted = self._reached.get(place) or self._after(place)
                 places.update(reached)  # what is there already keeps its place: the first way is the preferred one
                 self.work += len(reached)
                 if accepted:

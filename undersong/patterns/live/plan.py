@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from undersong.patterns.columns import WindowColumn
@@ -10,6 +10,7 @@ from undersong.patterns.expressions import Both, Field, Member, Node, Window, ch
 from undersong.patterns.fields import FIELDS
 from undersong.patterns.live.cells import Derive, day, of_agent, of_column, of_eager, of_others
 from undersong.patterns.live.counts import Counts
+from undersong.patterns.live.facts import Demand, Facts, Judged, indicators_alone
 from undersong.patterns.live.machine import Machine
 from undersong.patterns.live.windows import is_tally
 from undersong.patterns.logic import Evaluate
@@ -51,10 +52,11 @@ class Plan:
 
     ``shared`` and ``own`` give the derived values by name: the same in all sequences of the agent, or not. ``windows``
     are those over the sequence itself, ``apart`` names the slots of those over others that are kept per target: both
-    must see every row.
+    must see every row. ``always`` has the variables that the row alone does not decide, ``judged`` and ``demands`` what
+    it must say for the others: of indicators only, or of facts.
     """
 
-    def __init__(self, index: int, rule: PatternRule, slots: Slots) -> None:
+    def __init__(self, index: int, rule: PatternRule, slots: Slots, facts: Facts) -> None:
         self.index, self.rule = index, rule
         self.machine = Machine(rule.program)
         first, later = self.machine.first, self.machine.later
@@ -71,7 +73,11 @@ class Plan:
         self.asks_gap = GAP in _names(_trees(rule.file))
         self.eager = bool(self.windows or self.apart or self.asks_gap)
         self.counts = Counts(rule.file, rule.names)
-        tests = list(self._tests())
+        self.always = sum(1 << i for i, condition in enumerate(rule.conditions) if condition.local is None)
+        self.judged: list[tuple[int, Judged]] = []
+        self.demands: list[tuple[int, Demand]] = []
+        late = dict(self._read_locals(facts))
+        tests = list(self._tests(late))
         self.shared_tests = tuple(test for test, shared in tests if shared)
         self.own_tests = tuple(test for test, shared in tests if not shared)
         self.shared_bits = sum(test.bit for test in self.shared_tests)
@@ -103,13 +109,37 @@ class Plan:
     def _is_shared(self, names: frozenset[str]) -> bool:
         return all(name in FIELDS or name in self.shared for name in names)
 
-    def _tests(self) -> Iterator[tuple[Exact, bool]]:
+    def _read_locals(self, facts: Facts) -> Iterator[tuple[int, tuple[Evaluate, ...]]]:
+        """Sort the conditions on the row alone; yields, by bit, what need not be asked before a match is under way."""
         for i, (condition, text) in enumerate(zip(self.rule.conditions, self.rule.file.define.values(), strict=True)):
+            if condition.local is None:
+                continue
+            bit, node = 1 << i, _local_part(text)
+            names = indicators_alone(node)
+            if names:
+                self.judged.append((bit, Judged(node, names, condition.local)))
+                continue
+            demand = facts.demand(node)
+            if demand.rest and not bit & self.opening:
+                yield bit, demand.rest
+                demand = demand._replace(rest=())
+            self.demands.append((bit, demand))
+
+    def _tests(self, late: Mapping[int, tuple[Evaluate, ...]]) -> Iterator[tuple[Exact, bool]]:
+        for i, (condition, text) in enumerate(zip(self.rule.conditions, self.rule.file.define.values(), strict=True)):
+            parts, shared = late.get(1 << i, ()), True
             if condition.derived is not None:
-                yield Exact(1 << i, condition.derived), self._is_shared(_names([parse(written(text))]))
+                shared = self._is_shared(_names([parse(written(text))]))
+                parts = (*parts, condition.derived)
+            if parts:
+                yield Exact(1 << i, parts[0] if len(parts) == 1 else _all_of(parts)), shared
 
 
-def local_part(text: str | float | bool) -> Node:
+def _all_of(parts: tuple[Evaluate, ...]) -> Evaluate:
+    return lambda context: all(part(context) is True for part in parts)
+
+
+def _local_part(text: str | float | bool) -> Node:
     """The part of a condition that the row alone decides: the tree behind ``Condition.local``."""
     tree = parse(written(text))
     parts = tree.parts if isinstance(tree, Both) else (tree,)

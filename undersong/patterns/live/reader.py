@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from undersong.models import Row
-from undersong.patterns.expressions import Call, Field, Node, Text, walk
 from undersong.patterns.fields import Context
 from undersong.patterns.live.cells import Seen, SharedCells
-from undersong.patterns.live.plan import Plan, local_part
-from undersong.patterns.logic import Evaluate
+from undersong.patterns.live.facts import Demand, Facts, Judged
+from undersong.patterns.live.plan import Plan
 
 _MOST_SETS = 10_000  # sets of indicators whose masks are remembered
 
@@ -19,30 +18,36 @@ Effects = list[tuple[int, int]]  # (rule, bit of its variable)
 class Reader:
     """Each different condition is asked once per row, whatever rules share it; those on indicators once per set."""
 
-    def __init__(self, plans: Iterable[Plan]) -> None:
+    def __init__(self, plans: Iterable[Plan], facts: Facts) -> None:
+        self.facts = facts
         self.base: list[int] = []
-        tests: dict[Node, tuple[Evaluate, Effects]] = {}
+        demands: dict[Demand, Effects] = {}
+        judged: dict[Judged, Effects] = {}
         for plan in plans:
-            always = 0
-            texts = plan.rule.file.define.values()
-            for i, (condition, text) in enumerate(zip(plan.rule.conditions, texts, strict=True)):
-                if condition.local is None:
-                    always |= 1 << i
-                else:
-                    tests.setdefault(local_part(text), (condition.local, []))[1].append((plan.index, 1 << i))
-            self.base.append(always)
-        judged = {node: _indicators(node) for node in tests}
-        self.plain = [test for node, test in tests.items() if not judged[node]]
-        self.judged = [test for node, test in tests.items() if judged[node]]
-        self.vocabulary = frozenset(name for names in judged.values() for name in names)
+            self.base.append(plan.always)
+            for bit, demand in plan.demands:
+                demands.setdefault(demand, []).append((plan.index, bit))
+            for bit, each in plan.judged:
+                judged.setdefault(each, []).append((plan.index, bit))
+        self.demands = [(*demand, effects) for demand, effects in demands.items()]
+        self.judged = [(each.holds, effects) for each, effects in judged.items()]
+        self.vocabulary = frozenset[str]().union(*(each.indicators for each in judged))
         self._known: dict[frozenset[str] | None, Effects] = {}
 
     def masks(self, row: Row) -> list[int]:
-        """Per rule, a bit for each variable that the row fits, or may fit where columns decide."""
+        """Per rule, a bit for each variable that the row fits, or may fit where columns decide.
+
+        What is asked late (see Plan) is left open for variables with which no match begins.
+        """
         masks = self.base.copy()
         context = Context(row, {})
-        for holds, effects in self.plain:
-            if holds(context) is True:
+        facts = self.facts.of(context)
+        for every, some, rest, effects in self.demands:
+            if (
+                facts & every == every
+                and (not some or all(facts & each for each in some))
+                and (not rest or all(holds(context) is True for holds in rest))
+            ):
                 for index, bit in effects:
                     masks[index] |= bit
         for index, bit in self._of_indicators(context):
@@ -87,16 +92,3 @@ class Reading:
                     true |= bit
             self._known[plan.index] = asked | open_bits, true
         return bits & (true | ~plan.shared_bits)
-
-
-def _indicators(node: Node) -> frozenset[str]:
-    """The indicators that alone decide a condition; empty where anything else does."""
-    names = set()
-    for part in walk(node):
-        if isinstance(part, Field):
-            return frozenset()
-        if isinstance(part, Call) and part.name in ("flag", "signal"):
-            return frozenset()
-        if isinstance(part, Call) and part.name == "indicator" and isinstance(part.arguments[0], Text):
-            names.add(part.arguments[0].value)
-    return frozenset(names)

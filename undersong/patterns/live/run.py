@@ -77,19 +77,29 @@ class Run:
             self.eager.append(eager)
         step, groups = self.plan.machine.step, self.groups
         if opening is not None:
-            groups[opening] = (*groups.get(opening, ()), index)  # an older start may be where a new one begins
+            self._open(groups, opening, mask, index)
         self.steps -= len(groups)
-        self.groups, self.wanted, self.front = {}, 0, index + 1
+        after: dict[State, tuple[int, ...]] = {}
+        wanted, front = 0, index + 1
         for before, starts in groups.items():
             state = before.following.get(mask & before.wanted) or step(before, mask)
             if state.places:
-                known = self.groups.get(state)
-                self.groups[state] = starts if known is None else tuple(sorted(known + starts))
-                self.wanted |= state.wanted
-                if starts[0] < self.front:
-                    self.front = starts[0]
+                known = after.setdefault(state, starts)
+                if known is not starts:
+                    after[state] = tuple(sorted(known + starts))
+                wanted |= state.wanted
+                if starts[0] < front:
+                    front = starts[0]
             elif state.accepted:
                 self._decide(starts, index + 1, last_directed)
+        self.groups, self.wanted, self.front = after, wanted, front
+
+    def _open(self, groups: dict[State, tuple[int, ...]], opening: State, mask: int, index: int) -> None:
+        """A start at this row, unless the row is none with which a match begins."""
+        if mask & opening.wanted or opening.takes_any or opening.accepted or opening in groups:
+            groups[opening] = (*groups.get(opening, ()), index)  # an older start may be where a new one begins
+        else:
+            self.steps -= 1
 
     def _decide(self, starts: Iterable[int], end: int, last_directed: int) -> None:
         """Keep decided starts; those without a row directed at the target behind them can give no finding."""

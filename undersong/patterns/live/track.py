@@ -154,6 +154,8 @@ class Track:
             if reach > run.front:
                 run.close(reach, index, self.last_directed)
         run.take(index, bits, eager, opening, self.last_directed)
+        if run.groups and not (run.ready or run.found) and run.steps > 0:
+            return []
         return self._settle(run)
 
     def _cut(self, run: Run, index: int, eager: Mapping[str, Value]) -> list[Emitted]:

@@ -19,12 +19,20 @@ from undersong.patterns.windows import EMPTY, Tally
 
 
 class Shape(NamedTuple):
-    """The rules that part a timeline in the same way; ``eager`` those that must see every row."""
+    """The rules that part a timeline in the same way; ``eager`` those that must see every row.
+
+    ``first`` names for each the variables with which a match may begin (0: any row will do).
+    """
 
     by_target: bool
     by_conversation: bool
     plans: list[Plan]
     eager: list[Plan]
+    first: list[tuple[int, int, Plan]]
+
+    def opening(self, masks: list[int]) -> dict[int, Plan]:
+        """The rules of which a row with these masks may begin a match."""
+        return {index: plan for index, bits, plan in self.first if not bits or masks[index] & bits}
 
 
 class Scope:
@@ -41,9 +49,11 @@ class Scope:
         by_target, by_conversation = "target" in keys, "conversation" in keys
         shape = next((each for each in self.shapes if each[:2] == (by_target, by_conversation)), None)
         if shape is None:
-            shape = Shape(by_target, by_conversation, [], [])
+            shape = Shape(by_target, by_conversation, [], [], [])
             self.shapes.append(shape)
         shape.plans.append(plan)
+        if plan.opening or plan.always_opens:
+            shape.first.append((plan.index, 0 if plan.always_opens else plan.opening, plan))
         if plan.eager:
             shape.eager.append(plan)
 
@@ -133,8 +143,7 @@ class View:
         for number, track in self._tracks(row):
             shape = self.scope.shapes[number]
             if number not in opening:
-                opens = (plan for plan in shape.plans if plan.always_opens or masks[plan.index] & plan.opening)
-                opening[number] = {plan.index: plan for plan in opens}
+                opening[number] = shape.opening(masks)
             emitted += track.take(reading, opening[number], shape.eager, self.aims[track.place.target])
         self._gather(row, time)
         return emitted

@@ -28,6 +28,8 @@ class LiveWindow(Protocol):
 
 def live_window(window: Window) -> LiveWindow:
     """An empty window."""
+    if is_tally(window):
+        return _Total(window)
     bounded = window.hours is not None or (window.rows is not None and window.function != "ewma")
     return Sliding(window) if bounded else _SoFar(window)
 
@@ -47,6 +49,24 @@ def is_tally(window: Window) -> bool:
 def moments(window: Window) -> bool:
     """Whether a running sum must also keep squares and weighted values."""
     return window.function in ("std", "slope")
+
+
+class _Total:
+    """All rows so far, of which nothing is needed but a running sum."""
+
+    __slots__ = ("function", "moments", "needed", "tally")
+
+    def __init__(self, window: Window) -> None:
+        self.function, self.moments, self.needed, self.tally = window.function, moments(window), needed(window), EMPTY
+
+    def take(self, _time: int | None, value: Value) -> None:
+        """A past row with a known value."""
+        self.tally = self.tally.plus(value, moments=self.moments)  # type: ignore[arg-type]
+
+    def at(self, _time: int | None) -> Value:
+        """The result; unknown while too little is known."""
+        tally = self.tally
+        return None if tally.size < self.needed else tally.result(self.function)
 
 
 class _SoFar:

@@ -1,0 +1,107 @@
+"""The facts of a row decide conditions exactly as the conditions themselves do."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from undersong.models import Row
+from undersong.patterns.expressions import parse
+from undersong.patterns.fields import Context, row_leaf
+from undersong.patterns.live.facts import Facts, indicators_alone
+from undersong.patterns.logic import compile_tree
+
+PARTS = (
+    "manipulation > 0.5",
+    "manipulation <= 0.5",
+    "goodwill >= 0.3",
+    "0.7 > goodwill",
+    "goodwill is null",
+    "1 / goodwill > 2",
+    "manipulation + goodwill > 0.8",
+    "tier in ('deep', 'focused')",
+    "tier = 'standard'",
+    "directed",
+    "flag('apology')",
+    "signal('pace') > 1",
+    "ethos < 0.5",
+    "replies >= 1",
+)
+
+
+def some_condition(chance: Random, depth: int = 0) -> str:
+    """A condition with ``and``, ``or`` and ``not`` at any depth."""
+    kind = chance.random()
+    if depth > 3 or kind < 0.35:
+        return chance.choice(PARTS)
+    if kind < 0.55:
+        return f"not ({some_condition(chance, depth + 1)})"
+    joined = " and " if kind < 0.8 else " or "
+    return f"({joined.join(some_condition(chance, depth + 1) for _ in range(chance.randint(2, 3)))})"
+
+
+def some_row(chance: Random) -> Row:
+    """A row in which anything may be missing, with scores on the thresholds and between them."""
+    scores = {name: chance.choice((0.0, 0.3, 0.5, 0.7, 0.9)) for name in ("manipulation", "goodwill")}
+    return Row(
+        id="m",
+        traits=chance.choice((None, {}, scores, scores, {"goodwill": scores["goodwill"]})),
+        tier=chance.choice((None, "standard", "deep")),
+        target=chance.choice((None, "ben")),
+        flags={"apology": 1} if chance.random() < 0.4 else {},
+        signals={"pace": chance.choice((0.5, 2.0))} if chance.random() < 0.6 else {},
+    )
+
+
+def met(facts: Facts, text: str, row: Row) -> bool:
+    """Whether a condition holds as its demand on facts says."""
+    demand, context = facts.demand(parse(text)), Context(row, {})
+    found = facts.of(context)
+    return (
+        found & demand.every == demand.every
+        and all(found & each for each in demand.some)
+        and all(holds(context) is True for holds in demand.rest)
+    )
+
+
+def test_random_conditions_are_met_exactly_where_they_are_true() -> None:
+    chance, facts, held = Random(4), Facts(), 0
+    for _ in range(400):
+        text = some_condition(chance)
+        whole = compile_tree(parse(text), row_leaf)
+        for row in [some_row(chance) for _ in range(12)]:
+            wanted = whole(Context(row, {})) is True
+            assert met(facts, text, row) == wanted, (text, row)
+            held += wanted
+    assert 1_000 < held < 3_800
+
+
+@pytest.mark.parametrize(
+    ("text", "scores", "wanted"),
+    [
+        ("manipulation > 0.5", {"manipulation": 0.5}, False),
+        ("manipulation >= 0.5", {"manipulation": 0.5}, True),
+        ("not manipulation > 0.5", {"manipulation": 0.5}, True),
+        ("not manipulation > 0.5", {}, False),
+        ("not (manipulation > 0.5 and goodwill < 0.5)", {"goodwill": 0.9}, True),
+        ("not (manipulation > 0.5 and goodwill < 0.5)", {"goodwill": 0.1}, False),
+    ],
+)
+def test_a_missing_score_makes_neither_a_part_nor_its_opposite_true(
+    text: str, scores: dict[str, float], wanted: bool
+) -> None:
+    assert met(Facts(), text, Row(id="m", traits=scores)) is wanted
+
+
+def test_more_values_than_are_remembered_change_nothing() -> None:
+    facts, text = Facts(), "manipulation > 0.5"
+    for number in range(10_000):
+        score = number / 9_999
+        assert met(facts, text, Row(id="m", traits={"manipulation": score})) is (score > 0.5)
+
+
+def test_only_conditions_on_indicators_alone_are_told_by_their_indicators() -> None:
+    assert indicators_alone(parse("indicator('A') or not indicator('B')")) == {"A", "B"}
+    assert indicators_alone(parse("indicator('A') and flag('B')")) == frozenset()
+    assert indicators_alone(parse("indicator('A') and goodwill > 0.5")) == frozenset()
