@@ -108,7 +108,8 @@ def scans_of(
         else:
             scans += [Scan(message_id=message.id) for message in own]
         for index, found in hits.items():
-            scans[first + index] = _flagged_scan(own[index], found, block.words_of(index))
+            words = scans[first + index].words if structure else block.words_of(index)
+            scans[first + index] = _flagged_scan(own[index], found, words)
     for place, each in loops.items():
         _fill(scans[place], "loops", each)
     return scans
