@@ -20,7 +20,7 @@ from undersong.triage import Triage
 
 ALL: frozenset[str] = frozenset(SIGNALS)
 _fill = msgspec.structs.force_setattr
-BLOCK = 400_000  # characters of a block: its arrays stay in the processor's cache
+BLOCK = 600_000  # characters of a block: so many that what is done once a block does not count
 
 Scanned = tuple[tuple[Scan, ...], ThreadScan]
 
