@@ -25,14 +25,13 @@ def draws(seed: int, messages: Sequence[Message]) -> Draws:
     It hashes ``seed``, conversation and id, so it depends on nothing else in the run; ids may repeat between threads.
     """
     begun = {
-        name: hashlib.sha256(f"{seed}\0{name}\0".encode("utf-8", "surrogatepass"))
+        name: f"{seed}\0{name}\0".encode("utf-8", "surrogatepass")
         for name in {message.conversation for message in messages}
     }
-    digests: list[bytes] = []
-    for message in messages:
-        digest = begun[message.conversation].copy()
-        digest.update(message.id.encode("utf-8", "surrogatepass"))
-        digests.append(digest.digest())
+    digests = [
+        hashlib.sha256(begun[message.conversation] + message.id.encode("utf-8", "surrogatepass")).digest()
+        for message in messages
+    ]
     high = np.frombuffer(b"".join(digests), dtype=">u8")[:: DIGEST // 8]
     found: Draws = (high // _KEPT) / float(1 << 53)
     silent = [place for place, message in enumerate(messages) if not message.text or message.text.isspace()]

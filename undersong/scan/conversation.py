@@ -20,7 +20,7 @@ from undersong.triage import Triage
 
 ALL: frozenset[str] = frozenset(SIGNALS)
 _fill = msgspec.structs.force_setattr
-BLOCK = 400_000  # characters of a block: its arrays stay in the processor's cache
+BLOCK = 600_000  # characters of a block: so many that what is done once a block does not count
 
 Scanned = tuple[tuple[Scan, ...], ThreadScan]
 
@@ -108,7 +108,8 @@ def scans_of(
         else:
             scans += [Scan(message_id=message.id) for message in own]
         for index, found in hits.items():
-            scans[first + index] = _flagged_scan(own[index], found, block.words_of(index))
+            words = scans[first + index].words if structure else block.words_of(index)
+            scans[first + index] = _flagged_scan(own[index], found, words)
     for place, each in loops.items():
         _fill(scans[place], "loops", each)
     return scans

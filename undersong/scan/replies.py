@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from rapidfuzz.distance import Indel
 
 from undersong.models import Loop
 from undersong.scan.block import Ints
@@ -39,6 +38,8 @@ def reply_loops(
 
 def likeness(finder: LoopFinder, one: Sequence[str], other: Sequence[str]) -> float:
     """How much of the words of two replies is the same, 0 to 1, boilerplate left out; 0 where one says too little."""
+    from rapidfuzz.distance import Indel  # here, since few runs need it and a small one feels it
+
     first, second = _telling(finder, one), _telling(finder, other)
     if min(len(first), len(second)) < finder.rule.reply_words:
         return 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import insort
-from collections import Counter
 from collections.abc import Sequence
 
 from undersong.models import Deference, Hit, Message
@@ -22,11 +21,11 @@ class AgentSoFar:
 
     def __init__(self, rules: StructureRules) -> None:
         self._rules = rules
-        self._counts: Counter[str] = Counter()
+        self._counts = dict.fromkeys(_DEFERENCE_LABELS, 0)
         self._deference = _NOTHING_SAID
         self._latencies: list[float] = []
         self._lengths: list[int] = []
-        self._versions = Versions(rules.code)
+        self._versions: Versions | None = None  # of the few who write code
 
     def deference(self, hits: Sequence[Hit]) -> Deference:
         """Apologies and corrections of the turns so far, this one included; the wider counts beside them."""
@@ -35,8 +34,9 @@ class AgentSoFar:
         said = [hit.label for hit in hits if hit.trait == "structure" and hit.label in _DEFERENCE_LABELS]
         if not said:
             return self._deference
-        self._counts.update(said)
-        apologies, corrections, agreements, disagreements = (self._counts[label] for label in _DEFERENCE_LABELS)
+        for label in said:
+            self._counts[label] += 1
+        apologies, corrections, agreements, disagreements = self._counts.values()
         ratio = apologies / max(corrections, 1)
         self._deference = Deference(
             apologies=apologies,
@@ -60,7 +60,11 @@ class AgentSoFar:
 
     def code_change(self, codes: Sequence[Code]) -> float | None:
         """How new this message's code is beside the agent's earlier code."""
-        return self._versions.change(codes) if codes else None
+        if not codes:
+            return None
+        if self._versions is None:
+            self._versions = Versions(self._rules.code)
+        return self._versions.change(codes)
 
 
 def sentiment_score(text: str, hits: Sequence[Hit], label: str) -> float:

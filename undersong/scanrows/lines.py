@@ -16,6 +16,7 @@ from undersong.models import Message, Observed, Role, Route, Row, Scan, SourceRe
 
 Lengths = npt.NDArray[np.int32]
 LINE_FEED = 0x0A
+_VARIED = ("tier", "tier_before", "width", "sampled", "reasons", "triage", "deference")
 _encoder = msgspec.json.Encoder()
 _FIRST, _AFTER = b'"tier":', b',"source_ref":'  # what lies between them is the same for many rows
 
@@ -84,23 +85,21 @@ def _rest_of(scan: Scan, route: Route) -> msgspec.Raw | None:
     """What a row has between its text and its place, None where the scan found something."""
     if (
         scan.hits
-        or scan.deference is not None
         or scan.loops
         or scan.sentiment_score
         or scan.code_change_delta is not None
         or scan.latency_drop is not None
     ):
         return None
-    return _without_hits(route.tier, route.tier_before, route.width, route.sampled, route.reasons, scan.triage)
+    return _without_hits(
+        route.tier, route.tier_before, route.width, route.sampled, route.reasons, scan.triage, scan.deference
+    )
 
 
 @lru_cache(maxsize=4096)
 def _without_hits(*said: object) -> msgspec.Raw:
-    """The rest of a row without hits, from its routed keys and its triage score."""
-    tier, before, width, sampled, reasons, triage = said
-    row = msgspec.structs.replace(
-        _UNFLAGGED, tier=tier, tier_before=before, width=width, sampled=sampled, reasons=reasons, triage=triage
-    )
+    """The rest of a row without hits, from its routed keys, its triage score and its deference."""
+    row = msgspec.structs.replace(_UNFLAGGED, **dict(zip(_VARIED, said, strict=True)))
     data = _encoder.encode(row)
     first = data.index(_FIRST) + len(_FIRST)
     return msgspec.Raw(data[first : data.index(_AFTER, first)])
