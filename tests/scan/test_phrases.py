@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from undersong.models import Hit
 from undersong.scan.normalise import fold, is_word
-from undersong.scan.phrases import Phrase, SignalBook, load_book
+from undersong.scan.phrases import Phrase, SignalBook, load_book, needles_of
 
 SHIPPED = load_book()
 
@@ -160,3 +160,14 @@ def test_every_hit_of_the_shipped_book_folds_back_to_its_phrase(text: str) -> No
     hits: tuple[Hit, ...] = SHIPPED.hits(fold(text))
     for hit in hits:
         assert fold(text[hit.start : hit.end]).text == fold(hit.phrase).text
+
+
+def test_phrases_are_folded_together_as_each_alone() -> None:
+    odd = [
+        Phrase(text, "manipulation", "x")
+        for text in ("Trust Me", "caf\u00e9\u0301 only", "\u0301 alone", "ΟΔΟΣ", " so\n\nlong ")
+    ]
+    phrases = [*SHIPPED.phrases, *odd[:-1]]
+    assert [needle.text for needle in needles_of(phrases)] == [fold(phrase.text).text.strip() for phrase in phrases]
+    assert needles_of(odd[-1:])[0].text == "so long"
+    assert needles_of(()) == []
