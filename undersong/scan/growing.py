@@ -28,7 +28,7 @@ class Growing:
         """``scans`` are those of the messages that are there already."""
         self._book = book
         self._agents: dict[str, AgentSoFar] = {}
-        self._heard = Heard(book.loops.rule)
+        self._heard = Heard(book.loops)
         self.scans: list[Scan] = []
         for message, scan in zip(conversation.messages, scans, strict=True):
             self._learn(message, _bare(scan), Block([message.text]))
@@ -56,8 +56,7 @@ class Growing:
         agent = agent_of(message, self._agents, self._book.structure)
         has_code = bool(message.tool_calls) or bool(block.texts_with(FENCES))
         add_structure(scan, message, has_code, self._book.structure, agent)
-        grams = Speech(*spoken([message], [block])).grams(self._book.loops.rule.n)
-        return self._heard.take(message, grams.tolist())
+        return self._heard.take(message, Speech(*spoken([message], [block])))
 
     def _loops(self, conversation: Conversation) -> tuple[Loop, ...]:
         messages, last = conversation.messages, len(conversation.messages) - 1
