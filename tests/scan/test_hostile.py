@@ -37,10 +37,12 @@ HOSTILE = {
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE.keys())
 def test_four_times_the_text_takes_no_sixteen_times_the_time(unit: str) -> None:
     def seconds(length: int) -> float:
-        text = unit * (length // len(unit))
-        started = time.process_time()
-        scan_keywords(text)
-        return time.process_time() - started
+        text, taken = unit * (length // len(unit)), []
+        for _ in range(2):  # the collector of cycles may look at everything else meanwhile
+            started = time.process_time()
+            scan_keywords(text)
+            taken.append(time.process_time() - started)
+        return min(taken)
 
     small = seconds(SIZE // 8)
     assert seconds(SIZE // 2) < 12 * small + 0.1
