@@ -18,10 +18,11 @@ from undersong.models import TRAITS, Row
 from undersong.patterns import load_rules
 from undersong.patterns.cases import table
 from undersong.patterns.engine import frames, targets, traces
-from undersong.patterns.engine.arrays import Columns, Encoded, in_columns, pieces, table_of_columns
+from undersong.patterns.engine.arrays import Columns, ColumnSource, Encoded, in_columns, pieces, table_of_columns
 from undersong.patterns.engine.automaton import Automaton
 from undersong.patterns.engine.results import Searches, search
 from undersong.patterns.engine.run import Run
+from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.engine.walk import Regions, code, nearest_ends
 from undersong.patterns.partitions import timelines
@@ -151,6 +152,18 @@ def test_columns_give_the_rows_findings_by_their_places(size: int) -> None:
         ids = [rows[k].id for part in found for k in in_columns(part.table, part.rows).tolist()]
         expected = [entry.row.id for match in searches.search(chosen).matches for _, entry in match.stages]
         assert ids == expected
+
+
+def test_many_numbers_come_into_order_as_one_does() -> None:
+    dice = np.random.default_rng(3)
+    index = dice.permutation(400_000)[:300_000]
+    nothing = np.zeros(400_000, dtype=np.int64)
+    source = ColumnSource(Columns(times=nothing, read=nothing == 0, texts={}))
+    bounds, timed = np.array([0, len(index)]), np.ones(1, dtype=np.bool_)
+    known = Table(source, index, bounds, nothing[index], timed, np.ones(len(index), dtype=np.bool_))
+    for kind in (np.float64, np.int32, np.bool_, np.float64, np.float64, np.int32, np.int64):
+        values = dice.integers(0, 100, len(nothing)).astype(kind)
+        assert (known.taken(values) == values[index]).all()
 
 
 def _columns(rows: list[Row]) -> Columns:
