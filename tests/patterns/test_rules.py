@@ -106,6 +106,17 @@ def test_a_wrong_key_hides_no_problem_of_the_other_keys() -> None:
     ]
 
 
+def test_every_wrong_part_of_a_clause_is_named() -> None:
+    condition = 'oops > 1 and (virtue > "x" or not lost = 2) and goodwill - gone > 0 and oops < 3'
+    assert [where.split(": ", 1)[1].split(";")[0] for where in problems(define={"A": condition}, pattern="A B C")] == [
+        "define.A: unknown field 'oops'",
+        "define.A: '>' compares a number with a text",
+        "define.A: unknown field 'lost'",
+        "define.A: unknown field 'gone'",
+        "pattern: unknown variables 'B', 'C'",
+    ]
+
+
 def test_two_files_cannot_have_one_name(tmp_path: Path) -> None:
     for name in ("a", "b"):
         text = "id: same\ntitle: A\nlevel: low\nfalsepositives: [x]\ndefine: {A: virtue > 0}\npattern: A\n"

@@ -207,6 +207,15 @@ def test_the_first_line_says_what_a_file_holds(line: bytes, messages: bool, form
     assert list(found.lines) == [[b""], [line], [b""]]
 
 
+def test_lines_that_could_be_anything_are_told_once_while_more_are_waited_for() -> None:
+    told: list[int] = []
+    lines = iter([[b""], [b"Anna: hi", b"Bot: hello"], [b"Anna: and?"], [b'{"role": "user", "content": "x"}'], [b""]])
+    assert known(lines, "-", unclear=told.append).form is None
+    assert told == [2]
+    known(iter([[b'{"role": "user", "content": "x"}'], [b""]]), "-", unclear=told.append)
+    assert told == [2]
+
+
 def test_plain_text_is_refused_with_a_remedy(tmp_path: Path) -> None:
     with SyncMonitor(tmp_path / "u.db", worlds.Reader()) as monitor, pytest.raises(UsageError, match="undersong audit"):
         list(watch_messages([[b"User: hi"]], named("text"), "-", "-", monitor))

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -102,13 +103,25 @@ def command(
     lines = pieces(path, (lambda: time.sleep(poll)) if follow else None)
     code = 0
     with suppress(KeyboardInterrupt):
-        found = Known(form, lines) if form else known(lines, path, messages=wanted.of_messages)
+        unclear = partial(_waits, path) if follow else bool
+        found = Known(form, lines) if form else known(lines, path, messages=wanted.of_messages, unclear=unclear)
         if found.form is None and wanted.of_messages:
-            given = "--store, --judge, --from, --recall, --all and --emerging"
-            what = f"{given} are for messages; {path} holds rows without texts"
-            raise UsageError(what, remedy="leave them out, or `undersong store import` the rows and `undersong sweep`")
+            raise _not_messages(path)
         code = _rows(found, path, rules) if found.form is None else _messages(found, path, rules, wanted)
     raise SystemExit(code)
+
+
+def _not_messages(path: str) -> UsageError:
+    given = "--store, --judge, --from, --recall, --all and --emerging"
+    what = f"{given} are for messages; {path} holds rows without texts, or nothing in a known format"
+    rows = "leave them out, or `undersong store import` rows and `undersong sweep`"
+    return UsageError(what, remedy=f"{rows}; of plain text, `undersong audit`")
+
+
+def _waits(path: str, lines: int) -> None:
+    """Say that more is waited for, since what is there could be anything."""
+    what = f"{path}: {counted(lines, 'line')} of no known format so far; waits for more"
+    click.echo(f"{what} (plain text: `undersong audit` when it is whole)", err=True)
 
 
 def _rows(found: Known, path: str, rules: Sequence[PatternRule]) -> int:

@@ -68,6 +68,24 @@ def require(node: Node, kind: Kind, names: Names, what: str) -> None:
         raise ExpressionError(f"{what} must be a {kind}, not a {found}")
 
 
+def faults(node: Node, names: Names) -> list[str]:
+    """What ``kind_of`` would raise for each wrong part of an expression, in the order of the text; [] if none is."""
+    parts: tuple[Node, ...] = ()
+    if isinstance(node, Both | Either):
+        parts = node.parts
+    elif isinstance(node, Compare | Arithmetic):
+        parts = node.left, node.right
+    elif isinstance(node, Not | OneOf | IsNull):
+        parts = (node.part,)
+    found = [fault for part in parts for fault in faults(part, names)]
+    if not found:
+        try:
+            kind_of(node, names)
+        except ExpressionError as error:
+            return [str(error)]
+    return list(dict.fromkeys(found))
+
+
 def kind_of(node: Node, names: Names) -> Kind:
     """Number, text or boolean; raises ExpressionError for unknown names and mixed kinds."""
     if isinstance(node, Number | Text | Truth):

@@ -150,9 +150,19 @@ class _Compiler:
         self.problems.append(self.document.error(what, path, remedy))
 
     def _tree(self, path: str, text: Written, kind: Kind | None, names: kinds.Names) -> tuple[Node, Kind] | None:
-        read = self._try(path, lambda: _read_tree(rulefile.written(text), kind, names))
-        self.trees += [read[0]] if read else []
-        return read
+        tree = self._try(path, lambda: parse(rulefile.written(text)))
+        if tree is None:
+            return None
+        faults = kinds.faults(tree, names)
+        found = "number" if faults else kinds.kind_of(tree, names)
+        if not faults and kind is not None and found != kind:
+            faults = [f"must be a {'condition' if kind == 'boolean' else kind}, not a {found}"]
+        for fault in faults:
+            self._problem(path, f"{path.removeprefix('$.')}: {fault}")
+        if faults:
+            return None
+        self.trees.append(tree)
+        return tree, found
 
     def _condition(self, path: str, text: Written | None, names: kinds.Names) -> Node | None:
         read = None if text is None else self._tree(path, text, "boolean", names)
@@ -224,19 +234,13 @@ class _Compiler:
                 self._problem(path, what, remedy)
 
 
-def _read_tree(text: str, kind: Kind | None, names: kinds.Names) -> tuple[Node, Kind]:
-    tree = parse(text)
-    found = kinds.kind_of(tree, names)
-    if kind is not None and found != kind:
-        raise ExpressionError(f"must be a {'condition' if kind == 'boolean' else kind}, not a {found}")
-    return tree, found
-
-
 def _read_pattern(text: str, names: tuple[str, ...]) -> tuple[sequences.Part, Program]:
     part = sequences.parse(text)
-    for name in sequences.variables(part):
-        if name not in names:
-            raise ExpressionError(f"unknown variable '{name}'; {did_you_mean(name, [*names, sequences.ANY])}")
+    unknown = [name for name in sequences.variables(part) if name not in names]
+    if unknown:
+        each = "', '".join(unknown)
+        remedy = did_you_mean(unknown[0], [*names, sequences.ANY])
+        raise ExpressionError(f"unknown variable{'s' if len(unknown) > 1 else ''} '{each}'; {remedy}")
     if sequences.can_be_empty(part, named_only=True):
         raise ExpressionError("can match without a row of a named variable; ask for at least one")
     return part, compile_program(part, names)

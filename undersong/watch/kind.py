@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -23,15 +23,18 @@ class Known(NamedTuple):
     lines: Iterator[list[bytes]]
 
 
-def known(pieces: Iterable[list[bytes]], name: str, *, messages: bool = False) -> Known:
+def known(
+    pieces: Iterable[list[bytes]], name: str, *, messages: bool = False, unclear: Callable[[int], object] = bool
+) -> Known:
     """Wait for the lines that say what they are: rows where the first has ``traits`` or ``state``, else messages.
 
     With ``messages`` rows are read as messages, too, since they may hold texts. Lines of no known format are rows.
-    Raises InputError for what is no text.
+    ``unclear`` hears once of how many lines it has to wait for more. Raises InputError for what is no text.
     """
     seen: list[list[bytes]] = []
     rest = iter(pieces)
     form = None
+    told = False
     for piece in rest:
         seen.append(piece)
         lines = list(islice((line for each in seen for line in each if line.strip()), LOOKED_AT))
@@ -42,6 +45,9 @@ def known(pieces: Iterable[list[bytes]], name: str, *, messages: bool = False) -
         form = detect(_source(lines, name))
         if form is not None or len(lines) == LOOKED_AT:
             break
+        if not told:
+            told = True
+            unclear(len(lines))
     return Known(form, chain(seen, rest))
 
 
