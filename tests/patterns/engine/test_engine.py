@@ -133,8 +133,8 @@ def _noted(sizes: list[int], frame: targets.Frame) -> targets.Frame:
     return frame
 
 
-@pytest.mark.parametrize("size", [100, 1_000])
-def test_columns_give_the_rows_findings_by_their_places(size: int) -> None:
+@pytest.mark.parametrize(("size", "own"), [(100, True), (100, False), (1_000, True)])
+def test_columns_give_the_rows_findings_by_their_places(size: int, own: bool) -> None:
     dice = random.Random(7)
     rows = [
         Row(
@@ -148,7 +148,7 @@ def test_columns_give_the_rows_findings_by_their_places(size: int) -> None:
     columns = _columns(rows)
     searches = Searches(timelines(rows), few=0)
     for chosen in load_rules(names=("love_bombing", "darvo", "gaslight_isolation", "darvo_literal")):
-        found = [Run(piece, Vectors(piece.source)).find(chosen) for piece in pieces(columns, size)]
+        found = [Run(piece, Vectors(piece.source)).find(chosen) for piece in pieces(columns, size, own=own)]
         ids = [rows[k].id for part in found for k in in_columns(part.table, part.rows).tolist()]
         expected = [entry.row.id for match in searches.search(chosen).matches for _, entry in match.stages]
         assert ids == expected
