@@ -93,11 +93,13 @@ def _named(rules: tuple[PatternRule, ...], function: str) -> list[str]:
     return sorted(found)
 
 
-def engine(columns: Columns, rules: tuple[PatternRule, ...]) -> list[tuple[PatternRule, Found]]:
-    """Every finding of some rules."""
-    found = []
-    for piece in pieces(columns):
-        run = Run(piece, Vectors(piece.source))
+def engine(columns: Columns, rules: tuple[PatternRule, ...], own: bool = True) -> list[tuple[PatternRule, Found]]:
+    """Every finding of some rules; ``own`` as ``pieces`` has it."""
+    found: list[tuple[PatternRule, Found]] = []
+    source: Vectors | None = None
+    for piece in pieces(columns, own=own):
+        source = source if source is not None and source.leaves is piece.source else Vectors(piece.source)
+        run = Run(piece, source)
         found += [(rule, run.find(rule)) for rule in rules]
     return found
 
@@ -164,7 +166,7 @@ def literal(columns: Columns, runs: int) -> None:
     names = (*SHAPES, "intermittent_reward_literal")
     rules = load_rules(names=names)
     engine(made(ENOUGH * 2, load_rules()), rules)  # compile
-    ours, found = least(lambda: engine(columns, rules), runs)
+    ours, found = least(lambda: engine(columns, rules, own=False), runs)
     mine = {name: _mine([part for rule, part in found if rule.id == name]) for name in names}
     print(f"{len(columns.times)} rows, literal rules: CPU seconds (ratio to the engine), findings, the same rows?")
     print(f"engine  {ours:8.2f}         {sum(len(rows) for rows, _ in mine.values())}")

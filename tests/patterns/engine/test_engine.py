@@ -18,10 +18,11 @@ from undersong.models import TRAITS, Row
 from undersong.patterns import load_rules
 from undersong.patterns.cases import table
 from undersong.patterns.engine import frames, targets, traces
-from undersong.patterns.engine.arrays import Columns, Encoded, in_columns, pieces, table_of_columns
+from undersong.patterns.engine.arrays import Columns, ColumnSource, Encoded, in_columns, pieces, table_of_columns
 from undersong.patterns.engine.automaton import Automaton
 from undersong.patterns.engine.results import Searches, search
 from undersong.patterns.engine.run import Run
+from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.engine.walk import Regions, code, nearest_ends
 from undersong.patterns.partitions import timelines
@@ -132,8 +133,8 @@ def _noted(sizes: list[int], frame: targets.Frame) -> targets.Frame:
     return frame
 
 
-@pytest.mark.parametrize("size", [100, 1_000])
-def test_columns_give_the_rows_findings_by_their_places(size: int) -> None:
+@pytest.mark.parametrize(("size", "own"), [(100, True), (100, False), (1_000, True)])
+def test_columns_give_the_rows_findings_by_their_places(size: int, own: bool) -> None:
     dice = random.Random(7)
     rows = [
         Row(
@@ -147,10 +148,22 @@ def test_columns_give_the_rows_findings_by_their_places(size: int) -> None:
     columns = _columns(rows)
     searches = Searches(timelines(rows), few=0)
     for chosen in load_rules(names=("love_bombing", "darvo", "gaslight_isolation", "darvo_literal")):
-        found = [Run(piece, Vectors(piece.source)).find(chosen) for piece in pieces(columns, size)]
+        found = [Run(piece, Vectors(piece.source)).find(chosen) for piece in pieces(columns, size, own=own)]
         ids = [rows[k].id for part in found for k in in_columns(part.table, part.rows).tolist()]
         expected = [entry.row.id for match in searches.search(chosen).matches for _, entry in match.stages]
         assert ids == expected
+
+
+def test_many_numbers_come_into_order_as_one_does() -> None:
+    dice = np.random.default_rng(3)
+    index = dice.permutation(400_000)[:300_000]
+    nothing = np.zeros(400_000, dtype=np.int64)
+    source = ColumnSource(Columns(times=nothing, read=nothing == 0, texts={}))
+    bounds, timed = np.array([0, len(index)]), np.ones(1, dtype=np.bool_)
+    known = Table(source, index, bounds, nothing[index], timed, np.ones(len(index), dtype=np.bool_))
+    for kind in (np.float64, np.int32, np.bool_, np.float64, np.float64, np.int32, np.int64):
+        values = dice.integers(0, 100, len(nothing)).astype(kind)
+        assert (known.taken(values) == values[index]).all()
 
 
 def _columns(rows: list[Row]) -> Columns:

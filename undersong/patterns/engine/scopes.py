@@ -16,7 +16,7 @@ from undersong.patterns.engine.vectors import UNKNOWN, B, Codes, Vectors
 from undersong.patterns.expressions import Call, Field, Node, Window, children, walk
 from undersong.patterns.fields import FIELDS, PLACE_FIELDS, ROW_FUNCTIONS, Kind
 
-_MANY = 4  # times as many rows as are asked for are worked out for all, and then at hand
+_MANY = 1  # a number is worked out for the whole table where this many times as many rows are asked for
 ROW, TABLE, FRAME = 0, 1, 2  # what a value depends on: its row, the agent's rows before it, the rule's sequence
 
 

@@ -15,6 +15,8 @@ from undersong.patterns.expressions import Field
 
 DAY = 86_400_000_000  # microseconds
 _BLOCK = 1 << 17  # rows of a table whose numbers stay in a cache while they are brought into order
+_WIDE = 4  # bytes of a value; narrower ones stay in a cache anyway
+_WORTH = 4  # arrays of wide values from which on the two steps of an index are worth their making
 
 
 class Source(Leaves, Protocol):
@@ -45,6 +47,7 @@ class Table:
     def __init__(self, source: Source, index: I | None, bounds: I, times: I, timed: B, read: B) -> None:
         self.source, self.index, self.bounds = source, index, bounds
         self.times, self.timed, self.read = times, timed, read
+        self._asked = 0
 
     @property
     def size(self) -> int:
@@ -65,7 +68,8 @@ class Table:
         """Values of the source (an array, or one for all rows), row by row of this table."""
         if self.index is None or not np.ndim(values):
             return values
-        if values.itemsize < 4 or not machine(self.size):
+        self._asked += values.itemsize >= _WIDE
+        if values.itemsize < _WIDE or self._asked < _WORTH or not machine(self.size):
             return values[self.index]
         found = np.empty(self.size, dtype=values.dtype)
         _take.at(self.size)(np.ascontiguousarray(values), *self._steps, _BLOCK, found)
