@@ -80,11 +80,35 @@ def test_precedes_is_the_order_of_time_however_rows_come_change_and_leave(graph:
         graph.append([row(name, dice.randrange(8), agent=dice.choice(("kira", "bo"))) for name in names])
     gone = [("c1", name) for name in dice.sample("abcdefghij", 3)]
     graph._write(lambda transaction: leave(transaction, gone))
-    wanted = set()
-    for agent in ("kira", "bo"):
-        ids = [each.id for each in graph.history(agent, "j1")]
-        wanted |= set(pairwise(ids))
-    assert set(pairs(graph, "MATCH (x)-[:PRECEDES]->(y) RETURN x.message_id, y.message_id")) == wanted
+    assert chained(graph) == in_time(graph)
+
+
+@pytest.mark.parametrize("before", ["", "MATCH ()-[r:JUDGED_BY]->() REMOVE r.last_id, r.last_time"])
+def test_precedes_goes_on_from_the_last_row_also_in_a_graph_that_did_not_know_it(
+    graph: GraphStore, before: str
+) -> None:
+    for first in range(0, 40, 4):
+        later = [row(f"m{n:02}", n, agent="kira" if n % 3 else "bo") for n in range(first, first + 4)]
+        graph.append(reversed([*later, row(f"u{first}", first, state="unread")]))
+        if before:
+            graph._run(before)
+        assert chained(graph) == in_time(graph)
+    graph.append([row("m40", 40), row("m05", 50)])
+    graph._write(lambda transaction: leave(transaction, [("c1", "m05")]))
+    graph.append([row("m41", 41)])
+    assert chained(graph) == in_time(graph)
+    assert ("m40", "m41") in chained(graph)
+
+
+def chained(graph: GraphStore) -> set[tuple[str, str]]:
+    """The ids of messages that PRECEDES joins."""
+    return {(one, other) for one, other in pairs(graph, "MATCH (x)-[:PRECEDES]->(y) RETURN x.message_id, y.message_id")}
+
+
+def in_time(graph: GraphStore) -> set[tuple[str, str]]:
+    """Neighbours in the histories of both agents, as far as they were read."""
+    histories = (graph.history(agent, "j1") for agent in ("kira", "bo"))
+    return {pair for rows in histories for pair in pairwise(each.id for each in rows if each.state == "scored")}
 
 
 def test_conversations_without_times_are_chains_of_their_own(graph: GraphStore) -> None:

@@ -12,8 +12,9 @@ from neo4j import Record
 from undersong.models import Finding, Row, encode
 from undersong.patterns import all_rules
 from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
+from undersong.stores.graph.chain import bump
 from undersong.stores.graph.connection import Connection, Transaction
-from undersong.stores.graph.rows import bump, keep
+from undersong.stores.graph.rows import keep
 from undersong.stores.moments import microseconds, moment
 from undersong.stores.packed import pack
 from undersong.stores.records import decoded, rows_of, touches

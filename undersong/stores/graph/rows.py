@@ -9,21 +9,30 @@ from typing import Any
 import msgspec
 
 from undersong.models import TRAITS, Row
+from undersong.stores.graph.chain import Changed
 from undersong.stores.graph.connection import Transaction
 from undersong.stores.moments import microseconds
 from undersong.stores.records import row_body, rows_of, supersedes
 
 _KNOWN = """
-UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id}) WHERE e.body IS NOT NULL
+UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id})
 RETURN id, e.agent_id AS agent, e.state AS state, e.body AS body, e.time AS time
 """
-_PUT = """
+_PLACE = """
 UNWIND $items AS item
 MERGE (a:Agent {agent_id: item.properties.agent_id})
 MERGE (t:Thread {thread_id: item.properties.thread_id})
 MERGE (m:Message {thread_id: item.properties.thread_id, message_id: item.properties.message_id})
 MERGE (m)-[:IN]->(t)
-MERGE (e:Evaluation {evaluation_id: item.id})
+"""
+_NEW = f"""{_PLACE}
+CREATE (e:Evaluation {{evaluation_id: item.id}})
+SET e += item.properties, e += item.traits
+CREATE (e)-[:OF]->(m)
+CREATE (a)-[:EVALUATED]->(e)
+"""
+_PUT = f"""{_PLACE}
+MERGE (e:Evaluation {{evaluation_id: item.id}})
 SET e += item.properties, e += item.traits
 MERGE (e)-[:OF]->(m)
 MERGE (a)-[:EVALUATED]->(e)
@@ -41,26 +50,6 @@ _DETECTED = """
 UNWIND $items AS item MATCH (e:Evaluation {evaluation_id: item.id})
 MERGE (i:Indicator {indicator_id: item.indicator})
 MERGE (e)-[d:DETECTED]->(i) SET d.confidence = item.confidence
-"""
-_CHAIN = """
-UNWIND $items AS item
-MATCH (:Agent {agent_id: item.agent})-[:EVALUATED]->(e:Evaluation {judge_hash: item.judge, state: 'scored'})
-WITH item, e ORDER BY e.time, e.position, e.message_id, e.thread_id
-WITH item, e.sequence AS sequence, collect(e) AS chain
-UNWIND range(0, size(chain) - 1) AS i
-WITH item, chain[i] AS e, chain[i + 1] AS next
-WHERE item.since IS NULL OR e.time IS NULL OR coalesce(next.time, e.time) >= item.since
-OPTIONAL MATCH (e)-[old:PRECEDES]->(other) WHERE next IS NULL OR other <> next
-DELETE old
-WITH DISTINCT e, next WHERE next IS NOT NULL
-MERGE (e)-[:PRECEDES]->(next)
-"""
-_BUMP = """
-MATCH (c:Cursor {name: 'changes'}) SET c.change = c.change + 1
-WITH c.change AS now UNWIND $items AS item
-MATCH (j:Judge {judge_hash: item.judge})
-MERGE (a:Agent {agent_id: item.agent})
-MERGE (a)-[r:JUDGED_BY]->(j) SET r.changed = now
 """
 _AT = """
 UNWIND $items AS item MATCH (e:Evaluation {thread_id: item.thread, message_id: item.message})
@@ -82,20 +71,27 @@ def evaluation_id(conversation: str, message: str, judge_hash: str | None) -> st
 def keep(transaction: Transaction, rows: Sequence[Row], *, over: bool = False) -> None:
     """Put rows into the histories, within a transaction; with ``over`` an unread one replaces one that was read."""
     ids = [evaluation_id(row.conversation, row.id, row.judge_hash) for row in rows]
-    known = {record["id"]: tuple(record)[1:] for record in transaction.each(_KNOWN, sorted(set(ids)))}
+    nodes = {record["id"]: tuple(record)[1:] for record in transaction.each(_KNOWN, sorted(set(ids)))}
+    known = {name: node for name, node in nodes.items() if node[2] is not None}  # others have an answer alone
     there, new = frozenset(known), dict[str, Row]()
     changed = Changed()
     for name, row in zip(ids, rows, strict=True):
         body, judge = row_body(row), row.judge_hash or ""
-        agent, state, kept, since = known.get(name, (row.agent, None, None, _time(row)))
-        if kept is None or (body != kept if over else supersedes(row.state, body, state, kept)):
+        if name not in known:
+            changed.comes(name, row)
+        else:
+            agent, state, kept, since = known[name]
+            if not (body != kept if over else supersedes(row.state, body, state, kept)):
+                continue
             changed.add(agent, judge, since)
             changed.add(row.agent, judge, _time(row))
-            known[name], new[name] = (row.agent, row.state, body, _time(row)), row
+        known[name], new[name] = (row.agent, row.state, body, _time(row)), row
     transaction.each(_UNLINK, [name for name in new if name in there])
     judges = {row.judge_hash or "": row.judge or "" for row in reversed(new.values())}  # the first row names its judge
     transaction.each(_JUDGES, [{"hash": each, "name": judge} for each, judge in judges.items()])
-    transaction.each(_PUT, [item(name, row) for name, row in new.items()])
+    items = [item(name, row) for name, row in new.items()]
+    transaction.each(_NEW, [each for each in items if each["id"] not in nodes])
+    transaction.each(_PUT, [each for each in items if each["id"] in nodes])
     transaction.each(_DETECTED, [each for name, row in new.items() for each in _indicators(name, row)])
     changed.mark(transaction)
 
@@ -110,36 +106,6 @@ def leave(transaction: Transaction, places: Iterable[tuple[str, str]]) -> None:
     for record in found:
         changed.add(record["agent"], record["judge"], record["time"])
     changed.mark(transaction)
-
-
-class Changed:
-    """The histories, by agent and judge, that a transaction changes, each from its earliest changed row on.
-
-    A row without a time has them chained again from the beginning.
-    """
-
-    def __init__(self) -> None:
-        self._since: dict[tuple[str, str], int | None] = {}
-
-    def add(self, agent: str, judge: str, time: int | None) -> None:
-        """A row, in microseconds, that comes, goes or is another one."""
-        place = agent, judge
-        before = self._since.get(place, time)
-        self._since[place] = None if before is None or time is None else min(before, time)
-
-    def mark(self, transaction: Transaction) -> None:
-        """Say that they changed, all in one change, and chain their rows again."""
-        items = [
-            {"agent": agent, "judge": judge, "since": self._since[agent, judge]} for agent, judge in sorted(self._since)
-        ]
-        bump(transaction, sorted(self._since))
-        transaction.each(_CHAIN, items)
-
-
-def bump(transaction: Transaction, changed: Sequence[tuple[str, str]]) -> None:
-    """Say that these (agent, judge) histories changed, all in one change."""
-    if changed:
-        transaction.run(_BUMP, items=[{"agent": agent, "judge": judge} for agent, judge in changed])
 
 
 def item(name: str, row: Row) -> dict[str, Any]:

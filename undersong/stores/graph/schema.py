@@ -4,7 +4,7 @@
     (Evaluation)-[:PRECEDES]->(Evaluation)                     an agent's scored rows of one judge, in event time
     (Evaluation)-[:DETECTED {confidence}]->(Indicator)-[:BELONGS_TO]->(Trait)-[:BELONGS_TO]->(Dimension)
     (Agent)-[:EXHIBITS_PATTERN {detected_at, confidence, start_eval_id, end_eval_id, eval_count, finding_id}]->(Pattern)
-    (Pattern)-[:COMPOSED_OF]->(Indicator), (Agent)-[:JUDGED_BY {changed}]->(Judge)
+    (Pattern)-[:COMPOSED_OF]->(Indicator), (Agent)-[:JUDGED_BY {changed, last_id, last_time}]->(Judge)
 
 An Evaluation is one message and one judge. Its ``state`` is scored, unread, refused or failed; ``created_at`` is the
 event time, ``trait_manipulation`` and so on are the scores; where ``scale`` is "rank" they are ``rank_manipulation``
@@ -13,7 +13,7 @@ and so on, ranks within a corpus that no threshold applies to. ``body`` and ``an
 
 from __future__ import annotations
 
-VERSION = 2
+VERSION = 3
 
 _UNIQUE = {
     "Agent": ("agent_id",),
