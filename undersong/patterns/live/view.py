@@ -174,7 +174,8 @@ class View:
         for number, shape in enumerate(self.scope.shapes):
             parted = shape.by_conversation and self.untimed is None
             conversation = row.conversation if parted else self.untimed
-            elsewhere = filter(None, self.aims) if parted and (slots.others or slots.apart) else ()
+            apart = self.aims if parted and (slots.others or slots.apart) else ()
+            elsewhere = (target for target in apart if target is not None)
             family = self.families.get((number, conversation))
             if family is None:
                 family = Family(Place(self.agent, self.untimed, conversation, None))

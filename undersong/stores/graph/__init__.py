@@ -14,7 +14,7 @@ from undersong.stores.graph.conversations import put
 from undersong.stores.graph.histories import Histories
 from undersong.stores.graph.live import Live
 from undersong.stores.graph.recipes import recipes
-from undersong.stores.graph.rows import keep, leave, upgrade
+from undersong.stores.graph.rows import RANKS_APART, keep, leave, upgrade
 from undersong.stores.graph.schema import VERSION
 from undersong.stores.graph.taxonomy import seed
 from undersong.stores.records import decoded
@@ -44,9 +44,10 @@ MATCH (a:Agent {agent_id: name}) WHERE NOT (a)-[:EVALUATED]->() DETACH DELETE a
 class GraphStore(Live, Histories):
     """A Store in a Neo4j database; any number of processes read and write it, one transaction a time."""
 
-    def _upgrade(self) -> None:
+    def _upgrade(self, version: int) -> None:
         def work(transaction: Transaction) -> None:
-            upgrade(transaction)
+            if version < RANKS_APART:
+                upgrade(transaction)
             transaction.run("MATCH (c:Cursor {name: 'version'}) SET c.change = $version", version=VERSION)
 
         self._write(work)

@@ -59,7 +59,7 @@ class Connection:
         """Close the connection; every write is durable when it returns."""
         self._driver.close()
 
-    def _upgrade(self) -> None:
+    def _upgrade(self, version: int) -> None:
         """Bring a graph of an older version up to date; nothing to do for a connection alone."""
 
     def _prepare(self) -> None:
@@ -70,7 +70,7 @@ class Connection:
             what = f"version {found[0][0]} is newer than this program"
             raise StoreError(what, where=self.address, remedy="upgrade undersong")
         if found[0][0] < VERSION:
-            self._upgrade()
+            self._upgrade(found[0][0])
         self._run(f"{_LOCK} RETURN c.name")
 
     def _run(self, query: str, **parameters: Any) -> list[Record]:

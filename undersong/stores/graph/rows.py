@@ -14,6 +14,7 @@ from undersong.stores.graph.connection import Transaction
 from undersong.stores.moments import microseconds
 from undersong.stores.records import row_body, rows_of, supersedes
 
+RANKS_APART = 2  # the version of the graph in which ranks have names of their own
 _KNOWN = """
 UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id})
 RETURN id, e.agent_id AS agent, e.state AS state, e.body AS body, e.time AS time
@@ -136,7 +137,7 @@ def item(name: str, row: Row) -> dict[str, Any]:
 
 
 def upgrade(transaction: Transaction) -> None:
-    """From version 1: scores that are ranks stood as ``trait_...`` there, where queries take them for levels."""
+    """To RANKS_APART: scores that are ranks stood as ``trait_...`` there, where queries take them for levels."""
     kept = transaction.run("MATCH (e:Evaluation) WHERE e.body IS NOT NULL RETURN e.evaluation_id AS id, e.body AS body")
     rows = zip((record["id"] for record in kept), rows_of(record["body"] for record in kept), strict=True)
     items = [{"id": name, "scale": row.scale, "traits": _scores(row)} for name, row in rows if row.scale is not None]
