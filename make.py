@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,10 +37,19 @@ def environment(lock: str) -> None:
         return
     if not PYTHON.is_file():
         run(sys.executable, "-m", "venv", ENVIRONMENT)
-    pip = (PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    run(*pip, "--require-hashes", "--requirement", wanted)
-    run(*pip, "--no-deps", "--no-build-isolation", "--editable", ".")
+    install("--require-hashes", "--requirement", wanted)
+    install("--no-deps", "--no-build-isolation", "--editable", ".")
     stamp.write_text(digest)
+
+
+def install(*what: str | Path) -> None:
+    """Install into .venv: with uv where it is at hand and succeeds, as it is many times as fast, else with pip."""
+    uv = shutil.which("uv")
+    if uv:
+        command = [uv, "pip", "install", "--quiet", "--python", PYTHON, *what]
+        if subprocess.run(command, cwd=ROOT, check=False).returncode == 0:
+            return
+    run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what)
 
 
 def demo() -> None:
