@@ -59,7 +59,7 @@ def detect(
         any_read=bool(read),
         ranks=any(row.scale == "rank" for row in read),
     )
-    return _detection(corpus, rules, _remembered(_balance))
+    return _detection(corpus, rules, _balances(known))
 
 
 class PackedSearch:
@@ -85,7 +85,7 @@ class PackedSearch:
         try:
             return self._source.balances[self._places[timeline.agent]]
         except Unsuited:
-            return _balance(timeline)
+            return _balance(self._timelines[self._places[timeline.agent]])
 
     def loaded(self) -> Iterator[Row]:
         """The rows that were loaded, among them all that a finding names."""
@@ -130,13 +130,15 @@ def _needs(rules: Iterable[PatternRule]) -> frozenset[str]:
     return frozenset().union(*(rule.needs for rule in rules))
 
 
-def _remembered(balance: Callable[[Timeline], dict[str, float]]) -> Callable[[Timeline], dict[str, float]]:
-    known: dict[_Key, dict[str, float]] = {}
+def _balances(whole: Iterable[Timeline]) -> Callable[[Timeline], dict[str, float]]:
+    """The balance over all rows of an agent, whichever of them the ``where`` of a rule leaves."""
+    all_rows, known = {_key(timeline): timeline for timeline in whole}, dict[_Key, dict[str, float]]()
 
     def of(timeline: Timeline) -> dict[str, float]:
-        if _key(timeline) not in known:
-            known[_key(timeline)] = balance(timeline)
-        return known[_key(timeline)]
+        key = _key(timeline)
+        if key not in known:
+            known[key] = _balance(all_rows[key])
+        return known[key]
 
     return of
 
