@@ -64,6 +64,19 @@ def test_the_balance_is_that_of_all_rows_whichever_of_them_a_rule_looks_at() -> 
     assert live.findings() == detect(rows, [some]).findings
 
 
+def test_no_two_findings_have_one_id() -> None:
+    """Each start passes over other rows and ends with the same message: one finding, as a store and a live run have."""
+    rows = table("id who compassion\n1 kira .1\n2 kira .1\n3 kira .9")
+    several = rule("ANY*? A", {"after_match": "skip to next row"}, A="compassion > 0.8")
+    batch = detect(rows, [several])
+    assert [(finding.message_ids, finding.gap_ids) for finding in batch.findings] == [(("3",), ())]
+    live = Live([several])
+    live.extend(rows)
+    live.finish()
+    assert live.findings() == batch.findings
+    assert live.outcomes() == batch.outcomes
+
+
 def test_the_order_of_the_rows_does_not_matter() -> None:
     rows = table(CYCLE)
     shuffled = random.Random(1).sample(rows, len(rows))

@@ -121,9 +121,19 @@ def _detection(
             outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason))
             continue
         found = corpus.searches.search(rule)
-        findings += [finding_of(rule, match, balance(match.partition.timeline)) for match in found.matches]
-        outcomes.append(_outcome(rule, found, corpus.searches.steps))
+        told = _told(finding_of(rule, match, balance(match.partition.timeline)) for match in found.matches)
+        findings += told
+        outcomes.append(_outcome(rule, found, len(told), corpus.searches.steps))
     return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes))
+
+
+def _told(findings: Iterable[Finding]) -> list[Finding]:
+    """Each id once: of matches that differ only in rows passed over before their first named one, the last stands."""
+    last: dict[str, Finding] = {}
+    for finding in findings:
+        last.pop(finding.finding_id, None)
+        last[finding.finding_id] = finding
+    return list(last.values())
 
 
 def _needs(rules: Iterable[PatternRule]) -> frozenset[str]:
@@ -202,7 +212,7 @@ def _key(timeline: Timeline) -> _Key:
     return timeline.agent, timeline.conversation
 
 
-def _outcome(rule: PatternRule, found: Search, steps: int) -> RuleOutcome:
+def _outcome(rule: PatternRule, found: Search, findings: int, steps: int) -> RuleOutcome:
     reason = ""
     if found.gave_up:
         names = ", ".join(sorted(set(found.gave_up))[:3])
@@ -213,7 +223,7 @@ def _outcome(rule: PatternRule, found: Search, steps: int) -> RuleOutcome:
         rule_hash=rule.hash,
         status="gave_up" if found.gave_up else "ran",
         partitions=found.partitions,
-        findings=len(found.matches),
+        findings=findings,
         reason=reason,
     )
 
