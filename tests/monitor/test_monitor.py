@@ -234,6 +234,8 @@ def test_a_mapping_without_a_position_comes_last(monitor: SyncMonitor) -> None:
         ({"id": "1", "author": "kira", "text": "x"}, "without conversation"),
         ({"id": "1", "conversation": "t", "author": "kira"}, "without text"),
         ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "time": "soon"}, "cannot be read"),
+        ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "position": "2"}, "no whole number from 0;"),
+        ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "observed": "maybe"}, "nor unknown;"),
     ],
 )
 def test_what_is_no_message_is_refused_and_the_rest_goes_on(
