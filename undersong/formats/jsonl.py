@@ -189,7 +189,7 @@ def _part(key: str, messages: list[Message], about: Mapping[str, Any]) -> Conver
 def message_of(value: Mapping[str, Any]) -> Message:
     """The message of a plain mapping with the keys of a line; its position is -1 where it has none.
 
-    Raises RecordError for what a reader of files would pass over with a note, too: an unknown role, a broken time or position.
+    Raises RecordError for what a reader of files would pass over with a note, too: an unknown role, a broken time.
     """
     notes, ref = Notes(), SourceRef(file="")
     message = _message(_object(value), ref, _conversation(value) or "", notes)
