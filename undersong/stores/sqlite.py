@@ -36,6 +36,11 @@ class SQLiteStore(Conversations, Histories, Live):
             self._db.execute("PRAGMA secure_delete = ON")
         with self._writing() as db:
             _redact(db, redaction)
+        if not redaction.elsewhere:
+            self._wipe()
+
+    def _wipe(self) -> None:
+        """Leave no byte of what was deleted in the files."""
         with self._translated(), self._turns.turn():
             self._db.execute("VACUUM")
             if self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
