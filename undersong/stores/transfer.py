@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from itertools import chain
 from typing import TypeAlias
 
 import msgspec
@@ -164,7 +163,8 @@ def _names(store: Store, kind: Forgettable) -> set[str]:
     judges = [judge.judge_hash for judge in store.judges()]
     rows = (row for name in conversations for judge in judges for row in store.thread(name, judge))
     messages = (message for name in store.conversations() for message in store.conversation(name)[0].messages)
-    return {name for each in chain(rows, messages) for name in (each.agent, each.target) if name}
+    named = {*((each.agent, each.target) for each in rows), *((each.agent, each.target) for each in messages)}
+    return {name for pair in named for name in pair if name}
 
 
 def _is_forgotten(finding: Finding, forgotten: Forgotten) -> bool:
