@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import NamedTuple, Protocol, get_args
 
 import msgspec
@@ -25,7 +25,7 @@ from undersong.models import (
 )
 from undersong.wording import counted
 
-_STATES, _TRAITS, _LARGEST = frozenset(get_args(State)), frozenset(TRAITS), sys.float_info.max
+_STATES, _TRAITS = frozenset(get_args(State)), frozenset(TRAITS)
 STANDS = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
 Histories = Callable[[Message], History]
 
@@ -202,11 +202,14 @@ def _wrong(answer: object, question: Question) -> str:
         return f"it names message {answer.message_id}"
     if answer.state not in _STATES:
         return f"its state is {answer.state}"
-    traits = answer.traits or {}
+    traits, signals = answer.traits or {}, answer.signals
     try:
-        if not traits.keys() <= _TRAITS or not all(0 <= score <= 1 for score in traits.values()):
+        scores = traits.values()
+        if traits and not (
+            traits.keys() <= _TRAITS and min(scores) >= 0 and max(scores) <= 1 and isfinite(sum(scores))
+        ):
             return "its traits are not among the twelve, with scores from 0 to 1"
-        if not all(-_LARGEST <= value <= _LARGEST for value in answer.signals.values()):
+        if not isfinite(sum(signals.values())):
             return "a signal is no number"
     except (TypeError, AttributeError):
         return "its traits or signals are no numbers by name"
