@@ -129,7 +129,10 @@ def _arithmetic(node: Arithmetic, leaf: Leaf) -> Evaluate:
 
     def evaluate(context: Any) -> Value:
         one, other = left(context), right(context)
-        return None if one is None or other is None else finite(apply(one, other))
+        if one is None or other is None:
+            return None
+        value = apply(one, other)
+        return value if -_LARGEST <= value <= _LARGEST else None  # as finite(), in the innermost loop
 
     return evaluate
 
