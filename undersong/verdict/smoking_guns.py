@@ -73,7 +73,7 @@ def _moments(message: Message, scan: Scan, row: Row | None, before: _Before) -> 
         span = _said(message, scan, kind)
         signal = row.signals.get(kind.signal) if row and kind.signal else None
         seen = _Seen("words", span, signal) if span else _judged(message, row, code)
-        if seen is None and (given := _signalled(message, kind, signal)) and before.allows(message, kind):
+        if seen is None and row and (given := _signalled(message, kind, row)) and before.allows(message, kind):
             seen = given
         if seen is None:
             continue
@@ -101,8 +101,12 @@ def _judged(message: Message, row: Row | None, code: str) -> _Seen | None:
     return None
 
 
-def _signalled(message: Message, kind: SmokingGun, strength: float | None) -> _Seen | None:
-    if strength is None or strength < kind.least:
+def _signalled(message: Message, kind: SmokingGun, row: Row) -> _Seen | None:
+    """What a signal says, held against the limit that was measured for what made it."""
+    name = kind.signal or ""
+    strength = row.signals.get(name)
+    engine = row.engines.get(name) or row.engines.get("signals", "")
+    if strength is None or strength < kind.least_by.get(engine, kind.least):
         return None
     return _Seen("signal", (0, min(len(message.text), EXCERPT)), strength)
 
