@@ -29,7 +29,13 @@ _STAMP = re.compile(
 _SENDER = re.compile(r"(?:~[ \u202f\xa0]?)?(?P<name>[^:\n]{1,60}?):(?=\s|\Z)")
 _PARTS = re.compile(r"(\d+)[./-](\d+)[./-](\d+),?\s(\d+)[:.](\d+)(?:[:.](\d+))?\s?([ap])?", re.IGNORECASE)
 _SAID = re.compile(r"^(you|chatgpt|claude|gemini|copilot) said$", re.IGNORECASE)
-_PASTED: dict[str, Role] = {"you": "user"} | dict.fromkeys(("agent", "claude", "gemini", "copilot"), "assistant")
+_PASTED: dict[str, Role] = {
+    "you": "user",
+    "agent": "assistant",
+    "claude": "assistant",
+    "gemini": "assistant",
+    "copilot": "assistant",
+}
 # The first and the last line of a program's error, pasted into a talk: nobody's turn.
 _NOBODY = re.compile(r"\s*(?:Traceback \(most recent call last\):|[\w.]+(?:Error|Exception|Warning):)")
 
