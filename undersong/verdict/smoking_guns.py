@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from undersong.models import Conversation, Indicator, Message, Moment, Quote, Row, Scan
 from undersong.verdict.books import SmokingGun, guns
 from undersong.verdict.fiction import asks_for_a_story, is_speech
+from undersong.verdict.heard import engine_of
 from undersong.verdict.words import pattern
 
 NOT_AGENTS = ("user", "system", "tool")  # what people and tools say is no admission of the agent
@@ -105,8 +106,7 @@ def _signalled(message: Message, kind: SmokingGun, row: Row) -> _Seen | None:
     """What a signal says, held against the limit that was measured for what made it."""
     name = kind.signal or ""
     strength = row.signals.get(name)
-    engine = row.engines.get(name) or row.engines.get("signals", "")
-    if strength is None or strength < kind.least_by.get(engine, kind.least):
+    if strength is None or strength < kind.least_by.get(engine_of(row, name), kind.least):
         return None
     return _Seen("signal", (0, min(len(message.text), EXCERPT)), strength)
 
