@@ -137,6 +137,12 @@ def test_where_prototypes_alone_speak_a_conduct_needs_a_stronger_signal() -> Non
     assert found(judged(dialogue(*lines), both, m1={"escalation": 0.6})) == ["conduct/escalation@1"]
 
 
+def test_where_prototypes_alone_speak_an_agent_is_not_credited_either() -> None:
+    lines = ("user: hello", "agent: A quiet answer.")
+    assert found(judged(dialogue(*lines), {"signals": "prototypes"}, m1={"de_escalation": 0.979})) == []
+    assert found(judged(dialogue(*lines), {"signals": "prototypes"}, m1={"de_escalation": 0.98})) != []
+
+
 def test_thanks_that_are_returned_again_and_again_get_no_distress_code() -> None:
     talked = dialogue(*(("user: Thanks!", "agent: You're welcome!") * 5))
     given = {f"m{place}": {"sycophantic_praise": 0.514} for place in range(1, 10, 2)}
