@@ -102,6 +102,16 @@ def test_what_the_messenger_itself_says_is_nobodys_message(ingest: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "instead", ["<Media omitted>", "\u200eimage omitted", "\u200e<attached: 12-PHOTO.jpg>", "This message was deleted"]
+)
+def test_what_stands_in_place_of_a_picture_is_nobodys_words(ingest: Any, instead: str) -> None:
+    lines = f"[25.02.26, 21:14:05] Dana: {instead}", f"[25.02.26, 21:14:59] Vex: You wrote: {instead}"
+    found = ingest("\n".join(lines), "a.txt")
+    assert [message.text for message in found.only.messages] == ["", f"You wrote: {instead}"]
+    assert found.told("note") == ["1 × picture, recording or deleted message, which the export leaves out"]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "# A README\n\nThis is prose.\n\nNote: it has a colon.\n",

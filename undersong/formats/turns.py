@@ -27,6 +27,11 @@ _STAMP = re.compile(
     re.IGNORECASE,
 )
 _SENDER = re.compile(r"(?:~[ \u202f\xa0]?)?(?P<name>[^:\n]{1,60}?):(?=\s|\Z)")
+# What a messenger writes in place of a picture or of words that were taken back: in angle brackets, or behind a mark.
+_INSTEAD = re.compile(
+    r"\u200e[^\n]{1,200}|\u200e?<[^<>\n]{1,200}>|(?:this message was deleted|you deleted this message)\.?",
+    re.IGNORECASE,
+)
 _PARTS = re.compile(r"(\d+)[./-](\d+)[./-](\d+),?\s(\d+)[:.](\d+)(?:[:.](\d+))?\s?([ap])?", re.IGNORECASE)
 _SAID = re.compile(r"^(you|chatgpt|claude|gemini|copilot) said$", re.IGNORECASE)
 _PASTED: dict[str, Role] = {
@@ -78,6 +83,11 @@ def head(line: str) -> Head | None:
 def is_notice(line: str) -> bool:
     """Whether a line is a messenger's own: a date and a time, and nobody who speaks."""
     return _STAMP.match(line) is not None and head(line) is None
+
+
+def stands_instead(text: str) -> bool:
+    """Whether a turn of a messenger's export is no words of its sender, but a picture that was left out or the like."""
+    return _INSTEAD.fullmatch(text) is not None
 
 
 def speakers(heads: Iterable[Head]) -> Counter[str]:
