@@ -16,6 +16,12 @@ NEO4J = os.environ.get("UNDERSONG_NEO4J")  # the address of an empty server: pyt
 settings.register_profile("undersong", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # no timed tests
 settings.load_profile("undersong")
 SAMPLES = Path(__file__).parent.parent / "samples"
+LONG = ("test_outage.py", "test_tiny_llm.py", "test_exact.py", "test_contract.py", "test_equal.py", "test_pages.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, so that at the end no worker waits for another."""
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
 
 
 def pytest_report_header() -> str:

@@ -9,7 +9,8 @@ import numpy as np
 import xllamacpp
 
 CONTEXT = 65_536
-WIDTH, LAYERS, HEADS, FORWARD = 64, 2, 4, 128
+WIDTH, LAYERS, HEADS, FORWARD = 32, 1, 2, 64
+TERSE = 0.5  # how much a quotation mark is preferred: strings end soon, and so do answers
 
 
 def write_model(path: Path, seed: int = 7) -> None:
@@ -36,6 +37,10 @@ def write_model(path: Path, seed: int = 7) -> None:
     for name, shape in _tensors(len(tokens)):
         ones = name.endswith("norm.weight")
         values = np.ones(shape) if ones else dice.normal(0, 0.05, shape)
+        if name == "token_embd.weight":
+            values[:, 0] = 1.0
+        if name == "output.weight":
+            values[tokens.index('"'), 0] = TERSE
         writer.add_tensor(name, values.astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -14,7 +14,7 @@ from tests.conftest import Undersong
 from tests.neo4j.serve import free_port, start, stop
 from undersong.stores.graph import GraphStore
 
-MESSAGES = 800
+MESSAGES = 400
 STORE_FAILED = 4
 
 
