@@ -17,6 +17,7 @@ from undersong.errors import RecordError, UsageError
 from undersong.models import Finding, Hit, Message, Row
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.cases import table
+from undersong.patterns.live import Live
 
 LOVE_BOMBING = named(all_rules(), "love_bombing")
 CYCLE = """
@@ -48,6 +49,32 @@ def test_a_finding_names_its_rows_their_stages_what_lay_between_and_what_was_not
     assert 0 < finding.strength < 1
     assert finding.measures["rise"] > 0.3
     assert len(finding.finding_id) == 32
+
+
+def test_the_balance_is_that_of_all_rows_whichever_of_them_a_rule_looks_at() -> None:
+    rows = table("id who compassion\n1 kira .9\n2 kira .1\n3 kira .2")
+    everything = rule("A", A="compassion > 0.8")
+    some = rule("A", {"where": "compassion > 0.5", "id": "some"}, A="compassion > 0.8")
+    alone = detect(rows, [everything]).findings[0].balance
+    for rules in ((some,), (some, everything), (everything, some)):
+        assert [finding.balance for finding in detect(rows, rules).findings] == [alone] * len(rules)
+    live = Live([some])
+    live.extend(rows)
+    live.finish()
+    assert live.findings() == detect(rows, [some]).findings
+
+
+def test_no_two_findings_have_one_id() -> None:
+    """Each start passes over other rows and ends with the same message: one finding, as a store and a live run have."""
+    rows = table("id who compassion\n1 kira .1\n2 kira .1\n3 kira .9")
+    several = rule("ANY*? A", {"after_match": "skip to next row"}, A="compassion > 0.8")
+    batch = detect(rows, [several])
+    assert [(finding.message_ids, finding.gap_ids) for finding in batch.findings] == [(("3",), ())]
+    live = Live([several])
+    live.extend(rows)
+    live.finish()
+    assert live.findings() == batch.findings
+    assert live.outcomes() == batch.outcomes
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:

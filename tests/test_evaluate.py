@@ -101,3 +101,27 @@ def test_messages_of_one_text_are_told_apart(ledger: SQLiteStore) -> None:
 def test_a_message_hash_is_of_the_text_alone_even_where_it_is_broken() -> None:
     (message,) = thread("half \ud83d").conversation.messages
     assert message_hash(message) != message_hash(thread("half ").conversation.messages[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"state": "maybe"}, "its state is maybe"),
+        ({"message_id": "other"}, "it names message other"),
+        ({"traits": {"manipulation": float("nan")}}, "from 0 to 1"),
+        ({"traits": {"manipulation": 1.01}}, "from 0 to 1"),
+        ({"traits": {"evil": 0.5}}, "not among the twelve"),
+        ({"traits": {"manipulation": "high"}}, "no numbers"),
+        ({"signals": {"pulse": float("inf")}}, "a signal is no number"),
+        (None, "it is a dict, not an Evaluation"),
+    ],
+)
+def test_an_answer_that_no_store_could_keep_fails_alone(ledger: SQLiteStore, change: object, said: str) -> None:
+    class Careless(Listener):
+        def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
+            good = super().evaluate(questions)
+            return [msgspec.structs.replace(good[0], **change) if change else {}, *good[1:]]  # type: ignore[list-item,call-overload]
+
+    found = evaluate([thread("Hello.", "Goodbye.")], Careless(), ledger, read_all=True)
+    assert [each.state for each in found.evaluations[0]] == ["failed", "scored"]
+    assert said in (found.evaluations[0][0].reason or "")

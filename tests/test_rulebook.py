@@ -52,6 +52,19 @@ def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str | bytes,
     assert said in str(told.value)
 
 
+@pytest.mark.parametrize("merged", [False, True])
+def test_aliases_within_aliases_that_stand_for_too_much_are_refused(tmp_path: Path, merged: bool) -> None:
+    before, after = ("{<<: [", "]}") if merged else ("[", "]")
+    lines = [
+        "a0: &a0 {light: .2}",
+        *(f"a{n}: &a{n} {before}{', '.join([f'*a{n - 1}'] * 9)}{after}" for n in range(1, 40)),
+    ]
+    with pytest.raises(RuleError, match=r"yaml:7: stands for more than 1,000,000 values"):
+        rulebook.load(written(tmp_path, "\n".join(lines)))
+    few = rulebook.load(written(tmp_path, "\n".join(lines[:4])))
+    assert few.value["a1"] == ({"light": 0.2} if merged else [{"light": 0.2}] * 9)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RuleError, match="nowhere"):
         rulebook.read(tmp_path / "nowhere.yaml", Colours)

@@ -59,7 +59,7 @@ def detect(
         any_read=bool(read),
         ranks=any(row.scale == "rank" for row in read),
     )
-    return _detection(corpus, rules, _remembered(_balance))
+    return _detection(corpus, rules, _balances(known))
 
 
 class PackedSearch:
@@ -85,7 +85,7 @@ class PackedSearch:
         try:
             return self._source.balances[self._places[timeline.agent]]
         except Unsuited:
-            return _balance(timeline)
+            return _balance(self._timelines[self._places[timeline.agent]])
 
     def loaded(self) -> Iterator[Row]:
         """The rows that were loaded, among them all that a finding names."""
@@ -121,22 +121,34 @@ def _detection(
             outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason))
             continue
         found = corpus.searches.search(rule)
-        findings += [finding_of(rule, match, balance(match.partition.timeline)) for match in found.matches]
-        outcomes.append(_outcome(rule, found, corpus.searches.steps))
+        told = _told(finding_of(rule, match, balance(match.partition.timeline)) for match in found.matches)
+        findings += told
+        outcomes.append(_outcome(rule, found, len(told), corpus.searches.steps))
     return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes))
+
+
+def _told(findings: Iterable[Finding]) -> list[Finding]:
+    """Each id once: of matches that differ only in rows passed over before their first named one, the last stands."""
+    last: dict[str, Finding] = {}
+    for finding in findings:
+        last.pop(finding.finding_id, None)
+        last[finding.finding_id] = finding
+    return list(last.values())
 
 
 def _needs(rules: Iterable[PatternRule]) -> frozenset[str]:
     return frozenset().union(*(rule.needs for rule in rules))
 
 
-def _remembered(balance: Callable[[Timeline], dict[str, float]]) -> Callable[[Timeline], dict[str, float]]:
-    known: dict[_Key, dict[str, float]] = {}
+def _balances(whole: Iterable[Timeline]) -> Callable[[Timeline], dict[str, float]]:
+    """The balance over all rows of an agent, whichever of them the ``where`` of a rule leaves."""
+    all_rows, known = {_key(timeline): timeline for timeline in whole}, dict[_Key, dict[str, float]]()
 
     def of(timeline: Timeline) -> dict[str, float]:
-        if _key(timeline) not in known:
-            known[_key(timeline)] = balance(timeline)
-        return known[_key(timeline)]
+        key = _key(timeline)
+        if key not in known:
+            known[key] = _balance(all_rows[key])
+        return known[key]
 
     return of
 
@@ -200,7 +212,7 @@ def _key(timeline: Timeline) -> _Key:
     return timeline.agent, timeline.conversation
 
 
-def _outcome(rule: PatternRule, found: Search, steps: int) -> RuleOutcome:
+def _outcome(rule: PatternRule, found: Search, findings: int, steps: int) -> RuleOutcome:
     reason = ""
     if found.gave_up:
         names = ", ".join(sorted(set(found.gave_up))[:3])
@@ -211,7 +223,7 @@ def _outcome(rule: PatternRule, found: Search, steps: int) -> RuleOutcome:
         rule_hash=rule.hash,
         status="gave_up" if found.gave_up else "ran",
         partitions=found.partitions,
-        findings=len(found.matches),
+        findings=findings,
         reason=reason,
     )
 

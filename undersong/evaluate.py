@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from math import isfinite
+from typing import NamedTuple, Protocol, get_args
+
+import msgspec
 
 from undersong.errors import JudgeError
 from undersong.judges import BrokenOffError, History, Judge, Question
 from undersong.judges.context import prior_places, tool_places
-from undersong.models import Conversation, Evaluation, Message, Noun, Route, Scan, ThreadScan
+from undersong.models import (
+    TRAITS,
+    Conversation,
+    Evaluation,
+    Message,
+    Noun,
+    Route,
+    Scan,
+    State,
+    ThreadScan,
+)
 from undersong.wording import counted
 
+_STATES, _TRAITS = frozenset(get_args(State)), frozenset(TRAITS)
 STANDS = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
 Histories = Callable[[Message], History]
 
@@ -169,4 +183,34 @@ def _one_each(
     if len(answers) != len(questions):
         what = f"{len(answers)} answers to {counted(len(questions), 'question')}"
         raise JudgeError(what, where=judge.name, remedy="give one answer for each question, in order")
-    return answers
+    return [
+        answer if answer is None or not (wrong := _wrong(answer, question)) else _failed(question, judge, wrong)
+        for question, answer in zip(questions, answers, strict=True)
+    ]
+
+
+def _failed(question: Question, judge: Judge, wrong: str) -> Evaluation:
+    reason = f"the judge's answer could not be used: {wrong}"
+    return msgspec.structs.replace(unread(question.message, judge), state="failed", reason=reason)
+
+
+def _wrong(answer: object, question: Question) -> str:
+    """What is wrong with an answer of a judge that somebody else wrote; a store could not keep it, or not read it."""
+    if not isinstance(answer, Evaluation):
+        return f"it is a {type(answer).__name__}, not an Evaluation"
+    if answer.message_id != question.message.id:
+        return f"it names message {answer.message_id}"
+    if answer.state not in _STATES:
+        return f"its state is {answer.state}"
+    traits, signals = answer.traits or {}, answer.signals
+    try:
+        scores = traits.values()
+        if traits and not (
+            traits.keys() <= _TRAITS and min(scores) >= 0 and max(scores) <= 1 and isfinite(sum(scores))
+        ):
+            return "its traits are not among the twelve, with scores from 0 to 1"
+        if not isfinite(sum(signals.values())):
+            return "a signal is no number"
+    except (TypeError, AttributeError):
+        return "its traits or signals are no numbers by name"
+    return ""

@@ -16,6 +16,7 @@ from undersong.errors import RuleError
 
 RULES = Path(__file__).parent / "rules"
 FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where PyYAML was built with it: ten times as fast
+_MOST_VALUES = 1_000_000  # of one file; a file of a megabyte has fewer, but aliases within aliases any number
 T = TypeVar("T")
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
 _PATH = re.compile(r" - at (?:`|key in `)(?P<path>\$[^`]*)`")
@@ -124,19 +125,38 @@ def _child(node: yaml.Node, key: str, index: str) -> yaml.Node | None:
     return None
 
 
-def _refuse_repeated_keys(node: yaml.Node, path: Path) -> None:
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _refuse_repeated_keys(item, path)
-    if not isinstance(node, yaml.MappingNode):
-        return
+def _refuse_repeated_keys(root: yaml.Node, path: Path) -> None:
+    """Looks at each node once, however many aliases stand for it; raises RecursionError where one stands for itself."""
+    sizes: dict[int, int] = {}  # of each node with all that its aliases stand for; 0 while it is looked at
+
+    def size(node: yaml.Node) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = 0
+            sizes[id(node)] = 1 + sum(size(part) for part in _parts(node, path))
+            if sizes[id(node)] > _MOST_VALUES:
+                what = f"stands for more than {_MOST_VALUES:,} values, by aliases within aliases"
+                raise RuleError(what, where=f"{path}:{node.start_mark.line + 1}", remedy="write out what is meant")
+        if not sizes[id(node)]:
+            raise RecursionError
+        return sizes[id(node)]
+
+    size(root)
+
+
+def _parts(node: yaml.Node, path: Path) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        _refuse_twice(node, path)
+        return [value for _, value in node.value]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _refuse_twice(node: yaml.MappingNode, path: Path) -> None:
     seen: set[str] = set()
-    for name, value in node.value:
+    for name, _ in node.value:
         if str(name.value) in seen:
             where = f"{path}:{name.start_mark.line + 1}"
             raise RuleError(f"key '{name.value}' stands twice", where=where, remedy="keep one of them")
         seen.add(str(name.value))
-        _refuse_repeated_keys(value, path)
 
 
 def _culprit(document: Located, path: str, message: str, kind: Any) -> str:

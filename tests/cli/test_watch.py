@@ -129,6 +129,14 @@ def test_of_two_lines_with_one_id_watch_and_detect_keep_the_same_and_name_the_ot
         assert all("rows.jsonl:8: row '3' repeats the id of line 3" in each.err for each in (ran, other))
 
 
+def test_a_file_that_another_one_replaced_is_refused_however_long_that_is(tmp_path: Path) -> None:
+    path, other = tmp_path / "rows.jsonl", tmp_path / "new.jsonl"
+    path.write_bytes(CYCLE)
+    other.write_bytes(CYCLE + LATER)
+    with pytest.raises(InputError, match="was replaced while it was watched"):
+        list(watch(path, Live(load_rules(names=["love_bombing"])), lambda: other.replace(path)))
+
+
 def test_a_file_that_became_shorter_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(CYCLE)

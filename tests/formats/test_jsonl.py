@@ -81,6 +81,22 @@ def test_a_time_that_cannot_be_read_costs_the_time_not_the_message(ingest: Any) 
     assert found.files[0].skipped == 0
 
 
+@pytest.mark.parametrize("wrong", [-1, 1.5, "3", 1 << 70, True])
+def test_a_place_that_is_none_is_told_and_costs_the_place_not_the_message(ingest: Any, wrong: object) -> None:
+    rows = [{"conversation": "c", "author": "a", "text": text, "position": wrong} for text in "xy"]
+    found = ingest(rows, "in.jsonl")
+    assert [message.text for message in found.only.messages] == ["x", "y"]
+    assert found.told("note") == ["2 × position that is no whole number from 0, read as none"]
+
+
+@pytest.mark.parametrize("wrong", ["maybe", True, ["yes"]])
+def test_who_watched_is_told_where_it_cannot_be_read(ingest: Any, wrong: object) -> None:
+    rows = [{"conversation": "c", "author": "a", "text": text, "observed": wrong} for text in "xy"]
+    found = ingest(rows, "in.jsonl")
+    assert [message.observed for message in found.only.messages] == ["unknown", "unknown"]
+    assert found.told("note") == ["2 × observed that is neither yes, no nor unknown, taken as unknown"]
+
+
 def test_a_line_may_hold_a_whole_conversation(ingest: Any) -> None:
     rows = [
         {"conversation_id": "c1", "labels": {}, "messages": [

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -234,6 +235,8 @@ def test_a_mapping_without_a_position_comes_last(monitor: SyncMonitor) -> None:
         ({"id": "1", "author": "kira", "text": "x"}, "without conversation"),
         ({"id": "1", "conversation": "t", "author": "kira"}, "without text"),
         ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "time": "soon"}, "cannot be read"),
+        ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "position": "2"}, "no whole number from 0;"),
+        ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "observed": "maybe"}, "nor unknown;"),
     ],
 )
 def test_what_is_no_message_is_refused_and_the_rest_goes_on(
@@ -242,6 +245,27 @@ def test_what_is_no_message_is_refused_and_the_rest_goes_on(
     with pytest.raises(RecordError, match=what):
         monitor.observe(given)
     assert monitor.observe(said(0)).is_new
+
+
+def test_threads_may_share_one(monitor: SyncMonitor) -> None:
+    def talk(number: int) -> list[bool]:
+        said_here = [said(12 * number + i, talk=f"t{number % 2}") for i in range(12)]
+        return [monitor.observe(message).is_new for message in said_here]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(all(new) for new in threads.map(talk, range(4)))
+    assert [len(monitor.rows(name)) for name in ("t0", "t1")] == [24, 24]
+
+
+def test_a_store_that_is_gone_takes_no_message(tmp_path: Path, judge: Reader) -> None:
+    monitor = opened(tmp_path, judge)
+    monitor.observe(said(0))
+    (tmp_path / "undersong.db").unlink()
+    for _ in range(2):
+        with pytest.raises(StoreError, match="removed or replaced"):
+            monitor.observe(said(1))
+    with pytest.raises(StoreError, match="removed or replaced"):
+        monitor.close()
 
 
 def test_what_was_forgotten_does_not_come_back(tmp_path: Path, judge: Reader) -> None:

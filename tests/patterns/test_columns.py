@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.patterns.rulebox import found, rule
+from undersong.detect import detect
 from undersong.models import Row
 from undersong.patterns.cases import table
 from undersong.patterns.columns import derive
+from undersong.patterns.live import Live
 from undersong.patterns.partitions import partitions, timelines
 from undersong.patterns.windows import over
 
@@ -144,6 +146,18 @@ def test_a_column_may_use_an_earlier_one() -> None:
 def test_so_far_over_ten_thousand_rows_is_quick_enough_to_be_a_test() -> None:
     found = column("std(manipulation, so far)", scores([0.25, 0.75] * 5000))
     assert found[-2] == 0.25
+
+
+@pytest.mark.parametrize("function", ["mean", "std", "min", "sum", "slope", "delta", "ewma"])
+def test_a_result_that_no_number_can_hold_is_unknown_in_a_batch_and_live(function: str) -> None:
+    rows = scores([0.5, 1.0, 0.25, 0.75])
+    text = f"{function}((manipulation - 0.6) * 1e308 * 1.7, last 3)"
+    chosen = rule("X+", {"columns": {"c": text, "d": f"{function}(c * 1e308, last 2)"}}, X="c is null or d is null")
+    assert len(detect(rows, [chosen]).findings) == 1
+    live = Live([chosen])
+    live.extend(rows)
+    live.finish()
+    assert live.findings() == detect(rows, [chosen]).findings
 
 
 def test_absent_says_that_no_row_of_the_window_fits() -> None:

@@ -64,6 +64,10 @@ def test_an_expression_has_the_value_that_it_reads_as(text: str, expected: objec
         ("accuracy > 0.5 or compassion > 0.9", None),
         ("accuracy + 1", None),
         ("1 / deception", None),
+        ("1e200 * 1e200", None),
+        ("1e200 * 1e200 - 1e200 * 1e200 != 0", None),
+        ("1 / .1e-320", None),
+        ("2.5e-1 + 1E+0", 1.25),
         ("coalesce(accuracy, 0.4)", 0.4),
         ("accuracy is null", True),
         ("compassion is not null", True),
@@ -98,6 +102,7 @@ def test_indicators_that_nobody_judged_are_unknown_and_not_absent() -> None:
         ("PRAISE.compassion > 1", "only measures and having"),
         ("(" * 60 + "1" + ")" * 60, "more than 50 groups"),
         ("1" + " + 1" * 2000, "longer than 4000"),
+        ("compassion < " + "9" * 400, "too large a number"),
     ],
 )
 def test_a_wrong_expression_is_refused_in_words(text: str, words: str) -> None:
@@ -111,6 +116,9 @@ def test_a_wrong_expression_is_refused_in_words(text: str, words: str) -> None:
     [
         ("mean(compassion, last 0)", "holds nothing"),
         ("mean(compassion, last 1.5 rows)", "no number of rows"),
+        ("mean(compassion, last 5, lag 1.5)", "'lag 1.5' is no number of rows"),
+        ("mean(compassion, last 5, at least 2.7)", "'at least 2.7' is no number of rows"),
+        ("mean(compassion, last 2, at least 5)", "a window of 2 rows never holds 5"),
         ("mean(compassion, last 5, so far)", "stands twice"),
         ("mean(compassion, last 5, over all)", "unknown rows 'over all'"),
         ("mean(compassion, manipulation, last 5)", "takes one value, not 2"),

@@ -37,6 +37,7 @@ def problems(**keys: Any) -> list[str]:
         ({"after_match": "go on"}, "no way to go on"),
         ({"falsepositives": []}, "name an innocent look-alike"),
         ({"partition_by": ["target"]}, "partition_by lacks agent"),
+        ({"partition_by": ["agent", "agent"]}, "partition_by names a key twice"),
         ({"max_unread": -1}, "max_unread is below 0"),
         ({"level": "deadly"}, "level: Invalid enum value 'deadly'"),
         ({"title": 3, "max_unread": "few"}, "title: Expected `str`, got `int`"),

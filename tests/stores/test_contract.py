@@ -426,6 +426,31 @@ def test_what_was_forgotten_comes_back_by_no_merge_and_is_forgotten_by_one(store
         assert SECRET not in str(list(records(other)))
 
 
+@pytest.mark.parametrize("name", ["kira", "c1"])
+def test_what_was_forgotten_elsewhere_does_not_come_to_who_never_had_it(
+    store: Store, tmp_path: Path, name: str
+) -> None:
+    with SQLiteStore(tmp_path / "other.db") as other, SQLiteStore(tmp_path / "third.db") as third:
+        for each in (other, third):
+            two_talk(each)
+        forget(other, name, NOON)
+        exported = [encode(record) for record in records(other)]
+        take(store, read_records(exported, "lines"), NOON)
+        assert [encode(record) for record in records(store)] == exported
+        take(store, records(third), NOON)
+        assert SECRET not in str(list(records(store)))
+        assert store.graves() == other.graves()
+
+
+def test_who_was_only_spoken_to_is_forgotten_by_a_merge_too(store: Store, tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "other.db") as other:
+        for each in (store, other):
+            each.append([row("1", 1, agent="bo", target="kira")])
+        forget(other, "kira", NOON, "agent")
+        take(store, records(other), NOON)
+        assert "kira" not in str(list(records(store)))
+
+
 def test_of_two_versions_of_a_conversation_the_longer_one_stands(store: Store, tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "other.db") as other:
         for each, said in ((store, talk("one", "two")), (other, talk("one", "two", "three"))):

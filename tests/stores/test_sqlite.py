@@ -199,10 +199,15 @@ def test_a_reader_of_the_older_version_is_told_of_and_the_next_try_ends_it(store
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM messages").fetchall()
     store._db.execute("PRAGMA busy_timeout = 10")
-    with pytest.raises(StoreError, match="still in the log file"):
+    with pytest.raises(StoreError, match="still in the log file; end that process and run `undersong store migrate`"):
         forget(store, "c1", NOON)
-    reader.close()
     assert [grave.kind for grave in store.graves()] == ["conversation"]
+    store.close()
+    log = store.path.with_name(f"{store.path.name}-wal")
+    assert b"hello" in log.read_bytes()
+    reader.close()
+    SQLiteStore(store.path).close()  # what `store migrate` does to a store of this version
+    assert not log.exists()
 
 
 def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_content(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from undersong.formats.sample import Sample
 from undersong.formats.scope import may_be_apart, own_author
 from undersong.formats.sources import Extent, Source, Work
 from undersong.formats.splitter import LIMIT
-from undersong.models import Conversation, Message, Problem, Role, SourceRef
+from undersong.models import Conversation, Message, Observed, Problem, Role, SourceRef
 from undersong.waiting import Place, Waiting
 
 _AUTHOR = ("author", "agent_id", "agent", "sender", "name")
@@ -197,7 +197,9 @@ def message_of(value: Mapping[str, Any]) -> Message:
     notes, ref = Notes(), SourceRef(file="")
     message = _message(_object(value), ref, _conversation(value) or "", notes)
     for problem in notes.problems():
-        what = problem.what.partition("× ")[2].replace(", read as participant", "").replace(", taken as unknown", "")
+        what = problem.what.partition("× ")[2]
+        for lenient in (", read as participant", ", read as none", ", taken as unknown"):
+            what = what.replace(lenient, "")
         raise RecordError(what, remedy="docs/formats.md lists the keys of a message")
     return msgspec.structs.replace(message, source_ref=None)
 
@@ -214,7 +216,7 @@ def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes:
     return Message(
         id=values.name(value.get("id")) or "",
         conversation=conversation,
-        position=_position(value.get("position")),
+        position=_position(value.get("position"), ref, notes),
         author=own_author(conversation, author) if agent == author else author,
         role=role,
         text=_text(value),
@@ -225,7 +227,7 @@ def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes:
         model=values.string(value.get("model")),
         latency=latency if latency is not None else values.seconds(value.get("latency_ms"), 1e3),
         tokens=values.count(value.get("tokens")),
-        observed=OBSERVED.get(str(value.get("observed")), "unknown"),
+        observed=_observed(value.get("observed"), ref, notes),
         branch=values.name(value.get("branch")),
         tool_calls=values.each(value.get("tool_calls"), values.tool_call),
         tool_results=values.each(value.get("tool_results"), values.tool_result),
@@ -264,9 +266,18 @@ def _time(value: Mapping[str, Any], ref: SourceRef, notes: Notes) -> Any:
         return None
 
 
-def _position(given: Any) -> int:
+def _position(given: Any, ref: SourceRef, notes: Notes) -> int:
     found = values.count(given)
+    if found is None and given is not None:
+        notes.add("position that is no whole number from 0, read as none", ref)
     return -1 if found is None else found
+
+
+def _observed(given: Any, ref: SourceRef, notes: Notes) -> Observed:
+    found = OBSERVED.get(given) if isinstance(given, str) else None
+    if found is None and given is not None:
+        notes.add("observed that is neither yes, no nor unknown, taken as unknown", ref)
+    return found or "unknown"
 
 
 def _about(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,6 +66,10 @@ def owner_of(line: Line, stem: str) -> tuple[str | None, datetime | None]:
     try:
         if line.title or line.timezone or line.messages is not None:
             return None, None
+        if line.position is not None and not 0 <= line.position < values.INTEGERS:
+            return None, None
+        if line.observed is not None and line.observed not in OBSERVED:
+            return None, None
         if line.role not in values.ROLES:
             _author(line)
         if line.text is None:
@@ -89,7 +93,7 @@ def message_of(line: Line, conversation: str, ref: SourceRef, time: datetime | N
     message = Message(
         id=_name(line.id) or "",
         conversation=conversation,
-        position=position if position is not None and 0 <= position < values.INTEGERS else -1,
+        position=-1 if position is None else position,
         author=author,
         role=role,
         text=_text(line) if text is None else text,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import wraps
 from pathlib import Path
+from threading import RLock
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from undersong.confirming import sessions
 from undersong.errors import JudgeError, RecordError, StoreError, UsageError
@@ -32,7 +34,19 @@ from undersong.verdict import session_verdict
 ATTEMPTS = 20  # to write beside others who write to the same conversations and agents
 PORTION = 500  # agents that are finished together
 T = TypeVar("T")
+P = ParamSpec("P")
 Given = Message | Mapping[str, Any]
+
+
+def in_turn(work: Callable[Concatenate[SyncMonitor, P], T]) -> Callable[Concatenate[SyncMonitor, P], T]:
+    """Work of a monitor that one thread does at a time."""
+
+    @wraps(work)
+    def done(monitor: SyncMonitor, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with monitor.turn:
+            return work(monitor, *args, **kwargs)
+
+    return done
 
 
 class SyncMonitor:
@@ -40,8 +54,8 @@ class SyncMonitor:
 
     ``store`` is a path or an address, or an open store, to which the monitor makes a connection of its own; what it
     needs to know is there, so that a restart changes nothing. ``judge`` is as for ``--judge``, or a Judge. Of several
-    monitors on one store, in any number of processes, none undoes what another one did. Belongs to the thread that
-    made it.
+    monitors on one store, in any number of processes, none undoes what another one did. Threads may share one: they
+    take turns.
 
     ``rules`` None: those that are on. ``recall`` (0-1, as in the triage model's card) bounds what a judge reads; one
     that reads for free reads everything without it. ``read_all`` reads everything. ``seed`` draws the audit sample.
@@ -61,7 +75,7 @@ class SyncMonitor:
         policy: Policy | None = None,
         terms: Terms | None = None,
     ) -> None:
-        self._stack = ExitStack()
+        self.turn, self._stack = RLock(), ExitStack()
         with ExitStack() as opening:
             kept = opening.enter_context(_connection(store))
             with_ledger = _judge(judge, terms or Terms(), kept)
@@ -80,9 +94,11 @@ class SyncMonitor:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open = None
-        self._stack.__exit__(kind, value, trace)
+        with self.turn:
+            self._open = None
+            self._stack.__exit__(kind, value, trace)
 
+    @in_turn
     def close(self) -> None:
         """Release the store; what was observed is in it. A second time changes nothing."""
         self._open = None
@@ -103,11 +119,13 @@ class SyncMonitor:
         """
         return self.extend((message,))[0]
 
+    @in_turn
     def extend(self, messages: Iterable[Given]) -> list[Observation]:
         """Take several messages at once, which is cheaper; one Observation each, in order."""
         given = [self._message(each) for each in messages]
         return self._until_kept(lambda: self._desk.take(given)) if given else []
 
+    @in_turn
     def begin(self, *conversations: Conversation) -> list[Observation]:
         """Say what is known of conversations beside their messages: title, time zone, breaks, context.
 
@@ -116,6 +134,7 @@ class SyncMonitor:
         given = [self._message(each) for conversation in conversations for each in conversation.messages]
         return self._until_kept(lambda: self._desk.take(given, conversations)) if conversations else []
 
+    @in_turn
     def session(self, conversation_id: str, *, confirm: bool = False) -> SessionVerdict:
         """What a conversation comes to so far: sovereignty score, context vector, flags, deductions with their quotes.
 
@@ -129,6 +148,7 @@ class SyncMonitor:
         ((_, _, verdict),) = sessions([(thread, rows)], self.judge, Run())
         return verdict
 
+    @in_turn
     def rows(self, conversation_id: str) -> tuple[Row, ...]:
         """The rows of a conversation in order, as an audit of everything that the judge read in this store gives them.
 
@@ -138,18 +158,22 @@ class SyncMonitor:
         rows, standing = self._desk.thread(conversation_id)[1], self._desk.standing()
         return tuple(standing.of(row) for row in rows)
 
+    @in_turn
     def signals(self) -> dict[str, SignalBand]:
         """Signal of the judge → its null band over everything that the judge read in this store; see ``rows``."""
         return self._desk.standing().bands
 
+    @in_turn
     def emerging(self, agent: str) -> tuple[Emerging, ...]:
         """Early warnings about an agent: sequences past the middle of a pattern that are still open. No findings."""
         return self._desk.emerging(agent)
 
+    @in_turn
     def findings(self, agent: str | None = None) -> tuple[Finding, ...]:
         """The findings that stand in the store, all or those of an agent."""
         return self._desk.findings(agent)
 
+    @in_turn
     def finish(self, agents: Iterable[str] | None = None) -> Found:
         """Say that nothing follows for now for these agents (None: all): open sequences are decided and told.
 
@@ -165,11 +189,13 @@ class SyncMonitor:
             gone += each.gone
         return Found(tuple(found), tuple(gone))
 
+    @in_turn
     def outcomes(self) -> tuple[RuleOutcome, ...]:
         """What became of every rule on the histories that are held in memory: one that cannot speak says why."""
         return self._desk.outcomes()
 
     @property
+    @in_turn
     def failure(self) -> JudgeError | None:
         """Why the judge did not come to a message that was given, None where it came to all."""
         return self._desk.failed()

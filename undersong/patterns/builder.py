@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isinf
 from typing import Any
 
 from lark import Token, Transformer, v_args
@@ -40,6 +41,8 @@ class Builder(Transformer[Token, Node]):
         return node
 
     def number(self, token: str) -> Node:
+        if isinf(float(token)):
+            raise ExpressionError(f"{token[:20]}… is too large a number")
         return Number(float(token))
 
     def text(self, token: str) -> Node:
@@ -92,9 +95,7 @@ class Builder(Transformer[Token, Node]):
 
     def last_rows(self, _last: str, size: str, unit: str | None = None) -> Clause:
         name = (unit or "row").removesuffix("s")
-        if name == "row" and not size.isdigit():
-            raise ExpressionError(f"'last {size}' is no number of rows")
-        return "window", (name, float(size))
+        return "window", (name, _whole(size, f"last {size}") if name == "row" else float(size))
 
     def so_far(self) -> Clause:
         return "window", ("all", 0.0)
@@ -103,7 +104,7 @@ class Builder(Transformer[Token, Node]):
         return "where", condition
 
     def lag(self, size: str) -> Clause:
-        return "lag", int(float(size))
+        return "lag", _whole(size, f"lag {size}")
 
     def over(self, scope: str) -> Clause:
         if scope not in SCOPES:
@@ -111,7 +112,7 @@ class Builder(Transformer[Token, Node]):
         return "over", str(scope)
 
     def at_least(self, size: str) -> Clause:
-        return "at_least", int(float(size))
+        return "at_least", _whole(size, f"at least {size}")
 
     def call(self, name: str, *arguments: Any) -> Call | Window | Compare:
         if name == "absent":  # how often it happened is 0
@@ -119,3 +120,9 @@ class Builder(Transformer[Token, Node]):
         if any(isinstance(argument, tuple) for argument in arguments):
             return window(str(name), list(arguments))
         return Call(str(name), tuple(arguments))
+
+
+def _whole(size: str, clause: str) -> int:
+    if not size.isdigit():
+        raise ExpressionError(f"'{clause}' is no number of rows")
+    return int(size)

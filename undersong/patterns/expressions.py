@@ -108,7 +108,7 @@ class IsNull(_Node, frozen=True):
 
 
 class Arithmetic(_Node, frozen=True):
-    """``+ - * /`` on numbers; a division by zero is unknown."""
+    """``+ - * /`` on numbers; a division by zero, and a result that no float64 holds, is unknown."""
 
     operator: str
     left: Node
@@ -240,5 +240,7 @@ def window(name: str, arguments: list[Any]) -> Window:
     rows = int(size) if unit == "row" else None
     if max(rows or 0, given.get("lag", 0), given.get("at_least", 0)) > _MOST_ROWS:
         raise ExpressionError(f"a window of more than {_MOST_ROWS:,} rows is none; write so far")
+    if rows is not None and name != "ewma" and given.get("at_least", 0) > rows:
+        raise ExpressionError(f"a window of {rows} rows never holds {given['at_least']}")
     hours = size * _HOURS[unit] if unit in _HOURS else None
     return Window(name, values[0], rows=rows, hours=hours, **given)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ true, whatever else is unknown; ``not`` unknown is unknown. A condition holds on
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -29,6 +30,7 @@ Value: TypeAlias = float | str | bool | None
 Evaluate: TypeAlias = Callable[[Any], Value]
 Leaf: TypeAlias = Callable[[Node], Evaluate]
 
+_LARGEST = sys.float_info.max
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
@@ -127,15 +129,20 @@ def _arithmetic(node: Arithmetic, leaf: Leaf) -> Evaluate:
 
     def evaluate(context: Any) -> Value:
         one, other = left(context), right(context)
-        return None if one is None or other is None else apply(one, other)
+        return None if one is None or other is None else finite(apply(one, other))
 
     return evaluate
+
+
+def finite(value: float) -> float | None:
+    """A result that a float64 can hold; None, unknown as a division by zero is, for one that is too large."""
+    return value if -_LARGEST <= value <= _LARGEST else None
 
 
 def _quotient(left: Evaluate, right: Evaluate) -> Evaluate:
     def evaluate(context: Any) -> Value:
         one, other = left(context), right(context)
-        return None if one is None or other is None or other == 0 else operator.truediv(one, other)
+        return None if one is None or other is None or other == 0 else finite(operator.truediv(one, other))
 
     return evaluate
 

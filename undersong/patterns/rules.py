@@ -221,6 +221,12 @@ class _Compiler:
                 "name an innocent look-alike",
             ),
             ("$.partition_by", "agent" not in self.file.partition_by, "partition_by lacks agent", "add agent"),
+            (
+                "$.partition_by",
+                len(set(self.file.partition_by)) < len(self.file.partition_by),
+                "partition_by names a key twice",
+                "name each once",
+            ),
             ("$.max_unread", (self.file.max_unread or 0) < 0, "max_unread is below 0", "use 0 or more"),
             ("$.max_unread", (self.file.max_unread or 0) > _MOST_UNREAD, "max_unread is too large", "leave it out"),
             (

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from undersong.patterns.logic import finite
+
 _SUMMED = frozenset({"mean", "std", "sum", "count", "slope"})
 _SHIFT = 1074  # every finite float64 is a whole multiple of 2**-1074
 _USUAL = 64  # the scale of a new tally: from 2**-11 on a float64 is a multiple of 2**-64, as scores are
@@ -65,8 +67,11 @@ class Sums:
         self.squares -= exact * exact
 
     def result(self) -> float | None:
-        """The chosen statistic; None over no value (count and sum: 0)."""
-        return self.read()
+        """The chosen statistic; None over no value (count and sum: 0), and where it is too large for a float64."""
+        try:
+            return self.read()
+        except OverflowError:
+            return None
 
     def sum(self) -> float:
         return self.total / (1 << _SHIFT)
@@ -139,6 +144,12 @@ class Tally(msgspec.Struct, frozen=True, gc=False):
 
     def result(self, function: str) -> float | None:
         """What ``Sums`` of the same values gives: ``mean``, ``std``, ``sum``, ``count`` or ``slope``."""
+        try:
+            return self._result(function)
+        except OverflowError:
+            return None
+
+    def _result(self, function: str) -> float | None:
         n = self.size
         if function == "mean":
             return self.summed / (n << self.scale) if n else None
@@ -229,7 +240,7 @@ class Ends:
             return None
         newest = self.values[-1]
         if not self.ranked:
-            return newest - self.values[0]
+            return finite(newest - self.values[0])
         below, upto = bisect_left(self.ordered, newest), bisect_right(self.ordered, newest)
         return (below + upto - 1) / 2 / (len(self.ordered) - 1)
 
@@ -273,8 +284,8 @@ class Smoothed:
         """Older values fade, they are not dropped."""
 
     def result(self) -> float | None:
-        """The smoothed value."""
-        return self.mean
+        """The smoothed value; unknown from where it has left the float64 numbers."""
+        return None if self.mean is None else finite(self.mean)
 
 
 def aggregate(function: str, span: int | None = None) -> Aggregate:

@@ -97,7 +97,7 @@ class Redaction(Noun, frozen=True, kw_only=True):
 
     ``replaced`` are conversations without the private texts, with their scans and routes; ``dropped`` whole ones;
     ``answers`` and ``left`` are the (conversation, message) places whose answers and rows go; ``rows`` replace kept
-    ones; ``gone`` are ids of findings.
+    ones; ``gone`` are ids of findings. ``elsewhere``: it was forgotten in another store, and nothing of it is here.
     """
 
     grave: Grave
@@ -108,6 +108,7 @@ class Redaction(Noun, frozen=True, kw_only=True):
     left: tuple[tuple[str, str], ...] = ()
     rows: tuple[Row, ...] = ()
     gone: tuple[str, ...] = ()
+    elsewhere: bool = False
 
 
 class Marks(NamedTuple):

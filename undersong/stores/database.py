@@ -59,6 +59,9 @@ class Database:
             with self._translated():
                 self._let_go()
         opened, self._file = self._file, None
+        self._refuse_if_gone(opened)
+
+    def _refuse_if_gone(self, opened: os.stat_result | None) -> None:
         if opened is not None and not _is_at(self._place, opened):
             what = "was removed or replaced while it was in use, so nothing of this run is kept"
             raise StoreError(what, where=str(self.path), remedy="run the same command again")
@@ -81,6 +84,7 @@ class Database:
             with self._begun("BEGIN IMMEDIATE"):
                 yield self._db
             self._checkpoint()
+        self._refuse_if_gone(self._file)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

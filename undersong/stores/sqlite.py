@@ -36,11 +36,17 @@ class SQLiteStore(Conversations, Histories, Live):
             self._db.execute("PRAGMA secure_delete = ON")
         with self._writing() as db:
             _redact(db, redaction)
+        if not redaction.elsewhere:
+            self._wipe()
+
+    def _wipe(self) -> None:
+        """Leave no byte of what was deleted in the files."""
         with self._translated(), self._turns.turn():
             self._db.execute("VACUUM")
             if self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 what = "another process reads an older version, so what was forgotten is still in the log file"
-                raise StoreError(what, where=str(self.path), remedy="end that process and run the same command again")
+                remedy = "end that process and run `undersong store migrate`, which empties the log"
+                raise StoreError(what, where=str(self.path), remedy=remedy)
 
     def seed(self) -> None:
         """See Store."""

@@ -10,7 +10,7 @@ import msgspec
 
 from undersong.errors import InputError
 from undersong.models import Conversation, Evaluation, Finding, Noun, Route, Row, Scan, ThreadScan
-from undersong.stores import Grave, Store
+from undersong.stores import Forgettable, Grave, Redaction, Store
 from undersong.stores.forget import Forgotten, digest, forget, routes_without, signals_without
 
 VERSION = 1
@@ -145,14 +145,26 @@ def _take_thread(store: Store, record: ThreadRecord, forgotten: Forgotten) -> Ta
 
 
 def _bury(store: Store, grave: Grave, now: datetime) -> None:
-    """Forget what the grave names, where it is here."""
-    names = (
-        {*store.conversations(), *store.threads()}
-        if grave.kind == "conversation"
-        else {entry.agent for judge in store.judges() for entry in store.agents(judge.judge_hash)}
-    )
-    for name in sorted(each for each in names if digest(each) == grave.digest):
+    """Forget what the grave names, where it is here; where it is not, it must not come either."""
+    if any((each.kind, each.digest) == (grave.kind, grave.digest) for each in store.graves()):
+        return
+    name = next((each for each in sorted(_names(store, grave.kind)) if digest(each) == grave.digest), None)
+    if name is None:
+        store.redact(Redaction(name=grave.digest, grave=grave, elsewhere=True))
+    else:
         forget(store, name, now, grave.kind)
+
+
+def _names(store: Store, kind: Forgettable) -> set[str]:
+    """The conversations of a store; or the agents, also those who are only spoken to."""
+    conversations = {*store.conversations(), *store.threads()}
+    if kind == "conversation":
+        return conversations
+    judges = [judge.judge_hash for judge in store.judges()]
+    rows = (row for name in conversations for judge in judges for row in store.thread(name, judge))
+    messages = (message for name in store.conversations() for message in store.conversation(name)[0].messages)
+    named = {*((each.agent, each.target) for each in rows), *((each.agent, each.target) for each in messages)}
+    return {name for pair in named for name in pair if name}
 
 
 def _is_forgotten(finding: Finding, forgotten: Forgotten) -> bool:

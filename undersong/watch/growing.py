@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -18,7 +19,7 @@ def pieces(path: str | Path, pause: Pause | None) -> Iterator[list[bytes]]:
     """The lines that are there, then those that come, without their ends; the last one of all need not be ended.
 
     ``pause`` is called at the end of the file, which is then read on; without it, and at the end of standard input
-    (``-``), no line follows. Raises InputError where the file cannot be opened or became shorter.
+    (``-``), no line follows. Raises InputError where the file cannot be opened, became shorter or was replaced.
     """
     rest = b""
     try:
@@ -36,7 +37,10 @@ def _next(file: IO[bytes], pause: Pause | None) -> bytes:
     read: Callable[[int], bytes] = getattr(file, "read1", file.read)
     while not (data := read(_CHUNK)) and pause is not None:
         pause()
-        if Path(file.name).stat().st_size < file.tell():
+        there = os.stat(file.name)
+        is_other = not os.path.samestat(there, os.fstat(file.fileno()))
+        if is_other or there.st_size < file.tell():
+            what = f"{'was replaced' if is_other else 'became shorter'} while it was watched"
             remedy = "write new lines at its end, or watch the new file from its beginning"
-            raise InputError("became shorter while it was watched", where=file.name, remedy=remedy)
+            raise InputError(what, where=file.name, remedy=remedy)
     return data

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from undersong.patterns.columns import Sliding
 from undersong.patterns.expressions import Window
-from undersong.patterns.logic import Value
+from undersong.patterns.logic import Value, finite
 from undersong.patterns.windows import EMPTY, aggregate
 
 TALLIED = frozenset({"mean", "sum", "count", "std"})  # of these the rows to others are all less one's own
@@ -130,7 +130,7 @@ class _Delta:
         self.ends = (*self.ends[:1], value)
 
     def result(self) -> float | None:
-        return self.ends[1] - self.ends[0] if len(self.ends) > 1 else None
+        return finite(self.ends[1] - self.ends[0]) if len(self.ends) > 1 else None
 
 
 class _Distinct:
