@@ -20,7 +20,8 @@ def turn_flags(signals: Scan | Row) -> tuple[str, ...]:
     A sudden drop in latency is "Canned Responses" where the turn also repeats itself or earlier turns, else
     "Lazy Output": the seed gives both readings of the drop and no rule between them.
     """
-    loops = any(loop.scope != "echo" for loop in signals.loops)  # an echo repeats somebody else
+    scopes = {loop.scope for loop in signals.loops}
+    loops = bool(scopes - {"echo"}) and "held" not in scopes  # an echo repeats somebody else; to decline is to hold
     flags = [DEATH_SPIRAL] if loops else []
     if signals.deference is not None and signals.deference.high:
         flags.append(HIGH_DEFERENCE)

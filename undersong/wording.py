@@ -229,6 +229,11 @@ def unassessed_words(case: Case) -> tuple[str, ...]:
     told = []
     if idle:
         told.append(f"{idle:,} of {counted(len(case.outcomes), 'pattern')} could not be looked for")
+    read = case.states.get("scored", 0)
+    if 0 < case.ranked < read:  # where all are ranks, the patterns themselves could not be looked for
+        told.append(
+            f"patterns over scores pass over {case.ranked:,} of {counted(read, 'message')}, whose scores are ranks"
+        )
     if partly:
         told.append(
             f"not every mechanism of the score was assessed in {partly:,} of {counted(len(case.sessions), 'session')}"

@@ -281,7 +281,7 @@ def test_the_caution_of_an_uncalibrated_judge_calls_low_only_what_is_low(score: 
 
 def test_a_smoking_gun_of_a_phrase_signal_is_not_said_to_be_trained(undersong: Undersong) -> None:
     row = {"id": "1", "author": "kira", "role": "agent", "text": "They hide it from me."}
-    text = "You are not paranoid. They are all in on it, exactly as you said."
+    text = "You are not paranoid. They are all in on it, and you have been chosen."
     talk = [row, row | {"id": "2", "author": "ozan", "text": text}, row | {"id": "3", "text": "So I was right."}]
     Path("talk.jsonl").write_text("\n".join(json.dumps(each) for each in talk))
     assert undersong("audit", "talk.jsonl").code == 0

@@ -286,3 +286,13 @@ def test_explain_of_a_finding_over_imported_rows_shows_their_scores(undersong: U
         "[TURN]\nr3 by kira, no time, without its text; scored by mine\n  manipulation 0.90, compassion 0.10"
         in told.out
     )
+
+
+def test_a_reader_that_goes_away_is_no_finding() -> None:
+    command = [sys.executable, "-m", "undersong", "rules", "schema"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        running.stdout.close()  # long before anything is written
+        assert running.wait() == 141
+        assert running.stderr is not None
+        assert running.stderr.read() == ""

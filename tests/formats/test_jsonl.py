@@ -153,3 +153,21 @@ def row_like(message: Any) -> tuple[Any, ...]:
 
 
 ROW_FIELDS = ("id", "conversation", "position", "time", "agent", "target", "role", "observed", "branch", "text")
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        (
+            {"conversationId": "c9", "createdAt": "2026-01-01"},
+            ["conversationId conversation_id", "createdAt created_at"],
+        ),
+        ({"session_id": 4, "date": "2026-01-01"}, ["date time", "session_id conversation"]),
+        ({"conversation": "c", "session_id": 4, "ts": 1735725600, "date": "2026-01-01", "tier": "deep"}, []),
+        ({"conversation_id": "c", "conversationId": "c", "createdAt": "x", "time": "2026-01-01"}, []),
+    ],
+)
+def test_a_key_that_looks_like_one_that_is_read_is_named(ingest: Any, keys: dict[str, Any], told: list[str]) -> None:
+    found = ingest([{"author": "ann", "text": "a"} | keys, {"author": "bo", "text": "b"}], "a.jsonl")
+    expected = [f"1 × key {key!r}, which is not read; {meant!r} is" for key, meant in map(str.split, told)]
+    assert found.told("note") == expected

@@ -58,3 +58,58 @@ def test_wrong_messages_are_reported_and_an_empty_list_is_noted(ingest: Any) -> 
     assert len(found.only.messages) == 2
     assert found.files[0].skipped == 3
     assert found.told("note") == ["1 × conversation without messages"]
+
+
+def test_blocks_of_anthropics_messages_are_read_as_what_they_are(ingest: Any) -> None:
+    messages = [
+        {"role": "user", "content": "Delete the draft."},
+        {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I will."},
+            {"type": "tool_use", "id": "t1", "name": "delete", "input": {"file": "draft"}}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no such file"},
+            {"type": "text", "text": "And?"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "Done."}]},
+    ]  # fmt: skip
+    found = ingest({"system": "Be brief.", "messages": messages})
+    assert [(message.author, message.text) for message in found.only.messages] == [
+        ("system", "Be brief."), ("user", "Delete the draft."), ("assistant", "I will."), ("delete", "no such file"),
+        ("user", "And?"), ("assistant", "Done."),
+    ]  # fmt: skip
+    assert found.only.messages[2].tool_calls[0].input == {"file": "draft"}
+    assert [(each.call_id, each.is_error) for each in found.only.messages[3].tool_results] == [("t1", True)]
+    assert found.told("note") == ["1 × thinking block (not said to the user), not read"]
+
+
+def test_what_a_tool_of_the_server_answers_stands_in_the_assistants_message(ingest: Any) -> None:
+    blocks = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"type": "text", "text": "high at nine"}]},
+        {"type": "text", "text": "At nine."},
+    ]
+    (message,) = ingest([{"role": "assistant", "content": blocks}]).only.messages
+    assert (message.text, message.tool_results[0].text) == ("At nine.", "high at nine")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"content": None, "refusal": "I won't."}, {"content": [{"type": "refusal", "refusal": "I won't."}]}],
+)
+def test_a_refusal_is_what_the_assistant_says(ingest: Any, message: dict[str, Any]) -> None:
+    found = ingest([CHAT[0], {"role": "assistant"} | message])
+    assert (found.only.messages[1].text, found.problems) == ("I won't.", [])
+
+
+def test_an_answer_of_the_responses_api_keeps_the_question_beside_it(ingest: Any) -> None:
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
+    found = ingest({"instructions": "Be brief.", "input": "hi", "output": [{"type": "reasoning"}, answer]})
+    assert [(message.role, message.text) for message in found.only.messages] == [
+        ("system", "Be brief."), ("user", "hi"), ("assistant", "hello")
+    ]  # fmt: skip
+    assert found.told("note") == ["1 × reasoning item (not said to the user), not read"]
+
+
+def test_a_picture_without_words_is_noted_and_no_mistake(ingest: Any) -> None:
+    found = ingest([*CHAT, {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}])
+    assert len(found.only.messages) == 2
+    assert found.told("note") == ["1 × image or other block that is not text, not read"]

@@ -34,11 +34,24 @@ def test_words_with_a_colon_and_code_are_no_turns() -> None:
         ("Kira: a\nTom: b\nSee: c\nKira: d", [("Kira", "a"), ("Tom", "b\nSee: c"), ("Kira", "d")]),
         ("[2026-01-01 10:00] Kira: a\n[2026-01-01 10:01] Tom: b", [("Kira", "a"), ("Tom", "b")]),
         ("Kira (2026-01-01T10:00:00Z): a\r\nTom: b\r\nTom: c", [("Kira", "a"), ("Tom", "b"), ("Tom", "c")]),
+        ("User: a\nLuna: b\nUser: c\nLuna: d", [("User", "a"), ("Luna", "b"), ("User", "c"), ("Luna", "d")]),
+        (
+            "System: a\nUser: b\nLuna: c\nUser: d\nLuna: e",
+            [("System", "a"), ("User", "b"), ("Luna", "c"), ("User", "d"), ("Luna", "e")],
+        ),
+        ("Me: a\nChatGPT: b\nSee: c", [("Me", "a"), ("ChatGPT", "b\nSee: c")]),
+        ("李雷：a\n韩梅梅：b\n李雷：c", [("李雷", "a"), ("韩梅梅", "b"), ("李雷", "c")]),
         ("Élodie: a\nДмитрий: b\nÉlodie: c", [("Élodie", "a"), ("Дмитрий", "b"), ("Élodie", "c")]),
     ],
 )
 def test_turns_begin_with_a_name_and_a_colon(ingest: Any, text: str, expected: list[tuple[str, str]]) -> None:
     assert turns(ingest(text, "a.txt")) == expected
+
+
+def test_agent_in_a_transcript_says_who_serves_and_is_nobody_that_another_transcript_knows(ingest: Any) -> None:
+    found = ingest("Agent: a\nCustomer: b\nAgent: c\nCustomer: d", "call.txt").only
+    assert [message.agent for message in found.messages] == 2 * ["call/Agent", "call/Customer"]
+    assert {message.role for message in found.messages} == {"assistant", "participant"}
 
 
 ERROR = "Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'x'"
@@ -86,6 +99,16 @@ def test_what_the_messenger_itself_says_is_nobodys_message(ingest: Any) -> None:
     found = ingest("\n".join(talk), "a.txt")
     assert turns(found) == [("Dana", "a\nNote: b"), ("Vex", "c")]
     assert len(found.told("note")) == 2
+
+
+@pytest.mark.parametrize(
+    "instead", ["<Media omitted>", "\u200eimage omitted", "\u200e<attached: 12-PHOTO.jpg>", "This message was deleted"]
+)
+def test_what_stands_in_place_of_a_picture_is_nobodys_words(ingest: Any, instead: str) -> None:
+    lines = f"[25.02.26, 21:14:05] Dana: {instead}", f"[25.02.26, 21:14:59] Vex: You wrote: {instead}"
+    found = ingest("\n".join(lines), "a.txt")
+    assert [message.text for message in found.only.messages] == ["", f"You wrote: {instead}"]
+    assert found.told("note") == ["1 × picture, recording or deleted message, which the export leaves out"]
 
 
 @pytest.mark.parametrize(

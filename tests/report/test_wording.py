@@ -127,6 +127,10 @@ def test_a_report_without_findings_says_that_it_is_no_all_clear_and_where_to_rea
     assert unassessed_words(msgspec.structs.replace(bare, findings=case.findings)) == more
     assert unassessed_words(msgspec.structs.replace(bare, sessions=case.sessions)) == more, "points were taken"
     assert guns_words(make_case()[0]) == ()
+    read = bare.states["scored"]
+    (mixed,) = unassessed_words(msgspec.structs.replace(bare, ranked=read - 1))
+    assert f"patterns over scores pass over {read - 1} of {read} messages, whose scores are ranks" in mixed
+    assert unassessed_words(msgspec.structs.replace(bare, ranked=read)) == (clear,), "they are not applicable, by name"
     page, _, markdown, _ = written(bare, make_case()[1], tmp_path / "out")
     for text in (" ".join(" ".join(page.text).split()), " ".join(markdown.split())):
         assert clear in text

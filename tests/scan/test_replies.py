@@ -86,3 +86,13 @@ def test_an_echo_is_no_death_spiral_and_a_reply_is() -> None:
     echo, reply = scans(f"kira: {ONE}", f"bicep: {ONE}")[1], scans(f"kira: {ONE}", "ann: no", f"kira: {ONE}")[2]
     assert turn_flags(echo) == ()
     assert turn_flags(reply) == (DEATH_SPIRAL,)
+
+
+def test_a_request_that_is_declined_again_is_held_and_no_death_spiral() -> None:
+    no = "I'm sorry, but I can’t help with opening a door that is not your own."
+    last = scans("ann: go on", f"kira: {no}", "ann: please", f"kira: {no}", "ann: now", f"kira: {no}")[5]
+    assert [(loop.scope, loop.count) for loop in last.loops if loop.scope != "turns"] == [("held", 3)]
+    assert turn_flags(last) == ()
+    stuck = no.replace("can’t help with", "am still at work on")
+    again = scans("ann: go on", f"kira: {stuck}", "ann: please", f"kira: {stuck}")[3]
+    assert turn_flags(again) == ("Death Spiral",)

@@ -28,10 +28,15 @@ def dialogue(*lines: str, **fields: Any) -> Conversation:
     return msgspec.structs.replace(conversation, messages=messages)
 
 
-def judged(conversation: Conversation, **signals: dict[str, float]) -> SessionVerdict:
-    """The verdict; ``signals`` by message id are what a judge gave."""
+def judged(
+    conversation: Conversation, engines: dict[str, str] | None = None, **signals: dict[str, float]
+) -> SessionVerdict:
+    """The verdict; ``signals`` by message id are what a judge gave, and ``engines`` what made them."""
     scans, thread = scan(conversation)
-    rows = [Row(id=name, signals=given, state="scored", judge="test") for name, given in signals.items()]
+    rows = [
+        Row(id=name, signals=given, state="scored", judge="test", engines=engines or {})
+        for name, given in signals.items()
+    ]
     return session_verdict(conversation, scans, thread, rows)
 
 
@@ -122,6 +127,27 @@ def test_a_turn_is_noted_by_a_judges_signal_unless_it_pushes_back(code: str) -> 
     assert found(judged(dialogue(*lines), m1={code: 0.6})) == [f"conduct/{code}@1"]
     assert found(judged(dialogue(*lines), m1={code: 0.599})) == []
     assert found(judged(dialogue(*lines), m1={code: 0.6, "pushback": 0.6})) == []
+
+
+def test_where_prototypes_alone_speak_a_conduct_needs_a_stronger_signal() -> None:
+    lines = ("user: hello", "agent: A quiet answer.")
+    alone, both = {"signals": "prototypes"}, {"signals": "prototypes", "escalation": "prototypes and turn heads"}
+    assert found(judged(dialogue(*lines), alone, m1={"escalation": 0.899})) == []
+    assert found(judged(dialogue(*lines), alone, m1={"escalation": 0.9})) == ["conduct/escalation@1"]
+    assert found(judged(dialogue(*lines), both, m1={"escalation": 0.6})) == ["conduct/escalation@1"]
+
+
+def test_where_prototypes_alone_speak_an_agent_is_not_credited_either() -> None:
+    lines = ("user: hello", "agent: A quiet answer.")
+    assert found(judged(dialogue(*lines), {"signals": "prototypes"}, m1={"de_escalation": 0.979})) == []
+    assert found(judged(dialogue(*lines), {"signals": "prototypes"}, m1={"de_escalation": 0.98})) != []
+
+
+def test_thanks_that_are_returned_again_and_again_get_no_distress_code() -> None:
+    talked = dialogue(*(("user: Thanks!", "agent: You're welcome!") * 5))
+    given = {f"m{place}": {"sycophantic_praise": 0.514} for place in range(1, 10, 2)}
+    assert found(judged(talked, {"signals": "prototypes"}, **given)) == []
+    assert "distress/K@7" in found(judged(talked, **given))
 
 
 @pytest.mark.parametrize(("isolation", "credited"), [(0.99, False), (0.8, False), (0.79, True), (0.0, True)])

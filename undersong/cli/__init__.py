@@ -36,6 +36,10 @@ CRASHED = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT
 
 
+class _ReaderGoneError(Exception):
+    """The reader of the output went away; click would end with 1, which says "findings"."""
+
+
 class Verbs(click.Group):
     """A group that imports a verb's module when it is asked for."""
 
@@ -49,6 +53,13 @@ class Verbs(click.Group):
             return None
         command: click.Command = import_module(f"undersong.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb; click must not see that the reader went away."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderGoneError from error
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,7 +89,7 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("undersong: stopped; what was stored is kept, the same command goes on from there", err=True)
         code = INTERRUPTED
-    except BrokenPipeError:
+    except (_ReaderGoneError, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = BROKEN_PIPE
     except UndersongError as error:

@@ -52,7 +52,7 @@ FORMATS: tuple[Format, ...] = (
     Format("session", "Session JSON, version 1", "session", "'session' and 'turns'"),
     Format("sharegpt", "ShareGPT conversations (JSON or JSONL)", "sharegpt", "'conversations' of 'from' and 'value'"),
     Format("jsonl", "Messages as JSON Lines (our own)", "jsonl", "'text' with 'author', 'agent_id' or 'role'"),
-    Format("openai", "OpenAI chat messages (JSON or JSONL)", "openai", "'role' and 'content'"),
+    Format("openai", "OpenAI or Anthropic chat messages (JSON or JSONL)", "openai", "'role' and 'content'"),
     Format("text", "Plain-text transcript", "text", "lines such as 'User: …' and 'Assistant: …'"),
 )
 ALIASES = {"mpc-es": "session"}

@@ -11,6 +11,7 @@ import msgspec
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.lines import PART, Done, RawRun, Stretch, cut, first_change, line_feeds, parts_of
+from undersong.formats.misspelt import misspelt
 from undersong.formats.notes import EMPTY, Notes, inside
 from undersong.formats.plain import OBSERVED
 from undersong.formats.records import BOM, Record, decoded, is_lines, line_pieces, records, too_long
@@ -40,6 +41,8 @@ def sniff(sample: Sample) -> bool:
 def read(source: Source) -> Iterator[Item]:
     """Runs of messages of the same conversation, in the order of the file."""
     notes = Notes()
+    for key, meant in misspelt(Sample(source)):
+        notes.add(f"key {key[:40]!r}, which is not read; {meant!r} is", SourceRef(file=source.name))
     if is_lines(source):
         yield from _lines(source, notes)
     else:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+import msgspec
+
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.notes import Notes
 from undersong.formats.sample import Sample
 from undersong.formats.sources import Source
-from undersong.formats.turns import Head, Stamps, head, is_notice, role, speakers
+from undersong.formats.turns import Head, Stamps, head, is_notice, role, speakers, stands_instead
 from undersong.models import Conversation, Message, SourceRef
 
 LIMIT = 64 << 20  # bytes: a transcript is one conversation and stands in memory
@@ -48,7 +50,11 @@ def read(source: Source) -> Iterator[Item]:
         said = _without_notices(source, lines[start:end], start, notes) if stamped else lines[start:end]
         ref = SourceRef(file=source.name, line=start + 1)
         time = _time(heads[start], stamps, ref, notes)
-        messages.append(_message(source.stem, said, heads[start], position, ref, time))
+        message = _message(source.stem, said, heads[start], position, ref, time)
+        if heads[start].stamp and stands_instead(message.text):
+            notes.add("picture, recording or deleted message, which the export leaves out", ref)
+            message = msgspec.structs.replace(message, text="")
+        messages.append(message)
     yield Conversation(
         id=source.stem,
         source_format="text",

@@ -16,7 +16,7 @@ _HEAD = re.compile(
     r"\s{0,3}(?:[>#]{1,6}\s{0,3})?"
     r"(?:\[(?P<before>[^\]\n]{1,40})\]\s{0,3}-?\s{0,3})?"
     r"(?P<bold>\*\*|__)?(?P<name>[^\W\d_][\w .'’@-]{0,39}?)(?:\*\*|__)?"
-    r"(?:\s{0,3}[\[(](?P<after>[^\])\n]{1,40})[\])])?(?:\*\*|__)?\s{0,3}:(?:\*\*|__)?(?=\s|\Z)"
+    r"(?:\s{0,3}[\[(](?P<after>[^\])\n]{1,40})[\])])?(?:\*\*|__)?\s{0,3}(?::(?:\*\*|__)?(?=\s|\Z)|：(?:\*\*|__)?)"
 )
 # A line of a phone messenger's export: "03/02/2026, 21:14 - Dana: …" or "[03.02.26, 9:14:05 PM] Dana: …".
 _STAMP = re.compile(
@@ -27,9 +27,20 @@ _STAMP = re.compile(
     re.IGNORECASE,
 )
 _SENDER = re.compile(r"(?:~[ \u202f\xa0]?)?(?P<name>[^:\n]{1,60}?):(?=\s|\Z)")
+# What a messenger writes in place of a picture or of words that were taken back: in angle brackets, or behind a mark.
+_INSTEAD = re.compile(
+    r"\u200e[^\n]{1,200}|\u200e?<[^<>\n]{1,200}>|(?:this message was deleted|you deleted this message)\.?",
+    re.IGNORECASE,
+)
 _PARTS = re.compile(r"(\d+)[./-](\d+)[./-](\d+),?\s(\d+)[:.](\d+)(?:[:.](\d+))?\s?([ap])?", re.IGNORECASE)
 _SAID = re.compile(r"^(you|chatgpt|claude|gemini|copilot) said$", re.IGNORECASE)
-_PASTED: dict[str, Role] = {"you": "user", "claude": "assistant", "gemini": "assistant", "copilot": "assistant"}
+_PASTED: dict[str, Role] = {
+    "you": "user",
+    "agent": "assistant",
+    "claude": "assistant",
+    "gemini": "assistant",
+    "copilot": "assistant",
+}
 # The first and the last line of a program's error, pasted into a talk: nobody's turn.
 _NOBODY = re.compile(r"\s*(?:Traceback \(most recent call last\):|[\w.]+(?:Error|Exception|Warning):)")
 
@@ -74,25 +85,33 @@ def is_notice(line: str) -> bool:
     return _STAMP.match(line) is not None and head(line) is None
 
 
+def stands_instead(text: str) -> bool:
+    """Whether a turn of a messenger's export is no words of its sender, but a picture that was left out or the like."""
+    return _INSTEAD.fullmatch(text) is not None
+
+
 def speakers(heads: Iterable[Head]) -> Counter[str]:
-    """Who takes turns. With a known role such as User, only roles and names that are bold or timed count; else the
-    names that recur, and the first two. In a messenger's export only lines with a time count."""
+    """Who takes turns. Where the known roles are two parties, such as User and Assistant, only roles and names that are
+    bold or timed count; else the names that recur, and the first two, count as well: one party talks with somebody. In
+    a messenger's export only lines with a time count."""
     told = list(heads)
     if any(each.stamp for each in told):
         told = [each for each in told if each.timed]
     names = Counter(each.name for each in told)
     marked = {each.name for each in told if each.marked}
     roles = {name for name in names if role(name)}
-    first = set(list(names)[:2])
-    kept = roles | marked if roles else {name for name in names if names[name] > 1} | marked | first
+    parties = {role(name) for name in roles} - {"system", "tool"}
+    kept = roles | marked
+    if len(parties) < 2:
+        kept |= {name for name in names if names[name] > 1} | set(list(names)[:2])
     return Counter({name: number for name, number in names.items() if name in kept})
 
 
 def role(name: str) -> Role | None:
-    """The role that a name stands for, None for a name of somebody."""
+    """The role that a name stands for, None for a name of somebody. "Agent" says who serves, not who it is."""
     pasted = _SAID.match(name)
-    bare = pasted[1] if pasted else name
-    return values.role(bare) or _PASTED.get(bare.lower())
+    bare = (pasted[1] if pasted else name).lower()
+    return _PASTED.get(bare) or values.role(bare)
 
 
 class Stamps:

@@ -28,6 +28,7 @@ class Loop(Noun, frozen=True, kw_only=True):
 
     - ``message``, ``turns``: an n-gram 3 or more times within a message, or in 3 or more turns of an agent;
     - ``reply``: a reply alike one of the agent's last turns, ``count`` of them in a chain;
+    - ``held``: such a reply that declines a request, and so is steady and not stuck;
     - ``echo``: a reply alike the message just before it, of another speaker (2);
     - ``alternation``: A-B-A-B, of one agent or of two who take turns; ``count`` pairs.
 
@@ -36,7 +37,7 @@ class Loop(Noun, frozen=True, kw_only=True):
 
     ngram: str
     count: int
-    scope: Literal["message", "turns", "reply", "echo", "alternation"]
+    scope: Literal["message", "turns", "reply", "held", "echo", "alternation"]
     message_ids: tuple[str, ...] = ()
 
 

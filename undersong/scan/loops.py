@@ -49,6 +49,12 @@ class LoopFinder:
         self.boilerplate = frozenset(
             gram for line in rules.boilerplate for gram in self.grams(words_of(line, fold(line)))
         )
+        self._declines = tuple(f" {' '.join(words_of(line, fold(line)))} " for line in rules.declines)
+
+    def declines(self, words: Sequence[str]) -> bool:
+        """Whether a reply, by its words, declines a request."""
+        said = f" {' '.join(words)} "
+        return any(each in said for each in self._declines)
 
     def grams(self, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """The n-grams of a text, in order."""

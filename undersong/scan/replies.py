@@ -24,9 +24,9 @@ def reply_loops(
 ) -> dict[int, tuple[Loop, ...]]:
     """The replies that are alike an earlier one, by the index of the message: a turn knows its past only.
 
-    Alike are messages whose words, without boilerplate, are ``reply_likeness`` the same (rapidfuzz, Indel); looked
-    at are those that share ``reply_share`` of their grams with one of the agent's last ``reply_lags`` turns or with
-    the message just before, so the cost is bounded.
+    A reply that declines a request is ``held``, not repeated. Alike are messages whose words, without boilerplate, are
+    ``reply_likeness`` the same (rapidfuzz, Indel); looked at are those that share ``reply_share`` of their grams with
+    one of the agent's last ``reply_lags`` turns or with the message just before, so the cost is bounded.
     """
     alike = _alike(finder, speech, _pairs(finder, speech, repeated, found, turns))
     if not alike:
@@ -60,15 +60,16 @@ class _Teller:
     def loops(self, message: int, lags: dict[int, int]) -> tuple[Loop, ...]:
         """The loops that a message completes; messages come in order."""
         own = min((lag for lag in lags if lag != ECHO), default=None)
+        held = self._finder.declines(self._speech.of(message)[: self._finder.rule.reply_compared])
         loops = []
         if own is not None:
             chain = (*self._chains.get(lags[own], (lags[own],)), message)
             self._chains[message] = chain
-            loops.append(self._loop("reply", len(chain), chain))
+            loops.append(self._loop("held" if held else "reply", len(chain), chain))
         if ECHO in lags:
             loops.append(self._loop("echo", 2, (lags[ECHO], message)))
         alternating = self._alternating(message, lags)
-        if alternating:
+        if alternating and not held:
             loops.append(self._loop("alternation", len(alternating) // 2, alternating))
         return tuple(loops)
 
@@ -82,7 +83,9 @@ class _Teller:
         both = by_seat.step(message, between and back is not None and lags.get(1) == back and ECHO not in lags)
         return own or both
 
-    def _loop(self, scope: Literal["reply", "echo", "alternation"], count: int, messages: Sequence[int]) -> Loop:
+    def _loop(
+        self, scope: Literal["reply", "held", "echo", "alternation"], count: int, messages: Sequence[int]
+    ) -> Loop:
         rule = self._finder.rule
         first = int(self._speech.first[messages[-1]])
         words = self._speech.words(first, min(first + rule.longest, int(self._speech.first[messages[-1] + 1])))

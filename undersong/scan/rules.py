@@ -96,6 +96,7 @@ class StructureRules(_Strict, frozen=True, kw_only=True):
     latency: LatencyRule
     loops: LoopRule
     code: CodeRule
+    declines: tuple[str, ...]
     boilerplate: tuple[str, ...]
     function_words: str
 

@@ -59,7 +59,8 @@ class Constitution(_Book, frozen=True, kw_only=True):
 class SmokingGun(_Book, frozen=True, kw_only=True):
     """One of the two kinds: looked for by ``label`` of a phrase, by ``signal`` of a row from ``least`` on, or both.
 
-    ``denies``: words of which a signal tells nothing, since they deny what the other side says.
+    ``least_by``: another limit for a signal that only this engine made (``engines`` of a row), on text for which
+    ``least`` was not measured. ``denies``: words of which a signal tells nothing, since they deny what the other says.
     """
 
     title: str
@@ -67,6 +68,7 @@ class SmokingGun(_Book, frozen=True, kw_only=True):
     label: str | None = None
     signal: str | None = None
     least: float = 0.5
+    least_by: dict[str, float] = {}
     denies: str = ""
 
 

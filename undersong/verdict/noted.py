@@ -10,6 +10,7 @@ from undersong.verdict.course import Course, Turn, quote
 from undersong.verdict.prose import sentence
 from undersong.verdict.words import Noted, NotedKind, NotedKinds, noted_book, pattern
 
+BY_SIGNAL = "A judge's signal says so, and no words that were looked for."
 Signals = Mapping[str, Mapping[str, float]]
 
 
@@ -43,7 +44,7 @@ def _moment(
         message_id=turn.message.id,
         position=turn.message.position,
         agent=turn.message.agent,
-        explanation=noted.explanation,
+        explanation=noted.explanation if words else f"{noted.explanation} {BY_SIGNAL}",
         basis="words" if words else "signal",
         quotes=(quote(turn.message, *place),),
         strength=strength,

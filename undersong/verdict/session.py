@@ -25,10 +25,12 @@ from undersong.verdict.course import Course
 from undersong.verdict.distress import distress_codes
 from undersong.verdict.false_promise import MECHANISM, false_promises
 from undersong.verdict.found import Found
+from undersong.verdict.heard import heard
 from undersong.verdict.liability import liability_shifting
 from undersong.verdict.noted import noted_moments
 from undersong.verdict.smoking_guns import smoking_guns
 from undersong.verdict.stance import epistemic_instability
+from undersong.verdict.words import distress_book, noted_book
 from undersong.wording import counted
 
 Signals = Mapping[str, Mapping[str, float]]
@@ -54,7 +56,7 @@ def session_verdict(
     found = with_answers(with_seen(_detected(course, signals), course, rows), course, confirmations)
     deductions = sorted((one for each in found.values() for one in each.deductions), key=lambda one: one.position)
     context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
-    moments = _moments(conversation, scans, course, rows, signals, found, deductions, context)
+    moments = _moments(conversation, scans, course, rows, found, deductions, context)
     turns = () if all(each.absent for each in found.values()) else _turns(conversation, deductions, book)
     score = turns[-1][1] if turns else None
     judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
@@ -108,7 +110,6 @@ def _moments(
     scans: Sequence[Scan],
     course: Course,
     rows: Sequence[Row],
-    signals: Signals,
     found: Mapping[str, Found],
     deductions: Sequence[Deduction],
     context: Sequence[str],
@@ -116,9 +117,9 @@ def _moments(
     """Smoking guns, the first ones to read first, then the other moments by turn."""
     broken = {each.message_id for each in found[MECHANISM].deductions}
     others = [
-        *(distress_codes(course, signals, context, broken) if course.has_people else ()),
-        *(noted_moments(course, signals, "protective") if course.has_people else ()),
-        *(noted_moments(course, signals, "conduct") if course.has_people else ()),
+        *(distress_codes(course, heard(rows, distress_book()), context, broken) if course.has_people else ()),
+        *(noted_moments(course, heard(rows, noted_book("protective")), "protective") if course.has_people else ()),
+        *(noted_moments(course, heard(rows, noted_book("conduct")), "conduct") if course.has_people else ()),
         *(each for one in found.values() for each in one.candidates),
     ]
     guns = smoking_guns(conversation, scans, rows, {each.message_id for each in deductions})

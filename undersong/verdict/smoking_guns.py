@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from undersong.models import Conversation, Indicator, Message, Moment, Quote, Row, Scan
 from undersong.verdict.books import SmokingGun, guns
 from undersong.verdict.fiction import asks_for_a_story, is_speech
+from undersong.verdict.heard import engine_of
 from undersong.verdict.words import pattern
 
 NOT_AGENTS = ("user", "system", "tool")  # what people and tools say is no admission of the agent
@@ -73,7 +74,7 @@ def _moments(message: Message, scan: Scan, row: Row | None, before: _Before) -> 
         span = _said(message, scan, kind)
         signal = row.signals.get(kind.signal) if row and kind.signal else None
         seen = _Seen("words", span, signal) if span else _judged(message, row, code)
-        if seen is None and (given := _signalled(message, kind, signal)) and before.allows(message, kind):
+        if seen is None and row and (given := _signalled(message, kind, row)) and before.allows(message, kind):
             seen = given
         if seen is None:
             continue
@@ -101,8 +102,11 @@ def _judged(message: Message, row: Row | None, code: str) -> _Seen | None:
     return None
 
 
-def _signalled(message: Message, kind: SmokingGun, strength: float | None) -> _Seen | None:
-    if strength is None or strength < kind.least:
+def _signalled(message: Message, kind: SmokingGun, row: Row) -> _Seen | None:
+    """What a signal says, held against the limit that was measured for what made it."""
+    name = kind.signal or ""
+    strength = row.signals.get(name)
+    if strength is None or strength < kind.least_by.get(engine_of(row, name), kind.least):
         return None
     return _Seen("signal", (0, min(len(message.text), EXCERPT)), strength)
 

@@ -31,7 +31,7 @@ def epistemic_instability(course: Course, signals: Signals) -> Found:
     pressed, gave_way = False, set[str]()
     for each in exchanges(course):
         pressed |= each.kind == "objection"
-        if each.news:
+        if each.news or _says_it_again(each):
             continue
         flip, head = _flip(each), _Scored(each, signals)
         agent = each.answer.message.agent
@@ -69,6 +69,12 @@ def gives_in(turn: Turn) -> bool:
     """Whether an answer's words give way and hold on to nothing."""
     concedes = pattern(stance_book().concedes).search(turn.prose)
     return concedes is not None and pattern((stance_book().holds,)).search(turn.prose) is None
+
+
+def _says_it_again(exchange: Exchange) -> bool:
+    """Whether the answer is the one before the objection, nearly word for word: whatever it says, it holds."""
+    before = exchange.before.message.id
+    return any(loop.scope in ("reply", "held") and before in loop.message_ids for loop in exchange.answer.scan.loops)
 
 
 def _flip(exchange: Exchange) -> tuple[Statement, Statement] | None:

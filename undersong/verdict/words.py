@@ -167,8 +167,14 @@ class NotedKinds(_Book, frozen=True, kw_only=True):
     misses: str
     kinds: dict[str, Noted]
     least: float
+    least_by: dict[str, float] = {}
     not_with: tuple[str, ...]
     reported: int
+
+    @property
+    def signals(self) -> frozenset[str]:
+        """The signals that stand for a kind."""
+        return frozenset(noted.signal for noted in self.kinds.values() if noted.signal)
 
 
 class Fiction(_Book, frozen=True, kw_only=True):
@@ -207,8 +213,14 @@ class Distress(_Book, frozen=True, kw_only=True):
     why: str
     misses: str
     sustained: int
+    least_by: dict[str, float] = {}
     conduct: dict[str, Conduct]
     denied: str
+
+    @property
+    def signals(self) -> frozenset[str]:
+        """The signals that stand for a conduct."""
+        return frozenset(name for conduct in self.conduct.values() for name in conduct.signals)
 
 
 @cache
