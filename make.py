@@ -70,7 +70,8 @@ def test() -> None:
     """Linter, type checker and tests, these in up to four processes; further arguments go to pytest."""
     check()
     processes = min(4, (os.cpu_count() or 1) + 1)  # one more than processors: some tests wait for servers
-    run(PYTHON, "-m", "pytest", f"--numprocesses={processes}", "--dist=loadfile", *sys.argv[2:])
+    spread = (f"--numprocesses={processes}", "--dist=loadfile", "--no-loadscope-reorder")
+    run(PYTHON, "-m", "pytest", *spread, *sys.argv[2:])
 
 
 def lock() -> None:

@@ -16,7 +16,9 @@ NEO4J = os.environ.get("UNDERSONG_NEO4J")  # the address of an empty server: pyt
 settings.register_profile("undersong", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # no timed tests
 settings.load_profile("undersong")
 SAMPLES = Path(__file__).parent.parent / "samples"
-LONG = ("test_outage.py", "test_tiny_llm.py", "test_exact.py", "test_contract.py", "test_equal.py", "test_pages.py")
+LONG = tuple(f"test_{name}.py" for name in (
+    "outage", "fuzz", "tiny_llm", "kill", "exact", "contract", "equal", "pages", "sweep", "rules_show",
+))  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -209,10 +209,11 @@ def test_the_first_line_says_what_a_file_holds(line: bytes, messages: bool, form
 
 def test_lines_that_could_be_anything_are_told_once_while_more_are_waited_for() -> None:
     told: list[int] = []
-    lines = iter([[b""], [b"Anna: hi", b"Bot: hello"], [b"Anna: and?"], [b'{"role": "user", "content": "x"}'], [b""]])
+    said = b'{"role": "user", "content": "x"}'
+    lines = iter([[b""], [b"Minutes of a walk", b"To buy: bread"], [b"and salt"], [said], [b""]])
     assert known(lines, "-", unclear=told.append).form is None
     assert told == [2]
-    known(iter([[b'{"role": "user", "content": "x"}'], [b""]]), "-", unclear=told.append)
+    known(iter([[said], [b""]]), "-", unclear=told.append)
     assert told == [2]
 
 
