@@ -31,6 +31,7 @@ Evaluate: TypeAlias = Callable[[Any], Value]
 Leaf: TypeAlias = Callable[[Node], Evaluate]
 
 _LARGEST = sys.float_info.max
+_LOWEST = -_LARGEST
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
@@ -132,20 +133,23 @@ def _arithmetic(node: Arithmetic, leaf: Leaf) -> Evaluate:
         if one is None or other is None:
             return None
         value = apply(one, other)
-        return value if -_LARGEST <= value <= _LARGEST else None  # as finite(), in the innermost loop
+        return value if _LOWEST <= value <= _LARGEST else None  # as finite(), in the innermost loop
 
     return evaluate
 
 
 def finite(value: float) -> float | None:
     """A result that a float64 can hold; None, unknown as a division by zero is, for one that is too large."""
-    return value if -_LARGEST <= value <= _LARGEST else None
+    return value if _LOWEST <= value <= _LARGEST else None
 
 
 def _quotient(left: Evaluate, right: Evaluate) -> Evaluate:
     def evaluate(context: Any) -> Value:
         one, other = left(context), right(context)
-        return None if one is None or other is None or other == 0 else finite(operator.truediv(one, other))
+        if one is None or other is None or other == 0:
+            return None
+        value: float = operator.truediv(one, other)
+        return value if _LOWEST <= value <= _LARGEST else None
 
     return evaluate
 

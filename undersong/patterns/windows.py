@@ -144,22 +144,19 @@ class Tally(msgspec.Struct, frozen=True, gc=False):
 
     def result(self, function: str) -> float | None:
         """What ``Sums`` of the same values gives: ``mean``, ``std``, ``sum``, ``count`` or ``slope``."""
+        n = self.size
         try:
-            return self._result(function)
+            if function == "mean":
+                return self.summed / (n << self.scale) if n else None
+            if function in ("sum", "count"):
+                return self.summed / (1 << self.scale)
+            if n < 2 and (n == 0 or function == "slope"):
+                return None
+            if function == "std":
+                return math.sqrt((n * self.squares - self.summed * self.summed) / (n * n << 2 * self.scale))
+            return 6 * (2 * self.weighted - (n - 1) * self.summed) / (n * (n * n - 1) << self.scale)
         except OverflowError:
             return None
-
-    def _result(self, function: str) -> float | None:
-        n = self.size
-        if function == "mean":
-            return self.summed / (n << self.scale) if n else None
-        if function in ("sum", "count"):
-            return self.summed / (1 << self.scale)
-        if n < 2 and (n == 0 or function == "slope"):
-            return None
-        if function == "std":
-            return math.sqrt((n * self.squares - self.summed * self.summed) / (n * n << 2 * self.scale))
-        return 6 * (2 * self.weighted - (n - 1) * self.summed) / (n * (n * n - 1) << self.scale)
 
 
 EMPTY = Tally(0, 0, 0, 0, _USUAL)
