@@ -112,7 +112,8 @@ class Surroundings:
 
 def _fitting(masks: Masks, needs: Needs) -> I:
     """Per wanted mask the running numbers of rows that fit it."""
-    found = np.zeros((len(needs), len(masks) + 1), dtype=np.int64)
+    found = np.empty((len(needs), len(masks) + 1), dtype=np.int64)
+    found[:, 0] = 0
     for number, (mask, _) in zip(found, needs, strict=True):
         if machine(len(masks)):
             _number.at(len(masks))(masks, masks.dtype.type(mask), number)

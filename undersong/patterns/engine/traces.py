@@ -73,20 +73,18 @@ def _trace(  # type: ignore[no-untyped-def]
     for k in range(number, len(starts)):
         start, fence, used, limit = starts[k], fences[k], last[k - 1] if k else 0, -1
         row, at, place = start, used, ahead[before[start], 0]
+        known = known if known <= reach[k] else 0
         while variable[place] != _DONE:
             if row == reach[k]:
                 limit = row
                 break
-            if row < known and trail[row] == place and known <= reach[k]:
-                rest = known - row
-                if at + rest > len(bindings):
-                    return _ROOM, k, steps, 2 * (at + rest), 0
-                for i in range(rest):
-                    bindings[at + i] = bindings[used - rest + i]
+            rest = known - row if row < known and trail[row] == place else 0
+            if at + rest >= len(bindings):
+                return _ROOM, k, steps, 2 * (at + rest), 0
+            if rest > 0:
+                _again(bindings, used - rest, at, rest)
                 at, row = at + rest, known
                 break
-            if at == len(bindings):
-                return _ROOM, k, steps, 2 * at, 0
             trail[row], bindings[at] = place, variable[place]
             at, row = at + 1, row + 1
             place = ahead[before[row] if row < fence else 0, place + 1]
@@ -102,6 +100,12 @@ def _trace(  # type: ignore[no-untyped-def]
             at = _bind(before, own, ahead, variable, start, limit, met, bindings, used)
         known, last[k] = row if limit < 0 else 0, at
     return _FINISHED, len(starts), steps, 0, 0
+
+
+@kernel
+def _again(bindings, first, at, size):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        bindings[at + i] = bindings[first + i]
 
 
 @kernel
