@@ -6,7 +6,7 @@ Texts come dictionary-encoded, as Arrow and data frames have them: a code per ro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import F, I
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.table import Table, picked
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.expressions import Call, Field, Node, Text
 from undersong.patterns.fields import FIELDS, ROW_FUNCTIONS, Kind
@@ -145,17 +145,7 @@ class ColumnSource:
 
     def of(self, values: Any) -> Any:
         """The values of its own rows, given those of the columns'."""
-        if self.rows is None or not machine(self.size):
-            return values if self.rows is None else values[self.rows]
-        found = np.empty(self.size, dtype=values.dtype)
-        _pick.at(self.size)(values, self.rows, found)
-        return found
-
-
-@kernel
-def _pick(values, rows, found):  # type: ignore[no-untyped-def]
-    for k in range(len(rows)):
-        found[k] = values[rows[k]]
+        return values if self.rows is None else picked(values, self.rows)
 
 
 def table_of_columns(columns: Columns) -> Table:
@@ -193,9 +183,13 @@ def _cut(table: Table, rows: int) -> Iterator[Table]:
         last = max(first + 1, last)
         low, high = int(table.bounds[first]), int(table.bounds[last])
         index = np.arange(low, high) if table.index is None else table.index[low:high]
-        times, read, bounds = table.times[low:high], table.read[low:high], table.bounds[first : last + 1] - low
-        yield Table(table.source, index, bounds, times, table.timed[first:last], read)
+        read, bounds = table.read[low:high], table.bounds[first : last + 1] - low
+        yield Table(table.source, index, bounds, partial(_times, table, low, high), table.timed[first:last], read)
         first = last
+
+
+def _times(table: Table, low: int, high: int) -> I:
+    return table.times[low:high]
 
 
 def in_columns(table: Table, rows: I) -> I:
@@ -218,11 +212,12 @@ def _shared_out(counts: I, rows: int) -> Codes:
 def _table(source: ColumnSource, in_time: I | None) -> Table:
     """The table of a source whose rows are in the order of time, or are put into it."""
     columns, names = source.columns, source.columns.texts["agent"].names
-    times, read, agents = map(source.of, (columns.times, columns.read, columns.texts["agent"].codes))
+    read, agents = source.of(columns.read), source.of(columns.texts["agent"].codes)
     order, counts = _grouped(agents if in_time is None else agents[in_time], len(names))
     order = order if in_time is None else in_time[order]
     bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
-    return Table(source, order, bounds, times[order], np.ones(len(bounds) - 1, dtype=np.bool_), read[order])
+    timed = np.ones(len(bounds) - 1, dtype=np.bool_)
+    return Table(source, order, bounds, lambda: picked(source.of(columns.times), order), timed, picked(read, order))
 
 
 def _in_time(columns: Columns) -> I | None:

@@ -16,7 +16,7 @@ from undersong.patterns.engine.sequence_windows import Added, Sums
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.surroundings import Surroundings
 from undersong.patterns.engine.symbols import symbols
-from undersong.patterns.engine.table import Table, fitting, ranges
+from undersong.patterns.engine.table import Table, fitting, picked, ranges
 from undersong.patterns.engine.targets import Targets, apart, sequences, towards, whole
 from undersong.patterns.engine.vectors import B, Codes, Masks, Vectors
 from undersong.patterns.engine.walkers import Ground, walker
@@ -151,7 +151,7 @@ class _Search:
 
     def _alone(self) -> tuple[Frame, Masks, I]:
         frame = self.layout.frame
-        return frame, symbols(self.plan, self.vectors)[frame.rows], np.zeros(0, dtype=np.int64)
+        return frame, picked(symbols(self.plan, self.vectors), frame.rows), np.zeros(0, dtype=np.int64)
 
     def _towards(self) -> tuple[Frame, Masks, I]:
         masks, parts, plan, rule = symbols(self.plan, self.vectors), self.layout.parts, self.plan, self.rule

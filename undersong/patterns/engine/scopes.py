@@ -11,7 +11,7 @@ import numpy as np
 
 from undersong.patterns.engine.rolling import Events, over_sequences
 from undersong.patterns.engine.sums import F, I, Unsuited
-from undersong.patterns.engine.table import DAY, Table
+from undersong.patterns.engine.table import DAY, Table, picked
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes, Vectors
 from undersong.patterns.expressions import Call, Field, Node, Window, children, walk
 from undersong.patterns.fields import FIELDS, PLACE_FIELDS, ROW_FUNCTIONS, Kind
@@ -226,7 +226,7 @@ class FrameVectors(Vectors):
         return super()._once(what, node, lambda part: self._taken(getattr(self.table, what)(part)))
 
     def _taken(self, values: Any) -> Any:
-        return values[self.rows] if np.ndim(values) else values
+        return picked(values, self.rows) if np.ndim(values) else values
 
 
 class _FrameLeaves:
@@ -244,7 +244,7 @@ class _FrameLeaves:
     def given(self) -> I:
         """The rows' places in the source."""
         index = self.table.shared.table.index
-        return self.rows if index is None else np.asarray(index[self.rows])
+        return self.rows if index is None else np.asarray(picked(index, self.rows))
 
     def kind(self, node: Node) -> Kind:
         return leaf_kind(node)
@@ -256,8 +256,8 @@ class _FrameLeaves:
         if self.table.levels.of(node) == FRAME:
             return self.added(node, self.places)
         if self.table.levels.of(node) == ROW and not self._at_hand(node):
-            return np.asarray(self.table.shared.source.number(node)[self.given])
-        return np.asarray(self.table.number(node)[self.rows])
+            return np.asarray(picked(self.table.shared.source.number(node), self.given))
+        return np.asarray(picked(self.table.number(node), self.rows))
 
     def _at_hand(self, node: Node) -> bool:
         """Whether a number is there, or better made, for the whole table."""
@@ -267,14 +267,16 @@ class _FrameLeaves:
     def text(self, node: Node) -> Codes:
         column = self._column(node)
         return (
-            np.asarray(self.table.shared.source.text(node)[self.given]) if column is None else self.vectors.text(column)
+            np.asarray(picked(self.table.shared.source.text(node), self.given))
+            if column is None
+            else self.vectors.text(column)
         )
 
     def truth(self, node: Node, wanted: bool) -> B:
         column = self._column(node)
         if column is not None:
             return self.vectors.is_(column, wanted)  # type: ignore[no-any-return]
-        return np.asarray(self.table.shared.source.is_(node, wanted)[self.given])
+        return np.asarray(picked(self.table.shared.source.is_(node, wanted), self.given))
 
     def _column(self, node: Node) -> Node | None:
         return self.table.levels.columns.get(node.name) if isinstance(node, Field) else None

@@ -139,19 +139,18 @@ def _headed_in(wanted: Outlook, masks: Masks, limits: Limits) -> tuple[I, I]:
 def singles(head: Outline, masks: Masks, limits: Limits) -> I:
     """The rows from which a pattern of single rows, the head, is there."""
     bounds, found = limits.bounds, np.empty(len(masks), dtype=np.int64)
-    span = np.iinfo(np.int64).max if bounds.within is None else bounds.within
-    ground = limits.frame.rows, limits.table.times, limits.fences
-    number = _single.at(len(masks))(_fitting(masks, head), len(head), *ground, span, found)
+    times = np.zeros(0, dtype=np.int64) if bounds.within is None else limits.times
+    number = _single.at(len(masks))(_fitting(masks, head), len(head), times, limits.fences, bounds.within or 0, found)
     starts = found[:number]
     return starts if bounds.closed is None else starts[~bounds.closed[starts]]
 
 
 @kernel
-def _single(fits, size, rows, times, fences, span, found):  # type: ignore[no-untyped-def]
+def _single(fits, size, times, fences, within, found):  # type: ignore[no-untyped-def]
     number = 0
     for segment in range(len(fences) - 1):
         for row in range(fences[segment], fences[segment + 1] - size + 1):
-            if fits[row] and times[rows[row + size - 1]] - times[rows[row]] <= span:
+            if fits[row] and (len(times) == 0 or times[row + size - 1] - times[row] <= within):
                 found[number] = row
                 number += 1
     return number

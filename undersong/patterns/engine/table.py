@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -44,15 +45,22 @@ class Table:
     1970, 0 in a timeline that is not ``timed``; ``targets`` and ``conversations`` are codes, -1 for none.
     """
 
-    def __init__(self, source: Source, index: I | None, bounds: I, times: I, timed: B, read: B) -> None:
+    def __init__(
+        self, source: Source, index: I | None, bounds: I, times: I | Callable[[], I], timed: B, read: B
+    ) -> None:
         self.source, self.index, self.bounds = source, index, bounds
-        self.times, self.timed, self.read = times, timed, read
+        self._times, self.timed, self.read = times, timed, read
         self._asked = 0
+
+    @cached_property
+    def times(self) -> I:
+        """The time of each row; made when a rule asks for it."""
+        return self._times() if callable(self._times) else self._times
 
     @property
     def size(self) -> int:
         """How many rows."""
-        return len(self.times)
+        return len(self.read)
 
     @cached_property
     def timeline(self) -> I:
@@ -70,7 +78,7 @@ class Table:
             return values
         self._asked += values.itemsize >= _WIDE
         if values.itemsize < _WIDE or self._asked < _WORTH or not machine(self.size):
-            return values[self.index]
+            return picked(values, self.index)
         found = np.empty(self.size, dtype=values.dtype)
         _take.at(self.size)(np.ascontiguousarray(values), *self._steps, _BLOCK, found)
         return found
@@ -99,7 +107,7 @@ class Table:
         rows = np.flatnonzero(kept)
         index = rows if self.index is None else self.index[rows]
         bounds = np.concatenate([[0], np.cumsum(kept)])[self.bounds]
-        return Table(self.source, index, bounds, self.times[rows], self.timed, self.read[rows])
+        return Table(self.source, index, bounds, lambda: self.times[rows], self.timed, self.read[rows])
 
 
 @kernel
@@ -127,6 +135,21 @@ def _take(values, places, own, block, found):  # type: ignore[no-untyped-def]
             near[row - first] = values[places[row]]
         for row in range(first, last):
             found[row] = near[own[row]]
+
+
+def picked(values: Any, rows: npt.NDArray[np.integer]) -> Any:
+    """``values[rows]``, for rows that are no negative numbers."""
+    if not machine(len(rows)):
+        return values[rows]
+    found = np.empty(len(rows), dtype=values.dtype)
+    _pick.at(len(rows))(values, rows, found)
+    return found
+
+
+@kernel
+def _pick(values, rows, found):  # type: ignore[no-untyped-def]
+    for k in range(len(rows)):
+        found[k] = values[np.uint64(rows[k])]  # machine code need not ask whether it is negative
 
 
 def fitting(masks: Masks, wanted: int) -> I:

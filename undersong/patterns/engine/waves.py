@@ -16,7 +16,7 @@ from undersong.patterns.engine.scopes import FrameVectors, RuleVectors
 from undersong.patterns.engine.sequence_windows import Added
 from undersong.patterns.engine.skips import resumed, standing, strongest
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.table import ranges
+from undersong.patterns.engine.table import picked, ranges
 from undersong.patterns.engine.vectors import B
 from undersong.patterns.engine.walkers import Ground, Walker
 from undersong.patterns.expressions import Node
@@ -138,7 +138,9 @@ def _rows(stage: Stage, found: Paths) -> tuple[Paths, FrameVectors]:
     if len(ends) and ends[-1] >= len(frame.rows):
         return found, stage.rows
     places = ranges(found.starts, found.starts + sizes)
-    return found._replace(starts=ends - sizes), FrameVectors(stage.vectors, frame.rows[places], places, stage.added)
+    return found._replace(starts=ends - sizes), FrameVectors(
+        stage.vectors, picked(frame.rows, places), places, stage.added
+    )
 
 
 def _directed(ground: Ground, found: Paths) -> B:
