@@ -178,7 +178,8 @@ def detect_rows(
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
     if not rows:
-        remedy = problems[0].what if problems else "it is empty; `undersong evaluate` writes such rows"
+        reasons = [problem.what for problem in problems if problem.kind != "note"]
+        remedy = reasons[0] if reasons else "it is empty; `undersong evaluate` writes such rows"
         raise InputError("holds no row", where=str(path), remedy=remedy)
     detection = detect(rows, rules)
     weighed = _weighed(detection, rows, rules, effort)

@@ -65,6 +65,16 @@ def test_detect_reports_a_broken_row_and_goes_on(undersong: Undersong) -> None:
     assert "rows.jsonl:26" in ran.err
 
 
+def test_detect_names_a_misspelt_trait_and_what_keeps_a_file_from_having_rows(undersong: Undersong) -> None:
+    row = {"id": "1", "agent": "kira", "traits": {"decepton": 0.9}}
+    Path("rows.jsonl").write_text(json.dumps(row) + "\n")
+    ran = undersong("detect", "rows.jsonl", "--no-chance")
+    assert ran.code == 0
+    assert "note: rows.jsonl:1: trait 'decepton' is not read; did you mean 'deception'?" in ran.err
+    Path("rows.jsonl").write_text(json.dumps(row | {"agent": None}) + "\n")
+    assert "row 1 without agent" in undersong("detect", "rows.jsonl").err
+
+
 def test_detect_without_a_file_is_exit_code_3(undersong: Undersong) -> None:
     assert undersong("detect", "nowhere.jsonl").code == 3
 

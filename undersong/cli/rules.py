@@ -114,7 +114,9 @@ def explain_(name: str, rows: Path, agent: str | None, target: str | None, folde
     with rows.open("rb") as lines:
         for row in read_rows(lines, name=str(rows)):
             if isinstance(row, Problem):
-                click.echo(visible(f"{row.where}: {row.what}"), err=True)
+                click.echo(
+                    visible(": ".join((row.where, row.what)) + (f"; {row.remedy}" if row.remedy else "")), err=True
+                )
             else:
                 read.append(row)
     for line in explain(rule, read, agent=agent, target=target):
