@@ -58,11 +58,19 @@ def _each(number: int, meant: Sequence[Parts]) -> Iterator[Need]:
 
 
 def _of_having(rule: PatternRule) -> Iterator[Asked]:
-    """What ``having`` asks of single rows, measures written out."""
-    measures = _written_out(rule.trees.measures)
-    for tree in rule.trees.having:
-        for part in _parts(_inserted(tree, measures)):
-            yield from asked(part)
+    """What ``having`` asks of single rows."""
+    return (each for tree in rule.trees.having for each in asked_by(rule, tree))
+
+
+def asked_by(rule: PatternRule, condition: Node) -> Iterator[Asked]:
+    """What one condition of ``having`` asks of single rows, measures written out."""
+    for part in _parts(measured(rule, condition)):
+        yield from asked(part)
+
+
+def measured(rule: PatternRule, condition: Node) -> Node:
+    """A condition of ``having`` with its measures written out, but for those that would be very large."""
+    return _inserted(condition, _written_out(rule.trees.measures))
 
 
 def _parts(tree: Node) -> Iterator[Node]:
