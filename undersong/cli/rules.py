@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -21,6 +21,8 @@ LISTED = (
     "pathways",
     "constraints",
     "codes",
+    "mechanisms",
+    "labels",
 )
 
 
@@ -59,15 +61,15 @@ def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
 @command.command("show")
 @click.argument("name", metavar="ID")
 def show(name: str) -> None:
-    """Show a pattern's file, or explain an indicator, trait, dimension, pathway, hard constraint or distress code."""
-    from undersong.cli.taxonomy import canonical, explain
+    """Show a pattern's file, or explain what else has a name: see the kinds of `undersong rules list`."""
+    from undersong.cli.taxonomy import KINDS, canonical, explain, names
     from undersong.patterns import FOLDER
 
     entry = canonical(name)
     if entry is not None:
         click.echo(explain(entry), nl=False)
         return
-    pattern, phrases = _found(name)
+    pattern, phrases = _found(name, [each for kind in KINDS for each in names(kind)])
     path = phrases or FOLDER / f"{pattern}.yaml"
     click.echo(path.read_text(encoding="utf-8"), nl=False)
 
@@ -148,23 +150,26 @@ def _chosen_cases(name: str | None, folder: str | None) -> Iterator[tuple[bool, 
         yield from _signal_cases(phrases) if phrases else _pattern_cases(None, pattern)
 
 
-def _found(name: str) -> tuple[str, Path | None]:
-    """The id of a shipped pattern, or the file of a phrase list; raises UsageError with the nearest of both."""
+def _found(name: str, others: Sequence[str] = ()) -> tuple[str, Path | None]:
+    """The id of a shipped pattern, or the file of a phrase list; raises UsageError with the nearest name.
+
+    ``others`` are further names that the command takes.
+    """
     from difflib import get_close_matches
 
-    from undersong.cli.taxonomy import KINDS, names
     from undersong.errors import UsageError
     from undersong.patterns import all_rules
-    from undersong.rulebook import did_you_mean
     from undersong.scan.phrases import signal_files
 
     files = {path.stem: path for path in signal_files(None)}
     ids = {known: rule.id for rule in all_rules() for known in (rule.id, *rule.file.aliases)}
     if name not in files and name not in ids:
-        shown = {each.lower(): each for each in (*ids, *files, *(entry for kind in KINDS for entry in names(kind)))}
-        near = [f"did you mean '{shown[close]}'?" for close in get_close_matches(name.lower(), shown, n=1)]
-        remedy = near[0] if near else did_you_mean(name, [*ids, *files])
-        raise UsageError(f"no pattern and no phrase list is named '{name}'", remedy=remedy)
+        taken = {each.lower(): each for each in (*ids, *files, *others)}
+        near = [f"did you mean '{taken[close]}'?" for close in get_close_matches(name.lower(), taken, n=1)]
+        where = f"; its --kind may be {', '.join(LISTED)}" if others else ""
+        remedy = near[0] if near else f"`undersong rules list` names them{where}"
+        kinds = "pattern, no phrase list and no other entry" if others else "pattern and no phrase list"
+        raise UsageError(f"no {kinds} is named '{name}'", remedy=remedy)
     return ids.get(name, ""), files.get(name)
 
 
