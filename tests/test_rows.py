@@ -99,6 +99,19 @@ def test_a_bad_line_is_a_problem_with_its_place_and_the_rest_is_read(line: str |
     assert words in problem.what
 
 
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        (b"\x1f\x8b\x08", "unpack the file"),
+        ('{"id": "1", "agent": "a", "time": "2026-01-01"}', "such as 2026-01-01T09:30:00Z"),
+    ],
+)
+def test_a_remedy_fits_what_is_wrong(line: str | bytes, remedy: str) -> None:
+    (problem,) = read(line)
+    assert isinstance(problem, Problem)
+    assert remedy in problem.remedy
+
+
 def test_a_score_of_null_is_missing_and_an_unknown_trait_is_ignored() -> None:
     assert row_of({**SCORED, "traits": {"virtue": None, "charm": 0.3, "goodwill": 1}}).traits == {"goodwill": 1.0}
 
@@ -182,6 +195,8 @@ def test_a_trait_of_ones_own_is_told_with_the_known_ones() -> None:
         ({"timestmp": "2026-01-01T00:00:00Z"}, ["key 'timestmp' is not read"]),
         ({"timestmp": "2026-01-01T00:00:00Z", "ts": "2026-01-01T00:00:00Z"}, []),
         ({"deception": 0.9}, ["key 'deception' is not read"]),
+        ({"scores": {"deception": 0.9}}, ["key 'scores' is not read"]),
+        ({"agent_id": "b", "thread_id": "t"}, ["key 'thread_id' is not read"]),
         ({"colour": "red", "channel": "x", "scored": False}, []),
     ],
 )

@@ -178,8 +178,8 @@ def detect_rows(
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
     if not rows:
-        reasons = [problem.what for problem in problems if problem.kind != "note"]
-        remedy = reasons[0] if reasons else "it is empty; `undersong evaluate` writes such rows"
+        told = [f"{each.what}; {each.remedy}" for each in problems if each.kind != "note"]
+        remedy = told[0] if told else "it is empty; `undersong evaluate` writes such rows"
         raise InputError("holds no row", where=str(path), remedy=remedy)
     detection = detect(rows, rules)
     weighed = _weighed(detection, rows, rules, effort)

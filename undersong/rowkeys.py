@@ -12,6 +12,10 @@ from undersong.rulebook import did_you_mean
 
 OTHER_NAMES = {"thread": "conversation", "ts": "time", "timestamp": "time"}
 MOST = 20  # names told of one file: a hostile one has another name in every row
+_MEANT = {name: name for name in Row.__struct_fields__} | OTHER_NAMES | {
+    "scores": "traits", "traitscores": "traits", "author": "agent", "agentid": "agent", "sender": "agent",
+    "recipient": "target", "conversationid": "conversation", "threadid": "conversation",
+}  # fmt: skip
 _KEYS = frozenset({*Row.__struct_fields__, *OTHER_NAMES, "scored"})
 _TRAITS = frozenset(TRAITS)
 _CLOSE = 0.8  # of difflib: `traist` and `trait` are close to `traits`; other keys may be anybody's own
@@ -59,8 +63,8 @@ def _trait_meant(name: str) -> str:
 
 @lru_cache(maxsize=1 << 10)
 def _key_meant(name: str) -> str | None:
-    close = get_close_matches(name.replace("_", "").lower(), sorted(_KEYS), n=1, cutoff=_CLOSE)
-    return OTHER_NAMES.get(close[0], close[0]) if close else None
+    close = get_close_matches(name.replace("_", "").lower(), sorted(_MEANT), n=1, cutoff=_CLOSE)
+    return _MEANT[close[0]] if close else None
 
 
 def _other_names(meant: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from undersong.rowkeys import OTHER_NAMES, Unread
 
 _NAMES = ("id", "conversation", "agent", "target")  # numbers are accepted as names
 DIGITS = 3  # decimals of a score, so that what is written is what every later step has seen
+_TIME_REMEDY = "write ISO 8601 with an offset, such as 2026-01-01T09:30:00Z, or null"
 _STATES = ("scored", "unread", "refused", "failed")
 _MOST = 1 << 53  # a larger position is none: JSON readers disagree on it, and no store holds it
 _STANDING = ("scored", "refused")  # a judge said this; what is unread or failed may still be read
@@ -111,7 +112,8 @@ def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
     try:
         row = msgspec.convert(cells, Row)
     except msgspec.ValidationError as error:
-        raise RecordError(f"row {cells['id']}: {error}", remedy="docs/rows.md lists the keys of a row") from error
+        remedy = _TIME_REMEDY if "$.time" in str(error) else "docs/rows.md lists the keys of a row"
+        raise RecordError(f"row {cells['id']}: {error}", remedy=remedy) from error
     if abs(row.position) >= _MOST:
         raise RecordError(f"row {row.id}: position is {row.position:.0e}", remedy="give its place in the conversation")
     if not row.agent:
@@ -143,7 +145,9 @@ def _object(line: str | bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise RecordError(f"not JSON: {error}", remedy="one JSON object a line") from error
+        packed = line[:2] in (b"\x1f\x8b", b"PK")
+        remedy = "unpack the file, or pipe it in: gunzip -c FILE |" if packed else "one JSON object a line"
+        raise RecordError(f"not JSON: {error}", remedy=remedy) from error
     if not isinstance(value, dict):
         raise RecordError("not a JSON object", remedy="one JSON object a line")
     return value
