@@ -306,3 +306,16 @@ def test_a_reader_that_goes_away_is_no_finding() -> None:
         assert running.wait() == 141
         assert running.stderr is not None
         assert running.stderr.read() == ""
+
+
+def test_rules_explain_tells_no_row_from_no_match(undersong: Undersong) -> None:
+    undersong("evaluate", "samples", "--out", "rows.jsonl")
+    Path("empty.jsonl").write_text("")
+    Path("broken.jsonl").write_text('{"id": "1"}\n')
+    ran = undersong("rules", "explain", "death_spiral", "rows.jsonl", "--agent", "kira")
+    assert (ran.code, "no row has the agent 'kira'; did you mean 'kira_x'?" in ran.err) == (2, True)
+    ran = undersong("rules", "explain", "death_spiral", "rows.jsonl", "--target", "nobody")
+    assert (ran.code, "no row has the target 'nobody'" in ran.err) == (2, True)
+    for file, why in (("empty.jsonl", "it is empty"), ("broken.jsonl", "row 1 without agent; say who wrote")):
+        ran = undersong("rules", "explain", "death_spiral", file)
+        assert (ran.code, f"{file}: holds no row; {why}" in ran.err) == (3, True)

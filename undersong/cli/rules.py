@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -11,6 +11,7 @@ from undersong.visible import one_line, visible
 from undersong.wording import counted
 
 LONGEST = 2000  # characters of one remark
+SUGGESTED = 20  # names that a remedy chooses from
 LISTED = (
     "patterns",
     "phrases",
@@ -100,29 +101,35 @@ def schema() -> None:
 
 @command.command("explain")
 @click.argument("name", metavar="RULE")
-@click.argument("rows", metavar="ROWS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("rows", metavar="ROWS", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--agent", metavar="NAME", help="Only the sequences of this agent.")
 @click.option("--target", metavar="NAME", help="Only what is directed at NAME, with the public messages.")
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 def explain_(name: str, rows: Path, agent: str | None, target: str | None, folder: str | None) -> None:
     """Show row by row what RULE saw in ROWS (JSON Lines): why it matched or where it stopped."""
-    from undersong.models import Problem
+    from undersong.cli.options import show_problems
     from undersong.patterns import all_rules, named
     from undersong.patterns.explain import explain
-    from undersong.rows import read_rows
+    from undersong.pipeline import rows_in
 
     rule = named(all_rules([folder] if folder else None), name)
-    read = []
-    with rows.open("rb") as lines:
-        for row in read_rows(lines, name=str(rows)):
-            if isinstance(row, Problem):
-                click.echo(
-                    visible(": ".join((row.where, row.what)) + (f"; {row.remedy}" if row.remedy else "")), err=True
-                )
-            else:
-                read.append(row)
+    problems, read = rows_in(rows)
+    show_problems(problems)
+    _known("agent", agent, (row.agent for row in read))
+    _known("target", target, (row.target for row in read))
     for line in explain(rule, read, agent=agent, target=target):
         click.echo(visible(line))
+
+
+def _known(what: str, name: str | None, names: Iterable[str | None]) -> None:
+    """Raise UsageError for a name that no row has."""
+    from undersong.errors import UsageError
+    from undersong.rulebook import did_you_mean
+
+    known = {each for each in names if each is not None}
+    if name is not None and name not in known:
+        remedy = did_you_mean(name, sorted(known)[:SUGGESTED]) if known else f"no row names a {what}"
+        raise UsageError(f"no row has the {what} '{name}'", remedy=remedy)
 
 
 @command.command("test")
