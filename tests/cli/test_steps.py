@@ -319,3 +319,19 @@ def test_rules_explain_tells_no_row_from_no_match(undersong: Undersong) -> None:
     for file, why in (("empty.jsonl", "it is empty"), ("broken.jsonl", "row 1 without agent; say who wrote")):
         ran = undersong("rules", "explain", "death_spiral", file)
         assert (ran.code, f"{file}: holds no row; {why}" in ran.err) == (3, True)
+
+
+def test_what_was_meant_for_another_verb_or_folder_is_told_before_any_work(undersong: Undersong) -> None:
+    Path("scores.jsonl").write_text('{"id": "1", "agent": "kira", "traits": {"virtue": 0.5}}\n')
+    ran = undersong("scan", "scores.jsonl")
+    assert (ran.code, "rows of scores without texts: `undersong detect` reads them" in ran.err) == (3, True)
+    for verb in ("scan", "evaluate", "detect"):
+        ran = undersong(verb, "scores.jsonl", "--out", "nowhere/out.jsonl")
+        assert (ran.code, "nowhere; make it, or correct the path" in ran.err) == (2, True)
+
+
+def test_a_plan_of_nothing_that_could_be_read_is_no_plan(undersong: Undersong) -> None:
+    Path("empty.jsonl").write_text("")
+    ran = undersong("plan", "empty.jsonl")
+    assert (ran.code, ran.out) == (3, "")
+    assert "no message could be read" in ran.err
