@@ -74,6 +74,23 @@ def test_conditions_are_apart_only_where_that_is_proved(one: str, other: str, ap
         ("virtue is null and virtue > 0.5", True),
         ("virtue is null and accuracy > 0.5", False),
         ("virtue is null and coalesce(virtue, 1) > 0.5", False),
+        ("virtue + accuracy > 2", True),
+        ("virtue + accuracy >= 2", False),
+        ("virtue - accuracy < -1", True),
+        ("virtue - accuracy < -0.9", False),
+        ("gap_hours - 1 > 100", False),
+        ("virtue * 3 > 2", False),
+        ("count(virtue > 0.5, last 5 rows) > 5", True),
+        ("count(virtue > 0.5, last 5 rows) > 4", False),
+        ("count(virtue > 0.5, last 5 days) > 5", False),
+        ("mean(virtue, last 5 rows) > 1", True),
+        ("ewma(virtue, last 5 rows) < 0", True),
+        ("mean(gap_hours, last 5 rows) > 1", False),
+        ("std(virtue, last 5 rows) > 0.5", True),
+        ("std(virtue, last 5 rows) > 0.4", False),
+        ("slope(virtue, last 5 rows) > 0.4", False),
+        ("sum(virtue, last 5 rows) > 4", False),
+        ("greatest(virtue, 2) > 1", False),
     ],
 )
 def test_a_condition_that_contradicts_itself_is_seen(condition: str, never: bool) -> None:
@@ -109,6 +126,18 @@ def test_neighbours_that_share_rows_are_a_warning_unless_disjoint_or_meant(tmp_p
 def test_a_column_is_looked_through(tmp_path: Path) -> None:
     keys: dict[str, Any] = {"pattern": "A{1,3} B", "columns": {"warm": "compassion > 0.6"}}
     assert lints(tmp_path, **keys, define={"A": "warm", "B": "compassion < 0.5"}) == []
+
+
+def test_a_windowed_column_is_looked_through(tmp_path: Path) -> None:
+    columns = {"seen": "count(virtue > 0.5, last 5 rows)"}
+    (lint,) = lints(tmp_path, pattern="A", columns=columns, define={"A": "seen > 5"})
+    assert (lint.id, lint.what) == ("unreachable-variable", "no row can be 'A': its condition contradicts itself")
+    assert lints(tmp_path, pattern="A", columns=columns, define={"A": "seen > 4"}) == []
+
+
+def test_columns_within_columns_are_checked_in_no_time(tmp_path: Path) -> None:
+    columns = {"c0": "virtue + virtue"} | {f"c{n}": f"c{n - 1} + c{n - 1}" for n in range(1, 60)}
+    assert lints(tmp_path, pattern="A", columns=columns, define={"A": "c59 > 5"}) == []
 
 
 def test_a_variable_that_no_row_fits_is_unreachable(tmp_path: Path) -> None:
@@ -197,6 +226,9 @@ def test_what_stands_beyond_an_anchor_is_never_matched(tmp_path: Path, pattern: 
         ("last(B.accuracy) > 0.6", False),
         ("max(MATCH.virtue) > 0.9", False),
         ("seen > 2 and seen < 2", True),
+        ("count(A) < 0", True),
+        ("mean(A.virtue) > 1", True),
+        ("mean(A.virtue) > 0.9", False),
         ("virtue > 2", False),  # here a measure, and no score
     ],
 )

@@ -10,7 +10,8 @@ from undersong.errors import RuleError
 from undersong.models import Noun
 from undersong.patterns import repeated, rule_files, sequences
 from undersong.patterns.cases import run_cases
-from undersong.patterns.expressions import Both, Field, Member, Node, Truth, Window, parse, replaced, walk
+from undersong.patterns.expressions import Both, Field, Member, Truth, parse, walk
+from undersong.patterns.needs import inserted, written_out
 from undersong.patterns.neighbours import choices
 from undersong.patterns.never import beyond_anchors, unmet
 from undersong.patterns.quoted import unknown_words
@@ -88,8 +89,9 @@ def _words(document: Located, rule: PatternRule) -> Iterator[Lint]:
 
 
 def _conditions(document: Located, rule: PatternRule) -> Iterator[Lint]:
-    trees = {name: _resolved(rule, text) for name, text in rule.file.define.items()}
-    where = Truth(True) if rule.file.where is None else parse(written(rule.file.where))
+    columns = written_out(rule.trees.columns)
+    trees = {name: inserted(tree, columns) for name, tree in zip(rule.names, rule.trees.define, strict=True)}
+    where = Truth(True) if rule.trees.where is None else rule.trees.where
     for name, tree in trees.items():
         if impossible(tree) or (impossible(Both((where, tree))) and not impossible(where)):
             what = f"no row can be '{name}': its condition contradicts {'itself' if impossible(tree) else 'where'}"
@@ -125,16 +127,6 @@ def _never(document: Located, rule: PatternRule) -> Iterator[Lint]:
 
 def _meant(rule: PatternRule, pair: tuple[str, str]) -> bool:
     return any(set(pair) <= set(group) for group in rule.file.overlaps)
-
-
-def _resolved(rule: PatternRule, text: str | float | bool) -> Node:
-    """A condition with the columns that it names alone (such as ``warm``) replaced by what they say."""
-    tree = parse(written(text))
-    for name, column in reversed(rule.file.columns.items()):
-        inner = parse(written(column))
-        if not any(isinstance(part, Window) for part in walk(inner)):
-            tree = replaced(tree, Field(name), inner)
-    return tree
 
 
 def _bounds(document: Located, rule: PatternRule) -> Iterator[Lint]:

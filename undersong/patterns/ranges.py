@@ -10,10 +10,27 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from undersong.models import DIMENSIONS, TRAITS
-from undersong.patterns.expressions import Both, Compare, Either, Field, IsNull, Node, Not, Number, OneOf, Text, Truth
+from undersong.patterns.expressions import (
+    Arithmetic,
+    Both,
+    Call,
+    Compare,
+    Either,
+    Field,
+    IsNull,
+    Member,
+    Node,
+    Not,
+    Number,
+    OneOf,
+    Text,
+    Truth,
+    Window,
+)  # fmt: skip
 from undersong.patterns.logic import COMPARE
 
 _SCORES = frozenset(TRAITS) | frozenset(DIMENSIONS)  # from 0 to 1
+_AMONG = ("mean", "min", "max", "ewma", "first", "last")  # never beyond the values that they are taken over
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 
@@ -107,9 +124,8 @@ def _false(part: Node) -> bool:
         return False
     if inner.left == inner.right:
         return (inner.operator in ("<", ">")) is not negated
-    if not isinstance(inner.left, Number) or not isinstance(inner.right, Number):
-        return False
-    return COMPARE[inner.operator](inner.left.value, inner.right.value) is negated
+    left, right = _constant(inner.left), _constant(inner.right)
+    return left is not None and right is not None and COMPARE[inner.operator](left, right) is negated
 
 
 def _known_and_not(parts: list[Node]) -> bool:
@@ -135,7 +151,7 @@ def _narrowed(asked: Asked, part: Node) -> bool:
         return False
     of, wanted = found
     if isinstance(wanted, Range):
-        known = asked.get(of, Range(0.0, 1.0) if isinstance(of, Field) and of.name in _SCORES else Range())
+        known = asked.get(of, _bounds(of))
         met = known.meet(wanted) if isinstance(known, Range) else known
         asked[of] = met
         return isinstance(met, Range) and met.empty
@@ -152,16 +168,46 @@ def _range(part: Node) -> tuple[Node, Range] | None:
     if not isinstance(part, Compare):
         return None
     left, operator, right = part.left, part.operator, part.right
-    if isinstance(left, Number):
+    if _constant(right) is None:
         left, operator, right = right, _MIRRORED[operator], left
-    if isinstance(left, Number) or not isinstance(right, Number):
+    value = _constant(right)
+    if value is None:
         return None
-    value, operator = right.value, _OPPOSITE[operator] if negated else operator
+    operator = _OPPOSITE[operator] if negated else operator
     if operator == "!=":
         return None
     low = value if operator in (">", ">=", "=") else float("-inf")
     high = value if operator in ("<", "<=", "=") else float("inf")
     return left, Range(low, high, operator == ">", operator == "<")
+
+
+def _constant(node: Node) -> float | None:
+    """The number that a value is whatever the row is, such as ``-1``."""
+    found = _bounds(node)
+    return found.low if found.low == found.high else None
+
+
+def _bounds(node: Node) -> Range:
+    """The numbers that a value can be at all: scores from 0 to 1, counts from 0, and what is worked out from them."""
+    if isinstance(node, Number):
+        return Range(node.value, node.value)
+    if isinstance(node, Field | Member):
+        return Range(0.0, 1.0) if node.name in _SCORES else Range()
+    if isinstance(node, Arithmetic) and node.operator in ("+", "-"):
+        left, right = _bounds(node.left), _bounds(node.right)
+        far = Range(-right.high, -right.low) if node.operator == "-" else right
+        return Range(left.low + far.low, left.high + far.high)
+    if isinstance(node, Window):
+        return _of_several(node.function, node.value, node.rows)
+    return _of_several(node.name, node.arguments[0], None) if isinstance(node, Call) and node.arguments else Range()
+
+
+def _of_several(function: str, value: Node, rows: int | None) -> Range:
+    """The numbers that an aggregate can be over values, of so many rows at most (None: any number)."""
+    if function in ("count", "count_distinct"):
+        return Range(0.0, float("inf") if rows is None else float(rows))
+    each = _bounds(value) if function in (*_AMONG, "std") else Range()
+    return Range(0.0, (each.high - each.low) / 2) if function == "std" else each
 
 
 def _options(part: Node) -> tuple[Node, frozenset[str | float | bool]] | None:
