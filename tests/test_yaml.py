@@ -55,6 +55,10 @@ def test_both_parsers_read_a_shipped_file_alike(path: Path) -> None:
         ("on: 1\n", 1, "'on' is read as true"),
         ("a: 2026-99-99\n", 1, "'2026-99-99' looks like a date and is none"),
         ("1:30: x\n", 1, "'1:30' is another number"),
+        ('a: !!timestamp "x"\n', 1, "'x' looks like a date and is none"),
+        ('a: !!timestamp "["\n', 1, "looks like a date and is none"),
+        ('a: !!int "x"\n', 1, "'x' is another number"),
+        ("a: !!timestamp [x]\n", 1, "not plain data"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str, line: int, what: str) -> None:

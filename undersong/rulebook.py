@@ -6,6 +6,7 @@ import copy
 import difflib
 import hashlib
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -181,10 +182,9 @@ def _refuse_disguise(node: yaml.Node, path: Path) -> None:
 
 def _is_moment(text: str) -> bool:
     try:
-        yaml.safe_load(text)
-    except ValueError:
+        return isinstance(yaml.safe_load(text), date)
+    except (ValueError, yaml.YAMLError):
         return False
-    return True
 
 
 def _refuse_twice(node: yaml.MappingNode, path: Path) -> None:
