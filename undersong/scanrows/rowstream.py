@@ -27,7 +27,7 @@ from undersong.waiting import Place, Waiting
 
 NUMBERS = 3  # of a portion: its piece, its first conversation there, how many conversations
 PIECE = 1 << 19  # bytes of the input that a process is given at once: what it costs to hand them out does not count
-COLLECTED = 100_000  # new values that can hold others, between two looks for cycles
+COLLECTED = 1_000_000  # new values that can hold others, between two looks for cycles
 KEPT = 24 << 20  # bytes that are not returned to the system between batches, at most; more than a batch needs
 
 
