@@ -125,3 +125,39 @@ def test_an_answer_that_no_store_could_keep_fails_alone(ledger: SQLiteStore, cha
     found = evaluate([thread("Hello.", "Goodbye.")], Careless(), ledger, read_all=True)
     assert [each.state for each in found.evaluations[0]] == ["failed", "scored"]
     assert said in (found.evaluations[0][0].reason or "")
+
+
+class Raising(Listener):
+    """Raises over some texts, whatever stands beside them."""
+
+    def __init__(self, *over: str) -> None:
+        super().__init__()
+        self.over = over
+
+    def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
+        if any(question.message.text in self.over for question in questions):
+            raise ValueError("no such mood")
+        return super().evaluate(questions)
+
+
+def test_what_a_judge_raises_over_one_message_fails_that_one(ledger: SQLiteStore) -> None:
+    found = evaluate([thread("Hello.", "Boo.", "Bye.")], Raising("Boo."), ledger, read_all=True)
+    assert [each.state for each in found.evaluations[0]] == ["scored", "failed", "scored"]
+    assert "it raised ValueError: no such mood" in (found.evaluations[0][1].reason or "")
+    assert found.failure is None
+
+
+@pytest.mark.parametrize("texts", [("Boo.",), ("Boo.", "Boo."), ("Boo.",) * 9])
+def test_a_judge_that_raises_over_everything_has_failed_as_a_whole(ledger: SQLiteStore, texts: tuple[str, ...]) -> None:
+    found = evaluate([thread(*texts)], Raising("Boo."), ledger, read_all=True)
+    assert {each.state for each in found.evaluations[0]} == {"unread"}
+    assert {each.reason for each in found.evaluations[0]} == {f"the judge failed: {found.failure}"}
+    assert "ValueError: no such mood" in str(found.failure)
+
+
+def test_a_judge_that_goes_down_on_the_way_keeps_what_it_said(ledger: SQLiteStore) -> None:
+    judge = Raising("Boo.")
+    found = evaluate([thread("Hello.", *["Boo."] * 3, "Bye.")], judge, ledger, read_all=True)
+    assert [each.state for each in found.evaluations[0]] == ["scored", *["unread"] * 4]
+    judge.over = ()
+    assert states(judge, ledger, thread("Hello.", *["Boo."] * 3, "Bye."), read_all=True) == [["scored"] * 5]

@@ -33,6 +33,7 @@ LAYERS = (
         "waiting",
         "flags",
         "rows",
+        "rowkeys",
         "manifest",
         "taxonomy",
         "wording",

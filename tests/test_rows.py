@@ -99,6 +99,19 @@ def test_a_bad_line_is_a_problem_with_its_place_and_the_rest_is_read(line: str |
     assert words in problem.what
 
 
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        (b"\x1f\x8b\x08", "unpack the file"),
+        ('{"id": "1", "agent": "a", "time": "2026-01-01"}', "such as 2026-01-01T09:30:00Z"),
+    ],
+)
+def test_a_remedy_fits_what_is_wrong(line: str | bytes, remedy: str) -> None:
+    (problem,) = read(line)
+    assert isinstance(problem, Problem)
+    assert remedy in problem.remedy
+
+
 def test_a_score_of_null_is_missing_and_an_unknown_trait_is_ignored() -> None:
     assert row_of({**SCORED, "traits": {"virtue": None, "charm": 0.3, "goodwill": 1}}).traits == {"goodwill": 1.0}
 
@@ -155,3 +168,52 @@ def test_a_repeated_id_of_a_conversation_is_told_with_the_line_that_is_kept() ->
     assert problem.where == "rows.jsonl:3"
     assert "line 1, which is kept" in problem.what
     assert [each.agent for each in found if isinstance(each, Row)] == ["kira", "kira", "kira"]
+
+
+def notes(*rows: dict[str, Any]) -> list[tuple[str, str, str]]:
+    found = read(*(json.dumps({"id": str(i), **row}) for i, row in enumerate(rows)))
+    return [(item.where, item.what, item.remedy) for item in found if isinstance(item, Problem) and item.kind == "note"]
+
+
+def test_a_misspelt_trait_is_told_once_with_its_line_and_what_was_meant() -> None:
+    right, wrong = {"agent": "a", "traits": {"deception": 0.9}}, {"agent": "a", "traits": {"decepton": 0.9}}
+    assert notes(right, wrong, wrong) == [("rows.jsonl:2", "trait 'decepton' is not read", "did you mean 'deception'?")]
+
+
+def test_a_trait_of_ones_own_is_told_with_the_known_ones() -> None:
+    ((_, what, remedy),) = notes({"agent": "a", "traits": {"wit": 0.9, "virtue": 0.1}})
+    assert what == "trait 'wit' is not read"
+    assert all(trait in remedy for trait in TRAITS)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"traist": {"deception": 0.9}}, ["key 'traist' is not read"]),
+        ({"traits": {"virtue": 1}, "trait": {}}, []),
+        ({"Target": "bo"}, ["key 'Target' is not read"]),
+        ({"timestmp": "2026-01-01T00:00:00Z"}, ["key 'timestmp' is not read"]),
+        ({"timestmp": "2026-01-01T00:00:00Z", "ts": "2026-01-01T00:00:00Z"}, []),
+        ({"deception": 0.9}, ["key 'deception' is not read"]),
+        ({"scores": {"deception": 0.9}}, ["key 'scores' is not read"]),
+        ({"agent_id": "b", "thread_id": "t"}, ["key 'thread_id' is not read"]),
+        ({"colour": "red", "channel": "x", "scored": False}, []),
+    ],
+)
+def test_a_key_is_told_where_it_looks_like_one_that_the_row_lacks(keys: dict[str, Any], told: list[str]) -> None:
+    assert [what for _, what, _ in notes({"agent": "a", **keys})] == told
+
+
+def test_a_line_that_is_refused_still_says_what_it_may_have_meant() -> None:
+    found = read(json.dumps({"id": "1", "agnet": "kira"}))
+    assert [item.what for item in found if isinstance(item, Problem)] == [
+        "key 'agnet' is not read",
+        "row 1 without agent",
+    ]
+
+
+def test_a_file_with_a_name_of_its_own_in_each_row_does_not_tell_them_all() -> None:
+    found = notes(*({"agent": "a", "traits": {f"{i}" * 500: 0.5}} for i in range(100)))
+    assert len(found) == 20
+    assert found[-1][1].endswith("(further such names are not told)")
+    assert max(len(what) for _, what, _ in found) < 200

@@ -44,6 +44,21 @@ def test_both_parsers_read_a_shipped_file_alike(path: Path) -> None:
         ("# nothing\n", 1, "is empty"),
         ("a: " + "[" * 3000 + "\n", 1, "nested too deep"),
         ("a: &a [*a]\n", 1, "an alias in it stands for what it is part of"),
+        ("a: 1\nb: 010\n", 2, "'010' is another number than it looks like"),
+        ("a: [1, 1_000]\n", 1, "'1_000' is another number"),
+        ("a: 1:30\n", 1, "'1:30' is another number"),
+        ("a: -1:30.5\n", 1, "'-1:30.5' is another number"),
+        ("a: 0x1F\n", 1, "'0x1F' is another number"),
+        ("a: .inf\n", 1, "'.inf' is another number"),
+        ("a: 1\nb: on\n", 2, "'on' is read as true"),
+        ("a: {b: [x, No]}\n", 1, "'No' is read as false"),
+        ("on: 1\n", 1, "'on' is read as true"),
+        ("a: 2026-99-99\n", 1, "'2026-99-99' looks like a date and is none"),
+        ("1:30: x\n", 1, "'1:30' is another number"),
+        ('a: !!timestamp "x"\n', 1, "'x' looks like a date and is none"),
+        ('a: !!timestamp "["\n', 1, "looks like a date and is none"),
+        ('a: !!int "x"\n', 1, "'x' is another number"),
+        ("a: !!timestamp [x]\n", 1, "not plain data"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str, line: int, what: str) -> None:
@@ -52,6 +67,35 @@ def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str, line: i
     with pytest.raises(RuleError, match=what) as raised:
         rulebook.load(path)
     assert raised.value.where == f"{path}:{line}"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "0",
+        "-1",
+        "+2",
+        "10",
+        "0.5",
+        ".5",
+        "5.",
+        "-0.25",
+        "1.5e-3",
+        "true",
+        "False",
+        "null",
+        "~",
+        "1e-3",
+        "08",
+        "y",
+        "2026-11-21",
+    ],
+)
+def test_what_is_as_it_looks_is_read(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "plain.yaml"
+    path.write_text(f"a: {value}\nb: ['on', \"010\", '2026-01-01', '1:30']\n", encoding="utf-8")
+    read = rulebook.load(path).value
+    assert read == {"a": yaml.safe_load(value), "b": ["on", "010", "2026-01-01", "1:30"]}
 
 
 def test_the_words_of_a_syntax_error_are_those_of_the_pure_parser(

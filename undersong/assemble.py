@@ -12,6 +12,7 @@ from undersong.judges import Judge
 from undersong.judges.explain import heads_of
 from undersong.judges.offline import OfflineJudge
 from undersong.models import (
+    Case,
     Confirmed,
     Deduction,
     Finding,
@@ -36,6 +37,7 @@ from undersong.why import with_why
 from undersong.wording import counted
 
 NO_EFFORT = Effort(draws=0, replicas=0)  # how the parameters of a run without chance are written
+DOUBLE_CHECK = "double_check"  # beside the tiers, in what was spent
 T = TypeVar("T")
 
 
@@ -49,10 +51,21 @@ def count(values: Iterable[T]) -> dict[T, int]:
 
 def spending(rows: Iterable[Row], sessions: Iterable[SessionVerdict] = ()) -> Spending | None:
     """What the answers that these rows and verdicts stand on took; None where none was paid."""
-    tiers, conversations = dict[str, Usage](), dict[str, Usage]()
-    for tier, conversation, used in (*_read(rows), *_confirmed(sessions)):
-        tiers[tier] = tiers.get(tier, Usage()) + used
-        conversations[conversation] = conversations.get(conversation, Usage()) + used
+    return _summed(None, (*_read(rows), *_confirmed(sessions)))
+
+
+def with_double_check(case: Case, used: Iterable[tuple[str, Usage]]) -> Case:
+    """The case with what the second readings of messages took, each by the conversation of its message."""
+    spent = _summed(case.spent, [(DOUBLE_CHECK, *each) for each in used if each[1].calls])
+    return msgspec.structs.replace(case, spent=spent, cost=(spent.total.cost or 0.0) if spent else case.cost)
+
+
+def _summed(so_far: Spending | None, used: Iterable[tuple[str, str, Usage]]) -> Spending | None:
+    """Spending with more usage, each of a tier and a conversation."""
+    tiers, conversations = (dict(so_far.tiers), dict(so_far.conversations)) if so_far else ({}, {})
+    for tier, conversation, each in used:
+        tiers[tier] = tiers.get(tier, Usage()) + each
+        conversations[conversation] = conversations.get(conversation, Usage()) + each
     if not tiers:
         return None
     return Spending(total=sum(tiers.values(), Usage()), tiers=dict(sorted(tiers.items())), conversations=conversations)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, get_args
 
 import msgspec
 
-from undersong.errors import JudgeError
+from undersong.errors import JudgeError, UndersongError
 from undersong.judges import BrokenOffError, History, Judge, Question
 from undersong.judges.context import prior_places, tool_places
 from undersong.models import (
@@ -27,6 +27,8 @@ from undersong.wording import counted
 
 _STATES, _TRAITS = frozenset(get_args(State)), frozenset(TRAITS)
 STANDS = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
+IN_A_ROW = 3  # questions over which a judge raises, one after the other, until it is taken to be down
+LONGEST = 300  # characters of what a judge raised that are told
 Histories = Callable[[Message], History]
 
 
@@ -170,11 +172,56 @@ def ask(
     if failed is not None or not questions:
         return [None] * len(questions), failed
     try:
-        return _one_each(judge.evaluate(questions), questions, judge), None
+        return _answered(judge, questions), None
     except BrokenOffError as error:
         return error.answers, error
     except JudgeError as error:
         return [None] * len(questions), error
+
+
+def _answered(judge: Judge, questions: Sequence[Question]) -> Sequence[Evaluation | None]:
+    """One answer each; where a judge that somebody else wrote raises over several questions, each is put alone."""
+    try:
+        return _put(judge, questions)
+    except _RaisedError as error:
+        if len(questions) == 1:
+            raise
+        return _one_by_one(judge, questions, error)
+
+
+def _one_by_one(judge: Judge, questions: Sequence[Question], first: JudgeError) -> Sequence[Evaluation | None]:
+    """Those over which the judge raises again have failed; where it raises ``IN_A_ROW`` times, or over all, it is down.
+
+    Then BrokenOffError has the answers before.
+    """
+    answers: list[Evaluation | None] = []
+    raised = 0
+    for question in questions:
+        try:
+            answers += _put(judge, (question,))
+            raised = 0
+        except _RaisedError as error:
+            answers.append(_failed(question, judge, error.what))
+            raised += 1
+        if raised == min(IN_A_ROW, len(questions)):
+            given = answers[:-raised]
+            raise BrokenOffError(first, [*given, *[None] * (len(questions) - len(given))])
+    return answers
+
+
+class _RaisedError(JudgeError):
+    """A judge raised what is no error of ours."""
+
+
+def _put(judge: Judge, questions: Sequence[Question]) -> Sequence[Evaluation | None]:
+    try:
+        return _one_each(judge.evaluate(questions), questions, judge)
+    except UndersongError:
+        raise
+    except Exception as error:  # whatever somebody else's code raises, no message may be lost by it
+        what = f"it raised {type(error).__name__}{f': {error}' if str(error) else ''}"[:LONGEST]
+        remedy = "let evaluate return an Evaluation with the state failed for what it cannot score"
+        raise _RaisedError(what, where=judge.name, remedy=remedy) from error
 
 
 def _one_each(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from undersong.models import Row, Scan
+from undersong.models import Loop, Row, Scan
 
 DEATH_SPIRAL = "Death Spiral"
 HIGH_DEFERENCE = "High Deference"
@@ -20,14 +20,19 @@ def turn_flags(signals: Scan | Row) -> tuple[str, ...]:
     A sudden drop in latency is "Canned Responses" where the turn also repeats itself or earlier turns, else
     "Lazy Output": the seed gives both readings of the drop and no rule between them.
     """
-    scopes = {loop.scope for loop in signals.loops}
-    loops = bool(scopes - {"echo"}) and "held" not in scopes  # an echo repeats somebody else; to decline is to hold
+    repeated = own_loops(signals)
+    loops = bool(repeated) and all(loop.scope != "held" for loop in repeated)  # to decline again is to hold
     flags = [DEATH_SPIRAL] if loops else []
     if signals.deference is not None and signals.deference.high:
         flags.append(HIGH_DEFERENCE)
     if signals.latency_drop:
         flags.append(CANNED_RESPONSES if loops else LAZY_OUTPUT)
     return tuple(flags)
+
+
+def own_loops(signals: Scan | Row) -> tuple[Loop, ...]:
+    """The loops in which an agent repeats itself: an echo repeats somebody else."""
+    return tuple(loop for loop in signals.loops if loop.scope != "echo")
 
 
 def flagged_before(agent: str) -> str:

@@ -78,7 +78,10 @@ def gather(
 
 
 class _Count(msgspec.Struct):
-    """What became of one file; ``unknown``: members of no known format; ``failed``: a part could not be read."""
+    """What became of one file; ``unknown``: members of no known format; ``failed``: a part could not be read.
+
+    ``scored``: such a member has rows of scores.
+    """
 
     name: str
     messages: int = 0
@@ -87,6 +90,7 @@ class _Count(msgspec.Struct):
     formats: list[str] = []
     unknown: list[str] = []
     failed: bool = False
+    scored: bool = False
 
 
 class _Reading:
@@ -165,6 +169,7 @@ class _Reading:
                 what = f"its first record is longer than the {SAMPLE >> 10} KiB by which formats are known"
                 raise source.error(f"of no known format: {what}", "name the format with --from")
             count.unknown.append(source.name.removeprefix(f"{count.name}/"))
+            count.scored = Sample(source).has("agent", "traits")
             return
         if form.name not in count.formats:
             count.formats.append(form.name)
@@ -197,6 +202,8 @@ class _Reading:
             remedy = "name the format with --from; known ones: undersong formats"
             if found.path.suffix.lower() in TALKS:
                 remedy += "; in a pasted talk, each turn begins with a name and a colon, such as 'Dana: …'"
+            if count.scored:
+                remedy = "these are rows of scores without texts: `undersong detect` reads them"
             yield Problem(what="of no known format", where=name, remedy=remedy, kind="file")
         elif count.unknown:
             what = f"{counted(len(count.unknown), 'member')} of no known format, not read: {_first(count.unknown)}"

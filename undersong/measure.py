@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,12 +20,23 @@ from undersong.judges.llm.purse import Purse
 from undersong.judges.offline import OfflineJudge
 from undersong.judges.shifts import Kind, Shift, shift
 from undersong.judging import opened
-from undersong.models import TRAITS, Conversation, Message, Problem, Route
+from undersong.models import TRAITS, Conversation, Message, Problem, Route, Usage
 from undersong.options import Options, Progress, silent
 from undersong.passes import ingest_and_scan, routed_threads
 from undersong.scan import load_book, scan_conversation
 from undersong.stores.sqlite import SQLiteStore, temporary_store
 from undersong.wording import counted
+
+
+class Shifts(NamedTuple):
+    """How far readings lie apart, what could not be read of the files, and what the second readings took.
+
+    ``used`` has an entry per second reading: the conversation of its message, and the usage.
+    """
+
+    found: list[Shift]
+    problems: list[Problem]
+    used: list[tuple[str, Usage]]
 
 
 def shifts(
@@ -34,13 +46,12 @@ def shifts(
     options: Options,
     sample: int,
     progress: Progress = silent,
-) -> tuple[list[Shift], list[Problem]]:
+) -> Shifts:
     """Read a seeded sample of the routed messages twice, and say how far the readings lie apart.
 
     ``repeat`` asks the same question again, ``context`` without thread and history, ``framing`` in the other framing.
-    First readings that are in the store are not paid again. The result is kept for ``stability``; with it come what
-    could not be read of the files. Both readings are paid from one purse. Raises UsageError for context or framing of a
-    judge that is asked no question.
+    First readings that are in the store are not paid again. The result is kept for ``stability``. Both readings are
+    paid from one purse. Raises UsageError for context or framing of a judge that is asked no question.
     """
     if kind != "repeat" and not is_paid(options.judge):
         what = f"the judge '{options.judge}' reads the message alone and is asked no question, so it has no {kind}"
@@ -65,7 +76,9 @@ def shifts(
         found = shift(kind, name, judge_hash, list(zip(one, other, strict=True)))
         if second.ledger is not None:
             second.ledger.put_shifts(found)
-    return found, corpus.problems
+    readings = zip(chosen, other, strict=True)
+    used = [(each.message.conversation, said.reading.usage) for each, said in readings if said.reading is not None]
+    return Shifts(found, corpus.problems, used)
 
 
 def validate(

@@ -162,10 +162,8 @@ def evaluate_rows(
     return [*corpus.problems, *judge_problem(run)]
 
 
-def detect_rows(
-    path: str | Path, rules: Sequence[PatternRule], effort: Effort | None = None
-) -> tuple[list[Problem], Detection, Weighed]:
-    """Run the rules over a file of rows (``-``: standard input): the rows not read, what was found, how sure it is.
+def rows_in(path: str | Path) -> tuple[list[Problem], list[Row]]:
+    """The rows of a file (``-``: standard input), and what could not be read of it.
 
     Raises InputError where the file cannot be opened or holds no row at all.
     """
@@ -178,8 +176,20 @@ def detect_rows(
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
     if not rows:
-        remedy = problems[0].what if problems else "it is empty; `undersong evaluate` writes such rows"
+        told = [f"{each.what}; {each.remedy}" for each in problems if each.kind != "note"]
+        remedy = told[0] if told else "it is empty; `undersong evaluate` writes such rows"
         raise InputError("holds no row", where=str(path), remedy=remedy)
+    return problems, rows
+
+
+def detect_rows(
+    path: str | Path, rules: Sequence[PatternRule], effort: Effort | None = None
+) -> tuple[list[Problem], Detection, Weighed]:
+    """Run the rules over a file of rows (``-``: standard input): the rows not read, what was found, how sure it is.
+
+    Raises InputError where the file cannot be opened or holds no row at all.
+    """
+    problems, rows = rows_in(path)
     detection = detect(rows, rules)
     weighed = _weighed(detection, rows, rules, effort)
     return problems, detection, weighed

@@ -11,10 +11,11 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.models import TRAITS, Problem, Row
+from undersong.rowkeys import OTHER_NAMES, Unread
 
-_OTHER_NAMES = {"thread": "conversation", "ts": "time", "timestamp": "time"}
 _NAMES = ("id", "conversation", "agent", "target")  # numbers are accepted as names
 DIGITS = 3  # decimals of a score, so that what is written is what every later step has seen
+_TIME_REMEDY = "write ISO 8601 with an offset, such as 2026-01-01T09:30:00Z, or null"
 _STATES = ("scored", "unread", "refused", "failed")
 _MOST = 1 << 53  # a larger position is none: JSON readers disagree on it, and no store holds it
 _STANDING = ("scored", "refused")  # a judge said this; what is unread or failed may still be read
@@ -25,11 +26,12 @@ def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Prob
 
     A row without ``position`` takes the next one of its conversation. Of several rows with the same id in one
     conversation the first that was read is kept: it takes the place of an unread or failed one before it, and each
-    other one is a Problem.
+    other one is a Problem. A name that is not read, such as that of a misspelt trait, is one of kind ``note``.
     """
     reader = RowReader(name)
     for line in lines:
         item = reader.read(line)
+        yield from reader.notes()
         if item is not None:
             yield item
 
@@ -42,6 +44,8 @@ class RowReader:
         self.number = 0
         self.seen: Counter[str] = Counter()
         self.kept: dict[tuple[str, str], _Kept] = {}
+        self._unread = Unread(name)
+        self._notes: list[Problem] = []
 
     def read(self, line: str | bytes) -> Row | Problem | None:
         """The row of the next line, why it is none, or None for an empty one."""
@@ -49,7 +53,9 @@ class RowReader:
         if not line.strip():
             return None
         try:
-            row, positioned = _row(line, self.seen)
+            value = _object(line)
+            self._notes += self._unread.of(value, self.number)
+            row, positioned = _row(value, self.seen)
             place = row.conversation, row.id
             before = self.kept.get(place)
             if before is not None and (before.stands or row.state not in _STANDING):
@@ -65,6 +71,11 @@ class RowReader:
             row = msgspec.structs.replace(row, position=before.position)
         self.kept[place] = _Kept(self.number, row.position, row.state in _STANDING)
         return row
+
+    def notes(self) -> list[Problem]:
+        """Names that are not read in the lines since this was last asked, each once a file (``rowkeys``)."""
+        found, self._notes = self._notes, []
+        return found
 
 
 class _Kept(NamedTuple):
@@ -87,7 +98,7 @@ def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
         raise RecordError(
             f"a row is {type(value).__name__}, not a mapping", remedy="give dicts, or the rows of undersong.audit()"
         )
-    cells = {_OTHER_NAMES.get(key, key): cell for key, cell in value.items() if cell is not None}
+    cells = {OTHER_NAMES.get(key, key): cell for key, cell in value.items() if cell is not None}
     if "id" not in cells:
         raise RecordError("row without id", remedy="give every message an id")
     cells |= {key: str(cells[key]) for key in _NAMES if isinstance(cells.get(key), int)}
@@ -101,7 +112,8 @@ def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
     try:
         row = msgspec.convert(cells, Row)
     except msgspec.ValidationError as error:
-        raise RecordError(f"row {cells['id']}: {error}", remedy="docs/rows.md lists the keys of a row") from error
+        remedy = _TIME_REMEDY if "$.time" in str(error) else "docs/rows.md lists the keys of a row"
+        raise RecordError(f"row {cells['id']}: {error}", remedy=remedy) from error
     if abs(row.position) >= _MOST:
         raise RecordError(f"row {row.id}: position is {row.position:.0e}", remedy="give its place in the conversation")
     if not row.agent:
@@ -129,14 +141,20 @@ def _to_digits(score: float) -> float:
     return round(score, DIGITS)
 
 
-def _row(line: str | bytes, seen: Counter[str]) -> tuple[Row, bool]:
-    """The row of a line, and whether the line says its position."""
+def _object(line: str | bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise RecordError(f"not JSON: {error}", remedy="one JSON object a line") from error
+        packed = line[:2] in (b"\x1f\x8b", b"PK")
+        remedy = "unpack the file, or pipe it in: gunzip -c FILE |" if packed else "one JSON object a line"
+        raise RecordError(f"not JSON: {error}", remedy=remedy) from error
     if not isinstance(value, dict):
         raise RecordError("not a JSON object", remedy="one JSON object a line")
+    return value
+
+
+def _row(value: Mapping[str, Any], seen: Counter[str]) -> tuple[Row, bool]:
+    """The row of a line's object, and whether it says its position."""
     conversation = str(value.get("conversation", value.get("thread", "")) or "")
     return row_of(value, seen[conversation]), value.get("position") is not None
 

@@ -6,6 +6,7 @@ import copy
 import difflib
 import hashlib
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,9 @@ RULES = Path(__file__).parent / "rules"
 FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where PyYAML was built with it: ten times as fast
 _MOST_VALUES = 1_000_000  # of one file; a file of a megabyte has fewer, but aliases within aliases any number
 T = TypeVar("T")
+_PLAIN_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d*)?|[-+]?\.\d+|[-+]?(?:\d+\.\d*|\.\d+)[eE][-+]\d+")
+_TAG = "tag:yaml.org,2002:"
+_TEXT = _TAG + "str"
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
 _PATH = re.compile(r" - at (?:`|key in `)(?P<path>\$[^`]*)`")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
@@ -63,7 +67,7 @@ def load(path: Path) -> Located:
     if root is None:
         raise RuleError("is empty", where=f"{path}:1", remedy="write at least one key")
     try:
-        _refuse_repeated_keys(root, path)
+        _refuse_odd_nodes(root, path)
         return Located(path, _construct(loader, root, path), root)
     except RecursionError as error:
         raise _bottomless(path) from error
@@ -125,8 +129,11 @@ def _child(node: yaml.Node, key: str, index: str) -> yaml.Node | None:
     return None
 
 
-def _refuse_repeated_keys(root: yaml.Node, path: Path) -> None:
-    """Looks at each node once, however many aliases stand for it; raises RecursionError where one stands for itself."""
+def _refuse_odd_nodes(root: yaml.Node, path: Path) -> None:
+    """Refuses repeated keys, values that are not what they look like, and too many of them.
+
+    Looks at each node once, however many aliases stand for it; raises RecursionError where one stands for itself.
+    """
     sizes: dict[int, int] = {}  # of each node with all that its aliases stand for; 0 while it is looked at
 
     def size(node: yaml.Node) -> int:
@@ -147,12 +154,44 @@ def _parts(node: yaml.Node, path: Path) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         _refuse_twice(node, path)
         return [value for _, value in node.value]
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+    if isinstance(node, yaml.SequenceNode):
+        return list(node.value)
+    _refuse_disguise(node, path)
+    return []
+
+
+def _refuse_disguise(node: yaml.Node, path: Path) -> None:
+    """YAML 1.1 reads ``010`` as 8, ``1:30`` as 90, ``on`` as true: none is meant."""
+    if node.tag == _TEXT:
+        return
+    kind, text = node.tag.removeprefix(_TAG), str(node.value)
+    if kind == "bool" and text.lower() not in ("true", "false"):
+        meant = "true" if text.lower() in ("on", "yes", "y") else "false"
+        what, remedy = f"is read as {meant}", f"write {meant}, or put a text in quotes"
+    elif kind in ("int", "float") and not _PLAIN_NUMBER.fullmatch(text):
+        what, remedy = (
+            "is another number than it looks like",
+            "write it with decimal digits alone, or put a text in quotes",
+        )
+    elif kind == "timestamp" and not _is_moment(text):
+        what, remedy = "looks like a date and is none", "correct it, or put a text in quotes"
+    else:
+        return
+    raise RuleError(f"'{text[:40]}' {what}", where=f"{path}:{node.start_mark.line + 1}", remedy=remedy)
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return isinstance(yaml.safe_load(text), date)
+    except (ValueError, yaml.YAMLError):
+        return False
 
 
 def _refuse_twice(node: yaml.MappingNode, path: Path) -> None:
     seen: set[str] = set()
     for name, _ in node.value:
+        if isinstance(name, yaml.ScalarNode):
+            _refuse_disguise(name, path)
         if str(name.value) in seen:
             where = f"{path}:{name.start_mark.line + 1}"
             raise RuleError(f"key '{name.value}' stands twice", where=where, remedy="keep one of them")

@@ -34,6 +34,13 @@ def test_an_indicator_is_explained_with_its_phrases_and_shapes(undersong: Unders
         ("deception", "phrases without an indicator: flat denial"),
         ("hard_constraints", "trait: hard_constraint"),
         ("love_bombing_cycle", "id: love_bombing"),
+        ("false_promise", "takes 20 points of 100"),
+        ("Fault_Admission", "takes no points"),
+        ("delusion_reinforcement", "signal      delusion_reinforcement from 0.7 on"),
+        ("flattery", "of MAN-FLATTERY in signals/manipulation.yaml"),
+        ("claim_fixed", "of structure in structure.yaml"),
+        ("counterargument", "\n  "),
+        ("epistemic_drift", "id: epistemic_drift"),
     ],
 )
 def test_a_name_in_any_case_is_explained(undersong: Undersong, name: str, said: str) -> None:
@@ -54,7 +61,9 @@ def test_every_entry_of_a_kind_can_be_explained(kind: str) -> None:
         assert explain(name).startswith(name)
 
 
-@pytest.mark.parametrize(("kind", "count"), [("indicators", 214), ("codes", 15), ("phrases", 13), ("pathways", 8)])
+@pytest.mark.parametrize(
+    ("kind", "count"), [("indicators", 214), ("codes", 15), ("mechanisms", 6), ("phrases", 13), ("pathways", 8)]
+)
 def test_a_kind_is_listed(undersong: Undersong, kind: str, count: int) -> None:
     assert len(undersong("rules", "list", "--kind", kind).out.splitlines()) == count
 
@@ -63,3 +72,15 @@ def test_the_list_without_a_kind_has_patterns_and_phrases(undersong: Undersong) 
     listed = undersong("rules", "list").out
     assert "love_bombing " in listed
     assert "manipulation" in listed
+
+
+def test_what_has_no_name_near_is_told_where_to_look(undersong: Undersong) -> None:
+    ran = undersong("rules", "show", "zzzzzz")
+    assert ran.code == 2
+    assert "no other entry is named 'zzzzzz'; `undersong rules list` names them; its --kind may be patterns" in ran.err
+    assert "`undersong rules list` names them" in undersong("rules", "test", "flattery").err
+
+
+def test_a_label_is_explained_with_every_group_that_carries_it(undersong: Undersong) -> None:
+    shown = undersong("rules", "show", "counterargument").out
+    assert shown.count("phrases     ") == 2

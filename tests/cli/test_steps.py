@@ -65,6 +65,16 @@ def test_detect_reports_a_broken_row_and_goes_on(undersong: Undersong) -> None:
     assert "rows.jsonl:26" in ran.err
 
 
+def test_detect_names_a_misspelt_trait_and_what_keeps_a_file_from_having_rows(undersong: Undersong) -> None:
+    row = {"id": "1", "agent": "kira", "traits": {"decepton": 0.9}}
+    Path("rows.jsonl").write_text(json.dumps(row) + "\n")
+    ran = undersong("detect", "rows.jsonl", "--no-chance")
+    assert ran.code == 0
+    assert "note: rows.jsonl:1: trait 'decepton' is not read; did you mean 'deception'?" in ran.err
+    Path("rows.jsonl").write_text(json.dumps(row | {"agent": None}) + "\n")
+    assert "row 1 without agent" in undersong("detect", "rows.jsonl").err
+
+
 def test_detect_without_a_file_is_exit_code_3(undersong: Undersong) -> None:
     assert undersong("detect", "nowhere.jsonl").code == 3
 
@@ -296,3 +306,32 @@ def test_a_reader_that_goes_away_is_no_finding() -> None:
         assert running.wait() == 141
         assert running.stderr is not None
         assert running.stderr.read() == ""
+
+
+def test_rules_explain_tells_no_row_from_no_match(undersong: Undersong) -> None:
+    undersong("evaluate", "samples", "--out", "rows.jsonl")
+    Path("empty.jsonl").write_text("")
+    Path("broken.jsonl").write_text('{"id": "1"}\n')
+    ran = undersong("rules", "explain", "death_spiral", "rows.jsonl", "--agent", "kira")
+    assert (ran.code, "no row has the agent 'kira'; did you mean 'kira_x'?" in ran.err) == (2, True)
+    ran = undersong("rules", "explain", "death_spiral", "rows.jsonl", "--target", "nobody")
+    assert (ran.code, "no row has the target 'nobody'" in ran.err) == (2, True)
+    for file, why in (("empty.jsonl", "it is empty"), ("broken.jsonl", "row 1 without agent; say who wrote")):
+        ran = undersong("rules", "explain", "death_spiral", file)
+        assert (ran.code, f"{file}: holds no row; {why}" in ran.err) == (3, True)
+
+
+def test_what_was_meant_for_another_verb_or_folder_is_told_before_any_work(undersong: Undersong) -> None:
+    Path("scores.jsonl").write_text('{"id": "1", "agent": "kira", "traits": {"virtue": 0.5}}\n')
+    ran = undersong("scan", "scores.jsonl")
+    assert (ran.code, "rows of scores without texts: `undersong detect` reads them" in ran.err) == (3, True)
+    for verb in ("scan", "evaluate", "detect"):
+        ran = undersong(verb, "scores.jsonl", "--out", "nowhere/out.jsonl")
+        assert (ran.code, "nowhere; make it, or correct the path" in ran.err) == (2, True)
+
+
+def test_a_plan_of_nothing_that_could_be_read_is_no_plan(undersong: Undersong) -> None:
+    Path("empty.jsonl").write_text("")
+    ran = undersong("plan", "empty.jsonl")
+    assert (ran.code, ran.out) == (3, "")
+    assert "no message could be read" in ran.err

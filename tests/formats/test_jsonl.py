@@ -171,3 +171,38 @@ def test_a_key_that_looks_like_one_that_is_read_is_named(ingest: Any, keys: dict
     found = ingest([{"author": "ann", "text": "a"} | keys, {"author": "bo", "text": "b"}], "a.jsonl")
     expected = [f"1 × key {key!r}, which is not read; {meant!r} is" for key, meant in map(str.split, told)]
     assert found.told("note") == expected
+
+
+TALKS = [
+    {"id": "c1", "messages": [{"author": "kira", "text": "Hello, Bo."}, {"author": "bo", "text": "Hello."}]},
+    {"conversation": "c2", "title": "Tea", "messages": [{"author": "kira", "content": "Tea, Al?"}]},
+]
+
+
+@pytest.mark.parametrize("wrapper", ["conversations", "threads", "data"])
+def test_a_document_may_hold_its_conversations_in_a_list(ingest: Any, wrapper: str) -> None:
+    found = ingest({"version": 2, wrapper: TALKS})
+    assert {each.id: len(each.messages) for each in found.conversations} == {"c1": 2, "c2": 1}
+    assert found.conversations[1].title == "Tea"
+    assert str(found.conversations[0].messages[1].source_ref).endswith(f"input.json#/{wrapper}/0/messages/1")
+    assert found.problems == []
+
+
+def test_a_conversation_may_be_a_bare_list_of_messages(ingest: Any) -> None:
+    found = ingest({"conversations": [each["messages"] for each in TALKS] + [[], [7]]})
+    assert {each.id: len(each.messages) for each in found.conversations} == {"input-0": 2, "input-1": 1}
+    assert str(found.conversations[0].messages[1].source_ref).endswith("input.json#/conversations/0/1")
+    assert [problem.what for problem in found.problems] == [
+        "a message that is a list",
+        "message 0: a message that is a number",
+    ]
+
+
+def test_messages_in_a_list_of_conversations_name_their_own(ingest: Any) -> None:
+    rows = [{"conversation": key, "author": "kira", "role": "agent", "text": "x"} for key in "abab"]
+    assert {each.id: len(each.messages) for each in ingest({"conversations": rows}).conversations} == {"a": 2, "b": 2}
+
+
+def test_a_key_that_is_not_read_is_named_in_a_wrapped_document(ingest: Any) -> None:
+    found = ingest({"conversations": [{"messages": [{"author": "kira", "text": "x", "sent_at": "2026-01-01"}]}]})
+    assert found.told("note") == ["1 × key 'sent_at', which is not read; 'time' is"]

@@ -113,3 +113,10 @@ def test_a_picture_without_words_is_noted_and_no_mistake(ingest: Any) -> None:
     found = ingest([*CHAT, {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}])
     assert len(found.only.messages) == 2
     assert found.told("note") == ["1 × image or other block that is not text, not read"]
+
+
+def test_a_document_may_hold_its_conversations_in_a_list(ingest: Any) -> None:
+    said = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello to you."}]
+    found = ingest({"conversations": [{"id": "c1", "messages": said}, {"messages": said[:1]}]})
+    assert {each.id: len(each.messages) for each in found.conversations} == {"c1": 2, "input-1": 1}
+    assert (found.files[0].source_format, found.problems) == ("openai", [])

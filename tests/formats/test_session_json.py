@@ -80,3 +80,8 @@ def test_an_unknown_version_and_code_hashes_are_noted(ingest: Any) -> None:
     blocks = [{"lang": "python", "sha256": "0" * 64}]
     notes = ingest(session(turn(0, code_blocks=blocks), version=9)).told("note")
     assert len(notes) == 2
+
+
+def test_sessions_in_a_list_are_known_by_their_content(ingest: Any) -> None:
+    found = ingest({"sessions": [{"session": {"id": "s1"}, "turns": [{"role": "user", "text": "Hello."}]}]})
+    assert (found.only.id, found.problems) == ("s1", [])

@@ -29,3 +29,10 @@ def test_wrong_turns_are_reported_with_their_pointer(ingest: Any) -> None:
     assert [problem.where.split("#")[1] for problem in found.problems] == [
         "/0/conversations/1", "/0/conversations/2", "/1"
     ]  # fmt: skip
+
+
+def test_conversations_may_be_lists_of_turns(ingest: Any) -> None:
+    said = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello to you."}]
+    found = ingest({"conversations": [said, said[:1]]})
+    assert {each.id: len(each.messages) for each in found.conversations} == {"input-0-0": 2, "input-0-1": 1}
+    assert str(found.conversations[0].messages[1].source_ref).endswith("#/conversations/0/1")

@@ -26,6 +26,8 @@ def test_tokens_and_cost_stand_per_run_tier_and_conversation(undersong: Underson
         assert sum(each["calls"] for each in parts.values()) == spent["total"]["calls"]
         assert sum(each["cost"] for each in parts.values()) == pytest.approx(spent["total"]["cost"])
     assert set(spent["conversations"]) <= {"invoice-session", "memory-post"}
+    assert spent["total"]["calls"] == len(served.server.seen)  # the second readings of the double check among them
+    assert spent["tiers"]["double_check"]["calls"] > 0
     for name in ("forensic_audit_report.md", "report.html"):
         page = Path("undersong-report", name).read_text()
         assert "from the provider" in page

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,8 @@ from tests.conftest import SAMPLES
 from tests.monitor.worlds import COLD, WARM, Reader, scored
 from undersong.errors import RecordError, StoreError, UsageError
 from undersong.ingest import read
-from undersong.models import Conversation, Finding, Message
+from undersong.judges import Question
+from undersong.models import Conversation, Evaluation, Finding, Message
 from undersong.monitor import SyncMonitor
 from undersong.patterns import load_rules
 from undersong.stores.forget import forget
@@ -374,13 +375,33 @@ def test_a_judge_that_stops_an_iteration_leaves_nobody_waiting(tmp_path: Path, j
     def evaluate(_: object) -> list[object]:
         return [next(iter(()))]
 
-    async def run() -> None:
+    async def run() -> undersong.Observation:
         judge.evaluate = evaluate  # type: ignore[method-assign, assignment]
         async with undersong.Monitor(tmp_path / "undersong.db", judge=judge) as monitor:
-            with pytest.raises(RuntimeError):
-                await asyncio.wait_for(monitor.observe(said(0)), 20)
+            return await asyncio.wait_for(monitor.observe(said(0)), 20)
 
-    asyncio.run(run())
+    evaluation = asyncio.run(run()).evaluation
+    assert (evaluation.state, "it raised StopIteration" in str(evaluation.reason)) == ("unread", True)
+
+
+def test_a_message_over_which_a_judge_raises_stays_and_keeps_no_other_from_being_read(
+    tmp_path: Path, judge: Reader
+) -> None:
+    read_well = judge.evaluate
+
+    def evaluate(questions: Sequence[Question]) -> list[Evaluation]:
+        if any(question.message.id == "m1" for question in questions):
+            raise KeyError("mood")
+        return read_well(questions)
+
+    judge.evaluate = evaluate  # type: ignore[method-assign]
+    with opened(tmp_path, judge) as monitor:
+        told = [monitor.observe(said(place)).evaluation for place in range(3)]
+        rows = monitor.rows("t")
+    assert [each.state for each in told] == ["scored", "unread", "scored"]
+    assert [row.state for row in rows] == ["scored", "failed", "scored"]
+    assert "it raised KeyError: 'mood'" in str(told[1].reason)
+    assert "it raised KeyError: 'mood'" in str(rows[1].reason)
 
 
 def test_a_judge_with_too_few_answers_has_failed(tmp_path: Path, judge: Reader) -> None:

@@ -39,7 +39,10 @@ def lints(tmp_path: Path, **keys: Any) -> list[Lint]:
         ('indicator("A-B")', 'not indicator("A-B")', True),
         ('indicator("A-B")', 'indicator("A-C")', False),
         ("virtue > 0.8 or virtue < 0.2", "virtue > 0.4 and virtue < 0.6", True),
-        ("virtue + accuracy > 1.5", "virtue + accuracy < 1", False),
+        ("virtue + accuracy > 1.5", "virtue + accuracy < 1", True),
+        ("virtue + accuracy > 1.5", "accuracy + virtue < 1", False),
+        ('signal("x") > 0.6', 'signal("x") < 0.5', True),
+        ('signal("x") > 0.6', 'signal("y") < 0.5', False),
     ],
 )
 def test_conditions_are_apart_only_where_that_is_proved(one: str, other: str, apart: bool) -> None:
@@ -56,6 +59,38 @@ def test_conditions_are_apart_only_where_that_is_proved(one: str, other: str, ap
         ("gap_hours > 100", False),
         ('tier = "deep" and tier = "standard"', True),
         ("virtue > 0.7 and accuracy < 0.3", False),
+        ("false", True),
+        ("true", False),
+        ("1 > 2", True),
+        ("not 1 < 2", True),
+        ("virtue > virtue", True),
+        ("virtue >= virtue", False),
+        ("virtue != virtue", True),
+        ("virtue = 0.5 and virtue != 0.5", True),
+        ("virtue = 0.5 and virtue != 0.4", False),
+        ('tier = "deep" and tier != "deep"', True),
+        ('tier in ("deep", "focused") and tier != "deep"', False),
+        ('tier in ("deep", "focused") and tier not in ("focused", "standard", "deep")', True),
+        ("virtue is null and virtue > 0.5", True),
+        ("virtue is null and accuracy > 0.5", False),
+        ("virtue is null and coalesce(virtue, 1) > 0.5", False),
+        ("virtue + accuracy > 2", True),
+        ("virtue + accuracy >= 2", False),
+        ("virtue - accuracy < -1", True),
+        ("virtue - accuracy < -0.9", False),
+        ("gap_hours - 1 > 100", False),
+        ("virtue * 3 > 2", False),
+        ("count(virtue > 0.5, last 5 rows) > 5", True),
+        ("count(virtue > 0.5, last 5 rows) > 4", False),
+        ("count(virtue > 0.5, last 5 days) > 5", False),
+        ("mean(virtue, last 5 rows) > 1", True),
+        ("ewma(virtue, last 5 rows) < 0", True),
+        ("mean(gap_hours, last 5 rows) > 1", False),
+        ("std(virtue, last 5 rows) > 0.5", True),
+        ("std(virtue, last 5 rows) > 0.4", False),
+        ("slope(virtue, last 5 rows) > 0.4", False),
+        ("sum(virtue, last 5 rows) > 4", False),
+        ("greatest(virtue, 2) > 1", False),
     ],
 )
 def test_a_condition_that_contradicts_itself_is_seen(condition: str, never: bool) -> None:
@@ -91,6 +126,18 @@ def test_neighbours_that_share_rows_are_a_warning_unless_disjoint_or_meant(tmp_p
 def test_a_column_is_looked_through(tmp_path: Path) -> None:
     keys: dict[str, Any] = {"pattern": "A{1,3} B", "columns": {"warm": "compassion > 0.6"}}
     assert lints(tmp_path, **keys, define={"A": "warm", "B": "compassion < 0.5"}) == []
+
+
+def test_a_windowed_column_is_looked_through(tmp_path: Path) -> None:
+    columns = {"seen": "count(virtue > 0.5, last 5 rows)"}
+    (lint,) = lints(tmp_path, pattern="A", columns=columns, define={"A": "seen > 5"})
+    assert (lint.id, lint.what) == ("unreachable-variable", "no row can be 'A': its condition contradicts itself")
+    assert lints(tmp_path, pattern="A", columns=columns, define={"A": "seen > 4"}) == []
+
+
+def test_columns_within_columns_are_checked_in_no_time(tmp_path: Path) -> None:
+    columns = {"c0": "virtue + virtue"} | {f"c{n}": f"c{n - 1} + c{n - 1}" for n in range(1, 60)}
+    assert lints(tmp_path, pattern="A", columns=columns, define={"A": "c59 > 5"}) == []
 
 
 def test_a_variable_that_no_row_fits_is_unreachable(tmp_path: Path) -> None:
@@ -130,3 +177,70 @@ def test_overlaps_names_known_variables_only(tmp_path: Path) -> None:
 def test_a_quoted_word_that_no_row_can_have_is_named(tmp_path: Path, condition: str, words: str) -> None:
     remarks = [f"{lint.what}; {lint.remedy}" for lint in lints(tmp_path, pattern="A", define={"A": condition})]
     assert remarks == ([words] if words else [])
+
+
+A_OR_B = {"A": "virtue > 0.5", "B": "virtue < 0.5"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "remarks"),
+    [
+        ("A $ B", ["never-matches"]),
+        ("A ^ B", ["never-matches"]),
+        ("A ($ | ^) B", ["never-matches"]),
+        ("A{- $ B -}", ["never-matches"]),
+        ("A $ ANY", ["never-matches"]),
+        ("A+ ^", ["never-matches"]),
+        ("(A $){2} B?", ["never-matches"]),
+        ("A $ B?", ["unreachable-variable"]),
+        ("A | A $ B", ["unreachable-variable"]),
+        ("B? ^ A", ["unreachable-variable"]),
+        ("^ A B $", []),
+        ("A ($ | B)", []),
+        ("(^ | A) B", []),
+        ("(A $?)* B", []),
+        ("A? ^ B | A", []),
+    ],
+)
+def test_what_stands_beyond_an_anchor_is_never_matched(tmp_path: Path, pattern: str, remarks: list[str]) -> None:
+    define = {name: condition for name, condition in A_OR_B.items() if name in pattern}
+    found = lints(tmp_path, pattern=pattern, define=define, within="1 day")
+    assert [lint.id for lint in found] == remarks
+    assert {lint.severity for lint in found} <= ({"error"} if remarks == ["never-matches"] else {"warning"})
+
+
+@pytest.mark.parametrize(
+    ("condition", "never"),
+    [
+        ("count(A) >= 2", False),
+        ("count(A) >= 3", True),
+        ("count(A) > 2", True),
+        ("3 <= count(A)", False),  # a limit on the other side is not looked at
+        ("count(A) + count(B) >= 3", False),
+        ("count(A) + count(B) > 3", True),
+        ("count(MATCH) > 3", True),
+        ("count(ANY) > 3", False),
+        ("seen > 3", True),
+        ("last(B.virtue) > 0.6", True),
+        ("last(B.virtue) < 0.4", False),
+        ("last(B.accuracy) > 0.6", False),
+        ("max(MATCH.virtue) > 0.9", False),
+        ("seen > 2 and seen < 2", True),
+        ("count(A) < 0", True),
+        ("mean(A.virtue) > 1", True),
+        ("mean(A.virtue) > 0.9", False),
+        ("virtue > 2", False),  # here a measure, and no score
+    ],
+)
+def test_having_beyond_what_the_pattern_binds_is_never_met(tmp_path: Path, condition: str, never: bool) -> None:
+    measures = {"strength": 1, "seen": "count(A) + count(B)", "virtue": "sum(A.virtue) + sum(B.accuracy)"}
+    keys: dict[str, Any] = {"pattern": "A{1,2} ANY{0,9}? B", "define": A_OR_B, "within": "1 day"}
+    found = lints(tmp_path, **keys, measures=measures, having=[condition])
+    assert [lint.id for lint in found] == (["never-matches"] if never else [])
+
+
+def test_where_may_leave_no_row_or_none_for_a_variable(tmp_path: Path) -> None:
+    (lint,) = lints(tmp_path, pattern="A", define={"A": "virtue > 0.5"}, where="tier = 'deep' and tier = 'focused'")
+    assert (lint.id, lint.severity) == ("never-matches", "error")
+    (lint,) = lints(tmp_path, pattern="A", define={"A": "virtue > 0.5"}, where="virtue < 0.5")
+    assert (lint.id, lint.what) == ("unreachable-variable", "no row can be 'A': its condition contradicts where")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
-from tests.scan.dialogue import scans, talk
+from tests.scan.dialogue import change, scan, scans, talk
+from undersong.flags import DEATH_SPIRAL, turn_flags
 
 TRY = "Restart the broken harbour crane and wait."
 
@@ -74,3 +77,50 @@ def test_a_turn_knows_its_past_only() -> None:
     lines = [f"{message.author}: {message.text}" for message in conversation.messages]
     for upto in range(1, 6):
         assert scans(*lines[:upto]) == scans(*lines)[:upto]
+
+
+def spiral(lines: list[str], *gaps: timedelta) -> list[int]:
+    """The turns that are flagged, of lines that come at these gaps, which come again."""
+    conversation, now = talk(*lines), datetime(2026, 5, 4, 8, tzinfo=UTC)
+    for place in range(len(lines)):
+        conversation = change(conversation, place, time=now)
+        now += gaps[place % len(gaps)]
+    return [place for place, one in enumerate(scan(conversation)[0]) if DEATH_SPIRAL in turn_flags(one)]
+
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+DAILY = "Your pillbox for today is filled and stands on the blue shelf beside the kettle, as always."
+
+
+def test_what_is_said_once_a_day_is_a_habit_and_in_one_sitting_a_spiral() -> None:
+    lines = [f"{name}: {DAILY}" for _ in range(6) for name in ("user", "assistant")]
+    talked = [line if line.startswith("assistant") else "user: Thanks." for line in lines]
+    assert spiral(talked, MINUTE, DAY) == []
+    assert spiral(talked, MINUTE) == [3, 5, 7, 9, 11]
+    assert spiral(talked, HOUR) == [3, 5, 7, 9, 11]  # one who tries it out for an hour comes back to the same answer
+
+
+def test_each_sitting_counts_for_itself() -> None:
+    lines = [f"assistant: {TRY} {word}" for word in ["once", "and", "again,", "then", "we", "go", "on", "with", "it"]]
+    assert spiral(lines, MINUTE, MINUTE, DAY) == [2, 5, 8]
+    assert spiral(lines, MINUTE, MINUTE, MINUTE, DAY) == [2, 3, 6, 7]
+
+
+def test_without_times_turns_are_of_one_sitting() -> None:
+    flagged = [DEATH_SPIRAL in turn_flags(one) for one in scans(*[f"assistant: {DAILY}"] * 3)]
+    assert flagged == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        "Good morning! How are you doing today?",
+        "Good evening, how was your day today?",
+        "It's nice to hear from you again. How can I help you today?",
+        "Have a good night and sleep well!",
+    ],
+)
+def test_a_salutation_is_no_loop_and_what_is_said_beside_it_is(greeting: str) -> None:
+    topics = ("Barley grows slowly.", "Ferries leave at nine.", "Paint needs two coats.", "Bees dislike smoke.")
+    assert spiral([f"assistant: {greeting} {topic}" for topic in topics], MINUTE) == []
+    assert spiral([f"assistant: {greeting} {TRY} {topic}" for topic in topics], MINUTE) == [2, 3]

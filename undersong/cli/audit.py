@@ -138,12 +138,15 @@ def _for_two_readings(options: Options) -> Options:
 
 
 def _double_checked(case: Case, paths: Any, store: Any, options: Any, percent: float) -> Case:
-    """The case with how far another framing moves the scores of a sample."""
+    """The case with how far another framing moves the scores of a sample, and what that took."""
+    from undersong.assemble import with_double_check
     from undersong.measure import shifts
 
     sample = math.ceil(percent / 100 * case.states.get("scored", 0))
-    found = [msgspec.to_builtins(each) for each in shifts("framing", paths, store, options, sample)[0]]
-    return msgspec.structs.replace(case, parameters=case.parameters | {"double_check": found})
+    measured = shifts("framing", paths, store, options, sample)
+    found = [msgspec.to_builtins(each) for each in measured.found]
+    case = msgspec.structs.replace(case, parameters=case.parameters | {"double_check": found})
+    return with_double_check(case, measured.used)
 
 
 def _conversation(store: Store, name: str) -> Conversation:

@@ -83,7 +83,7 @@ def _twice(kind: Kind, help_: str, short: str) -> None:
 
         check_store(store)
         with SQLiteStore(Path(store)) as kept, progress_bar() as progress:
-            found, problems = shifts(kind, paths, kept, options_of(**chosen), sample, progress)
+            found, problems, _ = shifts(kind, paths, kept, options_of(**chosen), sample, progress)
         for each in found:
             click.echo(encode(each)) if as_json else _print(_shift_lines(each))
         if not found:

@@ -184,7 +184,7 @@ def refuse_nothing(written: int, problems: list[Problem] | tuple[Problem, ...]) 
 
 
 def check_targets(inputs: Iterable[str], *targets: str | None) -> None:
-    """Raise UsageError where an output would be written over an input or over another output."""
+    """Raise UsageError where an output would be written over an input or another output, or has no folder."""
     from undersong.errors import UsageError
 
     inputs, seen = tuple(inputs), set[Path]()
@@ -192,6 +192,8 @@ def check_targets(inputs: Iterable[str], *targets: str | None) -> None:
         if target is None or target == "-" or not _is_plain(Path(target)):
             continue
         place = Path(target).resolve()
+        if "://" not in target and not place.parent.is_dir():
+            raise UsageError(f"no folder {place.parent}", where=target, remedy="make it, or correct the path")
         if place in seen:
             raise UsageError("is named for two outputs", where=target, remedy="give each its own file")
         seen.add(place)

@@ -16,6 +16,7 @@ from undersong.cli.options import (
     exit_code,
     options_of,
     progress_bar,
+    refuse_nothing,
     show_problems,
 )
 
@@ -54,6 +55,7 @@ def command(
     options = options_of(**chosen, terms=Terms(price_in=price_in, price_out=price_out))
     with progress_bar() as progress, kept_answers(store) as ledger:
         found, problems = plan(paths, options, budget=budget, ledger=ledger, progress=progress)
+    refuse_nothing(found.left_out + sum(part.messages for part in found.parts), problems)
     if as_json:
         click.echo(encode(found))
     else:

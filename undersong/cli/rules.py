@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -11,6 +11,7 @@ from undersong.visible import one_line, visible
 from undersong.wording import counted
 
 LONGEST = 2000  # characters of one remark
+SUGGESTED = 20  # names that a remedy chooses from
 LISTED = (
     "patterns",
     "phrases",
@@ -21,6 +22,8 @@ LISTED = (
     "pathways",
     "constraints",
     "codes",
+    "mechanisms",
+    "labels",
 )
 
 
@@ -59,15 +62,15 @@ def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
 @command.command("show")
 @click.argument("name", metavar="ID")
 def show(name: str) -> None:
-    """Show a pattern's file, or explain an indicator, trait, dimension, pathway, hard constraint or distress code."""
-    from undersong.cli.taxonomy import canonical, explain
+    """Show a pattern's file, or explain what else has a name: see the kinds of `undersong rules list`."""
+    from undersong.cli.taxonomy import KINDS, canonical, explain, names
     from undersong.patterns import FOLDER
 
     entry = canonical(name)
     if entry is not None:
         click.echo(explain(entry), nl=False)
         return
-    pattern, phrases = _found(name)
+    pattern, phrases = _found(name, [each for kind in KINDS for each in names(kind)])
     path = phrases or FOLDER / f"{pattern}.yaml"
     click.echo(path.read_text(encoding="utf-8"), nl=False)
 
@@ -98,27 +101,35 @@ def schema() -> None:
 
 @command.command("explain")
 @click.argument("name", metavar="RULE")
-@click.argument("rows", metavar="ROWS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("rows", metavar="ROWS", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--agent", metavar="NAME", help="Only the sequences of this agent.")
 @click.option("--target", metavar="NAME", help="Only what is directed at NAME, with the public messages.")
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 def explain_(name: str, rows: Path, agent: str | None, target: str | None, folder: str | None) -> None:
     """Show row by row what RULE saw in ROWS (JSON Lines): why it matched or where it stopped."""
-    from undersong.models import Problem
+    from undersong.cli.options import show_problems
     from undersong.patterns import all_rules, named
     from undersong.patterns.explain import explain
-    from undersong.rows import read_rows
+    from undersong.pipeline import rows_in
 
     rule = named(all_rules([folder] if folder else None), name)
-    read = []
-    with rows.open("rb") as lines:
-        for row in read_rows(lines, name=str(rows)):
-            if isinstance(row, Problem):
-                click.echo(visible(f"{row.where}: {row.what}"), err=True)
-            else:
-                read.append(row)
+    problems, read = rows_in(rows)
+    show_problems(problems)
+    _known("agent", agent, (row.agent for row in read))
+    _known("target", target, (row.target for row in read))
     for line in explain(rule, read, agent=agent, target=target):
         click.echo(visible(line))
+
+
+def _known(what: str, name: str | None, names: Iterable[str | None]) -> None:
+    """Raise UsageError for a name that no row has."""
+    from undersong.errors import UsageError
+    from undersong.rulebook import did_you_mean
+
+    known = {each for each in names if each is not None}
+    if name is not None and name not in known:
+        remedy = did_you_mean(name, sorted(known)[:SUGGESTED]) if known else f"no row names a {what}"
+        raise UsageError(f"no row has the {what} '{name}'", remedy=remedy)
 
 
 @command.command("test")
@@ -146,23 +157,26 @@ def _chosen_cases(name: str | None, folder: str | None) -> Iterator[tuple[bool, 
         yield from _signal_cases(phrases) if phrases else _pattern_cases(None, pattern)
 
 
-def _found(name: str) -> tuple[str, Path | None]:
-    """The id of a shipped pattern, or the file of a phrase list; raises UsageError with the nearest of both."""
+def _found(name: str, others: Sequence[str] = ()) -> tuple[str, Path | None]:
+    """The id of a shipped pattern, or the file of a phrase list; raises UsageError with the nearest name.
+
+    ``others`` are further names that the command takes.
+    """
     from difflib import get_close_matches
 
-    from undersong.cli.taxonomy import KINDS, names
     from undersong.errors import UsageError
     from undersong.patterns import all_rules
-    from undersong.rulebook import did_you_mean
     from undersong.scan.phrases import signal_files
 
     files = {path.stem: path for path in signal_files(None)}
     ids = {known: rule.id for rule in all_rules() for known in (rule.id, *rule.file.aliases)}
     if name not in files and name not in ids:
-        shown = {each.lower(): each for each in (*ids, *files, *(entry for kind in KINDS for entry in names(kind)))}
-        near = [f"did you mean '{shown[close]}'?" for close in get_close_matches(name.lower(), shown, n=1)]
-        remedy = near[0] if near else did_you_mean(name, [*ids, *files])
-        raise UsageError(f"no pattern and no phrase list is named '{name}'", remedy=remedy)
+        taken = {each.lower(): each for each in (*ids, *files, *others)}
+        near = [f"did you mean '{taken[close]}'?" for close in get_close_matches(name.lower(), taken, n=1)]
+        where = f"; its --kind may be {', '.join(LISTED)}" if others else ""
+        remedy = near[0] if near else f"`undersong rules list` names them{where}"
+        kinds = "pattern, no phrase list and no other entry" if others else "pattern and no phrase list"
+        raise UsageError(f"no {kinds} is named '{name}'", remedy=remedy)
     return ids.get(name, ""), files.get(name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import fill
 
+from undersong.cli.labels import label, label_names, mechanism, mechanism_names
 from undersong.rulebook import read
 from undersong.scan.phrases import Group, PhraseFile, signal_files
 from undersong.taxonomy import IndicatorEntry, Limit, Taxonomy, taxonomy
@@ -17,6 +18,8 @@ CAVEAT = "a hit routes a message to a reader, it proves nothing"
 
 def names(kind: str) -> dict[str, str]:
     """Ids of a kind (dimensions, traits, indicators, combinations, pathways, codes, …) with a short name each."""
+    if kind in ("mechanisms", "labels"):
+        return mechanism_names() if kind == "mechanisms" else label_names()
     book = taxonomy()
     return {
         "dimensions": book.dimensions,
@@ -29,13 +32,15 @@ def names(kind: str) -> dict[str, str]:
     }[kind]
 
 
-KINDS = ("dimensions", "traits", "indicators", "combinations", "pathways", "constraints", "codes")
+KINDS = (
+    "dimensions", "traits", "indicators", "combinations", "pathways", "constraints", "codes", "mechanisms", "labels"
+)  # fmt: skip
 
 
 def canonical(name: str) -> str | None:
-    """The id that a name in any case stands for; None where the taxonomy has no such entry."""
-    known = {id_.lower(): id_ for kind in KINDS for id_ in names(kind)}
-    return known.get(name.lower())
+    """The id that a name in any case stands for; None where there is no such entry."""
+    wanted = name.lower()
+    return next((id_ for kind in KINDS for id_ in names(kind) if id_.lower() == wanted), None)
 
 
 def explain(id_: str) -> str:
@@ -53,8 +58,10 @@ def explain(id_: str) -> str:
         lines = _pathway(book, id_)
     elif id_ in book.hard_constraints:
         lines = _constraint(book.hard_constraints[id_], id_)
-    else:
+    elif id_.startswith(CODE):
         lines = _code(book.distress_codes[id_.removeprefix(CODE)], id_)
+    else:
+        lines = _mechanism(id_) if id_ in mechanism_names() else _label(id_)
     return "\n".join(lines) + "\n"
 
 
@@ -132,6 +139,20 @@ def _constraint(limit: Limit, id_: str) -> Iterator[str]:
 def _code(code: Limit, id_: str) -> Iterator[str]:
     yield from _head(id_, code.name, code.description)
     yield "use         a note to the reader at a turn, never a diagnosis"
+
+
+def _mechanism(name: str) -> Iterator[str]:
+    (_, description), *rest = mechanism(name)
+    yield from _head(name, f"mechanism: {mechanism_names()[name]}", description)
+    for head, text in rest:
+        yield fill(text, WIDTH, initial_indent=f"{head:<12}", subsequent_indent=" " * 12)
+
+
+def _label(name: str) -> Iterator[str]:
+    yield f"{name}  label of phrases"
+    for group in label(name):
+        yield f"phrases     {len(group.phrases)} of {group.of} in {group.file}; {CAVEAT}"
+        yield from (f"  {phrase}" for phrase in group.phrases)
 
 
 def _head(id_: str, name: str, description: str) -> Iterator[str]:

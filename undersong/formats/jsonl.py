@@ -46,7 +46,7 @@ def read(source: Source) -> Iterator[Item]:
     if is_lines(source):
         yield from _lines(source, notes)
     else:
-        for record in records(source, ("messages", "data")):
+        for record in records(source, ("messages", "data", "conversations", "threads")):
             yield from _record(record, source.stem, notes)
     yield from notes.problems()
 
@@ -156,10 +156,15 @@ def _record(record: Record | Problem, stem: str, notes: Notes) -> Iterator[Item]
     if isinstance(record, Problem):
         yield record
         return
+    if isinstance(record.value, list) and record.value:
+        items = [Record(each, inside(record.ref, index)) for index, each in enumerate(record.value)]
+        yield from _whole({}, items, record.ref, stem, notes)
+        return
     try:
         value = _object(record.value)
         if isinstance(value.get("messages"), list):
-            yield from _whole(value, record.ref, stem, notes)
+            items = [Record(each, inside(record.ref, "messages", i)) for i, each in enumerate(value["messages"])]
+            yield from _whole(value, items, record.ref, stem, notes)
         else:
             message = _message(value, record.ref, _conversation(value) or stem, notes)
             yield _part(message.conversation, [message], _about(value))
@@ -167,19 +172,18 @@ def _record(record: Record | Problem, stem: str, notes: Notes) -> Iterator[Item]
         yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
 
 
-def _whole(value: Mapping[str, Any], ref: SourceRef, stem: str, notes: Notes) -> Iterator[Item]:
-    """A line that holds a whole conversation under ``messages``."""
+def _whole(value: Mapping[str, Any], items: list[Record], ref: SourceRef, stem: str, notes: Notes) -> Iterator[Item]:
+    """A record that is a whole conversation: its messages, and what stands beside them."""
     key = _conversation(value) or values.name(value.get("id")) or f"{stem}-{_number(ref)}"
     found: list[Message] = []
-    for index, each in enumerate(value["messages"]):
-        place = inside(ref, "messages", index)
+    for index, (each, place) in enumerate(items):
         try:
             found.append(_message(_object(each), place, key, notes))
         except RecordError as error:
             yield Problem(what=f"message {index}: {error.what}", where=str(place), remedy=error.remedy)
     if found:
         yield _part(key, found, _about(value))
-    elif not value["messages"]:
+    elif not items:
         notes.add(EMPTY, ref)
 
 

@@ -27,11 +27,13 @@ _SAME = {
     "conversation": ("conversation", "conversation_id", "thread", "thread_id"),
     "time": ("time", "ts", "timestamp", "created_at"),
 }
+_LISTS = ("data", "conversations", "threads")
+_PLACES = ((), ("messages",), *((name,) for name in _LISTS), *((name, "messages") for name in _LISTS))
 
 
 def misspelt(sample: Sample) -> Iterator[tuple[str, str]]:
     """(Key of the messages in a sample, the key that is read in its place), in the order of the keys."""
-    for prefix in ((), ("messages",), ("data",)):
+    for prefix in _PLACES:
         keys = {path[-1] for path in sample.keys if path[:-1] == prefix}
         yield from ((key, meant) for key in sorted(keys) if (meant := _meant(key, keys)))
 

@@ -34,7 +34,7 @@ def read(source: Source) -> Iterator[Item]:
     """Conversations; messages that stand alone in the file are one conversation together."""
     bare: list[Record] = []
     notes = Notes()
-    for number, record in enumerate(records(source, ("data",))):
+    for number, record in enumerate(records(source, ("data", "conversations", "threads"))):
         if isinstance(record, Problem):
             yield record
         elif isinstance(record.value, dict) and any(isinstance(record.value.get(key), list) for key in _LISTS):

@@ -9,7 +9,7 @@ from undersong.formats.sources import Source
 
 DEPTH = 8  # key paths beyond say nothing about a format
 VALUES = 20
-WRAPPERS = ("posts", "data", "conversations", "results")  # keys of an object around the list of records
+WRAPPERS = ("posts", "data", "conversations", "results", "sessions", "threads")  # keys around the list of records
 _TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)"(\s*+:)?|[\[\]{},]', re.DOTALL)
 
 Path = tuple[str, ...]

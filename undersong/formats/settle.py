@@ -11,7 +11,7 @@ import msgspec
 from undersong.formats.scope import APART, looks_kept_apart, scoped
 from undersong.models import Conversation, Message, Problem, Role
 
-_SILENT = ("system", "tool")  # roles that are no party and aim at nobody
+_SILENT = frozenset(("system", "tool"))  # roles that are no party and aim at nobody
 _NOTHING_SAID = (None, None, None, None, (), ())
 _EPOCH = datetime(1900, 1, 1, tzinfo=UTC)
 
@@ -62,7 +62,9 @@ def _is_as_settled(part: Conversation) -> bool:
 
 def other_party(agents: Sequence[str], roles: Sequence[Role]) -> list[str | None]:
     """The targets of messages that name nobody and reply to none: the other party of two, else nobody."""
-    parties = {agent for agent, role in {*zip(agents, roles, strict=True)} if role not in _SILENT}
+    parties = set(agents)
+    if len(parties) >= 2 and not _SILENT.isdisjoint(roles):
+        parties = {agent for agent, role in zip(agents, roles, strict=True) if role not in _SILENT}
     if len(parties) != 2:
         return [None] * len(agents)
     one, other = parties

@@ -11,12 +11,14 @@ from undersong.formats.notes import EMPTY, Notes, inside
 from undersong.formats.records import Record, records
 from undersong.formats.sample import Sample
 from undersong.formats.sources import Source
-from undersong.models import Conversation, Message, Problem, ToolCall, ToolResult
+from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall, ToolResult
 
 
 def sniff(sample: Sample) -> bool:
     """A list ``conversations`` of turns."""
-    return sample.any_of("conversations.from", "conversations.value") or sample.has("conversations.role")
+    return sample.any_of("conversations.from", "conversations.value") or sample.has(
+        "conversations.role", "conversations.content"
+    )
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -31,26 +33,33 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+    """The conversation of a record, or one for each list of turns where it holds several."""
     value, ref = record
     turns = value.get("conversations") if isinstance(value, dict) else None
     if not isinstance(turns, list):
         yield Problem(what="a record without a list of 'conversations'", where=str(ref))
         return
-    key = values.name(value.get("id")) or fallback
+    inner, key = inside(ref, "conversations"), values.name(value.get("id")) or fallback
     model = values.string(value.get("model"))
+    if turns and all(isinstance(each, list) for each in turns):
+        for index, each in enumerate(turns):
+            yield from _spoken(Record(each, inside(inner, index)), f"{key}-{index}", model, ref, notes)
+    else:
+        yield from _spoken(Record(turns, inner), key, model, ref, notes)
+
+
+def _spoken(turns: Record, key: str, model: str | None, ref: SourceRef, notes: Notes) -> Iterator[Item]:
     messages: list[Message] = []
-    for index, turn in enumerate(turns):
-        place = inside(ref, "conversations", index)
+    for index, turn in enumerate(turns.value):
+        place = inside(turns.ref, index)
         try:
             fields = _turn(turn)
         except RecordError as error:
             yield Problem(what=error.what, where=str(place))
             continue
-        spoken_by = model if fields["role"] == "assistant" else None
-        messages.append(
-            Message(id="", conversation=key, position=len(messages), source_ref=place, model=spoken_by, **fields)
-        )
-    if not turns:
+        by = model if fields["role"] == "assistant" else None
+        messages.append(Message(id="", conversation=key, position=len(messages), source_ref=place, model=by, **fields))
+    if not turns.value:
         notes.add(EMPTY, ref)
     if messages:
         yield Conversation(id=key, source_format="sharegpt", messages=tuple(messages), source_ref=ref)

@@ -34,6 +34,7 @@ from undersong.models.nouns import (
 from undersong.models.row import Row
 from undersong.models.said import Break, Conversation, InputFile, Message, Problem, SourceRef, ToolCall, ToolResult
 from undersong.models.scanned import (
+    COUNTED,
     WHOLE_REPLIES,
     AgentFlags,
     CodeBlock,
@@ -59,6 +60,7 @@ from undersong.models.verdicts import (
 )
 
 __all__ = [
+    "COUNTED",
     "DIMENSIONS",
     "LEVELS",
     "NEGATIVE_TRAITS",

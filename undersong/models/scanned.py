@@ -6,6 +6,8 @@ from typing import Literal
 
 from undersong.models.nouns import NEGATIVE_TRAITS, Noun, SignalKind
 
+COUNTED = NEGATIVE_TRAITS | {"hard_constraint"}  # what flags a message; positive traits and structure are hits only
+
 
 class Hit(Noun, frozen=True, kw_only=True):
     """A phrase found in a message: ``text[start:end]`` is the verbatim span (Unicode code points).
@@ -106,8 +108,7 @@ class Scan(Noun, frozen=True, kw_only=True):
     @property
     def labels(self) -> tuple[str, ...]:
         """The distinct labels of what flags this message, in order of appearance."""
-        counted = NEGATIVE_TRAITS | {"hard_constraint"}
-        return tuple(dict.fromkeys(hit.label for hit in self.hits if hit.trait in counted))
+        return tuple(dict.fromkeys([hit.label for hit in self.hits if hit.trait in COUNTED]))
 
 
 class ThreadSignal(Noun, frozen=True, kw_only=True):

@@ -178,7 +178,7 @@ class Missed(Noun, frozen=True, kw_only=True):
 class Spending(Noun, frozen=True, kw_only=True):
     """What the answers that a run uses took when they were paid, now or before: in all, per tier, per conversation.
 
-    ``tiers`` has ``confirm`` for the questions about flagged places.
+    ``tiers`` has ``confirm`` for the questions about flagged places and ``double_check`` for second readings.
     """
 
     total: Usage

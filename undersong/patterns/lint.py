@@ -10,8 +10,10 @@ from undersong.errors import RuleError
 from undersong.models import Noun
 from undersong.patterns import repeated, rule_files, sequences
 from undersong.patterns.cases import run_cases
-from undersong.patterns.expressions import Field, Member, Node, Window, parse, replaced, walk
+from undersong.patterns.expressions import Both, Field, Member, Truth, parse, walk
+from undersong.patterns.needs import inserted, written_out
 from undersong.patterns.neighbours import choices
+from undersong.patterns.never import beyond_anchors, unmet
 from undersong.patterns.quoted import unknown_words
 from undersong.patterns.ranges import disjoint, impossible
 from undersong.patterns.rulefile import written
@@ -55,6 +57,7 @@ def _remarks(document: Located, rule: PatternRule) -> Iterator[Lint]:
     yield from _unused(document, rule)
     yield from _words(document, rule)
     yield from _conditions(document, rule)
+    yield from _never(document, rule)
     yield from _bounds(document, rule)
     yield from _cases(document, rule)
 
@@ -86,10 +89,12 @@ def _words(document: Located, rule: PatternRule) -> Iterator[Lint]:
 
 
 def _conditions(document: Located, rule: PatternRule) -> Iterator[Lint]:
-    trees = {name: _resolved(rule, text) for name, text in rule.file.define.items()}
+    columns = written_out(rule.trees.columns)
+    trees = {name: inserted(tree, columns) for name, tree in zip(rule.names, rule.trees.define, strict=True)}
+    where = Truth(True) if rule.trees.where is None else rule.trees.where
     for name, tree in trees.items():
-        if impossible(tree):
-            what = f"no row can be '{name}': its condition contradicts itself"
+        if impossible(tree) or (impossible(Both((where, tree))) and not impossible(where)):
+            what = f"no row can be '{name}': its condition contradicts {'itself' if impossible(tree) else 'where'}"
             yield _warning(document, "unreachable-variable", f"$.define.{name}", what, "correct or delete it")
     possible = sorted(choices(sequences.parse(rule.file.pattern)))
     pairs = [pair for pair in possible if not _meant(rule, pair) and not disjoint(trees[pair[0]], trees[pair[1]])]
@@ -100,18 +105,28 @@ def _conditions(document: Located, rule: PatternRule) -> Iterator[Lint]:
         yield _warning(document, "overlapping-neighbours", "$.pattern", what, remedy)
 
 
+def _never(document: Located, rule: PatternRule) -> Iterator[Lint]:
+    beyond = beyond_anchors(rule)
+    if beyond is None:
+        what = "nothing can match: the pattern asks for rows before '^' or after '$'"
+        yield _at(document, "never-matches", "$.pattern", what, "begin with '^', end with '$', or leave them out")
+    for name in sorted(beyond or ()):
+        what = f"no match has a row of '{name}': it stands before '^' or after '$'"
+        yield _warning(
+            document, "unreachable-variable", "$.pattern", what, "correct the pattern or delete the variable"
+        )
+    where = rule.trees.where
+    if where is not None and impossible(where):
+        what, remedy = "no row is left: the condition contradicts itself", "correct or delete it"
+        yield _at(document, "never-matches", "$.where", what, remedy)
+    for i, tree in enumerate(rule.trees.having):
+        if unmet(rule, tree):
+            what = f"nothing can match: no match of this pattern has '{written(rule.file.having[i])}'"
+            yield _at(document, "never-matches", f"$.having[{i}]", what, "compare it with pattern, define and measures")
+
+
 def _meant(rule: PatternRule, pair: tuple[str, str]) -> bool:
     return any(set(pair) <= set(group) for group in rule.file.overlaps)
-
-
-def _resolved(rule: PatternRule, text: str | float | bool) -> Node:
-    """A condition with the columns that it names alone (such as ``warm``) replaced by what they say."""
-    tree = parse(written(text))
-    for name, column in reversed(rule.file.columns.items()):
-        inner = parse(written(column))
-        if not any(isinstance(part, Window) for part in walk(inner)):
-            tree = replaced(tree, Field(name), inner)
-    return tree
 
 
 def _bounds(document: Located, rule: PatternRule) -> Iterator[Lint]:

@@ -32,7 +32,7 @@ Leaf: TypeAlias = Callable[[Node], Evaluate]
 
 _LARGEST = sys.float_info.max
 _LOWEST = -_LARGEST
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 _ARITHMETIC: dict[str, Callable[[Any, Any], float]] = {
@@ -88,7 +88,7 @@ def _joined(parts: list[Evaluate], *, decisive: bool) -> Evaluate:
 
 
 def _compare(node: Compare, leaf: Leaf) -> Evaluate:
-    left, holds = compile_tree(node.left, leaf), _COMPARE[node.operator]
+    left, holds = compile_tree(node.left, leaf), COMPARE[node.operator]
     if isinstance(node.right, Number):
         return _compare_with(left, holds, node.right.value)
     right = compile_tree(node.right, leaf)

@@ -31,8 +31,8 @@ def needs(rule: PatternRule) -> tuple[Need, ...]:
     A shuffle moves words over places, so it changes neither how many messages say something nor how many places are of
     a kind. Conditions about both, or about other rows, are left out: they may hold somewhere.
     """
-    columns = _written_out(rule.trees.columns)
-    parts = [tuple(_parts(_inserted(tree, columns))) for tree in rule.trees.define]
+    columns = written_out(rule.trees.columns)
+    parts = [tuple(_parts(inserted(tree, columns))) for tree in rule.trees.define]
     found: list[Need] = []
     for mask, number in plan(rule).outlook.needs:
         found += _each(number, [parts[index] for index in range(len(parts)) if mask >> index & 1])
@@ -44,7 +44,7 @@ def needs(rule: PatternRule) -> tuple[Need, ...]:
 
 def _meant(kind: Kind, bound: Mapping[str, Parts], columns: Mapping[str, Node]) -> list[Parts]:
     """What a row of this kind meets: the condition of its variable, or of any variable, and what is asked beyond."""
-    more = () if kind.condition is None else tuple(_parts(_inserted(kind.condition, columns)))
+    more = () if kind.condition is None else tuple(_parts(inserted(kind.condition, columns)))
     own = [*bound.values()] if kind.variable == MATCH else [bound.get(kind.variable, ())]  # rows passed over meet none
     return [(*each, *more) for each in own]
 
@@ -58,11 +58,19 @@ def _each(number: int, meant: Sequence[Parts]) -> Iterator[Need]:
 
 
 def _of_having(rule: PatternRule) -> Iterator[Asked]:
-    """What ``having`` asks of single rows, measures written out."""
-    measures = _written_out(rule.trees.measures)
-    for tree in rule.trees.having:
-        for part in _parts(_inserted(tree, measures)):
-            yield from asked(part)
+    """What ``having`` asks of single rows."""
+    return (each for tree in rule.trees.having for each in asked_by(rule, tree))
+
+
+def asked_by(rule: PatternRule, condition: Node) -> Iterator[Asked]:
+    """What one condition of ``having`` asks of single rows, measures written out."""
+    for part in _parts(measured(rule, condition)):
+        yield from asked(part)
+
+
+def measured(rule: PatternRule, condition: Node) -> Node:
+    """A condition of ``having`` with its measures written out, but for those that would be very large."""
+    return inserted(condition, written_out(rule.trees.measures))
 
 
 def _parts(tree: Node) -> Iterator[Node]:
@@ -91,17 +99,17 @@ def _row_function(node: Node) -> bool:
     return isinstance(node, Call) and node.name in ROW_FUNCTIONS
 
 
-def _written_out(columns: Mapping[str, Node]) -> dict[str, Node]:
+def written_out(columns: Mapping[str, Node]) -> dict[str, Node]:
     """Columns by name, each in terms of fields; those that would be very large are left out."""
     found: dict[str, Node] = {}
     for name, tree in columns.items():
-        whole = _inserted(tree, found)
+        whole = inserted(tree, found)
         if len(walk(whole)) <= _LARGE:
             found[name] = whole
     return found
 
 
-def _inserted(tree: Node, columns: Mapping[str, Node]) -> Node:
+def inserted(tree: Node, columns: Mapping[str, Node]) -> Node:
     for name, column in columns.items():
         tree = replaced(tree, Field(name), column)
     return tree

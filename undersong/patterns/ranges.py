@@ -1,7 +1,7 @@
-"""Which rows two conditions can share: ranges of numbers and sets of texts that the conditions ask of each field.
+"""Which rows two conditions can share: ranges of numbers and sets of texts that the conditions ask of each value.
 
-Only parts joined with ``and`` that compare one field with a constant count; what cannot be read that way is taken as
-possible. So "disjoint" and "impossible" are proofs, and their absence is none.
+Only parts joined with ``and`` that compare one value (a field, function or window) with a constant count; what cannot
+be read that way is taken as possible. So "disjoint" and "impossible" are proofs, and their absence is none.
 """
 
 from __future__ import annotations
@@ -10,9 +10,27 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from undersong.models import DIMENSIONS, TRAITS
-from undersong.patterns.expressions import Both, Compare, Either, Field, Node, Not, Number, OneOf, Text
+from undersong.patterns.expressions import (
+    Arithmetic,
+    Both,
+    Call,
+    Compare,
+    Either,
+    Field,
+    IsNull,
+    Member,
+    Node,
+    Not,
+    Number,
+    OneOf,
+    Text,
+    Truth,
+    Window,
+)  # fmt: skip
+from undersong.patterns.logic import COMPARE
 
 _SCORES = frozenset(TRAITS) | frozenset(DIMENSIONS)  # from 0 to 1
+_AMONG = ("mean", "min", "max", "ewma", "first", "last")  # never beyond the values that they are taken over
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 
@@ -37,7 +55,7 @@ class Range(NamedTuple):
         return Range(low, high, open_low, not closed)
 
 
-Asked = dict[str, Range | frozenset[str | float | bool]]
+Asked = dict[Node, Range | frozenset[str | float | bool]]
 
 
 def disjoint(one: Node, other: Node) -> bool:
@@ -60,13 +78,15 @@ def _branches(node: Node) -> tuple[Node, ...]:
 
 
 def _contradicts(branch: Node) -> bool:
-    parts = list(_parts(branch))
-    if any(Not(part) in parts for part in parts):
+    parts = [_plain(part) for part in _parts(branch)]
+    if any(Not(part) in parts or _false(part) for part in parts) or _known_and_not(parts):
         return True
     asked: Asked = {}
     for part in parts:
         if _narrowed(asked, part):
             return True
+    if any(_left_out(asked, part) for part in parts):
+        return True
     nested = [part for part in parts if len(_branches(part)) > 1]
     rest = tuple(part for part in parts if len(_branches(part)) == 1)
     return any(all(_contradicts(Both((*rest, branch))) for branch in _branches(part)) for part in nested[:3])
@@ -85,44 +105,115 @@ def _parts(node: Node) -> Iterator[Node]:
         yield node
 
 
+def _plain(part: Node) -> Node:
+    """A part with ``!=`` written as ``not … =``."""
+    if isinstance(part, Compare) and part.operator == "!=":
+        return Not(Compare("=", part.left, part.right))
+    if isinstance(part, Not) and isinstance(part.part, Compare) and part.part.operator == "!=":
+        return Compare("=", part.part.left, part.part.right)
+    return part
+
+
+def _false(part: Node) -> bool:
+    """Whether a part is false of every row by what is written: ``false``, ``1 > 2``, ``virtue < virtue``."""
+    negated = isinstance(part, Not)
+    inner = part.part if isinstance(part, Not) else part
+    if isinstance(inner, Truth):
+        return inner.value is negated
+    if not isinstance(inner, Compare):
+        return False
+    if inner.left == inner.right:
+        return (inner.operator in ("<", ">")) is not negated
+    left, right = _constant(inner.left), _constant(inner.right)
+    return left is not None and right is not None and COMPARE[inner.operator](left, right) is negated
+
+
+def _known_and_not(parts: list[Node]) -> bool:
+    """Whether a field must be unknown and is compared as well."""
+    unknown = [part.part for part in parts if isinstance(part, IsNull)]
+    inner = [part.part if isinstance(part, Not) else part for part in parts]
+    compared = [side for part in inner if isinstance(part, Compare) for side in (part.left, part.right)]
+    compared += [part.part for part in inner if isinstance(part, OneOf)]
+    return any(isinstance(part, Field) and part in compared for part in unknown)
+
+
+def _left_out(asked: Asked, part: Node) -> bool:
+    """Whether ``not in`` or ``!=`` leaves nothing of the words that a field may be."""
+    found = _options(part.part) if isinstance(part, Not) else None
+    known = asked.get(found[0]) if found else None
+    return found is not None and isinstance(known, frozenset) and isinstance(found[1], frozenset) and known <= found[1]
+
+
 def _narrowed(asked: Asked, part: Node) -> bool:
-    """Add what a part asks of its field; True if nothing is left."""
+    """Add what a part asks of a value; True if nothing is left."""
     found = _range(part) or _options(part)
     if found is None:
         return False
-    name, wanted = found
+    of, wanted = found
     if isinstance(wanted, Range):
-        known = asked.get(name, Range(0.0, 1.0) if name in _SCORES else Range())
+        known = asked.get(of, _bounds(of))
         met = known.meet(wanted) if isinstance(known, Range) else known
-        asked[name] = met
+        asked[of] = met
         return isinstance(met, Range) and met.empty
-    known = asked.get(name, wanted)
+    known = asked.get(of, wanted)
     left = known & wanted if isinstance(known, frozenset) else wanted
-    asked[name] = left
+    asked[of] = left
     return not left
 
 
-def _range(part: Node) -> tuple[str, Range] | None:
+def _range(part: Node) -> tuple[Node, Range] | None:
+    """What is compared with a number, and the numbers that it may be."""
     negated = isinstance(part, Not)
     part = part.part if isinstance(part, Not) else part
     if not isinstance(part, Compare):
         return None
     left, operator, right = part.left, part.operator, part.right
-    if isinstance(left, Number) and isinstance(right, Field):
+    if _constant(right) is None:
         left, operator, right = right, _MIRRORED[operator], left
-    if not isinstance(left, Field) or not isinstance(right, Number):
+    value = _constant(right)
+    if value is None:
         return None
-    value, operator = right.value, _OPPOSITE[operator] if negated else operator
+    operator = _OPPOSITE[operator] if negated else operator
     if operator == "!=":
         return None
     low = value if operator in (">", ">=", "=") else float("-inf")
     high = value if operator in ("<", "<=", "=") else float("inf")
-    return left.name, Range(low, high, operator == ">", operator == "<")
+    return left, Range(low, high, operator == ">", operator == "<")
 
 
-def _options(part: Node) -> tuple[str, frozenset[str | float | bool]] | None:
-    if isinstance(part, OneOf) and isinstance(part.part, Field):
-        return part.part.name, frozenset(part.options)
-    if isinstance(part, Compare) and part.operator == "=" and isinstance(part.left, Field):
-        return (part.left.name, frozenset({part.right.value})) if isinstance(part.right, Text) else None
+def _constant(node: Node) -> float | None:
+    """The number that a value is whatever the row is, such as ``-1``."""
+    found = _bounds(node)
+    return found.low if found.low == found.high else None
+
+
+def _bounds(node: Node) -> Range:
+    """The numbers that a value can be at all: scores from 0 to 1, counts from 0, and what is worked out from them."""
+    if isinstance(node, Number):
+        return Range(node.value, node.value)
+    if isinstance(node, Field | Member):
+        return Range(0.0, 1.0) if node.name in _SCORES else Range()
+    if isinstance(node, Arithmetic) and node.operator in ("+", "-"):
+        left, right = _bounds(node.left), _bounds(node.right)
+        far = Range(-right.high, -right.low) if node.operator == "-" else right
+        return Range(left.low + far.low, left.high + far.high)
+    if isinstance(node, Window):
+        return _of_several(node.function, node.value, node.rows)
+    return _of_several(node.name, node.arguments[0], None) if isinstance(node, Call) and node.arguments else Range()
+
+
+def _of_several(function: str, value: Node, rows: int | None) -> Range:
+    """The numbers that an aggregate can be over values, of so many rows at most (None: any number)."""
+    if function in ("count", "count_distinct"):
+        return Range(0.0, float("inf") if rows is None else float(rows))
+    each = _bounds(value) if function in (*_AMONG, "std") else Range()
+    return Range(0.0, (each.high - each.low) / 2) if function == "std" else each
+
+
+def _options(part: Node) -> tuple[Node, frozenset[str | float | bool]] | None:
+    """What must be one of several words, and those."""
+    if isinstance(part, OneOf):
+        return part.part, frozenset(part.options)
+    if isinstance(part, Compare) and part.operator == "=" and isinstance(part.right, Text):
+        return part.left, frozenset({part.right.value})
     return None

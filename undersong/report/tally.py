@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from undersong.flags import thread_signals, turn_flags
+from undersong.flags import DEATH_SPIRAL, own_loops, thread_signals, turn_flags
 from undersong.models import NEGATIVE_TRAITS, Deference, Row, SourceRef, encode
 from undersong.report.text import own_name
 from undersong.rows import rounded
@@ -133,14 +133,15 @@ class Tally:
         trace = self.traces.setdefault(row.conversation, Trace())
         trait, score = _worst(row)
         name = own_name(row.agent, row.conversation)
-        trace.turns.append(Turn(row.position, row.id, name, row.state, trait, score, turn_flags(row)))
+        flags = turn_flags(row)
+        trace.turns.append(Turn(row.position, row.id, name, row.state, trait, score, flags))
         trace.speakers[name] += 1
-        _episodes(trace, row, name)
+        _episodes(trace, row, name, DEATH_SPIRAL in flags)
         trace.first, trace.last = _span(trace.first, trace.last, row.time)
 
 
-def _episodes(trace: Trace, row: Row, name: str) -> None:
-    for loop in row.loops:
+def _episodes(trace: Trace, row: Row, name: str, spiral: bool) -> None:
+    for loop in own_loops(row) if spiral else ():
         _add(trace.loops, name, loop.ngram, row.position, loop.count)
     for signal in thread_signals(row.reasons):
         _add(trace.signals, name, signal, row.position)

@@ -106,8 +106,7 @@ def draft(
     _thread_signals(raised, messages, thread)
     _repeat_flags(raised, messages, scans, flagged, policy)
     _structural(raised, messages, scans, policy)
-    if flagged:
-        _backwards(raised, messages, scans, policy)
+    _backwards(raised, messages, scans, flagged, policy)
     for index, caller in also.items():
         raised.to("focused", index, called_for(caller))
     ranks = [
@@ -145,24 +144,31 @@ class Asked(NamedTuple):
 
 def asked(conversation: Conversation, scans: Sequence[Scan], ranks: Sequence[int], seed: int) -> Asked:
     """What a drafted conversation asks for; ``ranks`` are of its Draft."""
-    levels = np.array(
-        [
-            UNSCORED if rank == TRIAGE and scan.triage is None else level_of(rank, scan.triage)
-            for rank, scan in zip(ranks, scans, strict=True)
-        ],
-        dtype=np.int16,
-    )
     drawn = draws(seed, conversation.messages)
-    if all([message.target is None for message in conversation.messages]):
-        return Asked(levels, drawn, [])
+    levels = np.array(levels_of(scans, ranks), dtype=np.int16)
+    return Asked(levels, drawn, directed_of(conversation.messages, scans, ranks, drawn))
+
+
+def levels_of(scans: Sequence[Scan], ranks: Sequence[int]) -> list[int]:
+    """The levels in a budget (``level_of``) of messages by their ranks."""
+    return [
+        UNSCORED if rank == TRIAGE and scan.triage is None else level_of(rank, scan.triage)
+        for rank, scan in zip(ranks, scans, strict=True)
+    ]
+
+
+def directed_of(
+    messages: Sequence[Message], scans: Sequence[Scan], ranks: Sequence[int], drawn: Draws
+) -> list[Directed]:
+    """What of the messages of a conversation other conversations may call for; all aligned."""
+    if all([message.target is None for message in messages]):
+        return []
     directed = [
         Directed.of(place, message, flagged=bool(scan.total), score=scan.triage if rank == TRIAGE else None, draw=draw)
-        for place, (message, scan, rank, draw) in enumerate(
-            zip(conversation.messages, scans, ranks, drawn.tolist(), strict=True)
-        )
+        for place, (message, scan, rank, draw) in enumerate(zip(messages, scans, ranks, drawn.tolist(), strict=True))
         if message.target is not None
     ]
-    return Asked(levels, drawn, [each for each in directed if each is not None])
+    return [each for each in directed if each is not None]
 
 
 def route(
@@ -250,14 +256,14 @@ def decided(
     )
 
 
-_UNREAD = decided("standard", "standard", (), read=False)
+UNREAD = decided("standard", "standard", (), read=False)
 
 
 def uncut(drafted: Draft) -> list[Route]:
     """The routes, without the ids of the messages, where no budget cuts anything, triage reads nothing and nothing is
     drawn."""
     return [
-        _UNREAD if tier == "standard" else decided(tier, before, reasons, read=True)
+        UNREAD if tier == "standard" else decided(tier, before, reasons, read=True)
         for tier, before, reasons in zip(drafted.tiers, drafted.before, drafted.reasons, strict=True)
     ]
 
@@ -342,13 +348,15 @@ def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Ite
             yield index, f"loop ({loops[0].count} times)", bool(fresh)
 
 
-def _backwards(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
-    """Route what a flagged agent said before, so that a sequence has its beginning."""
+def _backwards(
+    raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], places: Iterable[int], policy: Policy
+) -> None:
+    """Route what a flagged agent said before, so that a sequence has its beginning; ``places`` as above."""
     unread: dict[str, deque[int]] = {
-        message.agent: deque(maxlen=policy.look_back)
-        for message, scan in zip(messages, scans, strict=True)
-        if scan.total
+        messages[index].agent: deque(maxlen=policy.look_back) for index in places if scans[index].total
     }
+    if not unread:
+        return
     for index in [index for index, message in enumerate(messages) if message.agent in unread]:
         scan, earlier = scans[index], unread[messages[index].agent]
         if scan.total:

@@ -27,6 +27,7 @@ Bytes = npt.NDArray[np.uint8]
 EDGE = ord(BREAK)
 NONE: Ints = np.zeros(0, dtype=np.int64)
 SEPARATOR, SEPARATORS = 0x1C, 4  # \x1c to \x1f, which split words as white space does; BREAK is one of them
+SPLITTERS = range(SEPARATOR, SEPARATOR + SEPARATORS)
 SPACE, LINE_FEED, RETURN, TAB, SPACES = 0x20, 0x0A, 0x0D, 0x09, 5  # \t \n \v \f \r follow each other
 CAPITALS, LETTERS, CASE = np.uint8(ord("A")), np.uint8(26), np.uint8(0x20)  # what lies between "A" and "a"
 
@@ -135,22 +136,15 @@ class Block:
         if text in self._split:
             return self._words_given(text)
         start, end = int(self.starts[text]), int(self.ends[text])
-        white = self._white[start:end]
-        if not self._separated and self._single:
-            return int(np.count_nonzero(white)) + 1 - int(white[0]) - int(white[-1]) if start < end else 0
-        if not self._separated:
-            return int(np.count_nonzero(white[:-1] > white[1:])) + (start < end and not white[0])
+        own, white = self.raw[start:end], self._white[start:end]
+        if own and self._single and not any(map(own.__contains__, SPLITTERS)):
+            return int(np.count_nonzero(white)) + 1 - int(white[0]) - int(white[-1])
         around = slice(start - 1, end)
         return int(np.count_nonzero(_word_begins(self._white[around], self._bytes[around])))
 
     def _words_given(self, text: int) -> int:
         given = self._given[text]
         return 0 if isinstance(given, Folded) else len(given.split())
-
-    @cached_property
-    def _separated(self) -> bool:
-        """Whether a text has a separator that is no white space here."""
-        return bool(np.count_nonzero((self._bytes - np.uint8(SEPARATOR)) < SEPARATORS) > len(self) + 1)
 
     def texts_with(self, marks: Iterable[bytes]) -> list[int]:
         """The texts that hold one of the marks."""

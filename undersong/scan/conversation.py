@@ -7,10 +7,10 @@ from math import isnan
 
 import msgspec
 
-from undersong.models import SIGNALS, Conversation, Hit, Loop, Message, Scan, Telemetry, ThreadScan
+from undersong.models import COUNTED, SIGNALS, Conversation, Hit, Loop, Message, Scan, Telemetry, ThreadScan
 from undersong.scan.block import Block
 from undersong.scan.code import FENCES, code_of
-from undersong.scan.phrases import COUNTED, SignalBook
+from undersong.scan.phrases import SignalBook
 from undersong.scan.repetition import loops_of
 from undersong.scan.rules import StructureRules
 from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from undersong import rulebook
-from undersong.models import NEGATIVE_TRAITS, Hit
+from undersong.models import Hit
 from undersong.scan.block import Block
 from undersong.scan.loops import LoopFinder
 from undersong.scan.matcher import Needle, Needles
@@ -23,7 +23,6 @@ from undersong.triage.model import FILE as TRIAGE_FILE
 SIGNALS = rulebook.RULES / "signals"
 STRUCTURE = rulebook.RULES / "structure.yaml"
 TELEMETRY = rulebook.RULES / "telemetry.yaml"
-COUNTED = NEGATIVE_TRAITS | {"hard_constraint"}  # what flags a message; positive traits and structure are hits only
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from itertools import pairwise
+from math import nan
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def loops_of(
     repeated = repeats(speech, group, finder.rule.n)
     if not len(repeated.gram):
         return {}
-    found = occurrences(repeated, turns)
+    found = occurrences(repeated, turns, finder.rule.apart)
     loops: dict[int, tuple[Loop, ...]] = {}
     for each in (
         message_loops(finder, speech, repeated, only),
@@ -105,13 +106,15 @@ def _turns(conversations: Sequence[Conversation]) -> tuple[Turns, Ints]:
     A message of an abandoned branch is compared with itself alone.
     """
     ids: list[str] = []
-    rows = array("q")
+    rows, seconds = array("q"), array("d")
     agents = 0
     for number, conversation in enumerate(conversations):
         counts: dict[str, list[int]] = {}
-        seat = 0
+        seat, now = 0, nan
         for message in conversation.messages:
             ids.append(message.id)
+            now = message.time.timestamp() if message.time else now
+            seconds.append(now)
             if message.role in NOT_SPEAKERS:
                 rows.extend((-1, -1, -1, -1))
             elif message.branch is not None:
@@ -125,4 +128,4 @@ def _turns(conversations: Sequence[Conversation]) -> tuple[Turns, Ints]:
                 own[1] += 1
                 seat += 1
     agent, turn, seats, group = np.frombuffer(rows, dtype=np.int64).reshape(-1, 4).T
-    return Turns(ids, agent, turn, seats), group
+    return Turns(ids, agent, turn, seats, np.frombuffer(seconds, dtype=np.float64)), group

@@ -24,9 +24,10 @@ def reply_loops(
 ) -> dict[int, tuple[Loop, ...]]:
     """The replies that are alike an earlier one, by the index of the message: a turn knows its past only.
 
-    A reply that declines a request is ``held``, not repeated. Alike are messages whose words, without boilerplate, are
-    ``reply_likeness`` the same (rapidfuzz, Indel); looked at are those that share ``reply_share`` of their grams with
-    one of the agent's last ``reply_lags`` turns or with the message just before, so the cost is bounded.
+    A reply that declines a request is ``held``, not repeated; so is one of another sitting. Alike are messages whose
+    words, without boilerplate, are ``reply_likeness`` the same (rapidfuzz, Indel); looked at are those that share
+    ``reply_share`` of their grams with one of the agent's last ``reply_lags`` turns or with the message just before, so
+    the cost is bounded.
     """
     alike = _alike(finder, speech, _pairs(finder, speech, repeated, found, turns))
     if not alike:
@@ -60,7 +61,8 @@ class _Teller:
     def loops(self, message: int, lags: dict[int, int]) -> tuple[Loop, ...]:
         """The loops that a message completes; messages come in order."""
         own = min((lag for lag in lags if lag != ECHO), default=None)
-        held = self._finder.declines(self._speech.of(message)[: self._finder.rule.reply_compared])
+        declines = self._finder.declines(self._speech.of(message)[: self._finder.rule.reply_compared])
+        held = declines or (own is not None and not self._near(message, lags[own]))
         loops = []
         if own is not None:
             chain = (*self._chains.get(lags[own], (lags[own],)), message)
@@ -72,6 +74,10 @@ class _Teller:
         if alternating and not held:
             loops.append(self._loop("alternation", len(alternating) // 2, alternating))
         return tuple(loops)
+
+    def _near(self, message: int, earlier: int) -> bool:
+        """Whether two turns are of one sitting, as far as their times are known."""
+        return not self._turns.seconds[message] - self._turns.seconds[earlier] > self._finder.rule.apart
 
     def _alternating(self, message: int, lags: dict[int, int]) -> tuple[int, ...]:
         """The turns of an alternation that this message continues: A-B-A-B of one agent, or of two who take turns."""

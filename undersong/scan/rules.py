@@ -48,11 +48,17 @@ class LoopRule(_Strict, frozen=True, kw_only=True):
     longest: int
     reported: int
     recent: int
+    apart_hours: float
     reply_likeness: float
     reply_share: float
     reply_words: int
     reply_lags: int
     reply_compared: int
+
+    @property
+    def apart(self) -> float:
+        """``apart_hours`` in seconds."""
+        return self.apart_hours * 3600
 
 
 class CodeTool(_Strict, frozen=True, kw_only=True):

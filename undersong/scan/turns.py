@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from undersong.models import Loop
 from undersong.scan.block import Ints
@@ -14,23 +15,27 @@ from undersong.scan.loops import LoopFinder, Repeated
 from undersong.scan.repeats import Repeats
 from undersong.scan.speech import Speech
 
+Floats = npt.NDArray[np.float64]
+
 
 class Turns(NamedTuple):
     """Who speaks in each message: ``ids`` of the messages, ``agent`` a number (agents of two conversations differ),
-    ``turn`` counts the agent's messages, ``seat`` those of the conversation. -1 where a message does not count."""
+    ``turn`` counts the agent's messages, ``seat`` those of the conversation. -1 where a message does not count.
+    ``seconds`` is the time of each since 1970, without one that of its predecessor, NaN where nothing is known."""
 
     ids: Sequence[str]
     agent: Ints
     turn: Ints
     seat: Ints
+    seconds: Floats
 
 
 class Occurrences(NamedTuple):
     """Where repeated grams stand in the turns of agents.
 
     ``lane`` (a gram of an agent), ``message`` and ``rank`` have one entry per lane and turn that has it, sorted by
-    both; ``rank`` counts the turns of a lane from 0. ``place`` has one entry per standing of a gram, ``gram`` its
-    number, ``entry`` its index in ``message``.
+    both; ``rank`` counts the turns of a lane from 0, anew in each sitting. ``place`` has one entry per standing of a
+    gram, ``gram`` its number, ``entry`` its index in ``message``.
     """
 
     lane: Ints
@@ -41,8 +46,8 @@ class Occurrences(NamedTuple):
     entry: Ints
 
 
-def occurrences(repeated: Repeats, turns: Turns) -> Occurrences:
-    """The repeated grams by agent."""
+def occurrences(repeated: Repeats, turns: Turns, apart: float) -> Occurrences:
+    """The repeated grams by agent; more than ``apart`` seconds between two turns of a lane begin a new sitting."""
     kept = np.flatnonzero(turns.agent[repeated.message] >= 0)
     agents = int(turns.agent.max(initial=0)) + 1
     lane = repeated.gram[kept] * agents + turns.agent[repeated.message[kept]]
@@ -50,10 +55,13 @@ def occurrences(repeated: Repeats, turns: Turns) -> Occurrences:
     lane, kept = lane[order], kept[order]
     message = repeated.message[kept]
     fresh = (np.diff(lane, prepend=-1) != 0) | (np.diff(message, prepend=-1) != 0)
-    lanes = lane[fresh]
-    rank = np.arange(len(lanes)) - np.searchsorted(lanes, lanes)
+    lanes, carriers = lane[fresh], message[fresh]
+    seconds = turns.seconds[carriers]
+    begins = (np.diff(lanes, prepend=-1) != 0) | (np.diff(seconds, prepend=np.nan) > apart)
+    entries = np.arange(len(lanes))
+    rank = entries - np.maximum.accumulate(np.where(begins, entries, 0))
     return Occurrences(
-        lanes, message[fresh], rank, repeated.place[kept], repeated.gram[kept], np.cumsum(fresh, dtype=np.int64) - 1
+        lanes, carriers, rank, repeated.place[kept], repeated.gram[kept], np.cumsum(fresh, dtype=np.int64) - 1
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.models import Message, Observed, Role, Route, Row, Scan, SourceRef
+from undersong.routing.route import UNREAD
 
 Lengths = npt.NDArray[np.int32]
 LINE_FEED = 0x0A
@@ -91,6 +92,8 @@ def _rest_of(scan: Scan, route: Route) -> msgspec.Raw | None:
         or scan.latency_drop is not None
     ):
         return None
+    if route is UNREAD and scan.triage is None is scan.deference:
+        return _NOTHING_SAID
     return _without_hits(
         route.tier, route.tier_before, route.width, route.sampled, route.reasons, scan.triage, scan.deference
     )
@@ -106,7 +109,6 @@ def _without_hits(*said: object) -> msgspec.Raw:
 
 
 _UNFLAGGED = Row.of(
-    Message(id="", conversation="", position=0, author="", role="agent", text=""),
-    Scan(message_id=""),
-    Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="none", reasons=()),
+    Message(id="", conversation="", position=0, author="", role="agent", text=""), Scan(message_id=""), UNREAD
 )
+_NOTHING_SAID = _without_hits(*(getattr(_UNFLAGGED, name) for name in _VARIED))

@@ -13,8 +13,8 @@ from undersong.formats.spool import Spool
 from undersong.models import Conversation, Problem
 from undersong.routing.budget import Cut, Demand
 from undersong.routing.earlier import Directed
-from undersong.routing.route import Asked, Policy, asked, draft, uncut, with_upgrades
-from undersong.routing.sample import NEVER, Draws, Levels
+from undersong.routing.route import Policy, directed_of, draft, levels_of, uncut, with_upgrades
+from undersong.routing.sample import NEVER, Draws, Levels, draws
 from undersong.scan import SignalBook, scan_conversations
 from undersong.scanrows.lines import Lengths, RowLines
 from undersong.waiting import Place, Waiting
@@ -90,24 +90,33 @@ class _Written:
         self.work = work
         self.place = work.waiting.put()
         self.lengths: list[Lengths] = []
-        self.asks: list[Asked] = []
+        self.draws: list[Draws] = []
+        self.levels: list[int] = []
+        self.sizes: list[int] = []  # messages of each conversation
+        self.directed: list[tuple[int, Directed]] = []
         self.threads: list[bytes] = []
 
     def add(self, batch: list[Conversation | None]) -> None:
         """Scan some conversations; None stands for one that is left out."""
         work, chosen = self.work, [each for each in batch if each is not None]
-        rows = RowLines(work.text)
+        rows, first = RowLines(work.text), 0
         scanned = iter(scan_conversations(chosen, work.book, work.signals, summed=work.threads))
+        drawn = draws(work.seed, [message for each in chosen for message in each.messages])
+        self.draws.append(drawn)
         for conversation in batch:
             if conversation is None:
-                self.asks.append(NOTHING_ASKED)
+                self.sizes.append(0)
                 self.threads.append(b"")
                 continue
-            scans, thread = next(scanned)
+            messages, (scans, thread) = conversation.messages, next(scanned)
             drafted = draft(conversation, scans, thread, work.policy)
             routes = uncut(drafted)
-            self.asks.append(asked(conversation, scans, drafted.ranks, work.seed))
-            rows.extend(conversation.messages, scans, routes)
+            self.levels += levels_of(scans, drafted.ranks)
+            own = directed_of(messages, scans, drafted.ranks, drawn[first : first + len(messages)])
+            self.directed += ((len(self.sizes), each) for each in own)
+            self.sizes.append(len(messages))
+            first += len(messages)
+            rows.extend(messages, scans, routes)
             if work.threads:
                 self.threads.append(_encode(with_upgrades(thread, conversation, routes)) + b"\n")
         lines = rows.lines()
@@ -116,24 +125,20 @@ class _Written:
 
     def put(self, problems: list[tuple[int, Problem]]) -> Piece:
         """Write the rest of the piece to disk."""
-        sizes = np.array([len(each.levels) for each in self.asks], dtype=np.int32)
         tail = _encode_tail(
             _Tail(
-                sizes=sizes.tobytes(),
+                sizes=np.array(self.sizes, dtype=np.int32).tobytes(),
                 lengths=b"".join(each.tobytes() for each in self.lengths),
-                draws=b"".join(each.draws.tobytes() for each in self.asks),
-                levels=b"".join(each.levels.tobytes() for each in self.asks),
-                directed=[(number, each) for number, own in enumerate(self.asks) for each in own.directed],
+                draws=b"".join(each.tobytes() for each in self.draws),
+                levels=np.array(self.levels, dtype=np.int16).tobytes(),
+                directed=self.directed,
                 threads=self.threads if self.work.threads else [],
                 problems=problems,
             )
         )
         end = self.work.waiting.put(tail)
         size = end.offset + end.size - self.place.offset
-        return Piece(self.place._replace(size=size), len(tail), int(sizes.sum()))
-
-
-NOTHING_ASKED = Asked(np.zeros(0, dtype=np.int16), np.zeros(0), [])
+        return Piece(self.place._replace(size=size), len(tail), sum(self.sizes))
 
 
 def scan_piece(work: Work, conversations: Iterable[Sequence[Conversation]]) -> Piece:

@@ -20,14 +20,14 @@ from undersong.ingest import gather
 from undersong.models import Conversation, Problem
 from undersong.routing.budget import Demand
 from undersong.routing.earlier import SameTarget
-from undersong.scanrows.pieces import Piece, Work, portion, scan_piece
+from undersong.scanrows.pieces import Piece, Portion, Work, portion, scan_piece
 from undersong.scanrows.splice import Routing, spliced
 from undersong.scanrows.workers import workers
-from undersong.waiting import Place, Waiting
+from undersong.waiting import Waiting
 
 NUMBERS = 3  # of a portion: its piece, its first conversation there, how many conversations
 PIECE = 1 << 19  # bytes of the input that a process is given at once: what it costs to hand them out does not count
-COLLECTED = 100_000  # new values that can hold others, between two looks for cycles
+COLLECTED = 1_000_000  # new values that can hold others, between two looks for cycles
 KEPT = 24 << 20  # bytes that are not returned to the system between batches, at most; more than a batch needs
 
 
@@ -42,17 +42,6 @@ class Written(NamedTuple):
     problems: tuple[Problem, ...] = ()
     messages: int = 0
     left_out: int = 0
-
-
-class _Order(NamedTuple):
-    """A portion to be handed out: which piece, which conversations, how they are routed, and which of their messages
-    (by conversation and place) are called for by others."""
-
-    piece: Piece
-    first: int
-    conversations: int
-    routing: Routing
-    called: dict[int, dict[int, str]]
 
 
 class _Pieces:
@@ -106,7 +95,7 @@ def stream(
             for item in found:
                 if isinstance(item, Problem):
                     yield item
-            yield from _handed_out(pieces.portions(spool, share), _work[-1], share)
+            yield from _handed_out(pieces.portions(spool, share), _work[-1])
         finally:
             _work.pop()
 
@@ -171,7 +160,7 @@ def _note(portions: array[int], piece: int, index: int) -> None:
         portions.extend((piece, index, 1))
 
 
-def _handed_out(portions: list[tuple[Piece, int, int]], work: Work, share: Share) -> Iterator[Written]:
+def _handed_out(portions: list[tuple[Piece, int, int]], work: Work) -> Iterator[Written]:
     """Count what the whole run asks for, then route it and hand out its rows."""
     demand, earlier = Demand(work.policy.sample_minimum), SameTarget(work.policy.look_back)
     before = 0
@@ -185,32 +174,17 @@ def _handed_out(portions: list[tuple[Piece, int, int]], work: Work, share: Share
     also = earlier.settle(demand)
     cut = work.cut_of(demand)
     routing = Routing(cut, demand.sample_rate(cut, work.policy.sample_rate))
-    if share.in_turn:
-        yield from (Written(_routed(order)) for order in _orders(portions, routing, also))
-    else:
-        yield from (Written(work.waiting.get(place)) for _, place in share(_route, _orders(portions, routing, also)))
-
-
-def _orders(
-    portions: list[tuple[Piece, int, int]], routing: Routing, also: dict[int, dict[int, str]]
-) -> Iterator[_Order]:
     before = 0
-    for piece, first, conversations in portions:
-        numbers = range(conversations) if also else ()
-        called = {number: also[before + number] for number in numbers if before + number in also}
-        yield _Order(piece, first, conversations, routing, called)
-        before += conversations
+    for each in portions:  # in this process alone: to hand a portion over would cost as much
+        own = portion(work.waiting, *each)
+        flags = also and {number: also[before + number] for number in range(len(own.first)) if before + number in also}
+        yield Written(_routed(work.waiting, own, routing, flags))
+        before += len(own.first)
 
 
-def _route(order: _Order) -> Place:
-    """The work of a process: the rows of a portion, where all processes can read them."""
-    return _work[-1].waiting.put(_routed(order))
-
-
-def _routed(order: _Order) -> bytes:
-    """The rows of a portion, from what waits on disk."""
-    waiting = _work[-1].waiting
-    own = portion(waiting, order.piece, order.first, order.conversations)
+def _routed(waiting: Waiting, own: Portion, routing: Routing, also: dict[int, dict[int, str]]) -> bytes:
+    """The rows of a portion as they are routed; ``also`` has its messages, by conversation and place, that others call
+    for."""
     starts = np.cumsum(own.lengths, dtype=np.int64) - own.lengths
-    called = {own.first[number] + at: flag for number, each in order.called.items() for at, flag in each.items()}
-    return spliced(waiting.get(own.rows), starts, own.levels, own.draws, order.routing, called)
+    called = {own.first[number] + at: flag for number, each in also.items() for at, flag in each.items()}
+    return spliced(waiting.get(own.rows), starts, own.levels, own.draws, routing, called)

@@ -32,6 +32,8 @@ class SameHash(_Book, frozen=True, kw_only=True):
     label: str
     not_code: frozenset[str]
     innocent_wording: tuple[str, ...]
+    goes_back: tuple[str, ...]
+    not_back: str
 
 
 class Mechanisms(_Book, frozen=True, kw_only=True):

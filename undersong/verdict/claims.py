@@ -8,8 +8,9 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from undersong.models import Message, Scan
-from undersong.verdict.prose import clause_before, prose, sentences
-from undersong.verdict.words import Claims, claims_book
+from undersong.verdict.books import mechanisms
+from undersong.verdict.prose import clause_before, prose, sentence, sentences
+from undersong.verdict.words import Claims, claims_book, pattern
 
 Kind = Literal["fix", "tests", "works", "done", "act"]
 MOST = 40  # claims of a message that are kept
@@ -84,6 +85,16 @@ def asks_again(text: str) -> bool:
     return grammar().again.search(text) is not None and not complains(text)
 
 
+def goes_back(text: str) -> bool:
+    """Whether an agent says that it goes back to what was there before: it promises nothing new."""
+    rule = mechanisms().same_hash
+    forms, denied = pattern(rule.goes_back), pattern((rule.not_back,))
+    return any(
+        not denied.search(clause_before(text, sentence(text, *match.span())[0], match.start()))
+        for match in forms.finditer(text)
+    )
+
+
 @cache
 def grammar() -> Grammar:
     """The shipped claims, compiled."""
@@ -118,8 +129,8 @@ def _filled(form: str, book: Claims) -> str:
     slots = {"{adv}": adverbs, "{fix}": _either(book.fix)}
     slots["{past}"] = f"(?:{_either((*book.fix, *acts))})"
     slots["{states}"] = f"(?:{_either(book.states)})"
-    for slot, pattern in slots.items():
-        form = form.replace(slot, pattern)
+    for slot, filling in slots.items():
+        form = form.replace(slot, filling)
     return form.replace("['’]", "'")
 
 
@@ -137,8 +148,8 @@ def _found(text: str) -> Iterator[Claim]:
         looked += 1
         if looked > LOOKED:
             return
-        for kind, pattern in found.forms:
-            for match in pattern.finditer(said):
+        for kind, shape in found.forms:
+            for match in shape.finditer(said):
                 if not found.unsaid.search(clause_before(said, 0, match.start())):
                     yield _claim(kind, match, first, text, found)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from undersong.models import CodeBlock, Deduction, Message, Quote
 from undersong.verdict.books import mechanisms
-from undersong.verdict.claims import asks_again, claims, complains, of_form
+from undersong.verdict.claims import asks_again, claims, complains, goes_back, of_form
 from undersong.verdict.command import changes_unseen
 from undersong.verdict.course import ASKS, Course, Turn, quote
 from undersong.verdict.found import deduction
@@ -164,12 +164,14 @@ def _names(block: CodeBlock) -> tuple[str, str]:
 
 def _promise(course: Course, turn: Turn, shown: Sequence[Shown], run: Sequence[Shown]) -> Deduction | None:
     claim = _claim(turn, shown)
-    if claim is None or _innocent(turn.prose):
+    if claim is None or _innocent(turn.prose) or goes_back(turn.prose):
         return None
     fresh = [
         each for each in run if each.fresh and (each.turn is turn or not turn.blocks or each.block.kind != "fence")
     ]
     if _undone(fresh):
+        if _announced(course, fresh[-1].turn, turn, claim):
+            return None
         return _deduction(turn, claim, Shown(fresh[-1].turn, fresh[-1].block, idle=True), undone=True)
     asked = course.last_before(turn.place, "user")
     if asked is not None and asks_again(asked.prose):
@@ -179,7 +181,7 @@ def _promise(course: Course, turn: Turn, shown: Sequence[Shown], run: Sequence[S
     shown = [each for each in shown if len(shown) == 1 or each.block.path or each.block.lines != 1]
     repeated = (each for each in shown if not (each.fresh or new.replaces(each.block) or (each.form and of_layout)))
     found = next(repeated, None)
-    return _deduction(turn, claim, found) if found else None
+    return None if found is None or _announced(course, found.turn, turn, claim) else _deduction(turn, claim, found)
 
 
 def _claim(turn: Turn, shown: Sequence[Shown]) -> tuple[int, int] | None:
@@ -197,6 +199,15 @@ def _claim(turn: Turn, shown: Sequence[Shown]) -> tuple[int, int] | None:
     )
     found = [each for each in (next(named, None), next(said, None)) if each]
     return min(found, default=None)
+
+
+def _announced(course: Course, shown: Turn, turn: Turn, claim: tuple[int, int]) -> bool:
+    """Whether the words over some code said that it goes back, and the claim is no more than that something is done."""
+    if any(each.kind in ("fix", "works", "tests") for each in turn.claims if each.start == claim[0]):
+        return False
+    before = (each for each in reversed(course.turns[: shown.place + 1]) if each.is_agent and each.prose.strip())
+    said = next(before, None)
+    return said is not None and said.run == shown.run and goes_back(said.prose)
 
 
 def _in_prose(turn: Turn, start: int, end: int) -> bool:

@@ -28,6 +28,7 @@ def watch_rows(lines: Iterable[list[bytes]], name: str, live: Live) -> Iterator[
         rows: list[Row] = []
         for line in piece:
             item = reader.read(line)
+            yield from reader.notes()
             if isinstance(item, Problem):
                 yield item
             elif item is not None:
