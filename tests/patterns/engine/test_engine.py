@@ -63,6 +63,25 @@ def test_matches_whose_states_do_not_meet_are_found_in_another_way(steps: int, m
     assert len(expected[0]) > 50
 
 
+@pytest.mark.parametrize("pattern", ["HIGH (ANY{0,2}? HIGH){2,}", "HIGH (ANY{0,2}? HIGH){3,6} LOW"])
+@pytest.mark.parametrize("within", ["18 hours", "3 days", "90 days"])
+@pytest.mark.parametrize("aimed", [True, False])
+def test_matches_that_go_on_alike_are_those_walked_one_by_one(
+    pattern: str, within: str, aimed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit, "ENOUGH", 0)
+    by = ["agent", "target"] if aimed else ["agent"]
+    keys = {"within": within, "after_match": "skip to next row", "partition_by": by}
+    chosen = rule(pattern, keys, HIGH="manipulation > 0.4", LOW="manipulation < 0.5")
+    dice = random.Random(5)
+    traits = [{"manipulation": round(dice.random(), 2)} for _ in range(300)]
+    rows = [msgspec.structs.replace(row, traits=each) for row, each in zip(busy(300, 3), traits, strict=True)]
+    known = timelines(rows)
+    expected = told(reference(chosen, known))
+    assert told(search(chosen, known)) == expected
+    assert expected[0]
+
+
 @pytest.mark.parametrize("rows", [0, 1, 300])
 def test_places_put_in_order_by_counting_are_those_of_a_stable_sort(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = np.random.default_rng(rows)
@@ -152,6 +171,7 @@ def test_columns_give_the_rows_findings_by_their_places(size: int, own: bool) ->
         ids = [rows[k].id for part in found for k in in_columns(part.table, part.rows).tolist()]
         expected = [entry.row.id for match in searches.search(chosen).matches for _, entry in match.stages]
         assert ids == expected
+        assert {"times" in vars(part.table) for part in found} == {chosen.within is not None}  # only where asked for
 
 
 def test_many_numbers_come_into_order_as_one_does() -> None:

@@ -265,8 +265,7 @@ def _chosen(better: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
     def choose(values: list[Any]) -> Any:
         found = values[0]
         for value in values[1:]:
-            lost = np.isnan(value) | np.isnan(found)
-            found = np.where(lost, np.nan, np.where(better(value, found), value, found))
+            found = np.where(better(value, found) | np.isnan(value), value, found)  # nothing is better than NaN
         return found
 
     return choose
