@@ -23,7 +23,7 @@ from undersong.patterns.engine.automaton import Automaton
 from undersong.patterns.engine.results import Searches, search
 from undersong.patterns.engine.run import Run
 from undersong.patterns.engine.table import Table
-from undersong.patterns.engine.vectors import Vectors
+from undersong.patterns.engine.vectors import Masks, Vectors
 from undersong.patterns.engine.walk import Regions, code, nearest_ends
 from undersong.patterns.partitions import timelines
 from undersong.patterns.program import compile_program
@@ -128,9 +128,9 @@ def test_directed_rows_without_what_a_match_needs_around_them_are_left_out(monke
     assert sizes[1] == 0  # two within two days are not
 
 
-def _noted(sizes: list[int], frame: targets.Frame) -> targets.Frame:
-    sizes.append(len(frame.rows))
-    return frame
+def _noted(sizes: list[int], laid: tuple[targets.Frame, Masks]) -> tuple[targets.Frame, Masks]:
+    sizes.append(len(laid[0].rows))
+    return laid
 
 
 @pytest.mark.parametrize(("size", "own"), [(100, True), (100, False), (1_000, True)])

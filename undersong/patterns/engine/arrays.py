@@ -59,7 +59,8 @@ class _Coded:
     @cached_property
     def codes(self) -> dict[str, int]:
         """Every text of every column, numbered in alphabetical order."""
-        names = sorted(dict.fromkeys(chain.from_iterable(text.names for text in self.columns.texts.values())))
+        lists = {id(text.names): text.names for text in self.columns.texts.values()}  # often several share one
+        names = sorted(dict.fromkeys(chain.from_iterable(lists.values())))
         return dict(zip(names, range(len(names)), strict=True))
 
     @cached_property

@@ -25,6 +25,7 @@ _ROW, _SPLIT, _ACCEPT = ROW, SPLIT, ACCEPT
 States = npt.NDArray[np.int32]
 Ahead = npt.NDArray[np.int16]
 NOWHERE = -1
+_PLAIN = (1 << 31) - 1  # changes no index; machine code that knows it is not negative does not ask whether it is
 
 
 class Crowded(Exception):  # noqa: N818 - says that another way is better
@@ -55,7 +56,8 @@ class Automaton:
 
     def read(self, masks: Masks, fences: I) -> Reading:
         """The state before each row; no match goes across a fence. Raises Crowded at too many states."""
-        found = np.zeros(len(masks) + 1, dtype=np.int32)
+        found = np.empty(len(masks) + 1, dtype=np.int32)
+        found[-1] = 0
         rows: npt.NDArray[np.integer] = masks
         lookup = self._lookup(masks)
         if not len(lookup):
@@ -111,7 +113,7 @@ class Automaton:
 
     def _grow(self) -> None:
         """Room for twice as many states."""
-        if len(self.ahead) >= MOST:
+        if len(self.ahead) >= MOST or self.following.size > _PLAIN // 2:
             raise Crowded
         self.ahead = np.concatenate([self.ahead, np.full_like(self.ahead, NOWHERE)])
         self.following = np.concatenate([self.following, np.full_like(self.following, -1)])
@@ -176,10 +178,11 @@ def _follow(  # type: ignore[no-untyped-def]
     segment, row, state,
 ):  # fmt: skip
     """States backwards from a row on, up to one for which there is no room."""
+    flat, width = following.ravel(), following.shape[1]
     while segment < len(first):
         while row > first[segment]:
             symbol = lookup[rows[row - 1]]
-            after = following[state, symbol]
+            after = flat[(state * width + symbol) & _PLAIN]
             if after < 0:
                 if number == len(ahead):
                     return segment, row, state, number

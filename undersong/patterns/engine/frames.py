@@ -17,13 +17,15 @@ _HOUR = 3_600_000_000  # microseconds
 
 
 class Place(NamedTuple):
-    """How far each row of a frame is in two lists, the public rows and those directed at its target, and where the
-    list of its sequence begins there.
+    """Where a frame's rows are in the lists of all read rows, the public ones and the directed ones by target.
+
+    So many of the second list come before each row (``directed``), and of both lists before each run (``before``). Of
+    each run, too: how many of either list come before its sequence.
     """
 
-    public: I
+    directed: Codes
+    before: I
     public_first: I
-    directed: I
     directed_first: I
 
 
@@ -139,16 +141,14 @@ def framed(
     groups: I,
     targets: Codes,
     whole: bool = True,
-    at: Place | None = None,
 ) -> Frame:
     """The frame of runs that still hold their unread rows; ``groups`` are those of the runs."""
     read = table.read[rows]
     number = np.concatenate([[0], np.cumsum(read)])
     kept = np.flatnonzero(read)
     holes = np.diff(kept, prepend=-1) - 1
-    at = None if at is None else Place(*(part[kept] for part in at))
     return Frame(
-        rows[kept], number[bounds], holes, order.timelines[groups], order.conversations[groups], targets, whole, at
+        rows[kept], number[bounds], holes, order.timelines[groups], order.conversations[groups], targets, whole
     )
 
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import Frame, Order, Place, framed
-from undersong.patterns.engine.sums import I
+from undersong.patterns.engine.sums import I, counts
 from undersong.patterns.engine.table import Table, ranges
-from undersong.patterns.engine.vectors import B, Codes
+from undersong.patterns.engine.vectors import B, Codes, Masks
 
-Read = tuple[I, I]  # numbers of read rows before each public and each directed one
+Firsts = tuple[I, I]  # how many rows of each list, public and directed, come before the sequence of each run
 
 
 class Runs(NamedTuple):
@@ -36,76 +36,136 @@ class Runs(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The places of the public rows and of the directed ones, and where the lists of each run's sequence begin."""
+    """The public rows and the directed ones (the chain): their places in an order, their rows in the table, and how
+    many read ones come before each.
+
+    ``seen`` are the numbers of the public rows that are read; ``unread`` public rows come before each of these. Before
+    each of the chain come ``met`` public rows that are read and ``missed`` ones that are not.
+    """
 
     public: I
     chain: I
-    public_first: I
-    chain_first: I
+    public_rows: I
+    chain_rows: I
+    public_read: I
+    chain_read: I
+    seen: I
+    unread: Codes
+    met: I
+    missed: Codes
+
+    def marked(self, masks: Masks) -> Marked:
+        """The masks of the public rows and of the chain, given those of the rows of the table."""
+        return Marked(masks[self.public_rows], masks[self.chain_rows])
+
+
+class Marked(NamedTuple):
+    """The masks of the public rows and of the chain."""
+
+    public: Masks
+    chain: Masks
+
+
+def listed(table: Table, order: Order, public: I, chain: I, before: I) -> Lists:
+    """The lists of public and directed places; ``before`` counts the public ones before each place."""
+    public_rows, chain_rows = order.rows[public], order.rows[chain]
+    read = table.read[public_rows]
+    public_read, chain_read, seen = counts(read), counts(table.read[chain_rows]), np.flatnonzero(read)
+    unread = (seen - np.arange(len(seen))).astype(np.int32)
+    met = public_read[before[chain]]
+    missed = (before[chain] - met).astype(np.int32)
+    return Lists(public, chain, public_rows, chain_rows, public_read, chain_read, seen, unread, met, missed)
 
 
 def merged(
-    table: Table, order: Order, lists: Lists, run: Runs, targets: Codes, read: Read, *, whole: bool, placed: bool
-) -> Frame:
-    """Each run's read public and directed rows in order; how far each is in the two lists only where ``placed``."""
+    table: Table, order: Order, lists: Lists, run: Runs, targets: Codes, marked: Marked, firsts: Firsts, *,
+    whole: bool, placed: bool,
+) -> tuple[Frame, Masks]:  # fmt: skip
+    """Each run's read public and directed rows in order, and their masks.
+
+    How many directed ones come before each row is told only where ``placed``.
+    """
     if machine(int(run.sizes.sum())):
-        return _laid_out(table, order, lists, run, targets, read, whole=whole, placed=placed)
+        return _laid_out(order, lists, run, targets, marked, firsts, whole=whole, placed=placed)
     bounds = np.concatenate([[0], np.cumsum(run.sizes)])
-    places, in_public, in_chain = _sorted(lists, run, bounds)
-    owner = np.repeat(np.arange(len(run.sizes)), run.sizes)
-    at = Place(in_public, lists.public_first[owner], in_chain, lists.chain_first[owner])
-    return framed(table, order.rows[places], bounds, order, run.group, targets, whole, at)
+    places, in_chain = _sorted(lists, run, bounds)
+    frame = framed(table, order.rows[places], bounds, order, run.group, targets, whole)
+    directed = lists.chain_read[in_chain[table.read[order.rows[places]]]].astype(np.int32)
+    return frame._replace(at=_place(lists, run, firsts, directed)), _masks(lists, marked)[frame.rows]
 
 
-def _sorted(lists: Lists, run: Runs, bounds: I) -> tuple[I, I, I]:
+def _masks(lists: Lists, marked: Marked) -> Masks:
+    """The masks of the table's rows again."""
+    found = np.empty(len(marked.public) + len(marked.chain), dtype=marked.public.dtype)
+    found[lists.public_rows], found[lists.chain_rows] = marked
+    return found
+
+
+def _sorted(lists: Lists, run: Runs, bounds: I) -> tuple[I, I]:
     from_public, from_chain = ranges(run.public_first, run.public_last), ranges(run.chain_first, run.chain_last)
     runs = np.arange(len(run.group))
     sizes = run.public_last - run.public_first, run.chain_last - run.chain_first
     owner = np.concatenate([np.repeat(runs, sizes[0]), np.repeat(runs, sizes[1])])
     values = np.concatenate([lists.public[from_public], lists.chain[from_chain]])
     order = np.lexsort((values, owner))
-    is_public = order < len(from_public)
+    is_chain = order >= len(from_public)
     places, owner = values[order], owner[order]
-    before: I = np.cumsum(is_public) - is_public
-    within: I = before - before[bounds[:-1][owner]] if len(owner) else before
-    in_chain = run.chain_first[owner] + np.arange(len(order)) - bounds[:-1][owner] - within
-    return places, run.public_first[owner] + within, in_chain
+    before: I = np.cumsum(is_chain) - is_chain
+    return places, run.chain_first[owner] + before - before[bounds[:-1][owner]] if len(owner) else before
+
+
+def _place(lists: Lists, run: Runs, firsts: Firsts, directed: Codes) -> Place:
+    public, chain = (lists.public_read[firsts[0]], lists.chain_read[firsts[1]])
+    return Place(directed, lists.chain_read[run.chain_first] + lists.public_read[run.public_first], public, chain)
 
 
 def _laid_out(
-    table: Table, order: Order, lists: Lists, run: Runs, targets: Codes, read: Read, *, whole: bool, placed: bool
-) -> Frame:
+    order: Order, lists: Lists, run: Runs, targets: Codes, marked: Marked, firsts: Firsts, *,
+    whole: bool, placed: bool,
+) -> tuple[Frame, Masks]:  # fmt: skip
     """The same in one go over the rows."""
-    public, chain = read
-    sizes = public[run.public_last] - public[run.public_first] + chain[run.chain_last] - chain[run.chain_first]
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    public, chain = lists.public_read, lists.chain_read
+    first, last = public[run.public_first], public[run.public_last]
+    bounds = np.concatenate([[0], np.cumsum(last - first + chain[run.chain_last] - chain[run.chain_first])])
     rows, holes = (np.empty(int(bounds[-1]), dtype=np.int64) for _ in range(2))
-    at = Place(*(np.empty(len(rows) if placed else 0, dtype=np.int64) for _ in Place._fields))
-    _lay.at(len(rows))(*lists, order.rows, table.read, *run[2:], bounds, rows, holes, placed, *at)
+    found, directed = np.empty(len(rows), marked.chain.dtype), np.empty(len(rows) if placed else 0, np.int32)
+    _lay.at(len(rows))(
+        lists.public_rows[lists.seen], lists.unread, marked.public[lists.seen], lists.chain_rows, chain, lists.met,
+        lists.missed, marked.chain, first, last, run.public_first - first, run.chain_first, run.chain_last, bounds,
+        placed, rows, holes, found, directed,
+    )  # fmt: skip
     groups = order.timelines[run.group], order.conversations[run.group]
-    return Frame(rows, bounds, holes, *groups, targets, whole, at if placed else None)
+    return Frame(
+        rows, bounds, holes, *groups, targets, whole, _place(lists, run, firsts, directed) if placed else None
+    ), found
 
 
 @kernel
 def _lay(  # type: ignore[no-untyped-def]
-    public, chain, list_public, list_chain, rows, read, public_first, public_last, chain_first, chain_last, bounds,
-    found, holes, placed, in_public, in_public_first, in_chain, in_chain_first,
+    rows, unread, masks, chain_rows, chain_read, met, missed, chain_masks, first, last, gone, chain_first, chain_last,
+    bounds, placed, found, holes, found_masks, directed,
 ):  # fmt: skip
-    for run in range(len(public_first)):
-        i, j, k, unread = public_first[run], chain_first[run], bounds[run], 0
-        public_end, chain_end = public_last[run], chain_last[run]
-        while i < public_end or j < chain_end:
-            is_public = j == chain_end or (i < public_end and public[i] < chain[j])
-            row = rows[public[i] if is_public else chain[j]]
-            if not read[row]:
-                unread += 1
-            else:
-                found[k], holes[k] = row, unread
-                if placed:
-                    in_public[k], in_public_first[k] = i, list_public[run]
-                    in_chain[k], in_chain_first[k] = j, list_chain[run]
-                k, unread = k + 1, 0
-            if is_public:
-                i += 1
-            else:
-                j += 1
+    """Stretches of public rows, each up to the next directed one; ``gone`` unread public rows come before each run."""
+    for run in range(len(first)):
+        i, k, seen, lost = first[run], bounds[run], gone[run], 0
+        for j in range(chain_first[run], chain_last[run] + 1):
+            until = met[j] if j < chain_last[run] else last[run]
+            if i < until:
+                shift = k - i
+                for public in range(i, until):
+                    found[shift + public], found_masks[shift + public] = rows[public], masks[public]
+                    holes[shift + public] = unread[public] - unread[public - 1]
+                    if placed:
+                        directed[shift + public] = chain_read[j]
+                holes[k] = unread[i] - seen + lost
+                seen, lost = unread[until - 1], 0
+                i, k = until, k + until - i
+            if j == chain_last[run]:
+                break
+            if chain_read[j] == chain_read[j + 1]:
+                lost += 1
+                continue
+            found[k], found_masks[k], holes[k] = chain_rows[j], chain_masks[j], missed[j] - seen + lost
+            if placed:
+                directed[k] = chain_read[j]
+            k, seen, lost = k + 1, missed[j], 0

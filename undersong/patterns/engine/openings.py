@@ -50,8 +50,7 @@ def _in_one_go(automaton: Automaton, reading: Reading, limits: Limits, wanted: O
     needed = counts[0][1], counts[1][1]
     targets = table.targets if targeted else np.zeros(0, dtype=np.int32)
     spans = (_EVER if each is None else each for each in (bounds.within, bounds.longest))
-    number = int(_number.at(size)(reading.before, opens))
-    found = Openings(*(np.empty(number, dtype=np.int64) for _ in Openings._fields))
+    found = Openings(*(np.empty(size, dtype=np.int64) for _ in Openings._fields))  # what is not filled is not touched
     first = _open.at(size)(
         reading.before, opens, limits.fences, _bound(limits, targeted=targeted), limits.frame.rows, table.times,
         targets, *spans, reading.masks, counted, needed, *found,
@@ -68,39 +67,48 @@ def _bound(limits: Limits, *, targeted: bool) -> I:
 
 
 @kernel
-def _number(before, opens):  # type: ignore[no-untyped-def]
-    number = 0
-    for row in range(len(before) - 1):
-        number += opens[before[row]]
-    return number
-
-
-@kernel
 def _open(  # type: ignore[no-untyped-def]
     before, opens, fences, bound, rows, times, targets, within, longest, masks, counted, needed, starts, reach, ends
 ):
     """Fills the arrays from the back, and gives the first place filled.
 
     A match ends at the latest where nothing but the end lies ahead: that is state 0. From ``row`` to ``last`` it can
-    go; how many rows of each kind stand there is counted as both ends move back.
+    go; how many rows of each kind stand there is counted as both ends move back. ``near`` is the first row from
+    ``seen`` on that can be bound and is directed at the target.
     """
     place, (one, other) = len(starts), counted
+    counting = one != 0 or other != 0
     for stretch in range(len(fences) - 2, -1, -1):
-        last, apart, ones, others, directed = fences[stretch + 1], bound[stretch] > 0, 0, 0, 0
+        last = near = seen = fences[stretch + 1]
+        ones = others = 0
         for row in range(fences[stretch + 1] - 1, fences[stretch] - 1, -1):
             if before[row] == 0:
-                last, ones, others, directed = row, 0, 0, 0
+                last = near = seen = row
+                ones = others = 0
                 continue
-            mask = np.uint64(masks[row])
-            ones, others = ones + (mask & one != 0), others + (mask & other != 0)
-            directed += apart and mask != 0 and targets[rows[row]] >= 0
+            if counting:
+                mask = np.uint64(masks[row])
+                ones, others = ones + (mask & one != 0), others + (mask & other != 0)
+            if not opens[before[row]]:
+                continue
             latest = times[rows[row]] + within if within < _EVER else _EVER
             while last - row > longest or times[rows[last - 1]] > latest:
                 last -= 1
                 mask = np.uint64(masks[last])
                 ones, others = ones - (mask & one != 0), others - (mask & other != 0)
-                directed -= apart and mask != 0 and targets[rows[last]] >= 0
-            if opens[before[row]] and directed >= bound[stretch] and ones >= needed[0] and others >= needed[1]:
+            if bound[stretch] > 0:
+                near, seen = _directed(masks, targets, rows, row, seen, near), row
+            if (near < last or bound[stretch] == 0) and ones >= needed[0] and others >= needed[1]:
                 place -= 1
                 starts[place], reach[place], ends[place] = row, last, fences[stretch + 1]
     return place
+
+
+@kernel
+def _directed(masks, targets, rows, row, seen, near):  # type: ignore[no-untyped-def]
+    """The first row from one on that can be bound and is directed; the one known before it from ``seen`` on."""
+    while row < seen:
+        if masks[row] != 0 and targets[rows[row]] >= 0:
+            return row
+        row += 1
+    return near

@@ -85,7 +85,8 @@ def bound(found: Paths, variable: int) -> I:
     number = np.zeros(len(found.starts), dtype=np.int64)
     size = int(found.sizes.sum())
     if machine(size):
-        _count.at(size)(found.first, found.last, found.bindings, variable, number)
+        least, most = (0, 127) if variable == MATCH else (variable, variable)
+        _count.at(size)(found.first, found.last, found.bindings, np.int8(least), np.int8(most), number)
         return number
     bindings = found.bindings[ranges(found.first, found.last)]
     fits = bindings >= 0 if variable == MATCH else bindings == variable
@@ -102,11 +103,9 @@ def _copy(given, given_first, first, last, found):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _count(first, last, bindings, variable, number):  # type: ignore[no-untyped-def]
-    least = 0 if variable == MATCH else variable
-    most = 127 if variable == MATCH else variable
+def _count(first, last, bindings, least, most, number):  # type: ignore[no-untyped-def]
     for k in range(len(first)):
         seen = 0
-        for i in range(first[k], last[k]):
-            seen += (bindings[i] >= least) & (bindings[i] <= most)
+        for binding in bindings[first[k] : last[k]]:
+            seen += (binding >= least) & (binding <= most)
         number[k] = seen

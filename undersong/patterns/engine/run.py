@@ -155,13 +155,12 @@ class _Search:
 
     def _towards(self) -> tuple[Frame, Masks, I]:
         masks, parts, plan, rule = symbols(self.plan, self.vectors), self.layout.parts, self.plan, self.rule
-        ordered, needs = masks[parts.order.rows], plan.outlook.needs
+        marked, needs = parts.lists.marked(masks), plan.outlook.needs
         if plan.whole:
-            around = whole(parts, ordered)
+            around = whole(parts, marked)
         else:
-            around = self.layout.surroundings.around(ordered, needs, rule.within, plan.outlook.longest)
-        frame, beyond = towards(self.table, parts, ordered, rule.required, around, whole=plan.whole, placed=plan.placed)
-        return frame, masks[frame.rows], beyond
+            around = self.layout.surroundings.around(marked, needs, rule.within, plan.outlook.longest)
+        return towards(self.table, parts, marked, rule.required, around, whole=plan.whole, placed=plan.placed)
 
     def _narrowed(self, masks: Masks, frame: Frame, added: Added) -> Masks:
         """The masks without the bits that the rule's own sequences rule out; asked only where the rest holds."""

@@ -82,12 +82,13 @@ class Added:
         if machine(len(rows)):
             found = np.full(len(rows), np.nan)
             _less.at(len(rows))(
-                number, *sums, own_number, *own, rows, self.table.timeline, self.table.bounds, places, at.directed,
-                at.directed_first, node.function == "mean", least(node), found,
+                number, *sums, own_number, *own, rows, self.table.timeline, self.table.bounds, places,
+                self.frame.bounds, at.directed, at.directed_first, node.function == "mean", least(node), found,
             )  # fmt: skip
             return found
         first = self.table.bounds[self.table.timeline[rows]]
-        directed, directed_first = at.directed[places], at.directed_first[places]
+        directed = at.directed[places]
+        directed_first = at.directed_first[np.searchsorted(self.frame.bounds, places, side="right") - 1]
         others = sums.at(rows) - sums.at(first) - (own.at(directed) - own.at(directed_first))
         count = number[rows] - number[first] - (own_number[directed] - own_number[directed_first])
         return summed(node, others, count)
@@ -105,23 +106,23 @@ class Added:
         if self.parts is None or self.frame.at is None or not running_sum(node):
             raise Unsuited("only sums so far are known for parts of sequences")
         events, at = self._events(node), self.frame.at
-        public = self.parts.order.rows[self.parts.public]
-        number, sums = _sums(Events(events.values[public], events.counted[public]))
-        own_number, own = self._directed(events)
-        found = (sums.at(at.public) - sums.at(at.public_first)).plus(own)
-        return summed(node, found, number[at.public] - number[at.public_first] + own_number)
-
-    def _directed(self, events: Events) -> tuple[I, Total]:
-        """The number and the sum of the rows directed at the sequence's target, before each row."""
-        at, (number, sums) = self._places, self._chained(events)
-        return number[at.directed] - number[at.directed_first], sums.at(at.directed) - sums.at(at.directed_first)
+        read = self.parts.lists.public_rows[self.parts.lists.seen]
+        number, sums = _sums(Events(events.values[read], events.counted[read]))
+        own_number, own_sums = self._chained(events)
+        bounds, sizes = self.frame.bounds, np.diff(self.frame.bounds)
+        public = np.repeat(at.before - bounds[:-1], sizes) + np.arange(len(self.frame.rows)) - at.directed
+        public_first, directed_first = np.repeat(at.public_first, sizes), np.repeat(at.directed_first, sizes)
+        found = (sums.at(public) - sums.at(public_first)).plus(own_sums.at(at.directed) - own_sums.at(directed_first))
+        own = own_number[at.directed] - own_number[directed_first]
+        return summed(node, found, number[public] - number[public_first] + own)
 
     def _chained(self, events: Events) -> tuple[I, Total]:
         """Running numbers and sums of the directed rows, target by target."""
         if self.parts is None:
             raise Unsuited("a sequence without a target")
-        chain = self.parts.order.rows[self.parts.chain]
-        return _sums(Events(events.values[chain], events.counted[chain]))
+        lists = self.parts.lists
+        read = lists.chain_rows[self.table.read[lists.chain_rows]]
+        return _sums(Events(events.values[read], events.counted[read]))
 
     @property
     def _places(self) -> Place:
@@ -140,12 +141,17 @@ def _sums(events: Events) -> tuple[I, Total]:
 
 @kernel
 def _less(  # type: ignore[no-untyped-def]
-    number, a, b, c, own_number, own_a, own_b, own_c, rows, timeline, bounds, places, directed, directed_first, mean,
-    needed, found,
+    number, a, b, c, own_number, own_a, own_b, own_c, rows, timeline, bounds, places, runs, directed, directed_first,
+    mean, needed, found,
 ):  # fmt: skip
     """Sums over the rows of a timeline before each row, less those over the rows directed at one target."""
+    run = 0
     for k in range(len(rows)):
-        row, first, own, own_first = rows[k], bounds[timeline[rows[k]]], directed[places[k]], directed_first[places[k]]
+        while runs[run] > places[k]:
+            run -= 1
+        while runs[run + 1] <= places[k]:
+            run += 1
+        row, first, own, own_first = rows[k], bounds[timeline[rows[k]]], directed[places[k]], directed_first[run]
         n = number[row] - number[first] - (own_number[own] - own_number[own_first])
         if n >= needed and (n > 0 or not mean):
             found[k] = quotient(

@@ -8,6 +8,7 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import bisected
+from undersong.patterns.engine.merging import Marked
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table, fitting
 from undersong.patterns.engine.targets import Around, Targets
@@ -32,12 +33,7 @@ class Surroundings:
     def read(self) -> I:
         """The places of the read public rows."""
         public = self.parts.public
-        return public[self.table.read[self.parts.order.rows[public]]]
-
-    @cached_property
-    def before(self) -> I:
-        """The number of read public rows before each row of the chain."""
-        return self.parts.public_read[self.parts.public_before[self.parts.chain]]
+        return public[self.parts.lists.seen]
 
     def reach(self, within: int | None, longest: int | None) -> tuple[I, I]:
         """For each row of the chain, from which to before which place a match that takes it may reach.
@@ -66,28 +62,28 @@ class Surroundings:
 
     def _shortened(self, first: I, last: I, longest: int) -> tuple[I, I]:
         """The ends brought nearer, to where a match of so many rows reaches whatever of it is public."""
-        place, read = self.parts.chain, self.read
+        place, read, before = self.parts.chain, self.read, self.parts.lists.met
         if longest == 1:
             return place, place + 1
         if not len(read):
             return first, last
         if machine(len(place)):
             found = np.empty(len(place), dtype=np.int64), np.empty(len(place), dtype=np.int64)
-            _shorten.at(len(place))(place, first, last, read, self.before, longest, *found)
+            _shorten.at(len(place))(place, first, last, read, before, longest, *found)
             return found
-        earliest, latest = self.before - (longest - 1), self.before + longest - 2
+        earliest, latest = before - (longest - 1), before + longest - 2
         first = np.where(earliest < 0, first, np.maximum(first, read[np.maximum(earliest, 0)]))
         beyond = np.maximum(read[np.minimum(latest, len(read) - 1)], place) + 1
         return first, np.where(latest < len(read), np.minimum(last, beyond), last)
 
-    def around(self, masks: Masks, needs: Needs, within: int | None, longest: int | None) -> Around:
+    def around(self, marked: Marked, needs: Needs, within: int | None, longest: int | None) -> Around:
         """The surroundings of directed rows that can be bound; where they overlap they are one run.
 
         A match that binds such a row lies within its surroundings, and so do the rows that the match needs: without as
         many rows that fit each mask there is none.
         """
         parts, (first, last) = self.parts, self.reach(within, longest)
-        public, chain = masks[parts.public], masks[parts.chain]
+        public, chain = marked
         hot = fitting(chain, np.iinfo(chain.dtype).max)
         if not machine(len(hot)):
             return self._around(hot, first[hot], last[hot], _fitting(public, needs), _fitting(chain, needs), needs)
@@ -116,7 +112,8 @@ class Surroundings:
 
 def _fitting(masks: Masks, needs: Needs) -> I:
     """Per wanted mask the running numbers of rows that fit it."""
-    found = np.zeros((len(needs), len(masks) + 1), dtype=np.int64)
+    found = np.empty((len(needs), len(masks) + 1), dtype=np.int64)
+    found[:, 0] = 0
     for number, (mask, _) in zip(found, needs, strict=True):
         if machine(len(masks)):
             _number.at(len(masks))(masks, masks.dtype.type(mask), number)

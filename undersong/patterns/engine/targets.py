@@ -13,7 +13,7 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import Frame, Order, sorted_by
-from undersong.patterns.engine.merging import Lists, Runs, merged
+from undersong.patterns.engine.merging import Lists, Marked, Runs, listed, merged
 from undersong.patterns.engine.sums import I, counts
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes, Masks
@@ -25,7 +25,6 @@ class Targets(NamedTuple):
 
     ``public_before[i]`` counts the public rows before place i. Of each target within a group (a link of the chain): its
     group and code, and ``bounds`` in the chain. ``keys`` are the chain's links and places as one rising number.
-    ``public_read`` and ``chain_read`` count the read rows before each row of the two lists.
     """
 
     order: Order
@@ -36,8 +35,7 @@ class Targets(NamedTuple):
     groups: I
     codes: Codes
     keys: I
-    public_read: I
-    chain_read: I
+    lists: Lists
 
     @property
     def span(self) -> int:
@@ -65,7 +63,7 @@ def apart(table: Table, order: Order) -> Targets:
     new = np.ones(len(chain), dtype=np.bool_)
     new[1:] = (group[chain[1:]] != group[chain[:-1]]) | (targets[chain[1:]] != targets[chain[:-1]])
     first = np.flatnonzero(new)
-    before, public, read = counts(is_public), np.flatnonzero(is_public), table.read[order.rows]
+    before, public = counts(is_public), np.flatnonzero(is_public)
     keys = (np.cumsum(new) - 1) * (len(order.rows) + 1) + chain
     return Targets(
         order,
@@ -76,25 +74,21 @@ def apart(table: Table, order: Order) -> Targets:
         group[chain[first]],
         targets[chain[first]].astype(np.int32),
         keys,
-        counts(read[public]),
-        counts(read[chain]),
+        listed(table, order, public, chain, before),
     )
 
 
 def sequences(parts: Targets) -> int:
     """How many sequences hold a read row: the public rows alone, and with those directed at each target."""
-    public = parts.public_read[parts.public_before[parts.order.bounds]]
-    own = parts.chain_read[parts.bounds]
+    public = parts.lists.public_read[parts.public_before[parts.order.bounds]]
+    own = parts.lists.chain_read[parts.bounds]
     has_public = np.diff(public) > 0
     return int(np.count_nonzero(has_public)) + int(np.count_nonzero(has_public[parts.groups] | (np.diff(own) > 0)))
 
 
-def whole(parts: Targets, masks: Masks) -> Around:
-    """The sequences, from the first row to the last, in which a directed row can be bound.
-
-    ``masks`` has the bits of each place of the order.
-    """
-    hot = np.flatnonzero(masks[parts.chain])
+def whole(parts: Targets, marked: Marked) -> Around:
+    """The sequences, from the first row to the last, in which a directed row can be bound."""
+    hot = np.flatnonzero(marked.chain)
     link = np.unique(np.searchsorted(parts.bounds, hot, side="right") - 1)
     group = parts.groups[link]
     first, last = parts.order.bounds[group], parts.order.bounds[group + 1]
@@ -102,12 +96,12 @@ def whole(parts: Targets, masks: Masks) -> Around:
 
 
 def towards(
-    table: Table, parts: Targets, masks: Masks, required: Sequence[int], around: Around, *, whole: bool, placed: bool
-) -> tuple[Frame, I]:
+    table: Table, parts: Targets, marked: Marked, required: Sequence[int], around: Around, *, whole: bool, placed: bool
+) -> tuple[Frame, Masks, I]:
     """The runs of public rows, and those around directed ones, in which each required bit occurs.
 
-    And the timelines whose further runs would be too many rows. ``whole``: the runs are whole sequences; ``placed``:
-    how far their rows are in the lists is asked for.
+    And their masks, and the timelines whose further runs would be too many rows. ``whole``: the runs are whole
+    sequences; ``placed``: how far their rows are in the lists is asked for.
     """
     order = parts.order
     groups = np.arange(len(order.timelines))
@@ -120,21 +114,20 @@ def towards(
         np.concatenate([nothing, around.chain_first]),
         np.concatenate([nothing, around.chain_last]),
     )
-    run = run.only(_complete(parts, run, masks, required))
+    run = run.only(_complete(run, marked, required))
     kept, gave_up = _affordable(order, run)
-    return _frame(table, parts, run.only(kept), whole=whole, placed=placed), gave_up
+    return *_frame(table, parts, run.only(kept), marked, whole=whole, placed=placed), gave_up
 
 
-def _complete(parts: Targets, run: Runs, masks: Masks, required: Sequence[int]) -> B:
+def _complete(run: Runs, marked: Marked, required: Sequence[int]) -> B:
     """The runs in which each required bit occurs."""
     wanted = sum(1 << index for index in required)
-    if machine(len(masks)):
-        public, chain = masks[parts.public], masks[parts.chain]
-        return _has_all.at(len(masks))(public, chain, *run[2:], np.uint64(wanted))  # type: ignore[no-any-return]
+    size = len(marked.public) + len(marked.chain)
+    if machine(size):
+        return _has_all.at(size)(*marked, *run[2:], np.uint64(wanted))  # type: ignore[no-any-return]
     kept = run.sizes > 0
     for index in required:
-        bit = masks.dtype.type(1 << index)
-        before = [np.concatenate([[0], np.cumsum(masks[part] & bit != 0)]) for part in (parts.public, parts.chain)]
+        before = [counts(masks & masks.dtype.type(1 << index) != 0) for masks in marked]
         public = before[0][run.public_last] - before[0][run.public_first]
         kept &= public + before[1][run.chain_last] - before[1][run.chain_first] > 0
     return kept
@@ -171,12 +164,13 @@ def _affordable(order: Order, run: Runs) -> tuple[B, I]:
     return kept, order.timelines[beyond[:, 0]]
 
 
-def _frame(table: Table, parts: Targets, run: Runs, *, whole: bool, placed: bool) -> Frame:
+def _frame(
+    table: Table, parts: Targets, run: Runs, marked: Marked, *, whole: bool, placed: bool
+) -> tuple[Frame, Masks]:
     order, link = parts.order, np.maximum(run.link, 0)
     codes = parts.codes[link] if len(parts.codes) else np.full(len(link), UNKNOWN, dtype=np.int32)
     targets = np.where(run.link < 0, UNKNOWN, codes).astype(np.int32)
     public_first = parts.public_before[order.bounds[run.group]]
     chain_first = np.where(run.link < 0, 0, parts.bounds[link])
-    lists = Lists(parts.public, parts.chain, public_first, chain_first)
-    read = parts.public_read, parts.chain_read
-    return merged(table, order, lists, run, targets, read, whole=whole, placed=placed)
+    firsts = public_first, chain_first
+    return merged(table, order, parts.lists, run, targets, marked, firsts, whole=whole, placed=placed)

@@ -30,12 +30,13 @@ def traced(automaton: Automaton, reading: Reading, given: Openings) -> Paths:
     variable = np.where(automaton.program.operation == ROW, automaton.program.second, _DONE).astype(np.int8)
     last = np.zeros(len(starts), dtype=np.int64)
     bindings, own = np.empty(8 * len(starts) + 64, dtype=np.int8), np.empty(1024, dtype=np.int32)
+    trail = np.empty(len(reading.before), dtype=np.int16)
     trace = _trace.at(len(starts) * 8)
     number, steps = 0, 0
     while True:
         why, number, steps, one, other = trace(
             reading.before, reading.symbols, reading.lookup, automaton.ahead, automaton.following, variable,
-            *given, last, bindings, own, number, steps,
+            *given, last, bindings, own, trail, number, steps,
         )  # fmt: skip
         if why == _ROOM:
             bindings, own = _longer(bindings, one), _longer(own, other)
@@ -60,19 +61,31 @@ def _made(automaton: Automaton, reading: Reading, state: int, row: int) -> bool:
 
 @kernel
 def _trace(  # type: ignore[no-untyped-def]
-    before, symbols, lookup, ahead, following, variable, starts, reach, fences, last, bindings, own, number, steps,
+    before, symbols, lookup, ahead, following, variable, starts, reach, fences, last, bindings, own, trail, number,
+    steps,
 ):  # fmt: skip
-    """Bindings of the matches from one start on; stops where a state has to be made, or an array is too short."""
+    """Bindings of the matches from one start on; stops where a state has to be made, or an array is too short.
+
+    ``trail`` holds the instruction at each row up to before ``known``, the end of the match before: two matches that
+    are at the same one go on alike.
+    """
+    known = 0
     for k in range(number, len(starts)):
         start, fence, used, limit = starts[k], fences[k], last[k - 1] if k else 0, -1
         row, at, place = start, used, ahead[before[start], 0]
+        known = known if known <= reach[k] else 0
         while variable[place] != _DONE:
             if row == reach[k]:
                 limit = row
                 break
-            if at == len(bindings):
-                return _ROOM, k, steps, 2 * at, 0
-            bindings[at] = variable[place]
+            rest = known - row if row < known and trail[row] == place else 0
+            if at + rest >= len(bindings):
+                return _ROOM, k, steps, 2 * (at + rest), 0
+            if rest > 0:
+                _again(bindings, used - rest, at, rest)
+                at, row = at + rest, known
+                break
+            trail[row], bindings[at] = place, variable[place]
             at, row = at + 1, row + 1
             place = ahead[before[row] if row < fence else 0, place + 1]
         if limit >= 0:
@@ -85,8 +98,14 @@ def _trace(  # type: ignore[no-untyped-def]
                 return _UNMADE, k, steps, state, row - 1
             steps += limit - row
             at = _bind(before, own, ahead, variable, start, limit, met, bindings, used)
-        last[k] = at
+        known, last[k] = row if limit < 0 else 0, at
     return _FINISHED, len(starts), steps, 0, 0
+
+
+@kernel
+def _again(bindings, first, at, size):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        bindings[at + i] = bindings[first + i]
 
 
 @kernel
