@@ -152,6 +152,12 @@ def test_the_strongest_of_matches_without_a_bound_is_never_decided(tmp_path: Pat
     assert lints(tmp_path, **keys, within="1 day") == []
 
 
+def test_a_bound_of_nothing_is_a_warning(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"pattern": "A B", "define": {"A": "virtue > 0.7", "B": "virtue < 0.7"}}
+    assert [lint.id for lint in lints(tmp_path, **keys, within="0 days")] == ["empty-bound"]
+    assert lints(tmp_path, **keys, within="1 minute") == []
+
+
 def test_every_shipped_rule_is_bounded_but_the_literal_one_over_a_whole_history() -> None:
     open_rules = {Path(lint.where.rsplit(":", 1)[0]).stem for lint in check_rules() if lint.severity == "warning"}
     assert open_rules == {"alignment_faking_literal"}

@@ -131,6 +131,11 @@ def _meant(rule: PatternRule, pair: tuple[str, str]) -> bool:
 
 def _bounds(document: Located, rule: PatternRule) -> Iterator[Lint]:
     part = sequences.parse(rule.file.pattern)
+    if rule.within == 0:
+        what = f"'{rule.file.within}' leaves rows of one and the same moment alone"
+        yield _warning(
+            document, "empty-bound", "$.within", what, "name the time that a match may take, or leave it out"
+        )
     if sequences.tolerant(part) and rule.within is None:
         what = "the pattern passes over rows or repeats without end, and nothing bounds it in time"
         yield _warning(document, "missing-bound", "$.pattern", what, "add within, such as within: 21 days")
