@@ -250,3 +250,16 @@ def test_where_may_leave_no_row_or_none_for_a_variable(tmp_path: Path) -> None:
     assert (lint.id, lint.severity) == ("never-matches", "error")
     (lint,) = lints(tmp_path, pattern="A", define={"A": "virtue > 0.5"}, where="virtue < 0.5")
     assert (lint.id, lint.what) == ("unreachable-variable", "no row can be 'A': its condition contradicts where")
+
+
+def test_every_value_that_yaml_reads_as_another_is_told_in_one_run(tmp_path: Path) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_text("id: on\nmax_unread: 010\ntitle: a\ntitle: b\ntags: [1_0, no]\n", encoding="utf-8")
+    found = [(lint.id, lint.where.rsplit(":", 1)[1], lint.what.split(" ")[0]) for lint in check_rules([file])]
+    assert found == [
+        ("unreadable", "1", "'on'"),
+        ("unreadable", "2", "'010'"),
+        ("unreadable", "4", "key"),
+        ("unreadable", "5", "'1_0'"),
+        ("unreadable", "5", "'no'"),
+    ]

@@ -42,7 +42,7 @@ def check_rules(paths: Sequence[str | Path] | None = None) -> tuple[Lint, ...]:
         try:
             document = load(file)
         except RuleError as error:
-            lints.append(_error("unreadable", error))
+            lints += [_error("unreadable", each) for each in (error, *error.also)]
             continue
         rule, problems = try_rule(document)
         lints += [_error("invalid", problem) for problem in problems]
