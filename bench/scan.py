@@ -1,10 +1,12 @@
-"""How fast ``undersong scan`` is: ``python bench/scan.py [--messages N] [--large N] [--data DIR] [--input FILE]``.
+"""How fast ``undersong scan`` is: ``python bench/scan.py [--messages N] [--runs N] [--large N] [--data DIR]``.
 
 Prints messages per CPU second and MB/s of the whole program (all signals; phrases and threads alone; hyperscan where
 it is installed; two processes), beside what else can be done with the same file in the same run: reading it (the
 floor), the same phrases through stdlib ``re`` and through ripgrep where it is installed. Then the share of each stage.
-With ``--data`` (labelled conversations) the same on natural text, repeated with changed words. With ``--large`` the
-peak memory at both sizes, also with interleaved conversations, and nothing else. Figures are of this machine.
+Each figure is the least of ``--runs`` runs, which take turns, since a machine is not equally fast all the time; stdlib
+``re`` and the stages have one. ``--input FILE`` takes our own JSON Lines instead of a generated corpus. With ``--data``
+(labelled conversations) the same on natural text, repeated with changed words. With ``--large`` the peak memory at both
+sizes, also with interleaved conversations, and nothing else. Figures are of this machine.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +34,7 @@ from undersong.scan import load_book
 from undersong.scanrows.pieces import BATCH
 
 MIB = 1 << 20
-FEW = 2_000  # messages that stdlib re gets: it is so slow
+FEW = 500  # messages that stdlib re gets: it is so slow
 FASTEST = ("--signals", "phrases,threads")
 
 
@@ -68,8 +71,8 @@ def main() -> None:
         for title, path in _inputs(Path(folder), arguments):
             messages, size = _count(path), path.stat().st_size
             print(f"\n{title}: {messages} messages, {size / MIB:.1f} MiB, {size / messages:.0f} bytes a line\n")
-            table(path, messages, size)
-            two_processes(path)
+            table(path, messages, size, arguments.runs)
+            two_processes(path, arguments.runs)
             stages(path, messages)
 
 
@@ -85,44 +88,47 @@ def _inputs(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[str, 
         yield "natural text", path
 
 
-def table(path: Path, messages: int, size: int) -> None:
+def table(path: Path, messages: int, size: int, runs: int) -> None:
     """The whole program beside the floor and beside other ways to find the phrases."""
-    floor = of_function(lambda: parse(path))
-    start = scan(Path(os.devnull), known=False)
-    share = start.cpu / messages * 1e6
-    print(f"start-up: {start.cpu:.2f} s of CPU time, {share:.1f} µs a message; it is included below")
-    print(f"{'':36}{'messages/CPU s':>15}{'MB/s':>8}{'× floor':>9}")
-    line("read and parse (floor)", floor, messages, size, floor)
-    line("undersong scan, all signals", scan(path).cpu, messages, size, floor)
-    line("undersong scan, phrases and threads", scan(path, *FASTEST).cpu, messages, size, floor)
-    if find_spec("hyperscan"):
-        line("… with hyperscan", scan(path, *FASTEST, "--engine", "hyperscan").cpu, messages, size, floor)
     phrases = [phrase.text for phrase in load_book().phrases]
+    ways: dict[str, Callable[[], Cost]] = {
+        "read and parse (floor)": lambda: of_function(lambda: parse(path)),
+        "undersong scan, all signals": lambda: scan(path),
+        "undersong scan, phrases and threads": lambda: scan(path, *FASTEST),
+    }
+    if find_spec("hyperscan"):
+        ways["… with hyperscan"] = lambda: scan(path, *FASTEST, "--engine", "hyperscan")
+    if shutil.which("rg"):
+        ways["ripgrep -c -i -w -F, same phrases"] = lambda: by_ripgrep(path, phrases)
+    start = least(runs, lambda: scan(Path(os.devnull), known=False))[0].cpu
+    share = start / messages * 1e6
+    print(f"start-up: {start:.2f} s of CPU time, {share:.1f} µs a message; it is included below")
+    print(f"{'':36}{'messages/CPU s':>15}{'MB/s':>8}{'× floor':>9}")
+    costs = [each.cpu for each in least(runs, *ways.values())]
+    for title, cost in zip(ways, costs, strict=True):
+        line(title, cost, messages, size, costs[0])
     few = min(messages, FEW)
     first = _fewer(path, few)
-    line(
-        f"stdlib re, the same {len(phrases)} phrases",
-        of_function(lambda: by_re(first, phrases)) * messages / few,
-        messages,
-        size,
-        floor,
-    )
-    if shutil.which("rg"):
-        line("ripgrep -c -i -w -F, same phrases", by_ripgrep(path, phrases).cpu, messages, size, floor)
-    else:
-        print("ripgrep is not installed")
-    print()
+    slow = of_function(lambda: by_re(first, phrases)).cpu * messages / few
+    line(f"stdlib re, the same {len(phrases)} phrases", slow, messages, size, costs[0])
+    print("" if shutil.which("rg") else "ripgrep is not installed\n")
 
 
-def two_processes(path: Path) -> None:
+def two_processes(path: Path, runs: int) -> None:
     """How much faster two processes are than one, on the clock; they need two idle cores."""
     for title, more in (("all signals", ()), ("phrases and threads", FASTEST)):
-        one, two = scan(path, *more), scan(path, *more, "--processes", "2")
+        one, two = least(runs, partial(scan, path, *more), partial(scan, path, *more, "--processes", "2"))
         print(
             f"two processes, {title}: {one.wall / two.wall:.2f} times one ({two.cpu / one.cpu:.2f} times the CPU time, "
             f"{two.first / two.cpu:.0%} of it in the process that hands out the work)"
         )
     print(f"cores in use by others meanwhile: {os.getloadavg()[0]:.1f} (load)\n")
+
+
+def least(runs: int, *ways: Callable[[], Cost]) -> list[Cost]:
+    """The least that each way took in so many runs, in which the ways take turns."""
+    rounds = [[way() for way in ways] for _ in range(runs)]
+    return [Cost(*map(min, zip(*costs, strict=True))) for costs in zip(*rounds, strict=True)]
 
 
 def memory(folder: Path, arguments: argparse.Namespace) -> None:
@@ -242,11 +248,11 @@ def of_program(*command: str, tells: bool = False) -> Cost:
     return Cost(used.ru_utime + used.ru_stime, time.perf_counter() - began, used.ru_maxrss * scale / MIB, first)
 
 
-def of_function(work: Callable[[], object]) -> float:
-    """CPU seconds of a function."""
-    began = time.process_time()
+def of_function(work: Callable[[], object]) -> Cost:
+    """What a function costs in this process; its memory is not told."""
+    began, clock = time.process_time(), time.perf_counter()
     work()
-    return time.process_time() - began
+    return Cost(time.process_time() - began, time.perf_counter() - clock, 0.0)
 
 
 def parse(path: Path) -> int:
@@ -311,6 +317,7 @@ def _processor() -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=300_000, help="messages of the generated corpus")
+    parser.add_argument("--runs", type=int, default=2, help="the least of so many is told")
     parser.add_argument("--large", type=int, default=0, help="measure memory only, at this number of messages too")
     parser.add_argument("--seed", type=int, default=1)
     default = os.environ.get("UNDERSONG_DATA")

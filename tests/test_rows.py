@@ -204,6 +204,31 @@ def test_a_key_is_told_where_it_looks_like_one_that_the_row_lacks(keys: dict[str
     assert [what for _, what, _ in notes({"agent": "a", **keys})] == told
 
 
+@pytest.mark.parametrize(
+    ("indicators", "told"),
+    [
+        (["MAN-URGENCY"], []),
+        ([{"id": "man-urgency"}], ["did you mean 'MAN-URGENCY'?"]),
+        ({"MAN-URGENCI": 0.5, "MAN-URGENCY": 0.5}, ["did you mean 'MAN-URGENCY'?"]),
+        (["OUR-OWN"], []),
+        (None, []),
+        ([7], []),
+    ],
+)
+def test_a_misspelt_indicator_is_told(indicators: Any, told: list[str]) -> None:
+    assert [remedy for _, _, remedy in notes({"agent": "a", "indicators": indicators})] == told
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_row() -> None:
+    (row,) = read(b"\xef\xbb\xbf" + json.dumps(SCORED).encode())
+    assert isinstance(row, Row)
+
+
+def test_a_truth_value_is_nobody_s_name() -> None:
+    with pytest.raises(RecordError, match=r"\$\.agent"):
+        row_of({**SCORED, "agent": True})
+
+
 def test_a_line_that_is_refused_still_says_what_it_may_have_meant() -> None:
     found = read(json.dumps({"id": "1", "agnet": "kira"}))
     assert [item.what for item in found if isinstance(item, Problem)] == [

@@ -64,9 +64,10 @@ class NothingReadError(InputError):
 
 
 class RuleError(UndersongError):
-    """A rule file is wrong; ``where`` is ``file:line``."""
+    """A rule file is wrong; ``where`` is ``file:line``. ``also`` are further faults that were found with it."""
 
     exit_code = 2
+    also: tuple[RuleError, ...] = ()
 
 
 class JudgeError(UndersongError):

@@ -9,6 +9,7 @@ from typing import Any
 
 from undersong.models import TRAITS, Problem, Row
 from undersong.rulebook import did_you_mean
+from undersong.taxonomy import taxonomy
 
 OTHER_NAMES = {"thread": "conversation", "ts": "time", "timestamp": "time"}
 MOST = 20  # names told of one file: a hostile one has another name in every row
@@ -30,14 +31,12 @@ class Unread:
         self._told: set[str] = set()
 
     def of(self, row: Mapping[str, Any], line: int) -> Iterator[Problem]:
-        """A note for each new name in a row: traits that are none, and keys that look like one that the row lacks."""
-        for name, remedy in (*_traits(row), *_keys(row)):
-            if name not in self._told and len(self._told) < MOST:
-                self._told.add(name)
+        """A note for each new name in a row: traits and indicators that are none, keys that look like one it lacks."""
+        for what, remedy in (*_traits(row), *_indicators(row), *_keys(row)):
+            if what not in self._told and len(self._told) < MOST:
+                self._told.add(what)
                 last = " (further such names are not told)" if len(self._told) == MOST else ""
-                yield Problem(
-                    what=f"{name} is not read{last}", where=f"{self._file}:{line}", remedy=remedy, kind="note"
-                )
+                yield Problem(what=f"{what}{last}", where=f"{self._file}:{line}", remedy=remedy, kind="note")
 
 
 def _traits(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -45,7 +44,16 @@ def _traits(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     traits = row.get("traits")
     if isinstance(traits, dict):
         for name in sorted(traits.keys() - _TRAITS):
-            yield f"trait {name[:_LENGTH]!r}", _trait_meant(name[:_LENGTH])
+            yield f"trait {name[:_LENGTH]!r} is not read", _trait_meant(name[:_LENGTH])
+
+
+def _indicators(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Ids of indicators that no pattern of ours asks for, and those that may be meant."""
+    given = row.get("indicators")
+    for each in given if isinstance(given, list | dict) else ():
+        name = each.get("id") if isinstance(each, dict) else each
+        if isinstance(name, str) and (remedy := _indicator_meant(name[:_LENGTH])):
+            yield f"indicator {name[:_LENGTH]!r} is not of the taxonomy", remedy
 
 
 def _keys(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -53,12 +61,25 @@ def _keys(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in sorted(row.keys() - _KEYS):
         meant = "traits" if name in _TRAITS else _key_meant(name[:_LENGTH])
         if meant is not None and not row.keys() & {meant, *_other_names(meant)}:
-            yield f"key {name[:_LENGTH]!r}", f"write it in {meant!r}" if name in _TRAITS else f"did you mean {meant!r}?"
+            yield (
+                f"key {name[:_LENGTH]!r} is not read",
+                f"write it in {meant!r}" if name in _TRAITS else f"did you mean {meant!r}?",
+            )
 
 
 @lru_cache(maxsize=1 << 10)
 def _trait_meant(name: str) -> str:
     return did_you_mean(name.lower(), list(TRAITS))
+
+
+@lru_cache(maxsize=1 << 10)
+def _indicator_meant(name: str) -> str:
+    """What may be meant by an id of the taxonomy's kind; nothing for one that it has, and for names of another kind."""
+    known = taxonomy().indicators
+    kinds = {each.partition("-")[0] for each in known}
+    if name in known or name.partition("-")[0].upper() not in kinds:
+        return ""
+    return did_you_mean(name.upper(), [each for each in known if each.startswith(name.partition("-")[0].upper() + "-")])
 
 
 @lru_cache(maxsize=1 << 10)

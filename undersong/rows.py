@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -50,6 +51,8 @@ class RowReader:
     def read(self, line: str | bytes) -> Row | Problem | None:
         """The row of the next line, why it is none, or None for an empty one."""
         self.number += 1
+        if self.number == 1 and isinstance(line, bytes):
+            line = line.removeprefix(BOM_UTF8)
         if not line.strip():
             return None
         try:
@@ -101,7 +104,7 @@ def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
     cells = {OTHER_NAMES.get(key, key): cell for key, cell in value.items() if cell is not None}
     if "id" not in cells:
         raise RecordError("row without id", remedy="give every message an id")
-    cells |= {key: str(cells[key]) for key in _NAMES if isinstance(cells.get(key), int)}
+    cells |= {key: str(cells[key]) for key in _NAMES if type(cells.get(key)) is int}
     cells.setdefault("position", position)
     cells["traits"] = _traits(cells.get("traits"))
     cells["state"] = _state(cells)

@@ -6,6 +6,7 @@ import copy
 import difflib
 import hashlib
 import re
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from undersong.errors import RuleError
 
 RULES = Path(__file__).parent / "rules"
 FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where PyYAML was built with it: ten times as fast
+_MOST_FAULTS = 100  # of one file that are told
 _MOST_VALUES = 1_000_000  # of one file; a file of a megabyte has fewer, but aliases within aliases any number
 T = TypeVar("T")
 _PLAIN_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d*)?|[-+]?\.\d+|[-+]?(?:\d+\.\d*|\.\d+)[eE][-+]\d+")
@@ -50,7 +52,7 @@ class Located(msgspec.Struct, frozen=True):
 
 
 def load(path: Path) -> Located:
-    """Parse one YAML file safely; raises RuleError with the line of a syntax error or a repeated key."""
+    """Parse one YAML file safely; raises RuleError with the line of a syntax error, a repeated key or an odd value."""
     try:
         text = path.read_text(encoding="utf-8")
         root, loader = _compose(text)
@@ -132,14 +134,17 @@ def _child(node: yaml.Node, key: str, index: str) -> yaml.Node | None:
 def _refuse_odd_nodes(root: yaml.Node, path: Path) -> None:
     """Refuses repeated keys, values that are not what they look like, and too many of them.
 
-    Looks at each node once, however many aliases stand for it; raises RecursionError where one stands for itself.
+    Looks at each node once, however many aliases stand for it; raises RecursionError where one stands for itself. Of
+    several faults the first in the file is raised, with the others.
     """
     sizes: dict[int, int] = {}  # of each node with all that its aliases stand for; 0 while it is looked at
+    faults: list[RuleError] = []
 
     def size(node: yaml.Node) -> int:
         if id(node) not in sizes:
             sizes[id(node)] = 0
-            sizes[id(node)] = 1 + sum(size(part) for part in _parts(node, path))
+            faults.extend(_faults(node, path) if len(faults) < _MOST_FAULTS else ())
+            sizes[id(node)] = 1 + sum(size(part) for part in _parts(node))
             if sizes[id(node)] > _MOST_VALUES:
                 what = f"stands for more than {_MOST_VALUES:,} values, by aliases within aliases"
                 raise RuleError(what, where=f"{path}:{node.start_mark.line + 1}", remedy="write out what is meant")
@@ -148,19 +153,34 @@ def _refuse_odd_nodes(root: yaml.Node, path: Path) -> None:
         return sizes[id(node)]
 
     size(root)
+    if faults:
+        faults.sort(key=lambda fault: int(fault.where.rpartition(":")[2]))
+        faults[0].also = tuple(faults[1:])
+        raise faults[0]
 
 
-def _parts(node: yaml.Node, path: Path) -> list[yaml.Node]:
+def _parts(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
-        _refuse_twice(node, path)
         return [value for _, value in node.value]
-    if isinstance(node, yaml.SequenceNode):
-        return list(node.value)
-    _refuse_disguise(node, path)
-    return []
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _refuse_disguise(node: yaml.Node, path: Path) -> None:
+def _faults(node: yaml.Node, path: Path) -> Iterator[RuleError]:
+    """What is wrong with a scalar, or with the keys of a mapping."""
+    if isinstance(node, yaml.ScalarNode):
+        yield from _disguise(node, path)
+    elif isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for name, _ in node.value:
+            if isinstance(name, yaml.ScalarNode):
+                yield from _disguise(name, path)
+            if str(name.value) in seen:
+                where = f"{path}:{name.start_mark.line + 1}"
+                yield RuleError(f"key '{name.value}' stands twice", where=where, remedy="keep one of them")
+            seen.add(str(name.value))
+
+
+def _disguise(node: yaml.ScalarNode, path: Path) -> Iterator[RuleError]:
     """YAML 1.1 reads ``010`` as 8, ``1:30`` as 90, ``on`` as true: none is meant."""
     if node.tag == _TEXT:
         return
@@ -169,15 +189,13 @@ def _refuse_disguise(node: yaml.Node, path: Path) -> None:
         meant = "true" if text.lower() in ("on", "yes", "y") else "false"
         what, remedy = f"is read as {meant}", f"write {meant}, or put a text in quotes"
     elif kind in ("int", "float") and not _PLAIN_NUMBER.fullmatch(text):
-        what, remedy = (
-            "is another number than it looks like",
-            "write it with decimal digits alone, or put a text in quotes",
-        )
+        what = "is another number than it looks like"
+        remedy = "write it with decimal digits alone, or put a text in quotes"
     elif kind == "timestamp" and not _is_moment(text):
         what, remedy = "looks like a date and is none", "correct it, or put a text in quotes"
     else:
         return
-    raise RuleError(f"'{text[:40]}' {what}", where=f"{path}:{node.start_mark.line + 1}", remedy=remedy)
+    yield RuleError(f"'{text[:40]}' {what}", where=f"{path}:{node.start_mark.line + 1}", remedy=remedy)
 
 
 def _is_moment(text: str) -> bool:
@@ -185,17 +203,6 @@ def _is_moment(text: str) -> bool:
         return isinstance(yaml.safe_load(text), date)
     except (ValueError, yaml.YAMLError):
         return False
-
-
-def _refuse_twice(node: yaml.MappingNode, path: Path) -> None:
-    seen: set[str] = set()
-    for name, _ in node.value:
-        if isinstance(name, yaml.ScalarNode):
-            _refuse_disguise(name, path)
-        if str(name.value) in seen:
-            where = f"{path}:{name.start_mark.line + 1}"
-            raise RuleError(f"key '{name.value}' stands twice", where=where, remedy="keep one of them")
-        seen.add(str(name.value))
 
 
 def _culprit(document: Located, path: str, message: str, kind: Any) -> str:

@@ -152,6 +152,12 @@ def test_the_strongest_of_matches_without_a_bound_is_never_decided(tmp_path: Pat
     assert lints(tmp_path, **keys, within="1 day") == []
 
 
+def test_a_bound_of_nothing_is_a_warning(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"pattern": "A B", "define": {"A": "virtue > 0.7", "B": "virtue < 0.7"}}
+    assert [lint.id for lint in lints(tmp_path, **keys, within="0 days")] == ["empty-bound"]
+    assert lints(tmp_path, **keys, within="1 minute") == []
+
+
 def test_every_shipped_rule_is_bounded_but_the_literal_one_over_a_whole_history() -> None:
     open_rules = {Path(lint.where.rsplit(":", 1)[0]).stem for lint in check_rules() if lint.severity == "warning"}
     assert open_rules == {"alignment_faking_literal"}
@@ -244,3 +250,16 @@ def test_where_may_leave_no_row_or_none_for_a_variable(tmp_path: Path) -> None:
     assert (lint.id, lint.severity) == ("never-matches", "error")
     (lint,) = lints(tmp_path, pattern="A", define={"A": "virtue > 0.5"}, where="virtue < 0.5")
     assert (lint.id, lint.what) == ("unreachable-variable", "no row can be 'A': its condition contradicts where")
+
+
+def test_every_value_that_yaml_reads_as_another_is_told_in_one_run(tmp_path: Path) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_text("id: on\nmax_unread: 010\ntitle: a\ntitle: b\ntags: [1_0, no]\n", encoding="utf-8")
+    found = [(lint.id, lint.where.rsplit(":", 1)[1], lint.what.split(" ")[0]) for lint in check_rules([file])]
+    assert found == [
+        ("unreadable", "1", "'on'"),
+        ("unreadable", "2", "'010'"),
+        ("unreadable", "4", "key"),
+        ("unreadable", "5", "'1_0'"),
+        ("unreadable", "5", "'no'"),
+    ]

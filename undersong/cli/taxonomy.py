@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import fill
 
-from undersong.cli.labels import label, label_names, mechanism, mechanism_names
 from undersong.rulebook import read
 from undersong.scan.phrases import Group, PhraseFile, signal_files
 from undersong.taxonomy import IndicatorEntry, Limit, Taxonomy, taxonomy
@@ -19,6 +18,8 @@ CAVEAT = "a hit routes a message to a reader, it proves nothing"
 def names(kind: str) -> dict[str, str]:
     """Ids of a kind (dimensions, traits, indicators, combinations, pathways, codes, …) with a short name each."""
     if kind in ("mechanisms", "labels"):
+        from undersong.cli.labels import label_names, mechanism_names  # they need the scan and the verdict
+
         return mechanism_names() if kind == "mechanisms" else label_names()
     book = taxonomy()
     return {
@@ -61,7 +62,7 @@ def explain(id_: str) -> str:
     elif id_.startswith(CODE):
         lines = _code(book.distress_codes[id_.removeprefix(CODE)], id_)
     else:
-        lines = _mechanism(id_) if id_ in mechanism_names() else _label(id_)
+        lines = _mechanism(id_) if id_ in names("mechanisms") else _label(id_)
     return "\n".join(lines) + "\n"
 
 
@@ -142,13 +143,17 @@ def _code(code: Limit, id_: str) -> Iterator[str]:
 
 
 def _mechanism(name: str) -> Iterator[str]:
+    from undersong.cli.labels import mechanism
+
     (_, description), *rest = mechanism(name)
-    yield from _head(name, f"mechanism: {mechanism_names()[name]}", description)
+    yield from _head(name, f"mechanism: {names('mechanisms')[name]}", description)
     for head, text in rest:
         yield fill(text, WIDTH, initial_indent=f"{head:<12}", subsequent_indent=" " * 12)
 
 
 def _label(name: str) -> Iterator[str]:
+    from undersong.cli.labels import label
+
     yield f"{name}  label of phrases"
     for group in label(name):
         yield f"phrases     {len(group.phrases)} of {group.of} in {group.file}; {CAVEAT}"

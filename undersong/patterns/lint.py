@@ -42,7 +42,7 @@ def check_rules(paths: Sequence[str | Path] | None = None) -> tuple[Lint, ...]:
         try:
             document = load(file)
         except RuleError as error:
-            lints.append(_error("unreadable", error))
+            lints += [_error("unreadable", each) for each in (error, *error.also)]
             continue
         rule, problems = try_rule(document)
         lints += [_error("invalid", problem) for problem in problems]
@@ -131,6 +131,11 @@ def _meant(rule: PatternRule, pair: tuple[str, str]) -> bool:
 
 def _bounds(document: Located, rule: PatternRule) -> Iterator[Lint]:
     part = sequences.parse(rule.file.pattern)
+    if rule.within == 0:
+        what = f"'{rule.file.within}' leaves rows of one and the same moment alone"
+        yield _warning(
+            document, "empty-bound", "$.within", what, "name the time that a match may take, or leave it out"
+        )
     if sequences.tolerant(part) and rule.within is None:
         what = "the pattern passes over rows or repeats without end, and nothing bounds it in time"
         yield _warning(document, "missing-bound", "$.pattern", what, "add within, such as within: 21 days")

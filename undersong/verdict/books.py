@@ -34,6 +34,8 @@ class SameHash(_Book, frozen=True, kw_only=True):
     innocent_wording: tuple[str, ...]
     goes_back: tuple[str, ...]
     not_back: str
+    asks_back: tuple[str, ...]
+    not_asked: str
 
 
 class Mechanisms(_Book, frozen=True, kw_only=True):

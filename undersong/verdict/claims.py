@@ -88,10 +88,21 @@ def asks_again(text: str) -> bool:
 def goes_back(text: str) -> bool:
     """Whether an agent says that it goes back to what was there before: it promises nothing new."""
     rule = mechanisms().same_hash
-    forms, denied = pattern(rule.goes_back), pattern((rule.not_back,))
+    return _says(text, rule.goes_back, rule.not_back)
+
+
+def asks_back(text: str) -> bool:
+    """Whether a person asks to have back what was there before."""
+    rule = mechanisms().same_hash
+    return _says(text, rule.asks_back, rule.not_asked)
+
+
+def _says(text: str, forms: tuple[str, ...], denial: str) -> bool:
+    """Whether one of some forms stands in a text, not denied before in its clause."""
+    denied = pattern((denial,))
     return any(
         not denied.search(clause_before(text, sentence(text, *match.span())[0], match.start()))
-        for match in forms.finditer(text)
+        for match in pattern(forms).finditer(text)
     )
 
 

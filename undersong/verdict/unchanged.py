@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from undersong.models import CodeBlock, Deduction, Message, Quote
 from undersong.verdict.books import mechanisms
-from undersong.verdict.claims import asks_again, claims, complains, goes_back, of_form
+from undersong.verdict.claims import asks_again, asks_back, claims, complains, goes_back, of_form
 from undersong.verdict.command import changes_unseen
 from undersong.verdict.course import ASKS, Course, Turn, quote
 from undersong.verdict.found import deduction
@@ -174,7 +174,7 @@ def _promise(course: Course, turn: Turn, shown: Sequence[Shown], run: Sequence[S
             return None
         return _deduction(turn, claim, Shown(fresh[-1].turn, fresh[-1].block, idle=True), undone=True)
     asked = course.last_before(turn.place, "user")
-    if asked is not None and asks_again(asked.prose):
+    if asked is not None and (asks_again(asked.prose) or asks_back(asked.prose)):
         return None
     of_layout = of_form(turn.prose) or (asked is not None and of_form(asked.prose))
     new = News(fresh)
