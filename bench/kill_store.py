@@ -118,6 +118,12 @@ class Trial:
         if role in self.told:
             self.told[role] = max([self.told[role], *self._numbers(role)])
 
+    def end(self) -> None:
+        """Leave no process behind, whatever happened."""
+        for process in self.running.values():
+            process.kill()
+            process.wait()
+
     def _numbers(self, role: str) -> Iterator[int]:
         for line in self.output[role].read_bytes().splitlines(keepends=True):
             if line.endswith(b"\n"):
@@ -148,21 +154,30 @@ def run(kills: int, seed: int, pause: float) -> None:
     dice = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
         trial = Trial(Path(name) / "undersong.db")
-        SQLiteStore(trial.path).close()
-        trial.restart(ROLES)
-        killed, rows = 0, 0
-        while killed < kills:
-            time.sleep(dice.uniform(0.1, 1) * pause)
-            victims = dice.sample(ROLES, dice.choice((1, 1, 1, 2, 3)))
-            for role in victims:
-                trial.kill(role)
-            killed += len(victims)
-            rows = trial.check()
-            trial.restart(victims)
-        for role in tuple(trial.running):
-            trial.kill(role)
+        try:
+            killed, rows = disturb(trial, kills, dice, pause)
+        finally:
+            trial.end()
         print(f"{killed} kills, {rows} rows in {sum(trial.told.values()) + 2} batches told, none lost, none in part")
         finish(trial.path)
+
+
+def disturb(trial: Trial, kills: int, dice: random.Random, pause: float) -> tuple[int, int]:
+    """Start all roles and kill some again and again; returns how many were killed, and the rows of the last check."""
+    SQLiteStore(trial.path).close()
+    trial.restart(ROLES)
+    killed, rows = 0, 0
+    while killed < kills:
+        time.sleep(dice.uniform(0.1, 1) * pause)
+        victims = dice.sample(ROLES, dice.choice((1, 1, 1, 2, 3)))
+        for role in victims:
+            trial.kill(role)
+        killed += len(victims)
+        rows = trial.check()
+        trial.restart(victims)
+    for role in tuple(trial.running):
+        trial.kill(role)
+    return killed, rows
 
 
 def finish(path: Path) -> None:

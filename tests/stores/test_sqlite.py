@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import stat
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from undersong.errors import StoreError
 from undersong.models import encode
 from undersong.stores import Swept
+from undersong.stores.check import problems
 from undersong.stores.forget import forget
 from undersong.stores.packed import pack
 from undersong.stores.schema import MIGRATIONS
@@ -307,6 +309,23 @@ def test_a_kept_history_that_is_not_that_of_the_rows_is_told(store: SQLiteStore)
     assert len(swept(store)) == 1
     _damage(store.path, "UPDATE swept SET cells = ?", b"x")
     assert list(store.damages()) == ["the packed history of kira is not that of its rows"]
+
+
+def test_what_another_writes_during_a_check_is_no_damage(store: SQLiteStore) -> None:
+    store.append([row("m0"), row("n0", agent="bo", conversation="c2")])
+    assert set(swept(store)) == {"kira", "bo"}
+    numbers = itertools.count(1)
+
+    def write(_: str) -> None:
+        number = next(numbers)
+        place = f"c{2 + number}"
+        store.append([row("m", number, conversation=place), row("n", number, agent="bo", conversation=place)])
+
+    with SQLiteStore(store.path, read_only=True) as reader:
+        reader._db.set_trace_callback(write)  # before each statement of the reader
+        assert list(problems(reader)) == []
+    assert next(numbers) > 10
+    assert len(store.history("kira", "j1")) > 10
 
 
 def test_a_store_that_is_only_read_is_not_made(tmp_path: Path) -> None:

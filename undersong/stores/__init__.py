@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -341,6 +342,10 @@ class Store(ConversationStore, HistoryStore, LiveStore, Protocol):
 
     def graves(self) -> tuple[Grave, ...]:
         """What was forgotten, by kind and digest."""
+        ...
+
+    def repeatable_read(self) -> AbstractContextManager[None]:
+        """While it is open, every read of a file sees the version of its first one; a graph shows what is newest."""
         ...
 
     def damages(self) -> Iterator[str]:

@@ -9,11 +9,12 @@ from undersong.stores import Store
 
 
 def problems(store: Store) -> Iterator[str]:
-    """What is wrong with a store, in words; reads all of it."""
-    yield from store.damages()
-    yield from _conversations(store)
-    yield from _histories(store)
-    yield from _findings(store)
+    """What is wrong with a store, in words; reads all of it, in a file as of one moment, whoever writes meanwhile."""
+    with store.repeatable_read():
+        yield from store.damages()
+        yield from _conversations(store)
+        yield from _histories(store)
+        yield from _findings(store)
 
 
 def _conversations(store: Store) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -87,9 +87,15 @@ class Database:
         self._refuse_if_gone(self._file)
 
     @contextmanager
+    def repeatable_read(self) -> Iterator[None]:
+        """See Store."""
+        with self._reading():
+            yield
+
+    @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """A transaction in which every read sees the same version."""
-        with self._translated(), self._begun("BEGIN"):
+        """A transaction in which every read sees the same version; within ``repeatable_read`` the same one."""
+        with self._translated(), nullcontext() if self._db.in_transaction else self._begun("BEGIN"):
             yield self._db
 
     @contextmanager

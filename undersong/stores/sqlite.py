@@ -61,9 +61,9 @@ class SQLiteStore(Conversations, Histories, Live):
 
     def damages(self) -> Iterator[str]:
         """See Store."""
-        with self._translated():
-            words = [word for (word,) in self._db.execute("PRAGMA integrity_check")]
-            others = [f"the packed history of {agent} is not that of its rows" for agent in unlike(self._db)]
+        with self._reading() as db:  # or what others write between two reads would look like damage
+            words = [word for (word,) in db.execute("PRAGMA integrity_check")]
+            others = [f"the packed history of {agent} is not that of its rows" for agent in unlike(db)]
         return iter([*(words if words != ["ok"] else []), *others])
 
     def facts(self) -> dict[str, str]:

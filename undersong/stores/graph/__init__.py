@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import msgspec
@@ -90,6 +91,10 @@ class GraphStore(Live, Histories):
         found = self._read("MATCH (g:Grave) RETURN g.body ORDER BY g.kind, g.digest")
         with self._translated():
             return tuple(decoded(record[0], Grave) for record in found)
+
+    def repeatable_read(self) -> AbstractContextManager[None]:
+        """See Store."""
+        return nullcontext()
 
     def damages(self) -> Iterator[str]:
         """See Store."""
