@@ -155,11 +155,11 @@ class _Search:
 
     def _towards(self) -> tuple[Frame, Masks, I]:
         masks, parts, plan, rule = symbols(self.plan, self.vectors), self.layout.parts, self.plan, self.rule
-        marked, needs = parts.lists.marked(masks), plan.outlook.needs
+        marked = parts.lists.marked(masks)
         if plan.whole:
             around = whole(parts, marked)
         else:
-            around = self.layout.surroundings.around(marked, needs, rule.within, plan.outlook.longest)
+            around = self.layout.surroundings.around(marked, plan.outlook, rule.within)
         return towards(self.table, parts, marked, rule.required, around, whole=plan.whole, placed=plan.placed)
 
     def _narrowed(self, masks: Masks, frame: Frame, added: Added) -> Masks:

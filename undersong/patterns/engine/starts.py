@@ -11,6 +11,7 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.frames import Limits
+from undersong.patterns.engine.gaps import gap
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import fitting
 from undersong.patterns.engine.vectors import B, Masks
@@ -29,7 +30,8 @@ class Outlook(NamedTuple):
     Its first rows fit ``head``, one after the other; the ``rest`` is found in this order, with any rows between, from
     the row after the first ``taken`` ones on. ``fixed``: the head is the whole pattern. ``longest``: how many rows a
     match takes at most (None: no bound). ``counts``: how many rows ``having`` asks for, per mask; ``needs``: how many
-    the pattern or ``having`` asks for, per mask.
+    the pattern or ``having`` asks for, per mask. A match passes over at most ``gap`` rows in a row (None: no bound);
+    the others fit ``bound``.
     """
 
     head: Outline
@@ -39,12 +41,17 @@ class Outlook(NamedTuple):
     longest: int | None
     counts: tuple[tuple[int, int], ...] = ()
     needs: tuple[tuple[int, int], ...] = ()
+    gap: int | None = None
+    bound: int = 0
 
 
 def outlook(part: Part, program: Program, names: tuple[str, ...], having: tuple[Node, ...]) -> Outlook:
     """The outlook of a row pattern and its program."""
     known, counts = _pattern_outlook(part, program, names), tuple(_counts(having, names))
-    return known._replace(counts=counts, needs=_needs(part, names, counts))
+    bound = {second for operation, _, second in program.instructions if operation == ROW} - {-1}
+    return known._replace(
+        counts=counts, needs=_needs(part, names, counts), gap=gap(part), bound=sum(1 << each for each in bound)
+    )
 
 
 def _needs(part: Part, names: tuple[str, ...], counts: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

@@ -7,12 +7,14 @@ from functools import cached_property
 import numpy as np
 
 from undersong.jit import kernel, machine
+from undersong.patterns.engine import gaps
 from undersong.patterns.engine.frames import bisected
 from undersong.patterns.engine.merging import Marked
+from undersong.patterns.engine.starts import Outlook
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.table import Table, fitting
+from undersong.patterns.engine.table import Table, fitting, picked
 from undersong.patterns.engine.targets import Around, Targets
-from undersong.patterns.engine.vectors import Masks
+from undersong.patterns.engine.vectors import B, Codes, Masks
 
 Needs = tuple[tuple[int, int], ...]  # masks, and how many rows a match needs that fit one of its bits
 
@@ -30,10 +32,20 @@ class Surroundings:
         return np.repeat(np.arange(len(self.parts.groups)), np.diff(self.parts.bounds))
 
     @cached_property
+    def ends(self) -> Codes:
+        """The places of the read public rows, and where they end."""
+        return np.append(self.read, len(self.parts.order.rows)).astype(np.int32)
+
+    @cached_property
     def read(self) -> I:
         """The places of the read public rows."""
         public = self.parts.public
         return public[self.parts.lists.seen]
+
+    @cached_property
+    def times(self) -> I:
+        """The time of each place."""
+        return np.asarray(picked(self.table.times, self.parts.order.rows))
 
     def reach(self, within: int | None, longest: int | None) -> tuple[I, I]:
         """For each row of the chain, from which to before which place a match that takes it may reach.
@@ -45,20 +57,19 @@ class Surroundings:
         return self._reaches[within, longest]
 
     def _reach(self, within: int | None, longest: int | None) -> tuple[I, I]:
-        parts, place = self.parts, self.parts.chain
+        parts, place, times = self.parts, self.parts.chain, self.times
         if longest is not None:
             return self._shortened(*self.reach(within, None), longest)
+        if within is not None and machine(len(times)):
+            sweep = np.empty((2, len(times)), dtype=np.int32)
+            _sweep.at(len(times))(times, parts.order.bounds, within, *sweep)
+            return picked(sweep[0], place), picked(sweep[1], place)
         group = parts.groups[self.link]
         first, last = parts.order.bounds[group], parts.order.bounds[group + 1]
         if within is None:
             return first, last
-        times = self.table.times[parts.order.rows]
-        if not machine(len(times)):
-            wanted = times[place]
-            return bisected(times, wanted - within, first, place), bisected(times, wanted + within + 1, place, last)
-        first, last = (np.empty(len(times), dtype=np.int64) for _ in range(2))
-        _sweep.at(len(first))(times, parts.order.bounds, within, first, last)
-        return first[place], last[place]
+        wanted = times[place]
+        return bisected(times, wanted - within, first, place), bisected(times, wanted + within + 1, place, last)
 
     def _shortened(self, first: I, last: I, longest: int) -> tuple[I, I]:
         """The ends brought nearer, to where a match of so many rows reaches whatever of it is public."""
@@ -68,7 +79,7 @@ class Surroundings:
         if not len(read):
             return first, last
         if machine(len(place)):
-            found = np.empty(len(place), dtype=np.int64), np.empty(len(place), dtype=np.int64)
+            found = np.empty_like(first), np.empty_like(last)
             _shorten.at(len(place))(place, first, last, read, before, longest, *found)
             return found
         earliest, latest = before - (longest - 1), before + longest - 2
@@ -76,26 +87,46 @@ class Surroundings:
         beyond = np.maximum(read[np.minimum(latest, len(read) - 1)], place) + 1
         return first, np.where(latest < len(read), np.minimum(last, beyond), last)
 
-    def around(self, marked: Marked, needs: Needs, within: int | None, longest: int | None) -> Around:
+    def around(self, marked: Marked, wanted: Outlook, within: int | None) -> Around:
         """The surroundings of directed rows that can be bound; where they overlap they are one run.
 
         A match that binds such a row lies within its surroundings, and so do the rows that the match needs: without as
         many rows that fit each mask there is none.
         """
-        parts, (first, last) = self.parts, self.reach(within, longest)
-        public, chain = marked
-        hot = fitting(chain, np.iinfo(chain.dtype).max)
+        parts, (public, chain), needs = self.parts, marked, wanted.needs
+        hot = fitting(chain, wanted.bound)
+        first, last = self._bridged(hot, *self.reach(within, wanted.longest), public, wanted)
+        in_public, in_chain = _fitting(public, needs), _fitting(chain, needs)
         if not machine(len(hot)):
-            return self._around(hot, first[hot], last[hot], _fitting(public, needs), _fitting(chain, needs), needs)
+            return self._around(hot, first, last, in_public, in_chain, needs)
         found = Around(*(np.empty(len(hot), dtype=np.int64) for _ in Around._fields))
         needed = np.array([number for _, number in needs], dtype=np.int64)
         number = _surround.at(len(hot))(
-            hot, self.link, parts.bounds, parts.chain, first, last, parts.public_before,
-            _fitting(public, needs), _fitting(chain, needs), needed, *found,
+            hot, self.link, parts.bounds, parts.chain, first, last, parts.public_before, in_public, in_chain, needed,
+            *found,
         )  # fmt: skip
         return Around(*(part[:number] for part in found))
 
-    def _around(self, hot: I, first: I, last: I, in_public: I, in_chain: I, needs: Needs) -> Around:
+    def _bridged(self, hot: I, first: I, last: I, public: Masks, wanted: Outlook) -> tuple[I, I]:
+        """From which to before which place a match may go that takes a row of the chain, of those that are ``hot``.
+
+        So far as they reach, and over public rows as far as a gap or the next hot row of the same link.
+        """
+        if wanted.gap is None:
+            return first[hot], last[hot]
+        parts, lists = self.parts, self.parts.lists
+        gone = gaps.reached(public, lists.seen, wanted.bound, wanted.gap)
+        if machine(len(hot)):
+            found = np.empty(len(hot), dtype=first.dtype), np.empty(len(hot), dtype=last.dtype)
+            _bridge.at(len(hot))(hot, self.link, parts.chain, lists.met, self.ends, *gone, first, last, *found)
+            return found
+        link, met = self.link[hot], lists.met[hot]
+        begin, end = np.minimum(self.ends[gone[0][met]], parts.chain[hot]), self.ends[gone[1][met]]
+        new, final = _apart(link, begin, end)
+        number = np.cumsum(new) - 1
+        return np.maximum(first[hot], begin[new][number]), np.minimum(last[hot], end[final][number])
+
+    def _around(self, hot: I, first: I, last: I, in_public: Codes, in_chain: Codes, needs: Needs) -> Around:
         """The same by whole arrays."""
         parts, link = self.parts, self.link[hot]
         low, high = (np.searchsorted(parts.keys, link * parts.span + end) for end in (first, last))
@@ -104,15 +135,20 @@ class Surroundings:
         for (_, number), public, chain in zip(needs, in_public, in_chain, strict=True):
             enough &= public[public_last] - public[public_first] + chain[high] - chain[low] >= number
         link, first, last, low, high = (part[enough] for part in (link, first, last, low, high))
-        new = np.ones(len(link), dtype=np.bool_)
-        new[1:] = (link[1:] != link[:-1]) | (first[1:] > last[:-1])
-        final = np.append(new[1:], True)[: len(new)]
+        new, final = _apart(link, first, last)
         return Around(link[new], first[new], last[final], low[new], high[final])
 
 
-def _fitting(masks: Masks, needs: Needs) -> I:
+def _apart(link: I, first: I | Codes, last: I | Codes) -> tuple[B, B]:
+    """Which ranges do not touch the one before, and which not the one after, of the same link."""
+    new = np.ones(len(link), dtype=np.bool_)
+    new[1:] = (link[1:] != link[:-1]) | (first[1:] > last[:-1])
+    return new, np.append(new[1:], True)[: len(new)]
+
+
+def _fitting(masks: Masks, needs: Needs) -> Codes:
     """Per wanted mask the running numbers of rows that fit it."""
-    found = np.empty((len(needs), len(masks) + 1), dtype=np.int64)
+    found = np.empty((len(needs), len(masks) + 1), dtype=np.int32)
     found[:, 0] = 0
     for number, (mask, _) in zip(found, needs, strict=True):
         if machine(len(masks)):
@@ -150,16 +186,33 @@ def _sweep(times, bounds, within, first, last):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _bridge(  # type: ignore[no-untyped-def]
+    hot, links, chain, met, ends, gone_first, gone_last, reach_first, reach_last, first, last
+):
+    """How far a match may go from each hot row: what touches is gone through as one."""
+    k = 0
+    while k < len(hot):
+        opened, row = k, hot[k]
+        begin, end = min(ends[gone_first[met[row]]], chain[row]), ends[gone_last[met[row]]]
+        while k + 1 < len(hot) and links[hot[k + 1]] == links[row] and ends[gone_first[met[hot[k + 1]]]] <= end:
+            k += 1
+            end = ends[gone_last[met[hot[k]]]]
+        k += 1
+        for i in range(opened, k):
+            first[i], last[i] = max(begin, reach_first[hot[i]]), min(end, reach_last[hot[i]])
+
+
+@kernel
 def _surround(  # type: ignore[no-untyped-def]
-    hot, links, bounds, chain, reach_first, reach_last, public_before, in_public, in_chain,
-    needed, link, first, last, chain_first, chain_last,
+    hot, links, bounds, chain, firsts, lasts, public_before, in_public, in_chain, needed,
+    link, first, last, chain_first, chain_last,
 ):  # fmt: skip
     found, current, low, high, end = 0, -1, 0, 0, 0
-    for row in hot:
-        if links[row] != current:
-            current = links[row]
+    for place in range(len(hot)):
+        if links[hot[place]] != current:
+            current = links[hot[place]]
             low, high, end = bounds[current], bounds[current], bounds[current + 1]
-        begin, finish = reach_first[row], reach_last[row]
+        begin, finish = firsts[place], lasts[place]
         while chain[low] < begin:
             low += 1
         while high < end and chain[high] < finish:
