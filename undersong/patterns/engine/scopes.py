@@ -9,6 +9,7 @@ from weakref import proxy  # leaves do not hold what holds them: arrays go when 
 
 import numpy as np
 
+from undersong.patterns.engine.blocks import in_blocks
 from undersong.patterns.engine.rolling import Events, over_sequences
 from undersong.patterns.engine.sums import F, I, Unsuited
 from undersong.patterns.engine.table import DAY, Table, picked
@@ -148,7 +149,12 @@ class TableVectors(Vectors):
     def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
         if self.table.index is None or what == "text" or self._level(what, node) != ROW:
             return super()._once(what, node, work)
-        return super()._once(what, node, lambda part: self.table.taken(getattr(self.source, what)(part)))
+        return super()._once(what, node, lambda part: self.table.taken(self._of_source(what, part)))
+
+    def _of_source(self, what: str, node: Any) -> Any:
+        if what == "number":
+            return self.source.number(node)
+        return in_blocks(self.source, what, node, self.table.source.size)
 
     def _level(self, what: str, node: Any) -> int:
         parts = node if what == "bits" else (node,)

@@ -1,0 +1,38 @@
+"""Conditions on single rows, answered block by block: the same as for all rows at once."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tests.patterns.engine.worlds import random_rows, random_rule, told
+from undersong.patterns.engine import blocks
+from undersong.patterns.engine.blocks import in_blocks
+from undersong.patterns.engine.plan import plan
+from undersong.patterns.engine.results import search
+from undersong.patterns.engine.rows import table_of
+from undersong.patterns.engine.vectors import Vectors
+from undersong.patterns.partitions import timelines
+from undersong.patterns.search import search as reference
+
+
+@pytest.mark.parametrize("block", [1, 7, 10_000])
+def test_blocks_of_any_size_give_the_same_bits(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    for seed in range(40):
+        dice = random.Random(seed)
+        rule, source = random_rule(dice), table_of(timelines(random_rows(dice))).source
+        asked = tuple(condition.row for condition in plan(rule).conditions)
+        whole, found = Vectors(source).bits(asked), in_blocks(Vectors(source), "bits", asked, source.size)
+        assert np.shape(found) == np.shape(whole)
+        assert (found == whole).all()
+
+
+def test_rules_find_the_same_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 3)
+    for seed in range(7000, 7060):
+        dice = random.Random(seed)
+        rule, known = random_rule(dice), timelines(random_rows(dice))
+        assert told(search(rule, known)) == told(reference(rule, known)), f"seed {seed}"
