@@ -20,7 +20,7 @@ from undersong.scan.automaton import Automaton, Numbers, automaton
 
 LANES = 8  # measured: four take a third longer, twelve are no faster
 PAD = b"\xff"  # of no UTF-8, so that no string has it
-_OLDEST = 15  # the first LLVM with pointers of one kind
+_OLDEST = 20  # of llvmlite 0.45, the first with pointers of one kind
 
 
 class LaneWalk:
