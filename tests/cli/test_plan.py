@@ -101,6 +101,17 @@ def test_an_unknown_judge_and_two_budgets_are_wrong_use(undersong: Undersong) ->
     assert undersong("scan", "samples", "--recall", "9").code == 2
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("plan", "--budget"), ("plan", "--budget-share"), ("scan", "--recall"), ("watch", "--poll")],
+)
+def test_what_is_no_number_is_wrong_use_and_no_defect(undersong: Undersong, command: tuple[str, str]) -> None:
+    verb, option = command
+    ran = undersong(verb, "samples", option, "nan")
+    assert ran.code == 2
+    assert "'nan' is not a number" in ran.err
+
+
 def test_a_recall_target_stands_in_the_reasons(undersong: Undersong) -> None:
     undersong("scan", "samples", "--recall", "0.9", "--out", "rows.jsonl")
     rows = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from undersong.cli.options import (
+    NumberRange,
     budget_options,
     check_store,
     corpus_options,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from undersong.planning.secondary import Secondary
     from undersong.stores.ledger import SQLiteLedger
 
-USD = click.FloatRange(min=0)
+USD = NumberRange(min=0)
 
 
 @click.command("plan", short_help="Messages, tokens and cost per tier, before anything is spent.")
