@@ -129,6 +129,8 @@ def _budget_line(cutoff: Cutoff | None) -> str:
         return f"{begun}; none is left unread."
     left = ", ".join(f"{count:,} {name}" for name, count in cutoff.left.items())
     advice = f"`--budget-share {int(cutoff.share * 1e4) / 1e4:g}` keeps to it"
+    if cutoff.sample_left:
+        advice += f" but for the audit sample, of which {cutoff.sample_left:,.2f} USD come on top"
     return f"{begun} and leave unread: {left} (harmful among them, by triage: {cutoff.harmful_left:,.1f}); {advice}."
 
 
