@@ -100,6 +100,13 @@ def test_a_share_that_keeps_to_a_budget_says_what_the_audit_sample_adds(underson
     assert sum(part["cost"] for part in share) == pytest.approx(cutoff["cost"] + cutoff["sample_left"], rel=0.05)
 
 
+def test_a_plan_makes_no_store(undersong: Undersong) -> None:
+    forum(20)
+    ran = undersong("plan", "forum.jsonl", "--store", "misspelt.db")
+    assert (ran.code, Path("misspelt.db").exists()) == (2, False)
+    assert "no store at misspelt.db" in ran.err
+
+
 def test_a_price_that_nobody_knows_is_said_by_name_and_never_zero(undersong: Undersong) -> None:
     forum(20)
     ran = undersong("plan", "forum.jsonl", "--judge", "anthropic:some-model", "--budget", "5")

@@ -12,7 +12,7 @@ import click
 from undersong.cli.options import (
     NumberRange,
     budget_options,
-    check_store,
+    check_existing,
     corpus_options,
     exit_code,
     options_of,
@@ -107,14 +107,17 @@ def _places_line(again: Secondary) -> str:
 
 @contextmanager
 def kept_answers(store: str | None) -> Iterator[SQLiteLedger | None]:
-    """The ledger of a store; None where none is named and there is none in this folder."""
+    """The ledger of a store; None where none is named and there is none in this folder.
+
+    Raises UsageError for a named one that is not there: asking for a plan makes no store.
+    """
     from undersong.stores.ledger import SQLiteLedger
 
     path = Path(store or "undersong.db")
     if store is None and not path.exists():
         yield None
         return
-    check_store(str(path))
+    check_existing(str(path))
     with SQLiteLedger(path) as ledger:
         yield ledger
 
