@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.patterns.rulebox import rule
 from undersong.detect import Detection, detect, detect_patterns, quote, strongest_sentences
-from undersong.errors import RecordError, UsageError
+from undersong.errors import RecordError, UndersongWarning, UsageError
 from undersong.models import Finding, Hit, Message, Row
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.cases import table
@@ -138,6 +139,32 @@ def test_plain_dictionaries_go_in_and_come_out() -> None:
     assert (finding["pattern"], finding["message_ids"]) == ("love_bombing", ["1", "2", "4", "5"])
     with pytest.raises(RecordError):
         detect_patterns([{"agent": "kira"}])
+
+
+def warned(rows: list[Any], rules: list[str] | None = None) -> tuple[list[dict[str, Any]], list[str]]:
+    with pytest.warns(UndersongWarning) as told:
+        findings = detect_patterns(rows, rules)
+    return findings, [str(each.message) for each in told]
+
+
+def test_what_is_not_read_of_plain_dictionaries_is_a_warning() -> None:
+    rows: list[dict[str, Any]] = [msgspec.to_builtins(row) for row in table(CYCLE)]
+    again = {**rows[-1], "traits": {**rows[-1]["traits"], "manipulation": 0.1}}
+    (finding,), (told,) = warned([*rows, again])
+    assert finding["message_ids"] == ["1", "2", "4", "5"]
+    assert told.startswith("row:7: row '5' repeats the id of line 6, which is kept; ")
+    misspelt = {**rows[0], "id": "y", "traits": {"manipulaton": 0.5, "virtue": 0.5}}
+    assert warned([*rows, misspelt])[1] == ["row:7: trait 'manipulaton' is not read; did you mean 'manipulation'?"]
+
+
+def test_an_empty_list_of_rules_that_could_not_run_is_a_warning() -> None:
+    findings, told = warned([{"id": "1", "agent": "kira", "traits": None}])
+    assert findings == []
+    assert told == [f"{each.id}: not applicable: no message was read" for each in load_rules()]
+    rows = [{"id": "1", "agent": "kira", "target": "bo", "traits": {"compassion": 0.5, "manipulation": 0.5}}]
+    findings, (why,) = warned(rows, ["darvo"])
+    assert findings == []
+    assert why.startswith("darvo: not applicable: needs deception")
 
 
 def test_rows_go_in_as_they_are_and_rules_by_their_names() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from undersong.models import Missed, Row, decode, encode
@@ -88,6 +89,15 @@ def test_where_nothing_of_it_was_read_nothing_is_claimed() -> None:
     found = census(row(0), row(1)).missed()
     assert (found.exact, found.number, found.rate, found.share) == (False, None, None, None)
     assert "not known" in missed_words(found)[0]
+
+
+def test_what_the_router_called_for_and_nobody_scored_is_told_as_neither_harmful_nor_harmless() -> None:
+    read = row(0, width="message", bad=0.1)
+    refused = msgspec.structs.replace(row(1, width="message"), state="refused")
+    found = census(read, refused, row(2, width="message"), row(3, width="message", sampled=True, bad=0.1)).missed()
+    assert (found.routed_unread, found.routed_harmful) == (2, 0)
+    assert missed_words(found)[-1].startswith("Beside these, 2 messages that the router called for got no scores")
+    assert not any("got no scores" in each for each in missed_words(census(read).missed()))
 
 
 def test_a_sample_gives_an_estimate_with_its_interval_in_words() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from undersong.errors import UndersongWarning
 from undersong.models import Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.discovery import family_of
@@ -23,7 +25,7 @@ from undersong.patterns.partitions import Timeline, timelines
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import ROWS, Search
 from undersong.ranks import levelled
-from undersong.rows import row_of
+from undersong.rows import rows_given
 
 EXCERPT = 280  # characters of a quote
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+")
@@ -165,11 +167,22 @@ def detect_patterns(
     ``rules`` are names of shipped rules, or what ``load_rules`` gave; None is the shipped rules that are on. A row
     needs ``id``, ``agent`` and ``traits`` (null: unread), and better ``conversation``, ``time``, ``position``,
     ``target`` and ``tier`` (docs/rows.md). Raises RecordError for a row that cannot be read, and UsageError for an
-    unknown rule.
+    unknown rule. Warns (UndersongWarning) of a repeated id, of a name that is not read, and where an empty list would
+    say too much: of a rule that was named and could not run, of one that gave up, and where no rule ran at all.
     """
-    rows = [row_of(value, position) for position, value in enumerate(evaluations)]
+    rows, problems = rows_given(evaluations, name="row")
+    for each in problems:
+        warnings.warn(f"{each.where}: {each.what}; {each.remedy}", UndersongWarning, stacklevel=2)
     detection = detect(rows, _rules(rules))
+    for told in _silent(detection.outcomes, every=rules is not None):
+        warnings.warn(f"{told.pattern}: {told.status.replace('_', ' ')}: {told.reason}", UndersongWarning, stacklevel=2)
     return [msgspec.json.decode(encode(finding)) for finding in detection.findings]
+
+
+def _silent(outcomes: Sequence[RuleOutcome], *, every: bool) -> list[RuleOutcome]:
+    """Rules whose silence means nothing: those that gave up, and if none ran or ``every`` is asked for, the rest."""
+    every = every or all(each.status == "not_applicable" for each in outcomes)
+    return [each for each in outcomes if each.status == "gave_up" or (every and each.status != "ran")]
 
 
 def _rules(given: Sequence[PatternRule | str] | str | None) -> tuple[PatternRule, ...]:

@@ -9,7 +9,8 @@
     ├── JudgeError        a judge or its backend failed         exit code 4
     └── StoreError        the store cannot be read or written   exit code 4
 
-Every message says what is wrong, where, and what to do about it.
+Every message says what is wrong, where, and what to do about it. ``UndersongWarning`` is no error: it goes through
+``warnings``.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ class UndersongError(Exception):
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         return f"{place}{self.what}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+class UndersongWarning(UserWarning):
+    """What a caller of the library should know about a result that stands all the same: what was not read, and why."""
 
 
 def _again(kind: type[UndersongError], what: str, where: str, remedy: str) -> UndersongError:

@@ -66,5 +66,10 @@ def machine(size: int) -> bool:
 
 @cache
 def installed() -> bool:
-    """Whether numba is there, and not switched off with UNDERSONG_PLAIN=1."""
-    return os.environ.get("UNDERSONG_PLAIN", "") in ("", "0") and find_spec("numba") is not None
+    """Whether numba is there and may be used."""
+    return allowed() and find_spec("numba") is not None
+
+
+def allowed() -> bool:
+    """Whether machine code may be made: it is switched off with UNDERSONG_PLAIN=1."""
+    return os.environ.get("UNDERSONG_PLAIN", "") in ("", "0")

@@ -37,6 +37,17 @@ def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Prob
             yield item
 
 
+def rows_given(values: Iterable[Mapping[str, Any] | Row], *, name: str) -> tuple[list[Row], list[Problem]]:
+    """The rows of plain mappings as ``read_rows`` has them of lines, and what is to be told of them.
+
+    Told are repeated ids and names that are not read. Raises RecordError for a mapping that is no row.
+    """
+    reader = RowReader(name)
+    taken = [reader.take(value) for value in values]
+    problems = [*reader.notes(), *(each for each in taken if isinstance(each, Problem))]
+    return [each for each in taken if isinstance(each, Row)], problems
+
+
 class RowReader:
     """One line after the other, as ``read_rows`` does."""
 
@@ -58,16 +69,35 @@ class RowReader:
         try:
             value = _object(line)
             self._notes += self._unread.of(value, self.number)
-            row, positioned = _row(value, self.seen)
-            place = row.conversation, row.id
-            before = self.kept.get(place)
-            if before is not None and (before.stands or row.state not in _STANDING):
-                raise RecordError(
-                    f"row {row.id[:80]!r} repeats the id of line {before.number}, which is kept",
-                    remedy="give every message of a conversation an id of its own, or name its conversation",
-                )
+            return self._kept_of(*_row(value, self.seen))
         except RecordError as error:
             return Problem(what=error.what, where=f"{self.name}:{self.number}", remedy=error.remedy)
+
+    def take(self, value: Mapping[str, Any] | Row) -> Row | Problem:
+        """The row of the next mapping; raises RecordError where it is none, with its place."""
+        self.number += 1
+        try:
+            if isinstance(value, Mapping):
+                self._notes += self._unread.of(value, self.number)
+                row, positioned = _row(value, self.seen)
+            else:
+                row, positioned = row_of(value), True
+        except RecordError as error:
+            raise RecordError(error.what, where=f"{self.name}:{self.number}", remedy=error.remedy) from error
+        try:
+            return self._kept_of(row, positioned)
+        except RecordError as error:
+            return Problem(what=error.what, where=f"{self.name}:{self.number}", remedy=error.remedy)
+
+    def _kept_of(self, row: Row, positioned: bool) -> Row:
+        """The row where no other one with its id is kept; raises RecordError where one is."""
+        place = row.conversation, row.id
+        before = self.kept.get(place)
+        if before is not None and (before.stands or row.state not in _STANDING):
+            raise RecordError(
+                f"row {row.id[:80]!r} repeats the id of line {before.number}, which is kept",
+                remedy="give every message of a conversation an id of its own, or name its conversation",
+            )
         if before is None:
             self.seen[row.conversation] += 1
         elif not positioned:

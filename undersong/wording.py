@@ -187,6 +187,21 @@ def missed_words(missed: Missed | None) -> tuple[str, ...]:
     """What the router left out and how much of it is harmful, in sentences; none where it was not counted."""
     if missed is None:
         return ()
+    return (*_left_out_words(missed), *_routed_unread_words(missed.routed_unread))
+
+
+def _routed_unread_words(unread: int) -> tuple[str, ...]:
+    """That a judge did not score all that it was called for."""
+    if not unread:
+        return ()
+    they = "It is" if unread == 1 else "They are"
+    return (
+        f"Beside these, {counted(unread, 'message')} that the router called for got no scores (a budget, a refusal "
+        f"or a failure). {they} counted neither as harmful nor as harmless.",
+    )
+
+
+def _left_out_words(missed: Missed) -> tuple[str, ...]:
     routed = f"{missed.routed_harmful:,} of the messages that it routed are harmful"
     meaning = "(harmful: any negative trait of .5 or more by this judge)"
     if not missed.left_out:

@@ -87,6 +87,26 @@ def test_a_budget_in_dollars_is_kept_and_what_it_leaves_is_named(undersong: Unde
     assert "--budget-share" in text
 
 
+def test_a_share_that_keeps_to_a_budget_says_what_the_audit_sample_adds(undersong: Undersong) -> None:
+    forum(200)
+    cost = {part["name"]: part["cost"] for part in planned(undersong, *PAID)["parts"]}
+    budget = sum(cost.values()) / 20
+    cutoff = planned(undersong, *PAID, "--budget", str(budget))["cutoff"]
+    assert cutoff["left"]["audit sample"] == 30
+    assert cutoff["sample_left"] == pytest.approx(cost["audit sample"])
+    told = undersong("plan", "forum.jsonl", *PAID, "--budget", str(budget)).out
+    assert f"keeps to it but for the audit sample, of which {cutoff['sample_left']:,.2f} USD come on top" in told
+    share = planned(undersong, *PAID, "--budget-share", str(cutoff["share"]))["parts"]
+    assert sum(part["cost"] for part in share) == pytest.approx(cutoff["cost"] + cutoff["sample_left"], rel=0.05)
+
+
+def test_a_plan_makes_no_store(undersong: Undersong) -> None:
+    forum(20)
+    ran = undersong("plan", "forum.jsonl", "--store", "misspelt.db")
+    assert (ran.code, Path("misspelt.db").exists()) == (2, False)
+    assert "no store at misspelt.db" in ran.err
+
+
 def test_a_price_that_nobody_knows_is_said_by_name_and_never_zero(undersong: Undersong) -> None:
     forum(20)
     ran = undersong("plan", "forum.jsonl", "--judge", "anthropic:some-model", "--budget", "5")
@@ -99,6 +119,17 @@ def test_an_unknown_judge_and_two_budgets_are_wrong_use(undersong: Undersong) ->
     assert undersong("plan", "samples", "--judge", "offlin").code == 2
     assert undersong("scan", "samples", "--recall", ".9", "--budget-share", ".3").code == 2
     assert undersong("scan", "samples", "--recall", "9").code == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("plan", "--budget"), ("plan", "--budget-share"), ("scan", "--recall"), ("watch", "--poll")],
+)
+def test_what_is_no_number_is_wrong_use_and_no_defect(undersong: Undersong, command: tuple[str, str]) -> None:
+    verb, option = command
+    ran = undersong(verb, "samples", option, "nan")
+    assert ran.code == 2
+    assert "'nan' is not a number" in ran.err
 
 
 def test_a_recall_target_stands_in_the_reasons(undersong: Undersong) -> None:

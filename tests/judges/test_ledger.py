@@ -64,7 +64,10 @@ def test_a_run_stops_cleanly_at_its_calls_and_the_next_goes_on(undersong: Unders
     arguments = ("audit", "talk.jsonl", "--judge", served.spec(), "--all", "--json", "--concurrency", "4")
     first = undersong(*arguments, "--max-calls", "12")
     assert first.code == 0
-    assert json.loads(first.out)["states"] == {"scored": 12, "unread": 18}
+    facts = json.loads(first.out)
+    assert facts["states"] == {"scored": 12, "unread": 18}
+    assert facts["missed"]["routed_unread"] > 0
+    assert "that the router called for got no scores" in facts["missed_words"][-1]
     left = {row["reason"] for row in rows() if row["state"] == "unread"}
     assert left == {"the number of calls that were allowed is used up"}
     assert json.loads(undersong(*arguments).out)["states"] == {"scored": 30}

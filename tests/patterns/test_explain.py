@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pytest
 from click.testing import CliRunner
 
 from tests.patterns.rulebox import rule
@@ -48,10 +50,27 @@ def test_a_row_that_is_none_of_what_is_waited_for_is_named() -> None:
     assert "no row can begin a match" in told(PAIR, "id who manipulation\n1 kira .3\n")
 
 
-def test_the_bound_in_time_is_named() -> None:
-    timed = rule("A B", {"within": "1 day"}, A="manipulation > 0.5", B="manipulation < 0.2")
-    text = told(timed, "id who day manipulation\n1 kira 0 .6\n2 kira 5 .1\n")
-    assert "took 1 to 1 and waited for B; 2 is beyond within, max_unread or until" in text
+@pytest.mark.parametrize(
+    ("keys", "rows", "bound"),
+    [
+        ({"within": "1 day"}, "1 kira 0 .6 .1\n2 kira 5 .1 .1", "2 is beyond within 1 day"),
+        ({"until": "deception > 0.8"}, "1 kira 0 .6 .1\n2 kira 5 .1 .9", "2 is beyond until"),
+        (
+            {"max_unread": 1, "within": "9 days"},
+            "1 kira 0 .6 .1\na kira 1 ? ?\nb kira 1 ? ?\n2 kira 5 .1 .1",
+            "2 is beyond max_unread (2 unread before it)",
+        ),
+    ],
+)
+def test_the_bound_that_stopped_it_is_named(keys: dict[str, Any], rows: str, bound: str) -> None:
+    bounded = rule("A B", keys, A="manipulation > 0.5", B="manipulation < 0.2")
+    text = told(bounded, f"id who day manipulation deception\n{rows}\n")
+    assert f"took 1 to 1 and waited for B; {bound}" in text
+
+
+def test_a_row_behind_the_end_that_was_asked_for_is_named() -> None:
+    text = told(rule("A $", A="manipulation > 0.5"), "id who manipulation\n1 kira .6\n2 kira .3\n")
+    assert "took 1 to 1 and waited for the end of the rows; 2 is none of them" in text
 
 
 def test_a_way_that_having_refuses_is_shown_with_its_numbers() -> None:

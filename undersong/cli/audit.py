@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from undersong.cli.options import (
+    NumberRange,
     budget_options,
     chance_options,
     check_store,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 LEDGER = "undersong-ledger.db"  # beside the report: paid answers, where the store is on a server
 BELOW, AT_OR_ABOVE = 0, 1
-PERCENT = click.FloatRange(0, 100)
+PERCENT = NumberRange(0, 100)
 
 
 @click.command("audit", short_help="Read, scan, evaluate, detect, and write a report.")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import wraps
+from math import isnan
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +22,17 @@ NOT_EVERYTHING_READ = 3  # exit code where a file could not be read
 _DRAWS = click.IntRange(1, 100_000)  # patterns.chance.MOST
 _BLOCK = click.IntRange(1)
 SHOWN_PROBLEMS = 20  # lines of problems on stderr; all of them are in the report
+
+
+class NumberRange(click.FloatRange):
+    """A range of numbers: ``nan``, which no limit of a FloatRange holds back, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; a message of wrong use where it is none, or lies outside."""
+        number = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 def corpus_options(function: F) -> F:
@@ -39,7 +51,7 @@ def corpus_options(function: F) -> F:
 
 def budget_options(function: F) -> F:
     """How much is read."""
-    share = click.FloatRange(0, 1)
+    share = NumberRange(0, 1)
     decorators = (
         click.option("--budget-share", type=share, metavar="SHARE", help="Read at most this share of all messages."),
         click.option("--recall", type=share, metavar="R", help="Read as far as triage needs for this recall instead."),
@@ -51,7 +63,7 @@ def budget_options(function: F) -> F:
 
 def judge_options(function: F) -> F:
     """What a paid judge may spend, and how it is asked; they become one ``terms``."""
-    usd, calls = click.FloatRange(min=0), click.IntRange(min=0)
+    usd, calls = NumberRange(min=0), click.IntRange(min=0)
     decorators = (
         click.option("--budget", type=usd, metavar="USD", help="Stop asking a paid judge before it costs more."),
         click.option("--max-calls", type=calls, metavar="N", help="Stop asking a paid judge after so many requests."),

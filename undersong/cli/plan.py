@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from undersong.cli.options import (
+    NumberRange,
     budget_options,
-    check_store,
+    check_existing,
     corpus_options,
     exit_code,
     options_of,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from undersong.planning.secondary import Secondary
     from undersong.stores.ledger import SQLiteLedger
 
-USD = click.FloatRange(min=0)
+USD = NumberRange(min=0)
 
 
 @click.command("plan", short_help="Messages, tokens and cost per tier, before anything is spent.")
@@ -106,14 +107,17 @@ def _places_line(again: Secondary) -> str:
 
 @contextmanager
 def kept_answers(store: str | None) -> Iterator[SQLiteLedger | None]:
-    """The ledger of a store; None where none is named and there is none in this folder."""
+    """The ledger of a store; None where none is named and there is none in this folder.
+
+    Raises UsageError for a named one that is not there: asking for a plan makes no store.
+    """
     from undersong.stores.ledger import SQLiteLedger
 
     path = Path(store or "undersong.db")
     if store is None and not path.exists():
         yield None
         return
-    check_store(str(path))
+    check_existing(str(path))
     with SQLiteLedger(path) as ledger:
         yield ledger
 
@@ -128,6 +132,8 @@ def _budget_line(cutoff: Cutoff | None) -> str:
         return f"{begun}; none is left unread."
     left = ", ".join(f"{count:,} {name}" for name, count in cutoff.left.items())
     advice = f"`--budget-share {int(cutoff.share * 1e4) / 1e4:g}` keeps to it"
+    if cutoff.sample_left:
+        advice += f" but for the audit sample, of which {cutoff.sample_left:,.2f} USD come on top"
     return f"{begun} and leave unread: {left} (harmful among them, by triage: {cutoff.harmful_left:,.1f}); {advice}."
 
 

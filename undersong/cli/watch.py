@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import click
 
-from undersong.cli.options import check_store, check_targets, exit_code, judge_options, show_problems
+from undersong.cli.options import NumberRange, check_store, check_targets, exit_code, judge_options, show_problems
 from undersong.errors import UsageError
 from undersong.wording import counted
 
@@ -58,7 +58,7 @@ class Wanted(NamedTuple):
 @click.option("--store", metavar="FILE|URL", help=f"Where messages are kept; default: {STORE} here.")
 @click.option("--judge", metavar="NAME", help="Who scores messages; default: offline.")
 @click.option("--from", "source_format", metavar="FORMAT", help="Input format of messages; see `undersong formats`.")
-@click.option("--recall", type=click.FloatRange(0, 1), metavar="R", help="Read as far as triage needs for this recall.")
+@click.option("--recall", type=NumberRange(0, 1), metavar="R", help="Read as far as triage needs for this recall.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the audit sample.")
 @click.option("--emerging", "warn", is_flag=True, help="Also warn of sequences past the middle of a pattern.")
@@ -66,7 +66,7 @@ class Wanted(NamedTuple):
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
 @click.option("--follow/--no-follow", default=True, show_default=True, help="Wait for more at the end of the file.")
-@click.option("--poll", default=1.0, show_default=True, type=click.FloatRange(0.01), help="Seconds between two looks.")
+@click.option("--poll", default=1.0, show_default=True, type=NumberRange(0.01), help="Seconds between two looks.")
 def command(
     path: str,
     store: str | None,

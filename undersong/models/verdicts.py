@@ -163,6 +163,8 @@ class Missed(Noun, frozen=True, kw_only=True):
     ``harmful`` those of these that are harmful; ``routed_harmful`` the harmful ones that the router did not leave out.
     ``number`` of harmful messages left out, their ``rate`` among those left out, and their ``share`` of all harmful
     ones: (estimate, low, high) at 95 %, or None where nothing of what was left out was read. ``exact`` = all of it was.
+    ``routed_unread`` counts the messages with text that the router called for and the judge did not score (a budget, a
+    refusal, a failure): they are in none of these figures.
     """
 
     left_out: int
@@ -170,6 +172,7 @@ class Missed(Noun, frozen=True, kw_only=True):
     harmful: int
     routed_harmful: int
     exact: bool
+    routed_unread: int = 0
     number: tuple[float, float, float] | None = None
     rate: tuple[float, float, float] | None = None
     share: tuple[float, float, float] | None = None

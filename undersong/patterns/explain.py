@@ -175,14 +175,25 @@ def _mark(i: int, bound: dict[int, int], names: tuple[str, ...], attempt: Attemp
 def _stop(tried: Tried, attempt: Attempt | None) -> str:
     if attempt is None:
         return "no row can begin a match"
-    wanted = " or ".join(attempt.wanted)
+    wanted = " or ".join(attempt.wanted) or "the end of the rows"
     came = f"the try that came furthest took {_row_id(tried, attempt.start)} to {_row_id(tried, attempt.end - 1)}"
     if attempt.end >= len(tried.partition.rows):
         return f"{came} and waited for {wanted} when the rows ended"
     following = _row_id(tried, attempt.end)
     if attempt.end >= tried.ends[attempt.start]:
-        return f"{came} and waited for {wanted}; {following} is beyond within, max_unread or until"
+        return f"{came} and waited for {wanted}; {following} is beyond {_bound(tried, attempt)}"
     return f"{came} and waited for {wanted}; {following} is none of them"
+
+
+def _bound(tried: Tried, attempt: Attempt) -> str:
+    """Which limit the row after a try is beyond."""
+    rule, holes = tried.rule, len(tried.partition.holes[attempt.end])
+    met = []
+    if rule.until is not None and rule.until(tried.contexts[attempt.end]) is True:
+        met.append("until")
+    if rule.file.max_unread is not None and holes > rule.file.max_unread:
+        met.append(f"max_unread ({holes} unread before it)")
+    return " and ".join(met) or f"within {rule.file.within}"
 
 
 def _mentioned(rule: PatternRule) -> list[tuple[str, Evaluate]]:

@@ -44,9 +44,10 @@ class Part(Noun, frozen=True, kw_only=True):
 class Cutoff(Noun, frozen=True, kw_only=True):
     """What a budget in USD pays for, most urgent first, and what it would leave unread of what is routed.
 
-    ``left`` counts these by rank; ``share`` of all messages is the same budget as ``--budget-share``, the audit sample
-    apart; ``harmful_left`` is the sum of the triage probabilities of those left. ``secondary`` of ``cost`` is set aside
-    for questions about flagged places, which a run asks along the way.
+    ``left`` counts these by rank; ``share`` of all messages is the same budget as ``--budget-share``, to which a run
+    adds the audit sample: ``sample_left`` USD of it are beyond the budget. ``harmful_left`` is the sum of the triage
+    probabilities of those left. ``secondary`` of ``cost`` is set aside for questions about flagged places, which a run
+    asks along the way.
     """
 
     budget: float
@@ -55,6 +56,7 @@ class Cutoff(Noun, frozen=True, kw_only=True):
     read: int
     left: dict[str, int]
     share: float
+    sample_left: float
     harmful_left: float
 
 
@@ -155,7 +157,7 @@ def cut_off(cells: Cells, budget: float, messages: int, again: Secondary | None 
     if aside is None or any(cell.cost is None for cell in cells.values()):
         return None
     aside = min(aside, budget)
-    spent, read, shared, harmful = aside, 0, 0, 0.0
+    spent, read, shared, harmful, sample_left = aside, 0, 0, 0.0, 0.0
     left: dict[str, int] = {}
     paying = True
     for (rank, _), cell in sorted(cells.items()):
@@ -168,8 +170,17 @@ def cut_off(cells: Cells, budget: float, messages: int, again: Secondary | None 
             name = "audit sample" if rank == SAMPLE else RANKS[int(rank)]
             left[name] = left.get(name, 0) + cell.messages
             harmful += cell.harmful
-    share = shared / messages if messages else 0.0
-    return Cutoff(budget=budget, cost=spent, secondary=aside, read=read, left=left, share=share, harmful_left=harmful)
+            sample_left += cost if rank == SAMPLE else 0.0
+    return Cutoff(
+        budget=budget,
+        cost=spent,
+        secondary=aside,
+        read=read,
+        left=left,
+        share=shared / messages if messages else 0.0,
+        sample_left=sample_left,
+        harmful_left=harmful,
+    )
 
 
 def _tellers(options: Options, ledger: Sizes | None) -> dict[Tier, Teller]:

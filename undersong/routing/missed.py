@@ -29,13 +29,14 @@ class Census:
     """Counts the rows of a run for the estimate, without keeping them."""
 
     def __init__(self) -> None:
-        self._left_out = self._read = self._harmful = self._routed_harmful = 0
+        self._left_out = self._read = self._harmful = self._routed_harmful = self._routed_unread = 0
 
     def add(self, row: Row, *, blank: bool = False) -> None:
         """Count one row; a blank message can neither be read nor be harmful."""
         harmful = is_harmful(row)
         if row.width != "none" and not row.sampled:
             self._routed_harmful += harmful
+            self._routed_unread += row.state != "scored" and not blank
         elif not blank:
             self._left_out += 1
             self._read += row.levels is not None
@@ -43,7 +44,8 @@ class Census:
 
     def missed(self) -> Missed:
         """The estimate, or the exact count where the judge read all that the router left out."""
-        return estimate([Stratum(self._left_out, self._read, self._harmful)], self._routed_harmful)
+        found = estimate([Stratum(self._left_out, self._read, self._harmful)], self._routed_harmful)
+        return msgspec.structs.replace(found, routed_unread=self._routed_unread)
 
 
 def is_harmful(row: Row) -> bool:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from undersong.errors import UsageError
+from undersong.scan.lanes import LaneWalk, available
 from undersong.scan.normalise import is_word
 
 _ASCII_WORD = tuple(is_word(chr(code)) for code in range(128))
 HEAD = 14  # bytes by which a string is found before it is compared as a whole; shorter heads are found too often
+LARGE = 1 << 16  # bytes at a time for which lanes are worth it
+ENOUGH = 8 << 20  # bytes in all for which they are worth the tenth of a second that it takes to make them
 LEAD_2, LEAD_3, LEAD_4 = 0xC0, 0xE0, 0xF0  # first bytes of UTF-8 sequences of that length
 
 
@@ -34,24 +38,40 @@ class AhoCorasickMatcher:
     """A DFA over the heads of all strings: linear in the text, whatever their number.
 
     With whole strings its table is several times as large, and what the processor's cache does not hold makes it
-    slow: of natural text a third is saved.
+    slow: of natural text a third is saved. Much text is walked through in lanes, where LLVM is installed.
     """
 
     def __init__(self, strings: Sequence[bytes]) -> None:
         by_head: dict[bytes, list[tuple[int, bytes]]] = {}
         for index, string in enumerate(strings):
             by_head.setdefault(string[:HEAD], []).append((index, string))
-        self._strings = tuple(by_head.values())
-        self._automaton = BytesAhoCorasick(list(by_head), implementation=Implementation.DFA)
+        self._heads, self._strings = tuple(by_head), tuple(by_head.values())
+        self._searched = 0  # bytes, in what is large enough for lanes
 
     def find(self, data: bytes) -> list[tuple[int, int, int]]:
         """See Matcher."""
         return [
             (index, start, start + len(string))
-            for head, start, _ in self._automaton.find_matches_as_indexes(data, overlapping=True)
+            for head, start in self._found(data)
             for index, string in self._strings[head]
             if data.startswith(string, start)
         ]
+
+    def _found(self, data: bytes) -> Iterable[tuple[int, int]]:
+        """(index of the head, start) of every occurrence."""
+        if len(data) >= LARGE:
+            self._searched += len(data)
+            if self._searched >= ENOUGH and available():
+                return self._lanes.find(data)
+        return [(head, start) for head, start, _ in self._automaton.find_matches_as_indexes(data, overlapping=True)]
+
+    @cached_property
+    def _automaton(self) -> BytesAhoCorasick:
+        return BytesAhoCorasick(list(self._heads), implementation=Implementation.DFA)
+
+    @cached_property
+    def _lanes(self) -> LaneWalk:
+        return LaneWalk(self._heads)
 
 
 def _hyperscan(strings: Sequence[bytes]) -> Matcher:
