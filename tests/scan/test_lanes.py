@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undersong.scan import matcher
+from undersong.scan import lanes, matcher
 from undersong.scan.lanes import LANES, LaneWalk, available
 from undersong.scan.matcher import HEAD, AhoCorasickMatcher
 
@@ -20,9 +20,11 @@ WORDS = [b"keep this between us", b"this", b"keep this between them", b"us", "шл
 @pytest.fixture(autouse=True)
 def asked_again() -> Iterator[None]:
     """The answer is kept within a run."""
-    available.cache_clear()
+    for kept in (available, lanes._machine):
+        kept.cache_clear()
     yield
-    available.cache_clear()
+    for kept in (available, lanes._machine):
+        kept.cache_clear()
 
 
 def looked_for(strings: list[bytes], data: bytes) -> list[tuple[int, int]]:
@@ -69,6 +71,14 @@ def test_much_text_is_walked_in_lanes_with_the_same_result(
     assert found == [found[0]] * 5
     assert {index for index, _, _ in found[0]} == set(range(len(WORDS)))
     assert sorted(engine.find(data[:300])) == [each for each in found[0] if each[2] <= 300]
+
+
+def test_where_no_machine_code_can_be_made_the_other_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matcher, "ENOUGH", 1)
+    monkeypatch.setattr(lanes, "_source", lambda: "no code of any machine")
+    engine, data = AhoCorasickMatcher(WORDS), text(matcher.LARGE // 8)
+    assert engine.find(data)
+    assert "_lanes" not in vars(engine)
 
 
 def test_single_messages_never_wait_for_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:

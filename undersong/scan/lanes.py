@@ -45,10 +45,16 @@ class LaneWalk:
 
 @cache
 def available() -> bool:
-    """Whether a fitting LLVM is there and may be used."""
+    """Whether a fitting LLVM is there, may be used, and makes code on this machine."""
     if not allowed() or find_spec("llvmlite") is None:
         return False
-    return bool(import_module("llvmlite.binding").llvm_version_info[0] >= _OLDEST)
+    if import_module("llvmlite.binding").llvm_version_info[0] < _OLDEST:
+        return False
+    try:
+        _machine()
+    except (OSError, RuntimeError):  # of llvmlite: another kind of processor, or no memory that may hold code
+        return False
+    return True
 
 
 def _walk(found: Automaton, data: bytes) -> tuple[Numbers, npt.NDArray[np.uint32]]:

@@ -9,7 +9,7 @@ places, the list says when a match is decided: nothing stands before it any more
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from undersong.patterns.program import ACCEPT, AT_END, AT_START, JUMP, MARK, ROW, SPLIT, Program
 
@@ -17,6 +17,17 @@ MOST = 400_000  # places that the states remembered for a rule may hold; beyond 
 _STATE = 10  # what a state takes besides its places, in places
 
 Way: TypeAlias = tuple[Any, int]  # the way before its last row (None: that was its first), and that row's variable
+
+
+class Reached(NamedTuple):
+    """What a way waits for once it has taken a row: ``places`` in the order of preference, up to where it is accepted.
+
+    ``wanted`` has the bits that decide their next step, ``Machine.any`` among them where any row will do.
+    """
+
+    places: dict[int, None]
+    accepted: bool
+    wanted: int
 
 
 class State:
@@ -33,15 +44,20 @@ class State:
 
 
 class Machine:
-    """The automaton of one program, shared by all sequences; ``work`` counts the instructions looked at so far."""
+    """The automaton of one program, shared by all sequences; ``work`` counts the instructions looked at so far.
+
+    ``any`` is a bit beside those of the variables, which every row has.
+    """
 
     def __init__(self, program: Program) -> None:
         self.instructions = program.instructions
         self.has_end = any(operation == AT_END for operation, _, _ in self.instructions)
+        self.any = 1 << max((wanted for kind, wanted, _ in self.instructions if kind == ROW), default=0).bit_length()
+        self._asked = [(wanted or self.any) if operation == ROW else 0 for operation, wanted, _ in self.instructions]
         self.work = 0
         self.states: dict[tuple[tuple[int, ...], bool], State] = {}
         self._remembered = 0
-        self._reached: dict[int, tuple[dict[int, None], bool]] = {}
+        self._reached: dict[int, Reached] = {}
         self.first, self.later = self._start(at_start=True), self._start(at_start=False)
 
     def begin(self, index: int) -> State:
@@ -52,7 +68,7 @@ class Machine:
         """The state after one more row."""
         seen = mask & state.wanted
         after = state.following.get(seen)
-        return self._step(state, seen) if after is None else after
+        return self.new_step(state, seen) if after is None else after
 
     def ended(self, state: State) -> bool:
         """Whether a start has a match when no row follows."""
@@ -66,17 +82,17 @@ class Machine:
         """
         ways: dict[int, Way | None] = dict.fromkeys(state.places)
         best: Way | None = None
-        instructions, known = self.instructions, self._reached
+        instructions, asked, known = self.instructions, self._asked, self._reached
         for mask in masks:
+            seen = mask | self.any
             after: dict[int, Way | None] = {}
             for place, way in ways.items():
-                operation, wanted, variable = instructions[place]
-                if operation == ROW and (not wanted or mask & wanted):
-                    taken = way, variable
-                    reached, accepted = known.get(place) or self._after(place)
-                    for following in reached:
+                if asked[place] & seen:
+                    taken = way, instructions[place][2]
+                    reached = known.get(place) or self._after(place)
+                    for following in reached.places:
                         after.setdefault(following, taken)
-                    if accepted:
+                    if reached.accepted:
                         best = taken
                         break
             ways = after
@@ -94,42 +110,47 @@ class Machine:
     def _start(self, *, at_start: bool) -> State:
         places: dict[int, None] = {}
         accepted = self._follow(0, set(), places, at_start=at_start)
-        return self._state(tuple(places), accepted)
+        return self._state(tuple(places), accepted, self._wanted(places))
 
-    def _step(self, state: State, mask: int) -> State:
+    def new_step(self, state: State, mask: int) -> State:
+        """A step that is not in ``following`` yet; ``mask`` has nothing but what the state wants."""
         places: dict[int, None] = {}
-        accepted = False
+        accepted, wanted, seen = state.accepted, 0, mask | self.any
+        asked, known = self._asked, self._reached
         for place in state.places:
-            operation, wanted, _ = self.instructions[place]
-            if operation == ROW and (not wanted or mask & wanted):
-                reached, accepted = self._reached.get(place) or self._after(place)
-                places.update(reached)  # what is there already keeps its place: the first way is the preferred one
-                self.work += len(reached)
-                if accepted:
+            if asked[place] & seen:
+                reached = known.get(place) or self._after(place)
+                places.update(reached.places)  # what is there already keeps its place: the first way is preferred
+                wanted |= reached.wanted
+                self.work += len(reached.places)
+                if reached.accepted:
+                    accepted = True
                     break
-        after = self._state(tuple(places), accepted or state.accepted)
+        after = self._state(tuple(places), accepted, wanted)
         self._remember(len(places))
         state.following[mask] = after
         return after
 
-    def _after(self, place: int) -> tuple[dict[int, None], bool]:
-        """What a way waits for once it has taken a row at ``place``, and whether it is accepted then."""
+    def _after(self, place: int) -> Reached:
+        """What a way waits for once it has taken a row at ``place``."""
         known = self._reached.get(place)
         if known is None:
             places: dict[int, None] = {}
             accepted = self._follow(place + 1, set(), places)
             self._remember(len(places))
-            known = self._reached[place] = places, accepted
+            known = self._reached[place] = Reached(places, accepted, self._wanted(places))
         return known
 
-    def _state(self, places: tuple[int, ...], accepted: bool) -> State:
+    def _wanted(self, places: Iterable[int]) -> int:
+        wanted = 0
+        for place in places:
+            wanted |= self._asked[place]
+        return wanted
+
+    def _state(self, places: tuple[int, ...], accepted: bool, wanted: int) -> State:
         known = self.states.get((places, accepted))
         if known is None:
-            wanted, takes_any = 0, False
-            for operation, mask, _ in (self.instructions[place] for place in places):
-                wanted |= mask if operation == ROW else 0
-                takes_any |= operation == ROW and not mask
-            known = self.states[places, accepted] = State(places, accepted, wanted, takes_any)
+            known = self.states[places, accepted] = State(places, accepted, wanted & ~self.any, wanted & self.any != 0)
         return known
 
     def _remember(self, places: int) -> None:

@@ -75,14 +75,15 @@ class Run:
         self.masks.append(mask)
         if self.eager is not None:
             self.eager.append(eager)
-        step, groups = self.plan.machine.step, self.groups
+        new_step, groups = self.plan.machine.new_step, self.groups
         if opening is not None:
             self._open(groups, opening, mask, index)
         self.steps -= len(groups)
         after: dict[State, tuple[int, ...]] = {}
         wanted, front = 0, index + 1
         for before, starts in groups.items():
-            state = before.following.get(mask & before.wanted) or step(before, mask)
+            seen = mask & before.wanted
+            state = before.following.get(seen) or new_step(before, seen)
             if state.places:
                 known = after.setdefault(state, starts)
                 if known is not starts:
