@@ -181,7 +181,7 @@ def detect_patterns(
 
 
 def _silent(outcomes: Sequence[RuleOutcome], *, every: bool) -> Iterator[str]:
-    """Whose silence means nothing, by reason: the rules that gave up, and if none ran, or with ``every``, the others."""
+    """Whose silence means nothing, by reason: rules that gave up, and if none ran, or with ``every``, the others."""
     every = every or all(each.status == "not_applicable" for each in outcomes)
     names: dict[str, list[str]] = {}
     for each in outcomes:
