@@ -160,7 +160,9 @@ def test_what_is_not_read_of_plain_dictionaries_is_a_warning() -> None:
 def test_an_empty_list_of_rules_that_could_not_run_is_a_warning() -> None:
     findings, told = warned([{"id": "1", "agent": "kira", "traits": None}])
     assert findings == []
-    assert told == [f"{each.id}: not applicable: no message was read" for each in load_rules()]
+    names = [each.id for each in load_rules()]
+    assert told == [f"{', '.join(names[:3])} and {len(names) - 3} more: not applicable: no message was read"]
+    assert detect_patterns([]) == []  # and no warning: nothing was asked
     rows = [{"id": "1", "agent": "kira", "target": "bo", "traits": {"compassion": 0.5, "manipulation": 0.5}}]
     findings, (why,) = warned(rows, ["darvo"])
     assert findings == []

@@ -153,6 +153,18 @@ def test_a_first_record_beyond_the_sample_is_no_reason_to_pass_a_file_over(tmp_p
     assert problems["other.json"] == ("note", "of no known format, not read")
 
 
+@pytest.mark.parametrize("before", ["", '"version": 2, "by": "us", '])
+def test_conversations_in_an_object_by_their_names_are_told_with_what_to_do(tmp_path: Path, before: str) -> None:
+    talk = [{"role": "user", "content": "Hello there."}]
+    path = tmp_path / "talks.json"
+    path.write_text(f'{{{before}"conversations": {json.dumps({"c1": talk})}}}')
+    (problem,) = outcome(path).problems
+    assert problem.kind == "file"
+    assert problem.remedy == "'conversations' holds an object: make it a list of objects with id and messages"
+    path.write_text(json.dumps({"conversations": [{"id": "c1", "messages": talk}]}))
+    assert outcome(path).problems == []
+
+
 def test_one_bad_member_of_a_zip_does_not_stop_the_others(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
         archive.writestr("a.jsonl", GOOD % ("1", "a"))

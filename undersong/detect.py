@@ -28,6 +28,7 @@ from undersong.ranks import levelled
 from undersong.rows import rows_given
 
 EXCERPT = 280  # characters of a quote
+_NAMED = 3  # rules of a kind that a warning names
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+")
 
 _Key = tuple[str, str | None]  # a timeline by agent and, if it is untimed, conversation
@@ -174,15 +175,21 @@ def detect_patterns(
     for each in problems:
         warnings.warn(f"{each.where}: {each.what}; {each.remedy}", UndersongWarning, stacklevel=2)
     detection = detect(rows, _rules(rules))
-    for told in _silent(detection.outcomes, every=rules is not None):
-        warnings.warn(f"{told.pattern}: {told.status.replace('_', ' ')}: {told.reason}", UndersongWarning, stacklevel=2)
+    for told in _silent(detection.outcomes if rows else (), every=rules is not None):
+        warnings.warn(told, UndersongWarning, stacklevel=2)
     return [msgspec.json.decode(encode(finding)) for finding in detection.findings]
 
 
-def _silent(outcomes: Sequence[RuleOutcome], *, every: bool) -> list[RuleOutcome]:
-    """Rules whose silence means nothing: those that gave up, and if none ran or ``every`` is asked for, the rest."""
+def _silent(outcomes: Sequence[RuleOutcome], *, every: bool) -> Iterator[str]:
+    """Whose silence means nothing, by reason: rules that gave up, and if none ran, or with ``every``, the others."""
     every = every or all(each.status == "not_applicable" for each in outcomes)
-    return [each for each in outcomes if each.status == "gave_up" or (every and each.status != "ran")]
+    names: dict[str, list[str]] = {}
+    for each in outcomes:
+        if each.status == "gave_up" or (every and each.status != "ran"):
+            names.setdefault(f"{each.status.replace('_', ' ')}: {each.reason}", []).append(each.pattern)
+    for reason, patterns in names.items():
+        more = f" and {len(patterns) - _NAMED} more" if len(patterns) > _NAMED else ""
+        yield f"{', '.join(patterns[:_NAMED])}{more}: {reason}"
 
 
 def _rules(given: Sequence[PatternRule | str] | str | None) -> tuple[PatternRule, ...]:

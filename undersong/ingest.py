@@ -80,7 +80,7 @@ def gather(
 class _Count(msgspec.Struct):
     """What became of one file; ``unknown``: members of no known format; ``failed``: a part could not be read.
 
-    ``scored``: such a member has rows of scores.
+    ``scored``: such a member has rows of scores; ``by_name``: the key under which it has an object of conversations.
     """
 
     name: str
@@ -91,6 +91,7 @@ class _Count(msgspec.Struct):
     unknown: list[str] = []
     failed: bool = False
     scored: bool = False
+    by_name: str = ""
 
 
 class _Reading:
@@ -169,7 +170,8 @@ class _Reading:
                 what = f"its first record is longer than the {SAMPLE >> 10} KiB by which formats are known"
                 raise source.error(f"of no known format: {what}", "name the format with --from")
             count.unknown.append(source.name.removeprefix(f"{count.name}/"))
-            count.scored = Sample(source).has("agent", "traits")
+            sample = Sample(source)
+            count.scored, count.by_name = sample.has("agent", "traits"), sample.by_name()
             return
         if form.name not in count.formats:
             count.formats.append(form.name)
@@ -204,6 +206,8 @@ class _Reading:
                 remedy += "; in a pasted talk, each turn begins with a name and a colon, such as 'Dana: …'"
             if count.scored:
                 remedy = "these are rows of scores without texts: `undersong detect` reads them"
+            if count.by_name:
+                remedy = f"{count.by_name!r} holds an object: make it a list of objects with id and messages"
             yield Problem(what="of no known format", where=name, remedy=remedy, kind="file")
         elif count.unknown:
             what = f"{counted(len(count.unknown), 'member')} of no known format, not read: {_first(count.unknown)}"

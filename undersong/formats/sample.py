@@ -11,6 +11,9 @@ DEPTH = 8  # key paths beyond say nothing about a format
 VALUES = 20
 WRAPPERS = ("posts", "data", "conversations", "results", "sessions", "threads")  # keys around the list of records
 _TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)"(\s*+:)?|[\[\]{},]', re.DOTALL)
+_BY_NAME = re.compile(
+    r'\s*+\{\s*+(?:"[^"]*+"\s*+:\s*+(?:"[^"]*+"|[\w.+-]++)\s*+,\s*+)*+"(conversations|sessions|threads)"\s*+:\s*+\{'
+)
 
 Path = tuple[str, ...]
 
@@ -39,6 +42,11 @@ class Sample:
     def any_of(self, *paths: str) -> bool:
         """Whether one of the dotted paths is there."""
         return any(self.has(path) for path in paths)
+
+    def by_name(self) -> str:
+        """The key under which a document holds its conversations in an object by their names; "" where none does."""
+        found = _BY_NAME.match(self.text)
+        return found[1] if found else ""
 
     def said(self, path: str) -> set[str]:
         """The first distinct string values at a dotted path of a record."""
