@@ -174,9 +174,12 @@ def test_columns_give_the_rows_findings_by_their_places(size: int, own: bool) ->
         assert {"times" in vars(part.table) for part in found} == {chosen.within is not None}  # only where asked for
 
 
-def test_many_numbers_come_into_order_as_one_does() -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_many_numbers_come_into_order_as_one_does(again: bool) -> None:
     dice = np.random.default_rng(3)
     index = dice.permutation(400_000)[:300_000]
+    if again:  # as in shuffles, where one row stands in many versions
+        index[dice.integers(0, 300_000, 100_000)] = index[7]
     nothing = np.zeros(400_000, dtype=np.int64)
     source = ColumnSource(Columns(times=nothing, read=nothing == 0, texts={}))
     bounds, timed = np.array([0, len(index)]), np.ones(1, dtype=np.bool_)

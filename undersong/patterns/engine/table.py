@@ -77,20 +77,23 @@ class Table:
         if self.index is None or not np.ndim(values):
             return values
         self._asked += values.itemsize >= _WIDE
-        if values.itemsize < _WIDE or self._asked < _WORTH or not machine(self.size):
+        often = values.itemsize >= _WIDE and self._asked >= _WORTH
+        if not often or not machine(self.size) or self._steps is None:
             return picked(values, self.index)
         found = np.empty(self.size, dtype=values.dtype)
         _take.at(self.size)(np.ascontiguousarray(values), *self._steps, _BLOCK, found)
         return found
 
     @cached_property
-    def _steps(self) -> _Steps:
-        """Each step stays within a cache, where the index goes to and fro in the whole source."""
+    def _steps(self) -> _Steps | None:
+        """Each step stays within a cache, where the index goes to and fro in the whole source.
+
+        None where a row of the source stands in several rows of the table, as a card does in many shuffles.
+        """
         found = _Steps(*(np.empty(self.size, dtype=np.int32) for _ in _Steps._fields))
         blocks = np.full(self.source.size, -1, dtype=np.int32)
         first = np.arange(0, self.size, _BLOCK)
-        _part.at(self.size)(self.index, _BLOCK, first, blocks, *found)
-        return found
+        return found if _part.at(self.size)(self.index, _BLOCK, first, blocks, *found) else None
 
     @cached_property
     def targets(self) -> Codes:
@@ -112,8 +115,13 @@ class Table:
 
 @kernel
 def _part(index, block, first, blocks, places, own):  # type: ignore[no-untyped-def]
-    """Puts an index apart into two steps; ``blocks`` is -1 for each row of the source."""
+    """Puts an index of different places apart into two steps; ``blocks`` is -1 for each row of the source.
+
+    False where a place comes again: then there are no such steps.
+    """
     for row in range(len(index)):
+        if blocks[index[row]] >= 0:
+            return False
         blocks[index[row]] = row // block
     following = first.copy()
     for place in range(len(blocks)):
@@ -124,6 +132,7 @@ def _part(index, block, first, blocks, places, own):  # type: ignore[no-untyped-
             following[number] += 1
     for row in range(len(index)):
         own[row] = blocks[index[row]]
+    return True
 
 
 @kernel
