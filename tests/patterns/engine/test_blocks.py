@@ -13,6 +13,8 @@ from undersong.patterns.engine.blocks import in_blocks
 from undersong.patterns.engine.plan import plan
 from undersong.patterns.engine.results import search
 from undersong.patterns.engine.rows import table_of
+from undersong.patterns.engine.scopes import TableVectors
+from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.partitions import timelines
 from undersong.patterns.search import search as reference
@@ -28,6 +30,18 @@ def test_blocks_of_any_size_give_the_same_bits(block: int, monkeypatch: pytest.M
         whole, found = Vectors(source).bits(asked), in_blocks(Vectors(source), "bits", asked, source.size)
         assert np.shape(found) == np.shape(whole)
         assert (found == whole).all()
+
+
+def test_what_many_tables_share_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 3)
+    table = table_of(timelines(random_rows(random.Random(5))))
+    source = Vectors(table.source)
+    asked = tuple(condition.row for condition in plan(random_rule(random.Random(5))).conditions)
+    again = Table(table.source, np.arange(table.source.size), table.bounds, table.times, table.timed, table.read)
+    first = TableVectors(again, source).bits(asked)
+    known = source.once("bits", asked, lambda _: pytest.fail("it is worked out anew"))
+    assert (TableVectors(again, source).bits(asked) == first).all()
+    assert (known == first).all()
 
 
 def test_rules_find_the_same_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,15 +146,16 @@ class TableVectors(Vectors):
         self.table, self.source = table, source
         self._levels = Levels({})
 
-    def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
+    def once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
         if self.table.index is None or what == "text" or self._level(what, node) != ROW:
-            return super()._once(what, node, work)
-        return super()._once(what, node, lambda part: self.table.taken(self._of_source(what, part)))
+            return super().once(what, node, work)
+        return super().once(what, node, lambda part: self.table.taken(self._of_source(what, part)))
 
     def _of_source(self, what: str, node: Any) -> Any:
         if what == "number":
             return self.source.number(node)
-        return in_blocks(self.source, what, node, self.table.source.size)
+        size = self.table.source.size
+        return self.source.once(what, node, lambda asked: in_blocks(self.source, what, asked, size))
 
     def _level(self, what: str, node: Any) -> int:
         parts = node if what == "bits" else (node,)
@@ -178,10 +179,10 @@ class RuleVectors(Vectors):
             return self.kind(self.levels.columns[node.name])
         return super().kind(node)
 
-    def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
+    def once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
         if not self.levels.named(node):
             return getattr(self.shared, what)(node)
-        return super()._once(what, node, work)
+        return super().once(what, node, work)
 
 
 class _RuleLeaves:
@@ -225,11 +226,11 @@ class FrameVectors(Vectors):
             return self.kind(self.levels.columns[node.name])
         return super().kind(node)
 
-    def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
+    def once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
         """What columns that need no sequence give is worked out for the table, where many rows ask for it."""
         if not self._many or not self.levels.named(node) or self.levels.of(node) == FRAME:
-            return super()._once(what, node, work)
-        return super()._once(what, node, lambda part: self._taken(getattr(self.table, what)(part)))
+            return super().once(what, node, work)
+        return super().once(what, node, lambda part: self._taken(getattr(self.table, what)(part)))
 
     def _taken(self, values: Any) -> Any:
         return picked(values, self.rows) if np.ndim(values) else values

@@ -96,19 +96,19 @@ class Vectors:
 
     def number(self, node: Node) -> F:
         """The values of a number, NaN where it is unknown."""
-        return self._once("number", node, self._number)  # type: ignore[no-any-return]
+        return self.once("number", node, self._number)  # type: ignore[no-any-return]
 
     def text(self, node: Node) -> Codes:
         """The codes of a text."""
-        return self._once("text", node, self._text)  # type: ignore[no-any-return]
+        return self.once("text", node, self._text)  # type: ignore[no-any-return]
 
     def holds(self, node: Node) -> B:
         """Where a condition is true."""
-        return self._once("holds", node, self._holds)  # type: ignore[no-any-return]
+        return self.once("holds", node, self._holds)  # type: ignore[no-any-return]
 
     def fails(self, node: Node) -> B:
         """Where a condition is false."""
-        return self._once("fails", node, self._fails)  # type: ignore[no-any-return]
+        return self.once("fails", node, self._fails)  # type: ignore[no-any-return]
 
     def unknown(self, node: Node) -> B:
         """Where a value is unknown."""
@@ -121,7 +121,7 @@ class Vectors:
 
     def bits(self, nodes: tuple[Node | None, ...]) -> Masks:
         """A bit for each condition, set where it holds; None holds everywhere."""
-        return self._once("bits", nodes, self._bits)  # type: ignore[no-any-return]
+        return self.once("bits", nodes, self._bits)  # type: ignore[no-any-return]
 
     def _bits(self, nodes: tuple[Node | None, ...]) -> Any:
         kind = mask_type(len(nodes))
@@ -131,7 +131,8 @@ class Vectors:
             found = found | np.multiply(holds, kind.type(1 << index), dtype=kind)
         return found
 
-    def _once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
+    def once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
+        """What ``work`` makes of a node, worked out the first time."""
         key = what, node
         if key not in self._known:
             with np.errstate(over="raise", divide="ignore", invalid="ignore"):
