@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from undersong.patterns.engine.rolling import SUMMED
-from undersong.patterns.engine.scopes import FRAME, ROW, TABLE, Levels
 from undersong.patterns.engine.starts import Outlook, outlook
 from undersong.patterns.engine.walk import Code, code
-from undersong.patterns.expressions import Both, Call, Either, Field, Node, Variable, Window, replaced, walk
+from undersong.patterns.expressions import Both, Call, Field, Node, Variable, Window, walk
 from undersong.patterns.fields import FIELDS
+from undersong.patterns.levels import FRAME, ROW, TABLE, Levels, of_row
 from undersong.patterns.program import AT_END, AT_START
 from undersong.patterns.rules import PatternRule
 
@@ -102,29 +102,7 @@ def _condition(tree: Node, levels: Levels) -> Condition:
     parts = tree.parts if isinstance(tree, Both) else (tree,)
     before = tuple(part for part in parts if levels.of(part) == TABLE)
     within = tuple(part for part in parts if levels.of(part) == FRAME)
-    return Condition(_of_row(tree, levels), *(Both(group) if group else None for group in (before, within)))
-
-
-def _of_row(tree: Node, levels: Levels) -> Node | None:
-    """What a row alone must say for a condition to hold; None: anything."""
-    if levels.of(tree) == ROW:
-        return _written_out(tree, levels)
-    if isinstance(tree, Field) and tree.name in levels.columns:
-        return _of_row(levels.columns[tree.name], levels)
-    if not isinstance(tree, Both | Either):
-        return None
-    known = [part for part in (_of_row(part, levels) for part in tree.parts) if part is not None]
-    if isinstance(tree, Either) and len(known) < len(tree.parts):
-        return None
-    return type(tree)(tuple(known)) if known else None
-
-
-def _written_out(tree: Node, levels: Levels) -> Node:
-    """The same without names of columns, so that rules share it."""
-    for part in [*walk(tree)]:
-        if isinstance(part, Field) and part.name in levels.columns:
-            tree = replaced(tree, part, _written_out(levels.columns[part.name], levels))
-    return tree
+    return Condition(of_row(tree, levels), *(Both(group) if group else None for group in (before, within)))
 
 
 def _needs_all(tree: Node) -> bool:

@@ -14,51 +14,11 @@ from undersong.patterns.engine.rolling import Events, over_sequences
 from undersong.patterns.engine.sums import F, I, Unsuited
 from undersong.patterns.engine.table import DAY, Table, picked
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes, Vectors
-from undersong.patterns.expressions import Call, Field, Node, Window, children, walk
+from undersong.patterns.expressions import Call, Field, Node, Window
 from undersong.patterns.fields import FIELDS, PLACE_FIELDS, ROW_FUNCTIONS, Kind
+from undersong.patterns.levels import FRAME, ROW, Levels
 
 _MANY = 1  # a number is worked out for the whole table where this many times as many rows are asked for
-ROW, TABLE, FRAME = 0, 1, 2  # what a value depends on: its row, the agent's rows before it, the rule's sequence
-
-
-class Levels:
-    """What each part of a rule depends on; a column depends on what its expression does."""
-
-    def __init__(self, columns: Mapping[str, Node]) -> None:
-        self.columns = columns
-        self._known: dict[Node, int] = {}
-        self._named: dict[Node, bool] = {}
-
-    def of(self, node: Node) -> int:
-        """ROW, TABLE or FRAME."""
-        if node not in self._known:
-            self._known[node] = max(map(self._leaf, _outer(node)), default=ROW)
-        return self._known[node]
-
-    def named(self, node: Node) -> bool:
-        """Whether it mentions a column: then its value is the rule's own."""
-        if node not in self._named:
-            self._named[node] = any(isinstance(part, Field) and part.name in self.columns for part in walk(node))
-        return self._named[node]
-
-    def _leaf(self, node: Node) -> int:
-        if isinstance(node, Window):
-            return TABLE if node.over == "agent" else FRAME
-        if not isinstance(node, Field) or node.name in FIELDS:
-            return ROW
-        if node.name in self.columns:
-            return self.of(self.columns[node.name])
-        return TABLE if node.name == "day" else FRAME
-
-
-def _outer(node: Node) -> list[Node]:
-    """The node and everything below it, but not what stands within windows."""
-    found, open_nodes = [], [node]
-    while open_nodes:
-        found.append(open_nodes.pop())
-        if not isinstance(found[-1], Window):
-            open_nodes.extend(children(found[-1]))
-    return found
 
 
 def leaf_kind(node: Node) -> Kind:
