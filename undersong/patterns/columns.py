@@ -170,9 +170,8 @@ def _ranged(partition: Partition, over: str) -> Sequence[Entry]:
 
 
 def gathered(column: WindowColumn, context: Context) -> Value:
+    """What a window takes of a past row; None where it does not count or is unknown."""
     if column.counts is not None and column.counts(context) is not True:
         return None
     value = column.value(context)
-    if column.window.function == "count":
-        return value is True
-    return value
+    return value is True if column.window.function == "count" else value

@@ -125,8 +125,10 @@ def _is_null(node: IsNull, leaf: Leaf) -> Evaluate:
 
 def _arithmetic(node: Arithmetic, leaf: Leaf) -> Evaluate:
     left, right, apply = compile_tree(node.left, leaf), compile_tree(node.right, leaf), _ARITHMETIC[node.operator]
-    if node.operator == "/":
+    if node.operator == "/" and not (isinstance(node.right, Number) and node.right.value):
         return _quotient(left, right)
+    if isinstance(node.right, Number):
+        return _with_constant(left, apply, node.right.value)
 
     def evaluate(context: Any) -> Value:
         one, other = left(context), right(context)
@@ -134,6 +136,17 @@ def _arithmetic(node: Arithmetic, leaf: Leaf) -> Evaluate:
             return None
         value = apply(one, other)
         return value if _LOWEST <= value <= _LARGEST else None  # as finite(), in the innermost loop
+
+    return evaluate
+
+
+def _with_constant(left: Evaluate, apply: Callable[[Any, Any], float], constant: float) -> Evaluate:
+    def evaluate(context: Any) -> Value:
+        one = left(context)
+        if one is None:
+            return None
+        value = apply(one, constant)
+        return value if _LOWEST <= value <= _LARGEST else None
 
     return evaluate
 
@@ -169,7 +182,11 @@ def _function(node: Call, leaf: Leaf) -> Evaluate:
 
 def _coalesce(parts: list[Evaluate]) -> Evaluate:
     def evaluate(context: Any) -> Value:
-        return next((value for part in parts if (value := part(context)) is not None), None)
+        for part in parts:
+            value = part(context)
+            if value is not None:
+                return value
+        return None
 
     return evaluate
 

@@ -18,9 +18,9 @@ from undersong.patterns.logic import finite
 
 _SUMMED = frozenset({"mean", "std", "sum", "count", "slope"})
 _SHIFT = 1074  # every finite float64 is a whole multiple of 2**-1074
-_USUAL = 64  # the scale of a new tally: from 2**-11 on a float64 is a multiple of 2**-64, as scores are
-_UNITS = 2.0**_USUAL
-_LARGE = 2.0**900  # below it a value times ``_UNITS`` is finite, and exact
+USUAL = 64  # the scale of a new tally: from 2**-11 on a float64 is a multiple of 2**-64, as scores are
+UNITS = 2.0**USUAL
+LARGE = 2.0**900  # below it a value times ``UNITS`` is finite, and exact
 
 
 class Aggregate(Protocol):
@@ -110,8 +110,8 @@ class Tally(msgspec.Struct, frozen=True, gc=False):
 
     def plus(self, value: float, *, moments: bool = False) -> Tally:
         """With one more value; ``moments`` are only kept where ``std`` or ``slope`` is asked for."""
-        if self.scale == _USUAL and -_LARGE < value < _LARGE:
-            units = value * _UNITS
+        if self.scale == USUAL and -LARGE < value < LARGE:
+            units = value * UNITS
             exact = int(units)
             if exact == units:
                 return self._with(exact, moments)
@@ -159,7 +159,7 @@ class Tally(msgspec.Struct, frozen=True, gc=False):
             return None
 
 
-EMPTY = Tally(0, 0, 0, 0, _USUAL)
+EMPTY = Tally(0, 0, 0, 0, USUAL)
 
 
 class Count:

@@ -94,8 +94,28 @@ def test_a_missing_score_makes_neither_a_part_nor_its_opposite_true(
     assert met(Facts(), text, Row(id="m", traits=scores)) is wanted
 
 
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "=", "!="])
+def test_what_lies_between_two_marks_has_the_same_facts(sign: str) -> None:
+    facts = Facts()
+    texts = [f"manipulation {sign} {mark}" for mark in (0.3, 0.5, 0.7)] + [f"not 0.5 {sign} manipulation"]
+    for text in texts:
+        facts.demand(parse(text))
+    for score in [*(number / 10 for number in range(11)), 0.3 - 1e-16, 0.5 + 1e-15, 0.6999999999999999]:
+        row = Row(id="m", traits={"manipulation": score})
+        for text in texts:
+            assert met(facts, text, row) is (compile_tree(parse(text), row_leaf)(Context(row, {})) is True)
+
+
+def test_options_of_several_facts_are_facts() -> None:
+    demand = Facts().demand(parse("tier = 'deep' or (manipulation > 0.5 and goodwill < 0.5)"))
+    assert not demand.rest
+    assert len(demand.some) == 2
+    long = " or ".join(f"(manipulation > 0.{n} and goodwill < 0.{n} and deception < 0.{n})" for n in range(1, 9))
+    assert Facts().demand(parse(long)).rest, "what would have to be taken apart too often is asked as it is"
+
+
 def test_more_values_than_are_remembered_change_nothing() -> None:
-    facts, text = Facts(), "manipulation > 0.5"
+    facts, text = Facts(), "manipulation * 2 > 1"
     for number in range(10_000):
         score = number / 9_999
         assert met(facts, text, Row(id="m", traits={"manipulation": score})) is (score > 0.5)

@@ -24,6 +24,11 @@ DERIVED = (
     "{0} > 0.4", "manipulation > 0.3 and {0} < 0.6", "{0} is null", "compassion < 0.8 and manipulation - {0} > 0.1",
     "gap_hours > 20", "coalesce({0}, 0.5) < 0.5", "day < 20456",
 )  # fmt: skip
+HELD = (
+    "compassion > 0.5", "directed or compassion < 0.3", "manipulation > 0.3 and {0} < 0.7",
+    "compassion > 0.3 and (directed or {0} > 0.5)", "manipulation > 0.5 or {0} > 0.5", "not ({0} > 0.4)",
+)  # fmt: skip
+ON_HELD = ("held", "held and manipulation > 0.3", "not held", "held or compassion > 0.8", "held is null or held")
 EXTENTS = (
     "last 2",
     "last 3 rows",
@@ -53,8 +58,9 @@ def some_rule(chance: Random) -> PatternRule:
         columns = {name: _window(chance) for name in ("before", "usual")[: chance.choice((0, 1, 1, 2))]}
         if columns and chance.random() < 0.3:
             columns["rise"] = f"manipulation - {next(iter(columns))}"
-        define = {name: _condition(chance, list(columns)) for name in "ABC"}
-        keys = {"columns": columns, **_clauses(chance, list(columns))}
+        held = chance.choice(HELD).format(chance.choice([*columns, "compassion"])) if chance.random() < 0.4 else None
+        define = {name: _condition(chance, list(columns), held is not None) for name in "ABC"}
+        keys = {"columns": columns | ({"held": held} if held else {}), **_clauses(chance, list(columns))}
         try:
             return rule(pattern(chance), keys, **define)
         except RuleError:  # a pattern that can match nothing, or a clause that makes no sense with the rest
@@ -140,7 +146,9 @@ def _window(chance: Random) -> str:
     return f"{function}({value}, {extent}{chance.choice(CLAUSES)})"
 
 
-def _condition(chance: Random, columns: list[str]) -> str:
+def _condition(chance: Random, columns: list[str], held: bool) -> str:
+    if held and chance.random() < 0.5:
+        return chance.choice(ON_HELD)
     if columns and chance.random() < 0.5:
         return chance.choice(DERIVED).format(chance.choice(columns))
     return chance.choice(CONDITIONS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
+from operator import attrgetter
 from sys import intern
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,6 +27,7 @@ _LEFT_OUT: dict[str, Any] = {
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Row)} | {"flags": {}, "signals": {}}
 _IDENTITY = ("id", "conversation", "position", "agent")
 _SAID = [each for each in _DEFAULTS.items() if each[0] not in (*_IDENTITY, *_LEFT_OUT, "traits")]
+_said = attrgetter(*(name for name, _ in _SAID))
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[float | None] | None]).decode
 
@@ -185,8 +187,8 @@ def slim(row: Row) -> Row:
 
 def _pack(row: Row) -> bytes:
     """What a slim row says beyond its identity, without what is at its default; scores without their names."""
-    values = msgspec.structs.asdict(row)
-    given = {name: value for name, default in _SAID if (value := values[name]) != default}
+    said = zip(_SAID, _said(row), strict=True)
+    given = {name: value for (name, default), value in said if value is not default and value != default}
     return _encode((given, None if row.traits is None else [row.traits.get(trait) for trait in TRAITS]))
 
 

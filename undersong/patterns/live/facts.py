@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from undersong.models import TRAITS, Row
-from undersong.patterns.expressions import Both, Call, Either, Field, Node, Not, Text, walk
+from undersong.patterns.expressions import Both, Call, Compare, Either, Field, Node, Not, Number, Text, walk
 from undersong.patterns.fields import FIELDS, ROW_FUNCTIONS, Context, row_leaf
 from undersong.patterns.logic import Evaluate, Value, compile_tree
 
 _MOST_VALUES = 4_096  # of one field whose facts are remembered; scores have a thousand
+_MOST_CLAUSES = 16  # into which one is taken apart
 _NO_TRAITS: Mapping[str, float] = {}
 
 
@@ -30,12 +34,28 @@ class Judged(NamedTuple):
     holds: Evaluate
 
 
-class _OfValue(NamedTuple):
-    """The facts that one value of a row decides, remembered by that value."""
+class _OfValue:
+    """The facts that one value of a row decides, remembered by that value.
 
-    read: Callable[[Row], Value]
-    known: dict[Value, int]
-    tests: list[tuple[int, Evaluate]]
+    Where it is only held against numbers, these are its ``marks``: what lies between two of them has the same facts.
+    """
+
+    __slots__ = ("known", "marks", "read", "steps", "tests")
+
+    def __init__(self, read: Callable[[Row], Value]) -> None:
+        self.read = read
+        self.known: dict[Value, int] = {}
+        self.tests: list[tuple[int, Evaluate]] = []
+        self.marks: list[float] = []
+        self.steps = True
+
+    def add(self, bit: int, part: Node) -> None:
+        """One more part that the value decides."""
+        self.tests.append((bit, compile_tree(part, row_leaf)))
+        self.known.clear()
+        mark = _mark(part)
+        self.steps = self.steps and mark is not None
+        self.marks = sorted({*self.marks, mark}) if self.steps and mark is not None else []
 
     def learn(self, value: Value, context: Context) -> int:
         if len(self.known) >= _MOST_VALUES:
@@ -67,23 +87,34 @@ class Facts:
 
     def _demand(self, condition: Node) -> Demand:
         every, some, rest = 0, list[int](), list[Evaluate]()
-        for clause in _parted(condition, Both):
-            options = list(_parted(clause, Either))
+        for options in self._clauses(condition):
             bits = [bit for option in options if (bit := self._bit(option))]
             if len(bits) < len(options):
-                rest.append(compile_tree(clause, row_leaf))
+                rest.append(compile_tree(Either(options), row_leaf))
             elif len(bits) == 1:
                 every |= bits[0]
             else:
                 some.append(sum(set(bits)))
         return Demand(every, tuple(some), tuple(rest))
 
+    def _clauses(self, condition: Node) -> Iterator[tuple[Node, ...]]:
+        """Options of which one each must hold; an option that joins parts of which each is a fact is taken apart."""
+        for clause in _parted(condition, Both):
+            options = [[each] if self._bit(each) else [*_parted(each, Both)] for each in _parted(clause, Either)]
+            if prod(map(len, options)) > _MOST_CLAUSES:
+                yield tuple(_parted(clause, Either))
+                continue
+            for chosen in product(*options):
+                yield tuple(dict.fromkeys(part for each in chosen for part in _parted(each, Either)))
+
     def of(self, context: Context) -> int:
         """The facts that are true of a row."""
         facts, row = 0, context.row
-        traits = row.traits or _NO_TRAITS
+        traits: Mapping[str, float] = row.traits or _NO_TRAITS
         for name, each in self._traits:
             value: Value = traits.get(name)
+            if each.marks and value is not None:  # its place among them, odd on one of them
+                value = bisect_left(each.marks, value) + bisect_right(each.marks, value)
             bits = each.known.get(value)
             facts |= each.learn(value, context) if bits is None else bits
         for each in self._others:
@@ -99,15 +130,13 @@ class Facts:
             return 0
         if part not in self._bits:
             self._bits[part] = 1 << len(self._bits)
-            decided = self._of(source)
-            decided.tests.append((self._bits[part], compile_tree(part, row_leaf)))
-            decided.known.clear()
+            self._of(source).add(self._bits[part], part)
         return self._bits[part]
 
     def _of(self, source: Field | Call) -> _OfValue:
         known = self._values.get(source)
         if known is None:
-            known = self._values[source] = _OfValue(_read(source), {}, [])
+            known = self._values[source] = _OfValue(_read(source))
             if source.name in TRAITS:
                 self._traits.append((source.name, known))
             else:
@@ -135,6 +164,16 @@ def _parted(node: Node, kind: type[Both] | type[Either], *, denied: bool = False
         yield from _parted(node.part, Either if kind is Both else Both, denied=not denied)
     else:
         yield Not(node) if denied else node
+
+
+def _mark(part: Node) -> float | None:
+    """The number that a value is held against, None where it is more than that."""
+    compared = part.part if isinstance(part, Not) else part
+    if not isinstance(compared, Compare):
+        return None
+    sides = compared.left, compared.right
+    numbers = [each.value for each in sides if isinstance(each, Number)]
+    return numbers[0] if len(numbers) == 1 and any(isinstance(each, Field) for each in sides) else None
 
 
 def _read(source: Field | Call) -> Callable[[Row], Value]:

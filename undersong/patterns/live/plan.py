@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
-from undersong.patterns.columns import WindowColumn
-from undersong.patterns.expressions import Both, Field, Member, Node, Window, children, parse, walk
-from undersong.patterns.fields import FIELDS
+from undersong.patterns.columns import WindowColumn, gathered
+from undersong.patterns.expressions import Both, Field, Member, Node, Window, parse, walk
+from undersong.patterns.fields import row_leaf
+from undersong.patterns.levels import FRAME, ROW, TABLE, Levels, of_row
 from undersong.patterns.live.cells import Derive, day, of_agent, of_column, of_eager, of_others
 from undersong.patterns.live.counts import Counts
 from undersong.patterns.live.facts import Demand, Facts, Judged, indicators_alone
 from undersong.patterns.live.machine import Machine
 from undersong.patterns.live.windows import is_tally
-from undersong.patterns.logic import Evaluate
+from undersong.patterns.logic import Evaluate, compile_tree
 from undersong.patterns.rulefile import RuleFile, written
 from undersong.patterns.rules import PatternRule
 
@@ -36,14 +38,18 @@ class Slots:
 
     def __init__(self) -> None:
         self.agent: dict[Window, WindowColumn] = {}
+        self.reads: list[Evaluate] = []  # what each window over the agent's rows takes of a row
         self.others: dict[Window, WindowColumn] = {}
         self.apart: dict[Window, WindowColumn] = {}
 
     def place(self, column: WindowColumn) -> int:
-        """The slot of a window over ``agent`` or ``others``."""
+        """The slot of a window over the agent's rows or over ``others``."""
         over_others = self.others if is_tally(column.window) else self.apart
-        known = self.agent if column.window.over == "agent" else over_others
-        known.setdefault(column.window, column)
+        known = over_others if column.window.over == "others" else self.agent
+        if column.window not in known:
+            known[column.window] = column
+            if known is self.agent:
+                self.reads.append(column.value if _takes_all(column) else partial(gathered, column))
         return list(known).index(column.window)
 
 
@@ -63,6 +69,7 @@ class Plan:
         self.opening = first.wanted | later.wanted
         self.always_opens = first.takes_any or later.takes_any
         self.independent = rule.skip.to == "next"
+        self.levels = Levels(rule.trees.columns)
         self.within, self.max_unread, self.until = rule.within, rule.file.max_unread, rule.until
         self.strongest = rule.file.keep == "strongest"
         self.shared: dict[str, Derive] = {"day": day}
@@ -73,10 +80,10 @@ class Plan:
         self.asks_gap = GAP in _names(_trees(rule.file))
         self.eager = bool(self.windows or self.apart or self.asks_gap)
         self.counts = Counts(rule.file, rule.names)
-        self.always = sum(1 << i for i, condition in enumerate(rule.conditions) if condition.local is None)
+        self.always = 0
         self.judged: list[tuple[int, Judged]] = []
         self.demands: list[tuple[int, Demand]] = []
-        late = dict(self._read_locals(facts))
+        late = dict(self._read_alone(facts))
         tests = list(self._tests(late))
         self.shared_tests = tuple(test for test, shared in tests if shared)
         self.own_tests = tuple(test for test, shared in tests if not shared)
@@ -85,39 +92,36 @@ class Plan:
         self.derived_bits = self.shared_bits | self.own_bits
 
     def _place_columns(self, slots: Slots) -> None:
-        trees = {name: parse(written(text)) for name, text in self.rule.file.columns.items()}
         for column in self.rule.columns:
             for window in column.windows:
                 self._place_window(window, slots)
-            of_agent_only = all(window.window.over == "agent" for window in column.windows)
-            known = self.shared if of_agent_only and self._is_shared(_names_of_row(trees[column.name])) else self.own
+            known = self.own if self.levels.of(Field(column.name)) == FRAME else self.shared
             known[column.name] = of_column(column.value)
 
     def _place_window(self, column: WindowColumn, slots: Slots) -> None:
         window, key = column.window, column.key
-        if window.over == "partition":
+        every_row = column.of_row_only and self.rule.file.partition_by == ("agent",)  # as in a window over the agent
+        if window.over == "agent" or (window.over == "partition" and every_row):
+            self.shared[key] = of_agent(slots.place(column))
+        elif window.over == "partition":
             self.windows.append(column)
             self.own[key] = of_eager(key)
-        elif window.over == "agent":
-            self.shared[key] = of_agent(slots.place(column))
         elif is_tally(window):
             self.own[key] = of_others(slots.place(column), window)
         else:
             self.apart[key] = slots.place(column)
             self.own[key] = of_eager(key)
 
-    def _is_shared(self, names: frozenset[str]) -> bool:
-        return all(name in FIELDS or name in self.shared for name in names)
-
-    def _read_locals(self, facts: Facts) -> Iterator[tuple[int, tuple[Evaluate, ...]]]:
-        """Sort the conditions on the row alone; yields, by bit, what need not be asked before a match is under way."""
-        for i, (condition, text) in enumerate(zip(self.rule.conditions, self.rule.file.define.values(), strict=True)):
-            if condition.local is None:
+    def _read_alone(self, facts: Facts) -> Iterator[tuple[int, tuple[Evaluate, ...]]]:
+        """What rows alone must say for the variables; yields, by bit, what is asked once a match is under way."""
+        for i, tree in enumerate(self.rule.trees.define):
+            bit, node = 1 << i, of_row(tree, self.levels)
+            if node is None:
+                self.always |= bit
                 continue
-            bit, node = 1 << i, _local_part(text)
             names = indicators_alone(node)
             if names:
-                self.judged.append((bit, Judged(node, names, condition.local)))
+                self.judged.append((bit, Judged(node, names, compile_tree(node, row_leaf))))
                 continue
             demand = facts.demand(node)
             if demand.rest and not bit & self.opening:
@@ -126,24 +130,22 @@ class Plan:
             self.demands.append((bit, demand))
 
     def _tests(self, late: Mapping[int, tuple[Evaluate, ...]]) -> Iterator[tuple[Exact, bool]]:
-        for i, (condition, text) in enumerate(zip(self.rule.conditions, self.rule.file.define.values(), strict=True)):
-            parts, shared = late.get(1 << i, ()), True
-            if condition.derived is not None:
-                shared = self._is_shared(_names([parse(written(text))]))
-                parts = (*parts, condition.derived)
-            if parts:
-                yield Exact(1 << i, parts[0] if len(parts) == 1 else _all_of(parts)), shared
+        for i, tree in enumerate(self.rule.trees.define):
+            parts = tree.parts if isinstance(tree, Both) else (tree,)
+            derived = tuple(part for part in parts if self.levels.of(part) != ROW)
+            asked = (*late.get(1 << i, ()), *(compile_tree(part, row_leaf) for part in derived))
+            if asked:
+                shared = all(self.levels.of(part) == TABLE for part in derived)
+                yield Exact(1 << i, asked[0] if len(asked) == 1 else _all_of(asked)), shared
+
+
+def _takes_all(column: WindowColumn) -> bool:
+    """Whether a window takes the value of every row as it is."""
+    return column.counts is None and column.window.function != "count"
 
 
 def _all_of(parts: tuple[Evaluate, ...]) -> Evaluate:
     return lambda context: all(part(context) is True for part in parts)
-
-
-def _local_part(text: str | float | bool) -> Node:
-    """The part of a condition that the row alone decides: the tree behind ``Condition.local``."""
-    tree = parse(written(text))
-    parts = tree.parts if isinstance(tree, Both) else (tree,)
-    return Both(tuple(part for part in parts if _names([part]) <= FIELDS.keys()))
 
 
 def _trees(file: RuleFile) -> Iterator[Node]:
@@ -156,15 +158,3 @@ def _trees(file: RuleFile) -> Iterator[Node]:
 
 def _names(trees: Iterable[Node]) -> frozenset[str]:
     return frozenset(part.name for tree in trees for part in walk(tree) if isinstance(part, Field | Member))
-
-
-def _names_of_row(tree: Node) -> frozenset[str]:
-    """The names outside windows: what stands within one belongs to the rows that it ranges over."""
-    found, open_nodes = set(), [tree]
-    while open_nodes:
-        node = open_nodes.pop()
-        if isinstance(node, Field):
-            found.add(node.name)
-        elif not isinstance(node, Window):
-            open_nodes += children(node)
-    return frozenset(found)

@@ -136,7 +136,7 @@ class View:
             self.aims[row.target] = Aim(self._no_tallies(), deepcopy(self.aims[None].windows))
         if row.state != "scored":
             return [each for _, track in self._tracks(row) for each in track.hole(row.id)]
-        agent = tuple(window.at(time) for window in self.windows)
+        agent = tuple([window.at(time) for window in self.windows])
         reading = Reading(Seen(row, time, agent, self.others), masks, steps)
         emitted: list[Emitted] = []
         opening: dict[int, dict[int, Plan]] = {}
@@ -187,8 +187,8 @@ class View:
         """The row becomes a past row of the windows over the agent and over others."""
         context = Context(row, {})
         slots = self.scope.slots
-        for column, window in zip(slots.agent.values(), self.windows, strict=True):
-            value = gathered(column, context)
+        for read, window in zip(slots.reads, self.windows, strict=True):
+            value = read(context)
             if value is not None:
                 window.take(time, value)
         if row.target is not None and (slots.others or slots.apart):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from undersong.patterns.columns import Sliding
 from undersong.patterns.expressions import Window
 from undersong.patterns.logic import Value, finite
-from undersong.patterns.windows import EMPTY, aggregate
+from undersong.patterns.windows import EMPTY, LARGE, UNITS, USUAL, Tally, aggregate
 
 TALLIED = frozenset({"mean", "sum", "count", "std"})  # of these the rows to others are all less one's own
 _GROWING = TALLIED | {"slope"}
@@ -29,9 +29,13 @@ class LiveWindow(Protocol):
 def live_window(window: Window) -> LiveWindow:
     """An empty window."""
     if is_tally(window):
-        return _Total(window)
+        return _Moments(window) if moments(window) else _total(window)
     bounded = window.hours is not None or (window.rows is not None and window.function != "ewma")
     return Sliding(window) if bounded else _SoFar(window)
+
+
+def _total(window: Window) -> LiveWindow:
+    return _Held() if window.function == "count" else _Total(window.function, needed(window))
 
 
 def needed(window: Window) -> int:
@@ -51,17 +55,70 @@ def moments(window: Window) -> bool:
     return window.function in ("std", "slope")
 
 
+class _Held:
+    """How many of all conditions so far held."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: int = 0) -> None:
+        self.held = held
+
+    def __deepcopy__(self, _memo: object) -> _Held:
+        return _Held(self.held)
+
+    def take(self, _time: int | None, value: Value) -> None:
+        """A past row on which the condition is known."""
+        self.held += bool(value)
+
+    def at(self, _time: int | None) -> Value:
+        """The number of those that held."""
+        return float(self.held)
+
+
 class _Total:
-    """All rows so far, of which nothing is needed but a running sum."""
+    """``mean`` or ``sum`` of all rows so far: a running sum in units of 2**-64.
 
-    __slots__ = ("function", "moments", "needed", "tally")
+    ``fine`` is a Tally instead, from the first value on that is no whole number of these units.
+    """
 
-    def __init__(self, window: Window) -> None:
-        self.function, self.moments, self.needed, self.tally = window.function, moments(window), needed(window), EMPTY
+    __slots__ = ("fine", "function", "needed", "size", "summed")
+
+    def __init__(self, function: str, needed: int, size: int = 0, summed: int = 0, fine: Tally | None = None) -> None:
+        self.function, self.needed, self.size, self.summed, self.fine = function, needed, size, summed, fine
+
+    def __deepcopy__(self, _memo: object) -> _Total:
+        return _Total(self.function, self.needed, self.size, self.summed, self.fine)
 
     def take(self, _time: int | None, value: Value) -> None:
         """A past row with a known value."""
-        self.tally = self.tally.plus(value, moments=self.moments)  # type: ignore[arg-type]
+        units = value * UNITS  # type: ignore[operator]
+        if self.fine is None and -LARGE < value < LARGE and (exact := int(units)) == units:  # type: ignore[operator]
+            self.summed += exact
+        else:
+            so_far = self.fine or Tally(self.size, self.summed, 0, 0, USUAL)
+            self.fine = so_far.plus(value)  # type: ignore[arg-type]
+        self.size += 1
+
+    def at(self, _time: int | None) -> Value:
+        """The result; unknown while too little is known."""
+        if self.size < self.needed:
+            return None
+        if self.fine is not None:
+            return self.fine.result(self.function)
+        return (self.summed / self.size if self.function == "mean" else self.summed) / UNITS
+
+
+class _Moments:
+    """All rows so far, of which sums of values and of squares are needed."""
+
+    __slots__ = ("function", "needed", "tally")
+
+    def __init__(self, window: Window) -> None:
+        self.function, self.needed, self.tally = window.function, needed(window), EMPTY
+
+    def take(self, _time: int | None, value: Value) -> None:
+        """A past row with a known value."""
+        self.tally = self.tally.plus(value, moments=True)  # type: ignore[arg-type]
 
     def at(self, _time: int | None) -> Value:
         """The result; unknown while too little is known."""
