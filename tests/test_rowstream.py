@@ -20,7 +20,7 @@ from undersong.routing.budget import TRIAGE, level_of, within_share
 from undersong.routing.route import draft, load_policy, route, with_upgrades
 from undersong.routing.sample import draws
 from undersong.scan import load_book, scan_conversation
-from undersong.scanrows import pieces, rowstream, scan_rows
+from undersong.scanrows import pieces, rowstream, scan_rows, splice
 
 WORDS = (
     "the plan for",
@@ -221,3 +221,13 @@ def test_rows_without_text_differ_in_nothing_else(tmp_path: Path) -> None:
     scan_rows(path, Options(), bare.extend, text=False)
     with_text = [msgspec.json.decode(line) for line in written(path)[0].splitlines()]
     assert [row | {"text": None} for row in with_text] == [msgspec.json.decode(line) for line in bare.splitlines()]
+
+
+@pytest.mark.parametrize("many", [1, 10**9], ids=["put together", "one after the other"])
+def test_mended_rows_are_the_same_in_any_number_of_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    path = corpus(tmp_path / "c.jsonl")
+    wanted = written(path)
+    monkeypatch.setattr(splice, "MANY", many)
+    assert written(path) == wanted

@@ -177,10 +177,10 @@ def output(path: str) -> Iterator[IO[bytes]]:
 class Counted:
     """A function that writes JSON Lines, and how many bytes it wrote."""
 
-    def __init__(self, write: Callable[[bytes], object]) -> None:
+    def __init__(self, write: Callable[[bytes | memoryview], object]) -> None:
         self._write, self.size = write, 0
 
-    def __call__(self, rows: bytes) -> None:
+    def __call__(self, rows: bytes | memoryview) -> None:
         """Write some rows."""
         self._write(rows)
         self.size += len(rows)

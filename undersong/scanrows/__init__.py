@@ -15,7 +15,7 @@ from undersong.scanrows.pieces import Work
 from undersong.scanrows.rowstream import stream
 from undersong.waiting import Waiting
 
-Write = Callable[[bytes], object]
+Write = Callable[[bytes | memoryview], object]
 
 
 def scan_rows(
@@ -48,7 +48,8 @@ def scan_rows(
             problems.append(item)
             continue
         problems += item.problems
-        write(item.rows)
+        for part in item.rows:
+            write(part)
         if write_thread:
             write_thread(item.threads)
         done, left_out = done + item.messages, left_out + item.left_out

@@ -21,7 +21,7 @@ from undersong.models import Conversation, Problem
 from undersong.routing.budget import Demand
 from undersong.routing.earlier import SameTarget
 from undersong.scanrows.pieces import Piece, Portion, Work, portion, scan_piece
-from undersong.scanrows.splice import Routing, spliced
+from undersong.scanrows.splice import Bytes, Routing, spliced
 from undersong.scanrows.workers import workers
 from undersong.waiting import Waiting
 
@@ -32,12 +32,12 @@ KEPT = 24 << 20  # bytes that are not returned to the system between batches, at
 
 
 class Written(NamedTuple):
-    """A part of the run done: its rows or its rows of conversations as JSON Lines, and how many messages it has.
+    """A part of the run done: its rows, in parts, or its rows of conversations as JSON Lines, and its messages.
 
     ``left_out`` counts the conversations that the user did not choose.
     """
 
-    rows: bytes = b""
+    rows: Sequence[Bytes] = ()
     threads: bytes = b""
     problems: tuple[Problem, ...] = ()
     messages: int = 0
@@ -170,7 +170,7 @@ def _handed_out(portions: list[tuple[Piece, int, int]], work: Work) -> Iterator[
         for number, directed in own.directed:
             earlier.add_directed(before + number, directed)
         before += len(own.first)
-        yield Written(b"", own.threads, own.problems, len(own.levels), own.left_out)
+        yield Written((), own.threads, own.problems, len(own.levels), own.left_out)
     also = earlier.settle(demand)
     cut = work.cut_of(demand)
     routing = Routing(cut, demand.sample_rate(cut, work.policy.sample_rate))
@@ -182,7 +182,7 @@ def _handed_out(portions: list[tuple[Piece, int, int]], work: Work) -> Iterator[
         before += len(own.first)
 
 
-def _routed(waiting: Waiting, own: Portion, routing: Routing, also: dict[int, dict[int, str]]) -> bytes:
+def _routed(waiting: Waiting, own: Portion, routing: Routing, also: dict[int, dict[int, str]]) -> Sequence[Bytes]:
     """The rows of a portion as they are routed; ``also`` has its messages, by conversation and place, that others call
     for."""
     starts = np.cumsum(own.lengths, dtype=np.int64) - own.lengths

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,8 +18,8 @@ from undersong.routing.sample import Draws, Levels
 # The routed keys of a row, between the message's own and the scan's. No string of JSON holds these bytes: its quotes
 # are escaped.
 _FIRST, _AFTER = b',"tier":', b',"triage":'
-
-
+MANY = 200  # parts from which on it costs less to put them together than to write each
+Bytes: TypeAlias = bytes | memoryview
 Starts = npt.NDArray[np.int64]
 
 
@@ -42,8 +42,8 @@ class Routing(NamedTuple):
 
 def spliced(
     rows: bytes, starts: Starts, levels: Levels, draws: Draws, routing: Routing, also: Mapping[int, str]
-) -> bytes:
-    """The rows (JSON Lines) as the run's routing has them.
+) -> Sequence[Bytes]:
+    """The rows (JSON Lines) as the run's routing has them, in parts to be written one after the other.
 
     ``starts``, ``levels`` and ``draws`` are of each row. ``also`` names, for a row by its index, the flagged message of
     another conversation for which it is read too.
@@ -57,9 +57,9 @@ def spliced(
     changed[called] = True
     places = np.flatnonzero(changed)
     if not len(places):
-        return rows
+        return (rows,)
     view = memoryview(rows)
-    pieces: list[bytes | memoryview] = []
+    pieces: list[Bytes] = []
     last = 0
     decisions = zip(
         places.tolist(), starts[places].tolist(), read[places].tolist(), drawn[places].tolist(), strict=True
@@ -71,7 +71,8 @@ def spliced(
         mended = _mended(rows[first + 1 : after], also.get(place), is_read, is_drawn, triage, routing.cut)
         pieces += (view[last : first + 1], mended)
         last = after
-    return b"".join((*pieces, view[last:]))
+    pieces.append(view[last:])
+    return pieces if len(pieces) < MANY else (b"".join(pieces),)
 
 
 @lru_cache(maxsize=4096)
