@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from undersong.patterns.engine.naming import Names, numbered
 from undersong.patterns.engine.ordering import by_agent, in_time
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.table import Table, picked
@@ -56,20 +56,21 @@ class _Coded:
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
 
-    @cached_property
-    def codes(self) -> dict[str, int]:
+    @property
+    def codes(self) -> Names:
         """Every text of every column, numbered in alphabetical order."""
-        lists = {id(text.names): text.names for text in self.columns.texts.values()}  # often several share one
-        names = sorted(dict.fromkeys(chain.from_iterable(lists.values())))
-        return dict(zip(names, range(len(names)), strict=True))
+        return self._numbered[0]
 
-    @cached_property
+    @property
     def own(self) -> dict[str, Codes]:
         """Per text what its codes are among all, at the end that of none."""
-        return {
-            name: np.array([*map(self.codes.__getitem__, text.names), UNKNOWN], dtype=np.int32)
-            for name, text in self.columns.texts.items()
-        }
+        return self._numbered[1]
+
+    @cached_property
+    def _numbered(self) -> tuple[Names, dict[str, Codes]]:
+        texts = self.columns.texts
+        names, own = numbered([text.names for text in texts.values()])
+        return names, dict(zip(texts, own, strict=True))
 
 
 class ColumnSource:
@@ -81,7 +82,7 @@ class ColumnSource:
         self._texts: dict[str, Codes] = {}
 
     @property
-    def codes(self) -> dict[str, int]:
+    def codes(self) -> Names:
         """Every text of every column, numbered in alphabetical order."""
         return self._coded.codes
 
