@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any, TypeAlias, cast
 
 ENOUGH = 20_000  # elements of work below which compiling, or even loading, takes longer than the loop itself
+_OPTIONS = {"error_model": "numpy"}  # no loop divides by 0; one that need not watch for it takes some rows at once
 Loop: TypeAlias = Callable[..., Any]
 
 
@@ -32,9 +33,9 @@ class Kernel:
         function = FunctionType(plain.__code__, known, plain.__name__, plain.__defaults__)
         function.__qualname__, function.__module__ = plain.__qualname__, plain.__module__
         try:
-            return numba.njit(cache=True)(function)  # type: ignore[no-any-return]
+            return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
         except RuntimeError:  # no folder can be written to keep it in
-            return numba.njit(function)  # type: ignore[no-any-return]
+            return numba.njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
 
     def __call__(self, *arguments: Any) -> Any:
         """The loop as it is: for other kernels that run as they are."""

@@ -38,7 +38,10 @@ def test_every_shipped_rule_finds_the_same_on_the_cases_of_every_other() -> None
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Large tables' ways for small ones, as they are (nothing is compiled)."""
-    for module in ("sums", "targets", "walkers", "aggregates", "openings", "starts", "surroundings", "gaps", "frames"):
+    for module in (
+        "sums", "targets", "walkers", "aggregates", "openings", "starts", "surroundings", "gaps", "frames", "singles",
+        "limits",
+    ):  # fmt: skip
         monkeypatch.setattr(f"undersong.patterns.engine.{module}.machine", lambda _size: True)
     monkeypatch.setattr(jit, "machine", lambda _size: False)
 

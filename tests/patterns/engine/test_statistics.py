@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undersong.patterns import windows
-from undersong.patterns.engine import statistics, sums
+from undersong.patterns.engine import rough, statistics, sums
 from undersong.patterns.engine.paths import sized
 
 SCORE = st.one_of(st.integers(0, 1000).map(lambda n: n / 1000), st.floats(2.0**-20, 1))
@@ -76,7 +76,7 @@ def test_a_rough_statistic_says_between_what_the_exact_one_lies(values: list[flo
     low, high = np.full(1, np.nan), np.full(1, np.nan)
     path = sized(np.zeros(1, dtype=np.int64), np.array([size]))
     path.bindings[:] = 0
-    statistics.rough.plain(statistics.FUNCTIONS[function], 0, *path, np.array(values), low, high)
+    rough.rough.plain(statistics.FUNCTIONS[function], 0, *path, np.array(values), low, high)
     if size == 1:
         assert np.isnan(low[0])
         return
@@ -90,7 +90,7 @@ def test_nothing_rough_is_said_of_large_values() -> None:
     low, high = np.full(1, np.nan), np.full(1, np.nan)
     path = sized(np.zeros(1, dtype=np.int64), np.array([3]))
     path.bindings[:] = 0
-    statistics.rough.plain(statistics.STD, 0, *path, np.array([0.5, 1e200, 1]), low, high)
+    rough.rough.plain(statistics.STD, 0, *path, np.array([0.5, 1e200, 1]), low, high)
     assert np.isnan(low[0])
 
 
@@ -98,7 +98,7 @@ def test_nothing_rough_is_said_of_large_values() -> None:
 def test_matches_of_one_length_are_rough_alike(values: list[float], function: str) -> None:
     low, high = np.full(2, np.nan), np.full(2, np.nan)
     given = np.array([*values, np.nan])
-    statistics.rough_whole.plain(statistics.FUNCTIONS[function], len(values), np.array([0, 1]), given, low, high)
+    rough.rough_whole.plain(statistics.FUNCTIONS[function], len(values), np.array([0, 1]), given, low, high)
     exact = windows.over(function, values)
     assert exact is not None
     assert low[0] <= exact <= high[0]
@@ -108,5 +108,5 @@ def test_matches_of_one_length_are_rough_alike(values: list[float], function: st
 
 def test_nothing_rough_is_said_of_large_values_in_matches_of_one_length() -> None:
     low, high = np.full(1, np.nan), np.full(1, np.nan)
-    statistics.rough_whole.plain(statistics.STD, 3, np.zeros(1, dtype=np.int64), np.array([0.5, 1e200, 1]), low, high)
+    rough.rough_whole.plain(statistics.STD, 3, np.zeros(1, dtype=np.int64), np.array([0.5, 1e200, 1]), low, high)
     assert np.isnan(low[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from undersong.jit import machine
 from undersong.patterns import kinds, windows
-from undersong.patterns.engine import statistics
+from undersong.patterns.engine import rough, statistics
 from undersong.patterns.engine.paths import MATCH as BOUND
 from undersong.patterns.engine.paths import Paths, bound, some
 from undersong.patterns.engine.scopes import FrameVectors
@@ -86,7 +86,7 @@ class _Leaves:
         if isinstance(node, Field):
             return self.vectors.kind(self.measures[node.name])
         if isinstance(node, Call) and node.name in ("first", "last"):
-            return self.rows.kind(_of_row(node.arguments[0]))
+            return self.rows.kind(of_row(node.arguments[0]))
         return "number"
 
     def number(self, node: Node) -> F:
@@ -108,7 +108,7 @@ class _Leaves:
         argument, paths = node.arguments[0], self.paths
         if isinstance(argument, Variable):
             return self._counted(argument.name)
-        variable, value = self._selector(kinds.single_variable(node)), _of_row(argument)
+        variable, value = self._selector(kinds.single_variable(node)), of_row(argument)
         if node.name not in statistics.FUNCTIONS:
             raise Unsuited(f"{node.name}() needs the values one by one")
         values = self._values(node.name, value)
@@ -125,13 +125,13 @@ class _Leaves:
     def rough(self, node: Call) -> tuple[F, F]:
         """Between what a statistic of each match surely lies; NaN where that is not known."""
         argument, paths = node.arguments[0], self.paths
-        variable, values = self._selector(kinds.single_variable(node)), self._values(node.name, _of_row(argument))
+        variable, values = self._selector(kinds.single_variable(node)), self._values(node.name, of_row(argument))
         low, high = (np.full(len(paths.starts), np.nan) for _ in range(2))
         size, function = self._alike(variable), statistics.FUNCTIONS[node.name]
         if size:
-            statistics.rough_whole.at(size * len(low))(function, size, paths.starts, values, low, high)
+            rough.rough_whole.at(size * len(low))(function, size, paths.starts, values, low, high)
         else:
-            statistics.rough.at(int(paths.sizes.sum()))(function, variable, *paths, values, low, high)
+            rough.rough.at(int(paths.sizes.sum()))(function, variable, *paths, values, low, high)
         return low, high
 
     def _alike(self, variable: int) -> int:
@@ -207,7 +207,7 @@ def value_of(values: Any, k: int) -> Value:
     return None if number != number else number
 
 
-def _of_row(tree: Node) -> Node:
+def of_row(tree: Node) -> Node:
     """The value of a single row that an aggregate gathers: its members are fields there."""
     for part in walk(tree):
         if isinstance(part, Member):

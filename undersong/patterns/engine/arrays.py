@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from undersong.jit import kernel, machine
+from undersong.patterns.engine.naming import Names, numbered
+from undersong.patterns.engine.ordering import by_agent, in_time
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.table import Table, picked
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
@@ -56,20 +56,21 @@ class _Coded:
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
 
-    @cached_property
-    def codes(self) -> dict[str, int]:
+    @property
+    def codes(self) -> Names:
         """Every text of every column, numbered in alphabetical order."""
-        lists = {id(text.names): text.names for text in self.columns.texts.values()}  # often several share one
-        names = sorted(dict.fromkeys(chain.from_iterable(lists.values())))
-        return dict(zip(names, range(len(names)), strict=True))
+        return self._numbered[0]
 
-    @cached_property
+    @property
     def own(self) -> dict[str, Codes]:
         """Per text what its codes are among all, at the end that of none."""
-        return {
-            name: np.array([*map(self.codes.__getitem__, text.names), UNKNOWN], dtype=np.int32)
-            for name, text in self.columns.texts.items()
-        }
+        return self._numbered[1]
+
+    @cached_property
+    def _numbered(self) -> tuple[Names, dict[str, Codes]]:
+        texts = self.columns.texts
+        names, own = numbered([text.names for text in texts.values()])
+        return names, dict(zip(texts, own, strict=True))
 
 
 class ColumnSource:
@@ -81,7 +82,7 @@ class ColumnSource:
         self._texts: dict[str, Codes] = {}
 
     @property
-    def codes(self) -> dict[str, int]:
+    def codes(self) -> Names:
         """Every text of every column, numbered in alphabetical order."""
         return self._coded.codes
 
@@ -150,7 +151,7 @@ class ColumnSource:
 
 def table_of_columns(columns: Columns) -> Table:
     """The table of some columns: agent by agent (in the order of their codes), in the order of time."""
-    return _table(ColumnSource(columns), _in_time(columns))
+    return _table(ColumnSource(columns), in_time(columns.times, columns.positions))
 
 
 def pieces(columns: Columns, rows: int = PIECE, *, own: bool = True) -> Iterator[Table]:
@@ -162,18 +163,18 @@ def pieces(columns: Columns, rows: int = PIECE, *, own: bool = True) -> Iterator
     if not own:
         yield from _cut(table_of_columns(columns), rows)
         return
-    in_time, agents = _in_time(columns), columns.texts["agent"]
+    ordered, agents = in_time(columns.times, columns.positions), columns.texts["agent"]
     counts = np.bincount(agents.codes, minlength=len(agents.names))
     piece_of = _shared_out(counts, rows)
     number = int(piece_of[-1]) + 1 if len(piece_of) else 0
     if number <= 1:
-        yield _table(ColumnSource(columns), in_time)
+        yield _table(ColumnSource(columns), ordered)
         return
-    owner = piece_of[agents.codes if in_time is None else agents.codes[in_time]]
-    order, sizes = _grouped(owner, number)
+    owner = piece_of[agents.codes if ordered is None else agents.codes[ordered]]
+    order, sizes = by_agent(owner, number)
     coded = _Coded(columns)
     for places in np.split(order, np.cumsum(sizes[sizes > 0])[:-1]):
-        yield _table(ColumnSource(columns, places if in_time is None else in_time[places], coded), None)
+        yield _table(ColumnSource(columns, places if ordered is None else ordered[places], coded), None)
 
 
 def _cut(table: Table, rows: int) -> Iterator[Table]:
@@ -209,42 +210,15 @@ def _shared_out(counts: I, rows: int) -> Codes:
     return found
 
 
-def _table(source: ColumnSource, in_time: I | None) -> Table:
+def _table(source: ColumnSource, ordered: I | None) -> Table:
     """The table of a source whose rows are in the order of time, or are put into it."""
     columns, names = source.columns, source.columns.texts["agent"].names
     read, agents = source.of(columns.read), source.of(columns.texts["agent"].codes)
-    order, counts = _grouped(agents if in_time is None else agents[in_time], len(names))
-    order = order if in_time is None else in_time[order]
+    order, counts = by_agent(agents if ordered is None else agents[ordered], len(names))
+    order = order if ordered is None else ordered[order]
     bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
     timed = np.ones(len(bounds) - 1, dtype=np.bool_)
     return Table(source, order, bounds, lambda: picked(source.of(columns.times), order), timed, picked(read, order))
-
-
-def _in_time(columns: Columns) -> I | None:
-    """The order of time and position; None where the rows have it."""
-    times = columns.times
-    positions = columns.positions if columns.positions is not None else np.zeros(len(times), dtype=np.int64)
-    later = times[1:] > times[:-1]
-    if (later | ((times[1:] == times[:-1]) & (positions[1:] >= positions[:-1]))).all():
-        return None
-    return np.lexsort((positions, times))
-
-
-def _grouped(agents: Codes, codes: int) -> tuple[I, I]:
-    """The rows agent by agent, in their order within each; and how many each has."""
-    counts = np.bincount(agents, minlength=codes)
-    if not machine(len(agents)):
-        return np.argsort(agents, kind="stable"), counts
-    order = np.empty(len(agents), dtype=np.int64)
-    _place.at(len(agents))(agents, np.cumsum(counts) - counts, order)
-    return order, counts
-
-
-@kernel
-def _place(agents, following, order):  # type: ignore[no-untyped-def]
-    for row in range(len(agents)):
-        order[following[agents[row]]] = row
-        following[agents[row]] += 1
 
 
 def _name(node: Node) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.automaton import Automaton, Reading
-from undersong.patterns.engine.frames import Limits, after
+from undersong.patterns.engine.limits import Limits, after
 from undersong.patterns.engine.starts import Outlook, crowded
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import B

@@ -13,6 +13,7 @@ from undersong.patterns.engine.vectors import B
 from undersong.patterns.expressions import Window
 
 _HOUR = 3_600_000_000  # microseconds
+_ROWS = 1024  # that are summed together: what is known of them stays in the fastest cache
 SUMMED = frozenset({"mean", "sum", "count"})
 
 
@@ -53,7 +54,7 @@ def over_sequences(window: Window, events: Events, bounds: I, times: I, timed: B
 
 
 def _in_one_go(window: Window, events: Events, bounds: I, times: I, timed: B) -> F:
-    found = np.full(len(times), np.nan)
+    found = np.empty(len(times))
     known = timed if window.hours is not None else np.ones(len(timed), dtype=np.bool_)
     span = np.inf if window.hours is None else float(window.hours * _HOUR)
     number = float(np.count_nonzero(events.counted))
@@ -62,6 +63,7 @@ def _in_one_go(window: Window, events: Events, bounds: I, times: I, timed: B) ->
     if window.rows is None and window.hours is None:
         fits = _accumulate.at(len(times))(*counted, *needs, found)
     else:
+        found[:] = np.nan
         fits = _slide.at(len(times))(*counted, times, known, window.rows or 0, span, *needs, found)
     if not fits:
         raise Unsuited("a value has digits beyond 2**-72, or is too large")
@@ -75,18 +77,54 @@ def least(window: Window) -> int:
 
 @kernel
 def _accumulate(values, counted, number, bounds, mean, needed, found):  # type: ignore[no-untyped-def]
-    """Sums over all counted rows before each row; False where a value does not fit."""
-    for sequence in range(len(bounds) - 1):
-        n = a = b = c = 0.0
-        for row in range(bounds[sequence], bounds[sequence + 1]):
-            if n >= needed and (n > 0.0 or not mean):
-                found[row] = quotient(a, b, c, n if mean else 1.0)
-            if counted[row]:
-                first, second, third, fits = split(values[row], number)
-                if not fits:
-                    return False
-                n, a, b, c = n + 1.0, a + first, b + second, c + third
+    """Sums over all counted rows before each row, some rows at a time; False where a value does not fit."""
+    firsts, seconds, thirds, numbers = np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS)
+    sequence, n, a, b, c = 0, 0.0, 0.0, 0.0, 0.0
+    for low in range(bounds[0], bounds[-1], _ROWS):
+        high, row = min(low + _ROWS, bounds[-1]), low
+        if not _limbs(values[low:high], counted[low:high], number, firsts, seconds, thirds):
+            return False
+        while row < high:
+            while row == bounds[sequence + 1]:
+                sequence, n, a, b, c = sequence + 1, 0.0, 0.0, 0.0, 0.0
+            until = min(bounds[sequence + 1], high)
+            here, to = row - low, until - low
+            n, a, b, c = _along(
+                counted[row:until], firsts[here:to], seconds[here:to], thirds[here:to], numbers[here:to], n, a, b, c
+            )
+            row = until
+        _divided(firsts, seconds, thirds, numbers, mean, needed, found[low:high])
     return True
+
+
+@kernel
+def _limbs(values, counted, number, firsts, seconds, thirds):  # type: ignore[no-untyped-def]
+    """The limbs of each value, 0 of what does not count; False where one does not fit."""
+    unfit = 0
+    for i in range(len(values)):
+        firsts[i], seconds[i], thirds[i], fits = split(values[i] if counted[i] else 0.0, number)
+        unfit += not fits
+    return unfit == 0
+
+
+@kernel
+def _along(counted, firsts, seconds, thirds, numbers, n, a, b, c):  # type: ignore[no-untyped-def]
+    """Puts the sums before each row in the place of its limbs; gives those after the last."""
+    for i in range(len(counted)):
+        first, second, third = firsts[i], seconds[i], thirds[i]
+        firsts[i], seconds[i], thirds[i], numbers[i] = a, b, c, n
+        n, a, b, c = n + counted[i], a + first, b + second, c + third
+    return n, a, b, c
+
+
+@kernel
+def _divided(firsts, seconds, thirds, numbers, mean, needed, found):  # type: ignore[no-untyped-def]
+    """Sums, or means, over so many values; NaN over too few."""
+    for i in range(len(found)):
+        n = numbers[i]
+        by = n if mean and n > 0.0 else 1.0
+        result = quotient(firsts[i], seconds[i], thirds[i], by)
+        found[i] = result if n >= needed and (n > 0.0 or not mean) else np.nan
 
 
 @kernel

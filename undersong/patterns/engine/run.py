@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.patterns.engine.aggregates import Measured, chosen
-from undersong.patterns.engine.frames import Bounds, Frame, Limits, Order, grouped, undirected
+from undersong.patterns.engine.frames import Frame, Order, grouped, undirected
+from undersong.patterns.engine.limits import Bounds, Limits
 from undersong.patterns.engine.paths import Bindings, compact, some
 from undersong.patterns.engine.plan import Plan, plan
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, TableVectors

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.jit import kernel, machine
-from undersong.patterns.engine.frames import Limits
 from undersong.patterns.engine.gaps import gap
+from undersong.patterns.engine.limits import Limits
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import fitting
 from undersong.patterns.engine.vectors import B, Masks
@@ -138,29 +138,9 @@ def candidates(wanted: Outlook, masks: Masks, limits: Limits) -> tuple[I, I]:
 
 def _headed_in(wanted: Outlook, masks: Masks, limits: Limits) -> tuple[I, I]:
     """The rows at which the head fits, and how far a match could go but for ``within``."""
-    starts = _headed(masks, wanted.head)
+    starts = np.flatnonzero(headed(masks, wanted.head))
     last, longest = limits.fence(starts), limits.bounds.longest
     return starts, last if longest is None else np.minimum(last, starts + longest)
-
-
-def singles(head: Outline, masks: Masks, limits: Limits) -> I:
-    """The rows from which a pattern of single rows, the head, is there."""
-    bounds, found = limits.bounds, np.empty(len(masks), dtype=np.int64)
-    times = np.zeros(0, dtype=np.int64) if bounds.within is None else limits.times
-    number = _single.at(len(masks))(_fitting(masks, head), len(head), times, limits.fences, bounds.within or 0, found)
-    starts = found[:number]
-    return starts if bounds.closed is None else starts[~bounds.closed[starts]]
-
-
-@kernel
-def _single(fits, size, times, fences, within, found):  # type: ignore[no-untyped-def]
-    number = 0
-    for segment in range(len(fences) - 1):
-        for row in range(fences[segment], fences[segment + 1] - size + 1):
-            if fits[row] and (len(times) == 0 or times[row + size - 1] - times[row] <= within):
-                found[number] = row
-                number += 1
-    return number
 
 
 class Followed:
@@ -215,12 +195,7 @@ def crowded(wanted: Outlook, masks: Masks, starts: I, limits: I) -> tuple[I, I]:
     return starts, limits
 
 
-def _headed(masks: Masks, head: Outline) -> I:
-    """The rows at which the head fits, whatever the bounds of the sequences."""
-    return np.flatnonzero(_fitting(masks, head))
-
-
-def _fitting(masks: Masks, head: Outline) -> B:
+def headed(masks: Masks, head: Outline) -> B:
     """Whether the head fits from each row on; as many rows as leave room for it."""
     fits = np.ones(max(len(masks) - len(head) + 1, 0), dtype=np.bool_)
     for offset, mask in enumerate(head):

@@ -19,10 +19,8 @@ FUNCTIONS = {
     "mean": MEAN, "sum": SUM, "count": SUM, "std": STD, "slope": SLOPE, "min": MIN, "max": MAX, "first": FIRST,
     "last": LAST,
 }  # fmt: skip
-_ROUGH = 2.0**-34  # more than ordinary sums of MOST values lose, of the sum of what their parts come to without signs
-_TINY = 2.0**-960  # more than falls below the least float64
 MOST = 4096  # values of a match up to which its sums are exact pairs
-_LEAST, _LARGEST = 2.0**-20, 16.0  # between them a float64 is a multiple of 2**-72
+_LEAST, LARGEST = 2.0**-20, 16.0  # between them a float64 is a multiple of 2**-72
 _SPLIT = 134_217_729.0  # 2**27 + 1: Veltkamp's constant
 _LOST = 2.0**-100  # of a sum of squares, by each value that is added: some times what rounding a pair loses
 
@@ -169,7 +167,7 @@ def chosen(variable, values, start, bindings, first, last, unknown, rows):  # ty
                 if size < len(rows):
                     rows[size] = i
                 size += 1
-                if value != 0.0 and not _LEAST <= abs(value) <= _LARGEST and not unknown:
+                if value != 0.0 and not _LEAST <= abs(value) <= LARGEST and not unknown:
                     size += MOST
     return size
 
@@ -186,64 +184,3 @@ def result(function, values, start, rows, size):  # type: ignore[no-untyped-def]
     if function == FIRST or function == LAST:  # noqa: SIM109 - numba's tuples are slow
         return values[start + rows[0 if function == FIRST else size - 1]], True
     return extreme(values, start, rows, size, function == MIN), True
-
-
-@kernel
-def rough(function, variable, starts, begins, ends, bindings, values, low, high):  # type: ignore[no-untyped-def]
-    """Between what a mean, a spread or a trend surely lies, by ordinary sums; NaN where that is not known."""
-    for k in range(len(starts)):
-        size, total, parts, squares, first = 0, 0.0, 0.0, 0.0, 0.0
-        weighted = weighted_parts = 0.0
-        for i in range(ends[k] - begins[k]):
-            bound = bindings[begins[k] + i]
-            value = values[starts[k] + i]
-            if value == value and (bound == variable or (variable == MATCH and bound >= 0)):
-                if abs(value) > _LARGEST:
-                    size = MOST + 1
-                    break
-                first = value if size == 0 else first
-                value -= first
-                total, parts, squares = total + value, parts + abs(value), squares + value * value
-                weighted, weighted_parts = weighted + size * value, weighted_parts + size * abs(value)
-                size += 1
-        if 2 <= size <= MOST:
-            low[k], high[k] = _between(function, size, first, total, parts, squares, weighted, weighted_parts)
-
-
-@kernel
-def rough_whole(function, size, starts, values, low, high):  # type: ignore[no-untyped-def]
-    """As ``rough``, of as many rows from each start on, all of which count; NaN also where one is unknown or large."""
-    if not 2 <= size <= MOST:
-        return
-    for k in range(len(starts)):
-        first = values[starts[k]]
-        total, parts, squares, weighted, weighted_parts = 0.0, 0.0, 0.0, 0.0, 0.0
-        for i in range(1, size):
-            value = values[starts[k] + i] - first
-            if not abs(value) <= _LARGEST:
-                parts = np.inf
-                break
-            total, parts, squares = total + value, parts + abs(value), squares + value * value
-        if function == SLOPE and parts <= _LARGEST:
-            for i in range(1, size):
-                value = values[starts[k] + i] - first
-                weighted, weighted_parts = weighted + i * value, weighted_parts + i * abs(value)
-        if abs(first) + parts <= _LARGEST:
-            low[k], high[k] = _between(function, size, first, total, parts, squares, weighted, weighted_parts)
-
-
-@kernel
-def _between(  # type: ignore[no-untyped-def]
-    function, size, first, total, parts, squares, weighted, weighted_parts
-):
-    """The bounds of a statistic of values whose differences to the first one come to this."""
-    if function == STD:
-        square, error = (squares - total * total / size) / size, squares / size * _ROUGH + _TINY
-        return math.sqrt(max(square - error, 0.0)), math.sqrt(max(square + error, 0.0))
-    if function == SLOPE:
-        scale = 6.0 / (size * (size * size - 1.0))
-        near = (2.0 * weighted - (size - 1.0) * total) * scale
-        error = (2.0 * weighted_parts + (size - 1.0) * parts) * scale * _ROUGH + _TINY
-    else:
-        near, error = first + total / size, (abs(first) + parts / size) * _ROUGH + _TINY
-    return near - error, near + error

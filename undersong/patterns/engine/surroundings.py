@@ -8,7 +8,7 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine import gaps
-from undersong.patterns.engine.frames import bisected
+from undersong.patterns.engine.limits import bisected
 from undersong.patterns.engine.merging import Marked
 from undersong.patterns.engine.starts import Outlook
 from undersong.patterns.engine.sums import I

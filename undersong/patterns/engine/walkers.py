@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -10,11 +10,14 @@ import numpy as np
 from undersong import jit
 from undersong.jit import machine
 from undersong.patterns.engine.automaton import Automaton, Crowded
-from undersong.patterns.engine.frames import Frame, Limits, after
+from undersong.patterns.engine.frames import Frame
+from undersong.patterns.engine.limits import Limits, after
 from undersong.patterns.engine.openings import openings
 from undersong.patterns.engine.paths import Bindings, Paths, joined, nothing, put, sized
 from undersong.patterns.engine.plan import Plan, plan
-from undersong.patterns.engine.starts import candidates, singles
+from undersong.patterns.engine.scopes import FrameVectors
+from undersong.patterns.engine.singles import singles, spread_out
+from undersong.patterns.engine.starts import candidates
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import Table
 from undersong.patterns.engine.traces import traced
@@ -43,8 +46,12 @@ class Walker(Protocol):
     """``starts`` are rows of the frame, ``runs`` their runs; runs in which the search gave up are ``lost``."""
 
     starts: I
-    runs: I
     lost: B
+
+    @property
+    def runs(self) -> I:
+        """The run of each start."""
+        ...
 
     def paths(self, numbers: I) -> Paths:
         """The matches of some of the starts, by their numbers; no rows where there is none."""
@@ -64,7 +71,7 @@ def walker(ground: Ground) -> Walker:
         many = len(plain.starts) * APART > len(ground.masks) >= jit.ENOUGH
         return (_swift(ground) if free and many else None) or plain
     if known.outlook.fixed:
-        return _Fixed(ground)
+        return Fixed(ground)
     bounded = _Bounded if known.code is not None else _Plain
     return (_swift(ground) if free else None) or bounded(ground)
 
@@ -137,14 +144,22 @@ class _Bounded:
         return found
 
 
-class _Fixed:
+class Fixed:
     """A pattern of single rows: a match from every start."""
 
     def __init__(self, ground: Ground) -> None:
+        self.ground = ground
         self.starts = singles(ground.plan.outlook.head, ground.masks, ground.limits)
-        self.runs = after(ground.frame.bounds, self.starts) - 1
         self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
         self.row = _bindings(ground)
+
+    @cached_property
+    def runs(self) -> I:
+        return after(self.ground.frame.bounds, self.starts) - 1
+
+    def screen(self, rows: FrameVectors) -> None:
+        """Leave out starts that ``having`` surely refuses; ``rows`` are all those of the frame."""
+        self.starts = spread_out(self.ground.plan, self.starts, rows)
 
     def spans(self, numbers: I) -> I:
         return np.full(len(numbers), len(self.row))

@@ -18,7 +18,7 @@ from undersong.patterns.engine.skips import resumed, standing, strongest
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import picked, ranges
 from undersong.patterns.engine.vectors import B
-from undersong.patterns.engine.walkers import Ground, Walker
+from undersong.patterns.engine.walkers import Fixed, Ground, Walker
 from undersong.patterns.expressions import Node
 
 _FIRST_WAVE, _GROWTH = 16, 4  # starts per run that are tried together before it is known where the search goes on
@@ -48,6 +48,8 @@ class Stage:
 
 def stand(stage: Stage) -> Matches | None:
     """The matches that stand; None where there is none."""
+    if isinstance(stage.walker, Fixed):
+        stage.walker.screen(stage.rows)
     parts = [found for found in _waves(stage) if len(found.runs)]
     if not parts:
         return None

@@ -1,0 +1,93 @@
+"""Patterns of single rows: where they begin, and that no start is left out that ``having`` would keep."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tests.patterns.engine.worlds import random_rows, told
+from tests.patterns.rulebox import rule
+from undersong import jit
+from undersong.patterns import windows
+from undersong.patterns.engine import frames, limits, rough, singles, walkers
+from undersong.patterns.engine.results import search
+from undersong.patterns.engine.walkers import Fixed
+from undersong.patterns.partitions import timelines
+from undersong.patterns.search import search as reference
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large tables' ways for small ones, as they are (nothing is compiled)."""
+    for module in (frames, limits, singles, walkers):
+        monkeypatch.setattr(module, "machine", lambda _size: True)
+    monkeypatch.setattr(jit, "machine", lambda _size: False)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("word", [64, 1])
+@pytest.mark.parametrize(
+    ("pattern", "keys"),
+    [
+        ("A B", {}),
+        ("A ANY B", {"within": "2 days"}),
+        ("{- A -} ANY B", {"max_unread": 1}),
+        ("A{3}", {"until": "compassion > 0.7"}),
+        ("A{3}", {"having": ["std(A.compassion) > 0.2"], "after_match": "skip to next row"}),
+        ("A{4}", {"having": ["std(MATCH.compassion) >= 0.25 and slope(A.manipulation) > 0"]}),
+        ("A B{2}", {"having": ["std(MATCH.compassion) > 0.1"], "partition_by": ["agent", "target"]}),
+    ],
+)
+def test_single_rows_are_found_by_bits_as_by_the_reference(
+    pattern: str, keys: dict[str, object], word: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(singles, "_WORD", word)
+    chosen = rule(pattern, keys, A="compassion > 0.1", B="manipulation > 0.3")
+    found = 0
+    for seed in range(40):
+        known = timelines(random_rows(random.Random(seed)))
+        expected = told(reference(chosen, known))
+        assert told(search(chosen, known)) == expected
+        found += len(expected[0])
+    assert found
+
+
+def test_no_start_is_refused_whose_spread_is_wide_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = np.random.default_rng(4)
+    values = dice.choice([dice.beta(2, 8, 3000).round(3), dice.random(3000), np.full(3000, 0.5)])
+    values = np.concatenate([values, np.where(dice.random(2000) < 0.1, 0.9, 0.1), np.full(200, 0.25)])
+    values[dice.integers(0, len(values), 30)] = np.nan
+    for size, least, again in ((2, 0.05, 64), (8, 0.3, 64), (8, 0.2, 3), (40, 0.24, 64)):
+        monkeypatch.setattr(rough, "_AGAIN", again)
+        starts = np.flatnonzero(dice.random(len(values) - size) < 0.95)
+        found = np.empty(len(starts) + 1, dtype=np.int64)
+        number = rough.wide_enough.plain(size, starts, values, least, found)
+        given = {start: values[start : start + size] for start in starts.tolist()}
+        wide = {
+            start
+            for start, own in given.items()
+            if np.isnan(own).any() or (windows.over("std", own.tolist()) or 0.0) >= least
+        }
+        assert wide <= set(found[:number].tolist())
+        assert number < len(wide) + 30 * (again + size)  # beside those with an unknown value, hardly any other
+
+
+def test_a_screened_walker_has_the_runs_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[tuple[int, int]] = []
+    screen = Fixed.screen
+
+    def noted(walker: Fixed, rows: singles.FrameVectors) -> None:
+        before = len(walker.starts)
+        screen(walker, rows)
+        kept.append((before, len(walker.starts)))
+        assert len(walker.runs) == len(walker.starts)
+
+    for module in (frames, limits, singles, walkers):
+        monkeypatch.setattr(module, "machine", lambda _size: True)
+    monkeypatch.setattr(jit, "machine", lambda _size: False)
+    monkeypatch.setattr(Fixed, "screen", noted)
+    chosen = rule("A{3}", {"having": ["std(A.compassion) > 0.3"]}, A="compassion >= 0")
+    search(chosen, timelines(random_rows(random.Random(3))))
+    assert kept[0][1] < kept[0][0]
