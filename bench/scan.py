@@ -1,13 +1,13 @@
 """How fast ``undersong scan`` is: ``python bench/scan.py [--messages N] [--runs N] [--large N] [--data DIR]``.
 
 Prints messages per CPU second and MB/s of the whole program (all signals; phrases and threads alone, also without
-machine code, and with hyperscan where it is installed; two processes), beside what else can be done with the same file
-in the same run: reading it (the floor), the same phrases through stdlib ``re`` and through ripgrep where it is
-installed. Then the share of each stage. Each figure is the least of ``--runs`` runs, which take turns, since a machine
-is not equally fast all the time; stdlib ``re`` and the stages have one. ``--input FILE`` takes our own JSON Lines
-instead of a generated corpus. With ``--data`` (labelled conversations) the same on natural text, repeated with changed
-words. With ``--large`` the peak memory at both sizes, also with interleaved conversations, and nothing else. Figures
-are of this machine.
+machine code, and with hyperscan where it is installed; two processes, and two scans at once), beside what else can be
+done with the same file in the same run: reading it (the floor), the same phrases through stdlib ``re`` and through
+ripgrep where it is installed. Then the share of each stage. Each figure is the least of ``--runs`` runs, which take
+turns, since a machine is not equally fast all the time; stdlib ``re`` and the stages have one. ``--input FILE`` takes
+our own JSON Lines instead of a generated corpus. With ``--data`` (labelled conversations) the same on natural text,
+repeated with changed words. With ``--large`` the peak memory at both sizes, also with interleaved conversations, and
+nothing else. Figures are of this machine.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -119,14 +120,29 @@ def table(path: Path, messages: int, size: int, runs: int) -> None:
 
 
 def two_processes(path: Path, runs: int) -> None:
-    """How much faster two processes are than one, on the clock; they need two idle cores."""
+    """How much faster two processes are than one, on the clock; they need two idle cores.
+
+    Beside it what these cores give: two scans that share nothing, at once, against one after the other.
+    """
     for title, more in (("all signals", ()), ("phrases and threads", FASTEST)):
-        one, two = least(runs, partial(scan, path, *more), partial(scan, path, *more, "--processes", "2"))
+        alone = partial(scan, path, *more)
+        one, two, both = least(runs, alone, partial(scan, path, *more, "--processes", "2"), partial(at_once, alone))
         print(
             f"two processes, {title}: {one.wall / two.wall:.2f} times one ({two.cpu / one.cpu:.2f} times the CPU time, "
-            f"{two.first / two.cpu:.0%} of it in the process that hands out the work)"
+            f"{two.first / two.cpu:.0%} of it in the process that hands out the work); "
+            f"two scans at once: {2 * one.wall / both.wall:.2f} times one ({both.cpu / one.cpu / 2:.2f})"
         )
     print(f"cores in use by others meanwhile: {os.getloadavg()[0]:.1f} (load)\n")
+
+
+def at_once(work: Callable[[], Cost]) -> Cost:
+    """What a program costs twice, both at the same time."""
+    began = time.perf_counter()
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.submit(work), pool.submit(work)
+        costs = first.result(), second.result()
+    wall = time.perf_counter() - began
+    return Cost(sum(cost.cpu for cost in costs), wall, max(cost.memory for cost in costs))
 
 
 def least(runs: int, *ways: Callable[[], Cost]) -> list[Cost]:
