@@ -53,14 +53,14 @@ def main() -> None:
     """Every part that was asked for."""
     arguments = _arguments()
     rules = load_rules()
+    if arguments.pairs:  # first: the peak of another part would hide what is weighed
+        weigh(arguments.pairs, rules, arguments.seed, arguments.sample)
     if arguments.cases:
         exact(arguments.cases, arguments.seed)
     if arguments.data:
         planted(arguments.data, rules, arguments.seed, arguments.worlds)
     if arguments.stream:
         stream(arguments.stream, rules, arguments.seed)
-    if arguments.pairs:
-        weigh(arguments.pairs, rules, arguments.seed, arguments.sample)
 
 
 def exact(cases: int, seed: int) -> None:
