@@ -50,15 +50,15 @@ def _outer(node: Node) -> list[Node]:
     return found
 
 
-def of_row(tree: Node, levels: Levels) -> Node | None:
+def implied(tree: Node, levels: Levels) -> Node | None:
     """What a row alone must say for a condition to hold; None: anything."""
     if levels.of(tree) == ROW:
         return written_out(tree, levels)
     if isinstance(tree, Field) and tree.name in levels.columns:
-        return of_row(levels.columns[tree.name], levels)
+        return implied(levels.columns[tree.name], levels)
     if not isinstance(tree, Both | Either):
         return None
-    known = [part for part in (of_row(part, levels) for part in tree.parts) if part is not None]
+    known = [part for part in (implied(part, levels) for part in tree.parts) if part is not None]
     if isinstance(tree, Either) and len(known) < len(tree.parts):
         return None
     return type(tree)(tuple(known)) if known else None

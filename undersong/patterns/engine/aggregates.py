@@ -86,7 +86,7 @@ class _Leaves:
         if isinstance(node, Field):
             return self.vectors.kind(self.measures[node.name])
         if isinstance(node, Call) and node.name in ("first", "last"):
-            return self.rows.kind(of_row(node.arguments[0]))
+            return self.rows.kind(value_in_row(node.arguments[0]))
         return "number"
 
     def number(self, node: Node) -> F:
@@ -108,7 +108,7 @@ class _Leaves:
         argument, paths = node.arguments[0], self.paths
         if isinstance(argument, Variable):
             return self._counted(argument.name)
-        variable, value = self._selector(kinds.single_variable(node)), of_row(argument)
+        variable, value = self._selector(kinds.single_variable(node)), value_in_row(argument)
         if node.name not in statistics.FUNCTIONS:
             raise Unsuited(f"{node.name}() needs the values one by one")
         values = self._values(node.name, value)
@@ -125,7 +125,7 @@ class _Leaves:
     def rough(self, node: Call) -> tuple[F, F]:
         """Between what a statistic of each match surely lies; NaN where that is not known."""
         argument, paths = node.arguments[0], self.paths
-        variable, values = self._selector(kinds.single_variable(node)), self._values(node.name, of_row(argument))
+        variable, values = self._selector(kinds.single_variable(node)), self._values(node.name, value_in_row(argument))
         low, high = (np.full(len(paths.starts), np.nan) for _ in range(2))
         size, function = self._alike(variable), statistics.FUNCTIONS[node.name]
         if size:
@@ -207,7 +207,7 @@ def value_of(values: Any, k: int) -> Value:
     return None if number != number else number
 
 
-def of_row(tree: Node) -> Node:
+def value_in_row(tree: Node) -> Node:
     """The value of a single row that an aggregate gathers: its members are fields there."""
     for part in walk(tree):
         if isinstance(part, Member):

@@ -133,9 +133,8 @@ def framed(
     """The frame of runs that still hold their unread rows; ``groups`` are those of the runs."""
     of = order.timelines[groups], order.conversations[groups]
     if machine(len(rows)):
-        kept, holes = (
-            np.empty(len(rows) + 1, dtype=np.int64) for _ in range(2)
-        )  # one more: for a row that is not kept
+        room = len(rows) + 1  # one more: for a row that is not kept
+        kept, holes = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
         begins = np.empty(len(bounds), dtype=np.int64)
         number = _kept.at(len(rows))(table.read, rows, bounds, kept, holes, begins)
         return Frame(kept[:number], begins, holes[:number], *of, targets, whole)

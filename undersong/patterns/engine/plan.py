@@ -11,7 +11,7 @@ from undersong.patterns.engine.starts import Outlook, outlook
 from undersong.patterns.engine.walk import Code, code
 from undersong.patterns.expressions import Both, Call, Field, Node, Variable, Window, walk
 from undersong.patterns.fields import FIELDS
-from undersong.patterns.levels import FRAME, ROW, TABLE, Levels, of_row
+from undersong.patterns.levels import FRAME, ROW, TABLE, Levels, implied
 from undersong.patterns.program import AT_END, AT_START
 from undersong.patterns.rules import PatternRule
 
@@ -102,7 +102,7 @@ def _condition(tree: Node, levels: Levels) -> Condition:
     parts = tree.parts if isinstance(tree, Both) else (tree,)
     before = tuple(part for part in parts if levels.of(part) == TABLE)
     within = tuple(part for part in parts if levels.of(part) == FRAME)
-    return Condition(of_row(tree, levels), *(Both(group) if group else None for group in (before, within)))
+    return Condition(implied(tree, levels), *(Both(group) if group else None for group in (before, within)))
 
 
 def _needs_all(tree: Node) -> bool:

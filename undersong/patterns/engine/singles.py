@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from undersong.jit import kernel, machine
 from undersong.patterns import kinds
-from undersong.patterns.engine.aggregates import of_row
+from undersong.patterns.engine.aggregates import value_in_row
 from undersong.patterns.engine.limits import Limits
 from undersong.patterns.engine.plan import Plan
 from undersong.patterns.engine.rough import wide_enough
@@ -101,4 +101,4 @@ def _spread(tree: Node, known: Plan) -> _Spread | None:
     variable, bound = kinds.single_variable(left), {second for _, _, second in known.rule.program.instructions[:-1]}
     everywhere = min(bound) >= 0 if variable == MATCH else bound == {known.rule.names.index(variable)}
     size = len(known.outlook.head)
-    return _Spread(of_row(left.arguments[0]), right.value, size) if everywhere and 2 <= size <= MOST else None
+    return _Spread(value_in_row(left.arguments[0]), right.value, size) if everywhere and 2 <= size <= MOST else None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from undersong.patterns.columns import WindowColumn, gathered
 from undersong.patterns.expressions import Both, Field, Member, Node, Window, parse, walk
 from undersong.patterns.fields import row_leaf
-from undersong.patterns.levels import FRAME, ROW, TABLE, Levels, of_row
+from undersong.patterns.levels import FRAME, ROW, TABLE, Levels, implied
 from undersong.patterns.live.cells import Derive, day, of_agent, of_column, of_eager, of_others
 from undersong.patterns.live.counts import Counts
 from undersong.patterns.live.facts import Demand, Facts, Judged, indicators_alone
@@ -115,7 +115,7 @@ class Plan:
     def _read_alone(self, facts: Facts) -> Iterator[tuple[int, tuple[Evaluate, ...]]]:
         """What rows alone must say for the variables; yields, by bit, what is asked once a match is under way."""
         for i, tree in enumerate(self.rule.trees.define):
-            bit, node = 1 << i, of_row(tree, self.levels)
+            bit, node = 1 << i, implied(tree, self.levels)
             if node is None:
                 self.always |= bit
                 continue
