@@ -23,12 +23,13 @@ from undersong.verdict import session_verdict
 from undersong.verify.content import Content
 from undersong.verify.discrepancy import Discrepancy, NotPossibleError
 from undersong.verify.rerun import AGAIN, messages_of, unlike_scan
+from undersong.verify.turns import parts_of, unknown, unlike_input
 
 ROUTED = ("tier", "tier_before", "width", "sampled", "reasons")
 
 
 def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
-    """Texts, free signals, routes and scores that do not come out of the inputs, the files in their order.
+    """Messages, free signals, routes and scores that do not come out of the inputs, the files in their order.
 
     Raises NotPossibleError, once the texts are compared, where conversations have other names than in the report, as
     those without an id of their own can have after a file was renamed.
@@ -36,7 +37,7 @@ def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
     rows = {(row.conversation, row.id): row for row in content.rows}
     verdicts = {session.conversation: session for session in content.case.sessions}
     options = options_of(content.case.parameters)
-    forgotten = _forgotten(content.rows, inputs, options)
+    forgotten, parts = _forgotten(content.rows, inputs, options), parts_of(content)
     with temporary_store() as store:
         for name in forgotten:
             store.redact(Redaction(name=name, grave=_grave(name)))
@@ -45,7 +46,9 @@ def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
         yield from _texts(content, texts)
         if set(corpus.conversations) != verdicts.keys():
             raise NotPossibleError("the conversations have other names here")
+        yield from unknown(parts, corpus.conversations)
         for thread in routed_threads(corpus, store, options):
+            yield from unlike_input(parts.get(thread.conversation.id, ()), thread.conversation)
             yield from _thread(thread, rows)
             kept = verdicts[thread.conversation.id]
             judged = _judged(thread, rows)
