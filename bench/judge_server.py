@@ -188,7 +188,7 @@ class JudgeServer:
             self.seen.append(request)
         if "fault=expired" in request.text:
             return {"custom_id": item["custom_id"], "result": {"type": "expired"}}
-        message = json.loads(enveloped(request, json.dumps(reading(request))))
+        message = json.loads(self._behave(request).body)
         return {"custom_id": item["custom_id"], "result": {"type": "succeeded", "message": message}}
 
     def _openai_batch(self, method: str, path: str, raw: bytes) -> Answer:
@@ -219,7 +219,7 @@ class JudgeServer:
             if "fault=expired" in request.text:
                 lines.append({"custom_id": item["custom_id"], "response": None, "error": {"code": "batch_expired"}})
                 continue
-            body = json.loads(enveloped(request, json.dumps(reading(request))))
+            body = json.loads(self._behave(request).body)
             lines.append({"custom_id": item["custom_id"], "response": {"status_code": 200, "body": body}})
         return "\n".join(map(json.dumps, lines)).encode()
 

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from tests.judges.dialogue import PROVIDERS, Served, question
-from undersong.judges.terms import MemoryLedger
+from tests.conftest import Undersong
+from tests.judges.dialogue import KEYS, PROVIDERS, Served, question
+from undersong.judges.llm.batches import WAITS
+from undersong.judges.llm.framing import framed
+from undersong.judges.llm.spec import parse
+from undersong.judges.llm.tiered import seat as open_seat
+from undersong.judges.llm.till import unpaid
+from undersong.judges.terms import MemoryLedger, Terms
 
 TEXTS = ["first of three", "second of three", "third of three"]
+SPENT = "the number of calls that were allowed is used up"
+PRICES = {"price_in": 3.0, "price_out": 15.0}
+
+
+def states(served: Served, texts: list[str], provider: str = "anthropic", **terms: Any) -> list[str]:
+    """What becomes of each question: its state, or why it is unread."""
+    found = served.judge(provider, batch=True, **terms).evaluate([question(text) for text in texts])
+    return [str(each.reason) if each.state == "unread" else each.state for each in found]
+
+
+def submitted(served: Served) -> list[int]:
+    """How many questions each batch held."""
+    found = [served.server.files.get(str(each[0]), each) for each in served.server.batches.values()]
+    return [each.count(b'"custom_id"') if isinstance(each, bytes) else len(each) for each in found]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -48,3 +72,79 @@ def test_a_batch_costs_what_batches_cost(served: Served) -> None:
     said = seat.said(b'{"content": [], "usage": {"input_tokens": 1000000}}')
     assert seat.used(said).cost is None  # a server of one's own has no price
     assert said.input == 1_000_000
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_batch_holds_no_more_questions_than_calls_are_allowed(served: Served, provider: str) -> None:
+    ledger, texts = MemoryLedger(), [*TEXTS, "fourth", "fifth"]
+    served.server.ready = False
+    for _ in range(2):  # the second run counts what the first one submitted
+        told = states(served, texts, provider, ledger=ledger, max_calls=3)
+        assert told == [WAITS] * 3 + [SPENT] * 2
+    assert submitted(served) == [3]
+    served.server.ready = True
+    assert states(served, texts, provider, ledger=ledger, max_calls=3) == ["scored"] * 3 + [SPENT] * 2
+    assert states(served, texts, provider, ledger=ledger, max_calls=3) == ["scored"] * 3 + [WAITS] * 2
+    assert submitted(served) == [3, 2]
+    assert states(served, texts, provider, ledger=ledger, max_calls=3) == ["scored"] * 5
+
+
+def most(served: Served, text: str) -> float:
+    """What a question may cost at most, at the prices of this test."""
+    judge = served.judge("anthropic", **PRICES)
+    put = judge.asked(question(text), framed(question(text), "data_first"))
+    assert put.seat.most_in_batch(unpaid(put)) == pytest.approx(put.seat.most(put.sent))
+    return put.seat.most_in_batch(unpaid(put))
+
+
+def test_a_batch_is_no_dearer_than_the_budget_also_over_a_resume(served: Served) -> None:
+    ledger, budget = MemoryLedger(), 2.5 * most(served, TEXTS[0])
+    spent, terms = f"the budget of ${budget:,.2f} is used up", {"ledger": ledger, "budget": budget, **PRICES}
+    served.server.ready = False
+    assert states(served, TEXTS, **terms) == [WAITS, WAITS, spent]
+    assert states(served, TEXTS, **terms) == [WAITS, WAITS, spent]
+    assert submitted(served) == [2]
+    served.server.ready = True
+    judge = served.judge("anthropic", batch=True, **terms)
+    judge.evaluate([question(text) for text in TEXTS])
+    assert judge.purse.usage.calls == 2
+    assert 0 < (judge.purse.usage.cost or 0.0) < budget
+    assert submitted(served) == [2, 1]  # the answers cost less than was reserved, so the third fits
+
+
+def test_a_budget_below_one_question_submits_nothing(served: Served) -> None:
+    told = states(served, TEXTS, budget=0.001, ledger=MemoryLedger(), **PRICES)
+    assert told == ["the budget of $0.00 is used up"] * 3
+    assert served.server.batches == {}
+    assert served.server.seen == []
+
+
+def test_the_price_of_batches_is_reserved(served: Served) -> None:
+    seat = open_seat(parse("anthropic", "claude-opus-5"), Terms(), asks=False)
+    judge = served.judge("anthropic")
+    put = judge.asked(question("x"), framed(question("x"), "data_first"))
+    assert seat.most_in_batch(unpaid(put)) == pytest.approx(seat.most(put.sent) / 2)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_repair_of_a_batch_answer_is_a_call_like_any_other(served: Served, provider: str) -> None:
+    ledger, texts = MemoryLedger(), ["fine", "fault=prose*1"]
+    states(served, texts, provider, ledger=ledger, max_calls=2)
+    assert states(served, texts, provider, ledger=ledger, max_calls=2) == ["scored", SPENT]
+    assert sum(served.server.delivered.values()) == 0  # nothing was asked directly
+    assert states(served, texts, provider, ledger=ledger, max_calls=2) == ["scored", "scored"]
+    assert sum(served.server.delivered.values()) == 1
+
+
+def test_an_audit_by_batches_stops_at_its_calls_and_goes_on_in_the_next_run(
+    undersong: Undersong, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    said = [{"id": f"m{n}", "conversation": "c", "author": "bo", "role": "agent", "text": f"Note {n}."}
+            for n in range(30)]  # fmt: skip
+    Path("talk.jsonl").write_text("".join(json.dumps(each) + "\n" for each in said))
+    arguments = ("audit", "talk.jsonl", "--judge", served.spec("anthropic"), "--all", "--json", "--batch")
+    found = [json.loads(undersong(*arguments, "--max-calls", "12").out)["states"] for _ in range(2)]
+    assert found == [{"unread": 30}, {"scored": 12, "unread": 18}]
+    assert submitted(served) == [12]

@@ -12,7 +12,7 @@ import msgspec
 from undersong.errors import JudgeError
 from undersong.judges import BrokenOffError, Question
 from undersong.judges.llm.answer import Answer, UnusableError, checked
-from undersong.judges.llm.batches import WAITS, settled
+from undersong.judges.llm.batches import WAITS, Settled, settled
 from undersong.judges.llm.book import book
 from undersong.judges.llm.framing import Framed, framed
 from undersong.judges.llm.injection import suspicious
@@ -60,8 +60,7 @@ class LLMJudge:
         self.ledger = terms.ledger or MemoryLedger()
         self.purse = terms.purse or Purse(terms)
         self.calibrated = False
-        self._waiting: set[str] = set()
-        self._without: dict[str, str] = {}
+        self._settled = Settled(set(), {}, {})
 
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
         """One Evaluation per question, in order.
@@ -90,18 +89,21 @@ class LLMJudge:
         return [each for each in found if each is not None]
 
     def settle(self, asked: Iterable[Asked]) -> None:
-        """Collect and submit batches, where that is asked for; what they have not answered is not asked otherwise."""
+        """Collect and submit batches, where that is asked for; what they have not answered is not asked otherwise.
+
+        What the limits of the run leave out of a batch is in no batch, and is not asked otherwise either.
+        """
         if not self.terms.batch:
             return
         try:
-            self._waiting, self._without = finished(self._settled(list(asked)))
+            self._settled = finished(self._settle(list(asked)))
         except TransportError as error:
             raise JudgeError(error.why, where=self.name, remedy="run the same command again later") from error
 
-    async def _settled(self, asked: Sequence[Asked]) -> tuple[set[str], dict[str, str]]:
+    async def _settle(self, asked: Sequence[Asked]) -> Settled:
         seats = list({id(seat): seat for seat in self.seats.values()}.values())
         try:
-            return await settled(seats, self.ledger, asked)
+            return await settled(seats, self.ledger, self.purse, asked)
         finally:
             await _close(seats)
 
@@ -148,11 +150,8 @@ class LLMJudge:
         """
         first = asking("")
         kept, why = till.kept(first), ""
-        if 0 not in kept and first.key in self._without:
-            again = "; run the same command again to ask once more"
-            raise TransportError(f"its batch gave no answer ({self._without[first.key]}){again}", passing=False)
-        if 0 not in kept and first.key in self._waiting:
-            raise SpentError(WAITS)
+        if 0 not in kept:
+            self._stop_for_batches(first.key)
         for attempt in range(2):
             repair = book().words.repair.format(why=why) if attempt else ""
             asked = asking(repair) if repair else first
@@ -162,6 +161,17 @@ class LLMJudge:
             except UnusableError as error:
                 why = str(error)
         raise UnusableError(f"{why}, also after one repair")
+
+    def _stop_for_batches(self, key: str) -> None:
+        """Raise TransportError or SpentError for a question that is in a batch, or that a limit keeps out of one."""
+        waiting, without, left = self._settled
+        if key in without:
+            again = "; run the same command again to ask once more"
+            raise TransportError(f"its batch gave no answer ({without[key]}){again}", passing=False)
+        if key in waiting:
+            raise SpentError(WAITS)
+        if key in left:
+            raise SpentError(left[key])
 
     def _scored(self, question: Question, read: Read, paid: Sequence[Paid]) -> Evaluation:
         answer = read.answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 
@@ -20,6 +21,7 @@ class Purse:
     def __init__(self, terms: Terms) -> None:
         self._budget, self._calls_left = terms.budget, terms.max_calls
         self._reserved = 0.0
+        self._batches: dict[str, float] = {}  # id → what of the reserved is for it
         self._under_way = 0
         self._settled: asyncio.Event | None = None
         self.usage = Usage()
@@ -28,15 +30,38 @@ class Purse:
         """Reserve what a request may cost at most, in USD; raises SpentError where it cannot be paid."""
         while not self._affords(most):
             if self._under_way == 0:
-                raise SpentError(f"the budget of ${self._budget:,.2f} is used up")
+                raise self._used_up()
             self._settled = self._settled or asyncio.Event()
             await self._settled.wait()
-        if self._calls_left is not None:
-            if self._calls_left == 0:
-                raise SpentError("the number of calls that were allowed is used up")
-            self._calls_left -= 1
-        self._reserved += most
+        self._reserve(most)
         self._under_way += 1
+
+    def take_in_batch(self, most: float) -> None:
+        """Reserve what a question of a batch may cost at most, in USD; raises SpentError where it cannot be paid.
+
+        It stays reserved where the batch could not be submitted: it may have arrived all the same.
+        """
+        if not self._affords(most):
+            raise self._used_up()
+        self._reserve(most)
+
+    def submitted(self, batch_id: str, most: float) -> None:
+        """Note for which batch some of the reserved is."""
+        self._batches[batch_id] = most
+
+    def resume(self, batch_id: str, most: Sequence[float]) -> None:
+        """Reserve the questions of a batch that an earlier run submitted, also beyond the limits; only once."""
+        if batch_id in self._batches:
+            return
+        self._batches[batch_id] = sum(most)
+        self._reserved += sum(most)
+        if self._calls_left is not None:
+            self._calls_left = max(0, self._calls_left - len(most))
+
+    def collected(self, batch_id: str, used: Usage) -> None:
+        """Give back what was reserved for a batch, and book what was used."""
+        self._reserved -= self._batches.pop(batch_id)
+        self.usage += used
 
     @classmethod
     def shared(cls, terms: Terms) -> Terms:
@@ -51,6 +76,16 @@ class Purse:
         if self._settled is not None:
             self._settled.set()
             self._settled = None
+
+    def _reserve(self, most: float) -> None:
+        if self._calls_left is not None:
+            if self._calls_left == 0:
+                raise SpentError("the number of calls that were allowed is used up")
+            self._calls_left -= 1
+        self._reserved += most
+
+    def _used_up(self) -> SpentError:
+        return SpentError(f"the budget of ${self._budget:,.2f} is used up")
 
     def _affords(self, most: float) -> bool:
         return self._budget is None or (self.usage.cost or 0.0) + self._reserved + most <= self._budget

@@ -42,6 +42,13 @@ class Seat:
         size = len(sent.system.encode()) + len(sent.user.encode())
         return self.price.cost(int(size / BYTES_EACH), sent.most + book().limits.thinking_tokens) or 0.0
 
+    def most_in_batch(self, question: Paid) -> float:
+        """What a question of a batch may cost at most, USD, as far as the ledger tells of it."""
+        limits = book().limits
+        answer = limits.answer_tokens.get(question.depth, limits.answer_tokens["standard"])  # a confirmation has that
+        size = question.fixed + question.sent
+        return (self.price.cost(int(size / BYTES_EACH), answer + limits.thinking_tokens) or 0.0) * self.price.batch
+
     def used(self, said: Said, *, batch: bool = False) -> Usage:
         """Tokens and cost of one answer; one that came in a batch has the price of batches."""
         cost = self.price.cost(said.input, said.output, cached=said.cached, written=said.written)
