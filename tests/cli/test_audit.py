@@ -79,6 +79,24 @@ def test_findings_at_the_level_asked_for_end_with_exit_code_1(undersong: Underso
     assert undersong("detect", "rows.jsonl", "--fail-on", "low").code == 1
 
 
+@pytest.mark.parametrize(("level", "code"), [("low", 1), ("medium", 1), ("high", 0)])
+def test_points_deducted_fail_an_audit_at_the_level_that_sarif_gives_them(
+    undersong: Undersong, level: str, code: int
+) -> None:
+    ran = undersong("audit", "samples/invoice_session.json", "--fail-on", level, "--format", "sarif", "--json")
+    (session,) = json.loads(ran.out)["sovereignty"]
+    listed = json.loads((REPORT / "report.sarif").read_bytes())["runs"][0]["results"]
+    assert (session["score"], [each["level"] for each in listed]) == (50, ["warning"] * 3)
+    assert ran.code == code
+    told = f"--fail-on {level}: 3 deductions (false promise ×2, semantic camouflage)"
+    assert (told in ran.err) == bool(code)
+
+
+def test_an_audit_without_a_level_never_fails_by_what_it_found(undersong: Undersong) -> None:
+    ran = undersong("audit", "samples")
+    assert (ran.code, "--fail-on" in ran.err) == (0, False)
+
+
 def test_an_unreadable_file_is_exit_code_3_and_the_others_are_audited(undersong: Undersong) -> None:
     Path("broken.zip").write_bytes(b"PK\x03\x04 this is no archive")
     ran = undersong("audit", "samples", "broken.zip")

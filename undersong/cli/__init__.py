@@ -67,7 +67,7 @@ class Verbs(click.Group):
 def cli() -> None:
     """Find in conversations what no single message shows.
 
-    Exit codes: 0 done, 1 findings at or above --fail-on, 2 wrong use, 3 an input could not be read, 4 the judge or
+    Exit codes: 0 done, 1 results at or above --fail-on, 2 wrong use, 3 an input could not be read, 4 the judge or
     the store failed (what was done is written).
     """
 

@@ -55,7 +55,7 @@ PERCENT = NumberRange(0, 100)
 @click.option(
     "--format", "formats", multiple=True, metavar="FORMAT", help="Write json, jsonl, sarif or parquet too; repeatable."
 )
-@click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
+@click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a result of this level or above.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
     paths: tuple[str, ...],
@@ -80,6 +80,8 @@ def command(
 
     Writes DIR with forensic_audit_report.md, report.html, findings.jsonl, evaluations.jsonl and manifest.json, and
     prints a summary. Findings are "consistent with" a pattern; the reader makes the call.
+
+    --fail-on counts what SARIF reports: findings by their level, points deducted as medium, smoking guns as low.
     """
     from undersong.cli.summary import print_summary, summary
     from undersong.errors import InputError, NothingReadError
@@ -124,7 +126,8 @@ def command(
         digest = write(case, rows, folder, run=times, rules=patterns, conversations=look, formats=formats)
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)
-    raise SystemExit(exit_code(case.problems) or _failing(case.findings, fail_on))
+    failing = _failing(case, fail_on)
+    raise SystemExit(exit_code(case.problems) or failing)
 
 
 def _for_two_readings(options: Options) -> Options:
@@ -165,8 +168,12 @@ def _names(path: str | None) -> list[str]:
         raise UsageError(what, where=f"--redact-names {path}", remedy="name a text file, one name a line") from error
 
 
-def _failing(findings: Any, fail_on: str | None) -> int:
-    if fail_on is None:
-        return BELOW
-    bar = LEVELS.index(fail_on)
-    return AT_OR_ABOVE if any(LEVELS.index(finding.level) >= bar for finding in findings) else BELOW
+def _failing(case: Case, fail_on: str | None) -> int:
+    """The exit code by ``--fail-on``; says on stderr what reaches the level."""
+    from undersong.cli.failing import failing_line
+    from undersong.report.results import at_or_above
+
+    found = at_or_above(case, fail_on) if fail_on else []
+    if fail_on and found:
+        click.echo(failing_line(found, fail_on), err=True)
+    return AT_OR_ABOVE if found else BELOW

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote as percent
 
-from undersong.models import Case, Deduction, Finding, Message, Moment, Quote, SessionVerdict
+from undersong.models import Case, Deduction, Message, Moment, Quote
 from undersong.report.groups import group_of
-from undersong.report.order import order_findings, order_sessions
+from undersong.report.results import FindingResult, SessionResult, results
 from undersong.report.rule_words import RuleWords
 from undersong.visible import visible
 from undersong.wording import certainty_words, mechanism_name, moment_label
@@ -17,7 +17,6 @@ from undersong.wording import certainty_words, mechanism_name, moment_label
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 RESULTS = 25_000  # of a run, as code hosts accept them
 STEPS = 1000  # locations of a thread flow that they show
-LEVELS = {"informational": "note", "low": "note", "medium": "warning", "high": "error", "critical": "error"}
 _LOUD = {"file": "warning", "judge": "warning"}
 _PLACEHOLDER = re.compile(r"\{(\d+)\}")  # in a message, {0} stands for an argument; a quoted one is only text
 Messages = Mapping[tuple[str, str], Message]
@@ -55,14 +54,13 @@ def _run(case: Case, results: list[dict[str, Any]], rules: list[dict[str, Any]])
 
 def _results(case: Case, messages: Messages, rules: Mapping[str, RuleWords]) -> Iterator[dict[str, Any]]:
     """Results with their rule inside, under the key ``rule``."""
-    for finding in order_findings(case.findings):
-        yield _finding(finding, messages, rules.get(finding.rule_hash, RuleWords()))
-    for session in order_sessions(case):
-        for deduction in session.deductions:
-            yield _deduction(deduction, session, messages)
-        for moment in session.moments:
-            if moment.kind == "smoking_gun":
-                yield _moment(moment, session, messages)
+    for result in results(case):
+        if isinstance(result, FindingResult):
+            yield _finding(result, messages, rules.get(result.finding.rule_hash, RuleWords()))
+        elif isinstance(result.claim, Deduction):
+            yield _deduction(result.claim, result, messages)
+        else:
+            yield _moment(result.claim, result, messages)
 
 
 def _numbered(result: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -71,7 +69,8 @@ def _numbered(result: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[
     return {"ruleId": rule["id"], "ruleIndex": list(known).index(rule["id"]), **result}
 
 
-def _finding(finding: Finding, messages: Messages, words: RuleWords) -> dict[str, Any]:
+def _finding(result: FindingResult, messages: Messages, words: RuleWords) -> dict[str, Any]:
+    finding, level = result
     homes = finding.message_conversations or finding.conversations[:1] * len(finding.message_ids)
     quotes = {quote.message_id: quote for quote in finding.quotes}
     stages = finding.stages or tuple(("", each) for each in finding.message_ids)
@@ -83,8 +82,8 @@ def _finding(finding: Finding, messages: Messages, words: RuleWords) -> dict[str
     said = f"The order of these {len(finding.message_ids)} messages is consistent with {finding.title}. {sure}."
     numbers = {name: getattr(finding, name) for name in ("strength", "chance", "q", "stability")}
     return {
-        "rule": _rule(finding.pattern, finding.title, words.description, LEVELS[finding.level], finding.pattern),
-        "level": LEVELS[finding.level],
+        "rule": _rule(finding.pattern, finding.title, words.description, level, finding.pattern),
+        "level": level,
         "message": _text(said),
         "locations": [steps[0]["location"]],
         "partialFingerprints": {"finding/v1": finding.finding_id},
@@ -94,7 +93,8 @@ def _finding(finding: Finding, messages: Messages, words: RuleWords) -> dict[str
     }
 
 
-def _deduction(deduction: Deduction, session: SessionVerdict, messages: Messages) -> dict[str, Any]:
+def _deduction(deduction: Deduction, result: SessionResult, messages: Messages) -> dict[str, Any]:
+    session = result.session
     message = messages.get((session.conversation, deduction.message_id))
     first, *others = deduction.quotes or (None,)
     related = [
@@ -104,8 +104,8 @@ def _deduction(deduction: Deduction, session: SessionVerdict, messages: Messages
     ]
     name = mechanism_name(deduction.mechanism)
     return {
-        "rule": _rule(deduction.mechanism, name, "", "warning", deduction.mechanism),
-        "level": "warning",
+        "rule": _rule(deduction.mechanism, name, "", result.level, deduction.mechanism),
+        "level": result.level,
         "message": _text(deduction.explanation),
         "locations": [_location(message, deduction.message_id, first)],
         "relatedLocations": related,
@@ -116,11 +116,12 @@ def _deduction(deduction: Deduction, session: SessionVerdict, messages: Messages
     }
 
 
-def _moment(moment: Moment, session: SessionVerdict, messages: Messages) -> dict[str, Any]:
+def _moment(moment: Moment, result: SessionResult, messages: Messages) -> dict[str, Any]:
+    session = result.session
     message = messages.get((session.conversation, moment.message_id))
     return {
-        "rule": _rule(moment.code, moment.title, "", "note", moment.code),
-        "level": "note",
+        "rule": _rule(moment.code, moment.title, "", result.level, moment.code),
+        "level": result.level,
         "message": _text(f"{moment_label(moment)}: {moment.explanation}"),
         "locations": [_location(message, moment.message_id, next(iter(moment.quotes), None))],
         "partialFingerprints": {"moment/v1": visible(f"{session.conversation}/{moment.message_id}/{moment.code}")},

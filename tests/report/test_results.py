@@ -1,0 +1,46 @@
+"""What ``--fail-on`` counts is what SARIF lists, by the same levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from tests.report.conftest import with_moments
+from undersong.cli.failing import failing_line
+from undersong.models import LEVELS, Case, Row
+from undersong.report.results import ORDER, SARIF, at_or_above
+from undersong.report.sarif import sarif
+
+Make = Callable[..., tuple[Case, list[Row]]]
+REACHED = [
+    ("informational", "1 finding (love_bombing), 1 deduction (false promise), 1 smoking gun (fault admission)"),
+    ("low", "1 finding (love_bombing), 1 deduction (false promise), 1 smoking gun (fault admission)"),
+    ("medium", "1 finding (love_bombing), 1 deduction (false promise)"),
+    ("high", "1 finding (love_bombing)"),
+]
+
+
+@pytest.mark.parametrize(("level", "told"), REACHED)
+def test_findings_deductions_and_smoking_guns_count_by_their_levels(make_case: Make, level: str, told: str) -> None:
+    case = with_moments(make_case()[0])
+    assert failing_line(at_or_above(case, level), level) == f"--fail-on {level}: {told}"
+
+
+def test_a_finding_counts_by_its_own_level_which_is_finer_than_sarif(make_case: Make) -> None:
+    case, _ = make_case()
+    assert {each.level for each in case.findings} == {"high"}
+    assert at_or_above(case, "critical") == []
+    low = msgspec.structs.replace(case.findings[0], level="informational")
+    case = msgspec.structs.replace(case, findings=(low,), sessions=())
+    assert at_or_above(case, "low") == []
+    assert len(at_or_above(case, "informational")) == 1
+
+
+@pytest.mark.parametrize("level", [each for each in LEVELS if each in ("informational", "medium", "high")])
+def test_the_lowest_level_of_each_kind_counts_as_many_as_sarif_lists(make_case: Make, level: str) -> None:
+    case = with_moments(make_case()[0])
+    listed = [each["level"] for each in sarif(case, {})["runs"][0]["results"]]
+    bar = ORDER.index(SARIF[level])
+    assert len(at_or_above(case, level)) == sum(ORDER.index(each) >= bar for each in listed)
