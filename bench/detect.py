@@ -20,11 +20,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from columns import Columns, Encoded, in_columns, pieces
 
 from undersong.jit import ENOUGH
 from undersong.models import TRAITS
 from undersong.patterns import load_rules
-from undersong.patterns.engine.arrays import Columns, Encoded, in_columns, pieces
 from undersong.patterns.engine.run import Found, Run
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.expressions import Call, Text, walk

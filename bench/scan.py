@@ -1,13 +1,12 @@
 """How fast ``undersong scan`` is: ``python bench/scan.py [--messages N] [--runs N] [--large N] [--data DIR]``.
 
-Prints messages per CPU second and MB/s of the whole program (all signals; phrases and threads alone, also without
-machine code, and with hyperscan where it is installed; two processes, and two scans at once), beside what else can be
-done with the same file in the same run: reading it (the floor), the same phrases through stdlib ``re`` and through
-ripgrep where it is installed. Then the share of each stage. Each figure is the least of ``--runs`` runs, which take
-turns, since a machine is not equally fast all the time; stdlib ``re`` and the stages have one. ``--input FILE`` takes
-our own JSON Lines instead of a generated corpus. With ``--data`` (labelled conversations) the same on natural text,
-repeated with changed words. With ``--large`` the peak memory at both sizes, also with interleaved conversations, and
-nothing else. Figures are of this machine.
+Prints messages per CPU second and MB/s of the whole program (all signals; phrases and threads alone; two processes,
+and two scans at once), beside what else can be done with the same file in the same run: reading it (the floor), the
+same phrases through stdlib ``re`` and through ripgrep where it is installed. Then the share of each stage. Each
+figure is the least of ``--runs`` runs, which take turns, since a machine is not equally fast all the time; stdlib
+``re`` and the stages have one. ``--input FILE`` takes our own JSON Lines instead of a generated corpus. With
+``--data`` (labelled conversations) the same on natural text, repeated with changed words. With ``--large`` the peak
+memory at both sizes, also with interleaved conversations, and nothing else. Figures are of this machine.
 """
 
 from __future__ import annotations
@@ -22,18 +21,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpora import generated, interleaved, natural
 
 from undersong.scan import load_book
-from undersong.scan.lanes import available
 from undersong.scanrows.pieces import BATCH
 
 MIB = 1 << 20
@@ -99,10 +96,6 @@ def table(path: Path, messages: int, size: int, runs: int) -> None:
         "undersong scan, all signals": lambda: scan(path),
         "undersong scan, phrases and threads": lambda: scan(path, *FASTEST),
     }
-    if available():
-        ways["… without machine code"] = lambda: scan(path, *FASTEST, plain=True)
-    if find_spec("hyperscan"):
-        ways["… with hyperscan"] = lambda: scan(path, *FASTEST, "--engine", "hyperscan")
     if shutil.which("rg"):
         ways["ripgrep -c -i -w -F, same phrases"] = lambda: by_ripgrep(path, phrases)
     start = least(runs, lambda: scan(Path(os.devnull), known=False))[0].cpu
@@ -250,18 +243,18 @@ class _Steps:
             rows.lines()
 
 
-def scan(path: Path, *more: str, known: bool = True, plain: bool = False) -> Cost:
-    """What ``undersong scan`` costs on a file; ``plain``: as where LLVM (the extra ``fast``) is not installed."""
+def scan(path: Path, *more: str, known: bool = True) -> Cost:
+    """What ``undersong scan`` costs on a file."""
     form = ("--from", "jsonl") if known else ()
     command = (sys.executable, "-c", TOLD, "scan", str(path), "--out", os.devnull, *form, *more)
-    return of_program(*command, tells=True, env=os.environ | {"UNDERSONG_PLAIN": "1" if plain else ""})
+    return of_program(*command, tells=True)
 
 
-def of_program(*command: str, tells: bool = False, env: Mapping[str, str] | None = None) -> Cost:
+def of_program(*command: str, tells: bool = False) -> Cost:
     """What a program and its processes cost; one that ``tells`` ends with what it took itself."""
     began = time.perf_counter()
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=env)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
         _, _, used = os.wait4(process.pid, 0)
         said.seek(0)
         first = float(said.read().split()[-1]) if tells else 0.0

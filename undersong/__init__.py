@@ -18,8 +18,9 @@ _PUBLIC = {
     "audit": "undersong.pipeline",
     "build_evaluation_prompt": "undersong.judges.llm.library",
     "detect_patterns": "undersong.detect",
-    "scan_keywords": "undersong.scan",
-    "scan_thread": "undersong.scan",
+    "scan_keywords": "undersong.scan.library",
+    "scan_thread": "undersong.scan.library",
+    "to_frame": "undersong.frames",
 }
 __all__ = ["__version__", *_PUBLIC]
 

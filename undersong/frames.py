@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from undersong.errors import UsageError
-from undersong.models import TRAITS, Finding, Message, Row
+from undersong.models import TRAITS, Case, Finding, Message, Row
 
 VERSION = "1"
 Library = Literal["polars", "pandas", "pyarrow"]
@@ -101,9 +101,12 @@ def messages_table(messages: Iterable[Message]) -> pa.Table:
     return _table(MESSAGES, (_message(each) for each in messages))
 
 
-def frame_of(findings: Iterable[Finding], library: Library = "polars") -> Any:
-    """The findings as a data frame; raises UsageError for a library that is not known or not installed."""
-    table = findings_table(findings)
+def to_frame(case: Case, library: Library = "polars") -> Any:
+    """The findings of a case as a data frame, one row each (docs/store.md): of "polars", "pandas" or "pyarrow".
+
+    Raises UsageError for a library that is not known or not installed; needs the extra ``parquet``.
+    """
+    table = findings_table(case.findings)
     try:
         if library == "polars":
             import polars

@@ -42,7 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
     neither = the policy's budget, which a judge that reads for free does not heed.
-    ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone; ``engine`` changes no result.
+    ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone.
     ``terms`` say what a paid judge may spend; its ledger is the store's, or the file ``ledger`` beside a server.
     ``effort`` None: chance, q and stability are not computed. It has its own seed, for ``weigh``.
     """
@@ -58,7 +58,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy | None = None
     rules: tuple[PatternRule, ...] | None = None
     signals: tuple[str, ...] = SIGNALS
-    engine: str = "ahocorasick"
     processes: int = 1
     effort: Effort | None = Effort()
     terms: Terms = Terms()

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.dialogue import question, said
+from undersong import scan_keywords
 from undersong.judges import History, Question
 from undersong.judges.llm.book import book
 from undersong.judges.llm.encode import encoded, shortened
 from undersong.judges.llm.framing import Framed, framed
 from undersong.judges.llm.library import build_evaluation_prompt
 from undersong.models import ToolCall, ToolResult
-from undersong.scan import scan_keywords
 from undersong.taxonomy import taxonomy
 
 LINE = re.compile(r'\[(?:Agent|User|Assistant|System|Tool): ("(?:[^"\\]|\\.)*")\] ("(?:[^"\\]|\\.)*")')

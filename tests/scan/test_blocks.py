@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from importlib.util import find_spec
 
 import pytest
 from hypothesis import given, settings
@@ -15,12 +14,10 @@ from tests.scan.dialogue import talk
 from undersong.models import Conversation, Message, Scan
 from undersong.scan import load_book, scan_conversation, scan_conversations
 from undersong.scan.block import Block
-from undersong.scan.matcher import ENGINES
 from undersong.scan.normalise import BREAK, fold
 from undersong.scan.speech import Speech
 
 BOOK = load_book()
-INSTALLED = [engine for engine in ENGINES if engine != "hyperscan" or find_spec("hyperscan")]
 PIECES = [
     *("grey ships sail north ", "I'm sorry. ", "Actually ", "keep this between us", "you owe me ", "act now"),
     *("I hear you. ", "’", "“", "é", "e\u0301", "…", "\u200b", "ﬁ", "ÉCOLE", "Ꭰ", "ß", "İ", "—", "👨\u200d👩"),
@@ -70,9 +67,8 @@ def test_conversations_scanned_together_are_scanned_as_alone() -> None:
     assert scan_conversations(CONVERSATIONS, BOOK) == ALONE
 
 
-@pytest.mark.parametrize("engine", INSTALLED)
-def test_every_engine_gives_the_same_scans(engine: str) -> None:
-    assert scan_conversations(CONVERSATIONS, load_book(engine)) == ALONE
+def test_many_conversations_at_once_give_the_same_scans() -> None:
+    assert scan_conversations(CONVERSATIONS, BOOK) == ALONE
 
 
 def test_loops_are_those_of_plain_counting() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.scan.dialogue import scan, scans, talk
+from undersong import scan_keywords
 from undersong.models import decode, encode
-from undersong.scan import scan_keywords
 
 SIZE = 80_000
 HOSTILE = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from undersong import scan_keywords, scan_thread
 from undersong.errors import UsageError
-from undersong.scan import scan_keywords, scan_thread
 
 SEED_THREAD = [
     {"agent": "KiraX", "text": "You're one of the most thoughtful agents I've met on this platform"},

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import Undersong
+from undersong import to_frame
 from undersong.errors import UsageError
 from undersong.frames import VERSION, schemas
 from undersong.models import Case
@@ -83,12 +84,12 @@ def test_the_polars_recipe_runs() -> None:
 
 def test_a_case_gives_its_findings_as_a_frame() -> None:
     case = Case(version="0", parameters={}, findings=(found("f", "c1"), found("g", "c1")))
-    assert isinstance(case.to_frame(), polars.DataFrame)
-    assert case.to_frame()["finding_id"].to_list() == ["f", "g"]
-    assert isinstance(case.to_frame("pandas"), pandas.DataFrame)
-    assert isinstance(case.to_frame("pyarrow"), pyarrow.Table)
+    assert isinstance(to_frame(case), polars.DataFrame)
+    assert to_frame(case)["finding_id"].to_list() == ["f", "g"]
+    assert isinstance(to_frame(case, "pandas"), pandas.DataFrame)
+    assert isinstance(to_frame(case, "pyarrow"), pyarrow.Table)
     with pytest.raises(UsageError, match="unknown library 'excel'"):
-        case.to_frame("excel")  # type: ignore[arg-type]
+        to_frame(case, "excel")  # type: ignore[arg-type]
 
 
 def test_the_export_runs_from_the_command_line(undersong: Undersong) -> None:

@@ -35,7 +35,6 @@ from undersong.models import SIGNALS
     metavar="LIST",
     help="Which free signals; the others stay empty. 'phrases,threads' is the fastest.",
 )
-@click.option("--engine", default="ahocorasick", show_default=True, metavar="NAME", help="Or hyperscan; same rows.")
 @click.option("--processes", default=1, show_default=True, metavar="N", help="Share the work out; same rows.")
 def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, signals: str, **chosen: Any) -> None:
     """Scan every message and route it; nothing is evaluated, nothing is stored."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 from undersong.models.found import Finding, RuleOutcome
 from undersong.models.nouns import Noun
@@ -45,7 +44,3 @@ class Case(Noun, frozen=True, kw_only=True):
     outcomes: tuple[RuleOutcome, ...] = ()
     cited: tuple[Message, ...] = ()
     hashes: dict[str, str] = {}
-
-    def to_frame(self, library: Literal["polars", "pandas", "pyarrow"] = "polars") -> Any:
-        """The findings as a data frame, one row each (docs/store.md); needs the extra ``parquet`` and the library."""
-        return import_module("undersong.frames").frame_of(self.findings, library)

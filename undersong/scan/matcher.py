@@ -1,21 +1,16 @@
-"""Needles in folded text: one pass over its bytes by an engine, then the word boundaries."""
+"""Needles in folded text: one pass over its bytes, then the word boundaries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-from undersong.errors import UsageError
-from undersong.scan.lanes import LaneWalk, available
 from undersong.scan.normalise import is_word
 
 _ASCII_WORD = tuple(is_word(chr(code)) for code in range(128))
 HEAD = 14  # bytes by which a string is found before it is compared as a whole; shorter heads are found too often
-LARGE = 1 << 16  # bytes at a time for which lanes are worth it
-ENOUGH = 8 << 20  # bytes in all for which they are worth the tenth of a second that it takes to make them
 LEAD_2, LEAD_3, LEAD_4 = 0xC0, 0xE0, 0xF0  # first bytes of UTF-8 sequences of that length
 
 
@@ -26,78 +21,34 @@ class Needle(NamedTuple):
     boundless: bool = False
 
 
-class Matcher(Protocol):
-    """An engine: what finds byte strings in bytes."""
-
-    def find(self, data: bytes) -> Iterable[tuple[int, int, int]]:
-        """(index of the string, start, end) of every occurrence in any order, overlapping ones too."""
-        ...
-
-
 class AhoCorasickMatcher:
     """A DFA over the heads of all strings: linear in the text, whatever their number.
 
     With whole strings its table is several times as large, and what the processor's cache does not hold makes it
-    slow: of natural text a third is saved. Much text is walked through in lanes, where LLVM is installed.
+    slow: of natural text a third is saved.
     """
 
     def __init__(self, strings: Sequence[bytes]) -> None:
         by_head: dict[bytes, list[tuple[int, bytes]]] = {}
         for index, string in enumerate(strings):
             by_head.setdefault(string[:HEAD], []).append((index, string))
-        self._heads, self._strings = tuple(by_head), tuple(by_head.values())
-        self._searched = 0  # bytes, in what is large enough for lanes
+        self._strings = tuple(by_head.values())
+        self._automaton = BytesAhoCorasick(list(by_head), implementation=Implementation.DFA)
 
     def find(self, data: bytes) -> list[tuple[int, int, int]]:
-        """See Matcher."""
+        """(index of the string, start, end) of every occurrence in any order, overlapping ones too."""
         return [
             (index, start, start + len(string))
-            for head, start in self._found(data)
+            for head, start, _ in self._automaton.find_matches_as_indexes(data, overlapping=True)
             for index, string in self._strings[head]
             if data.startswith(string, start)
         ]
 
-    def _found(self, data: bytes) -> Iterable[tuple[int, int]]:
-        """(index of the head, start) of every occurrence."""
-        if len(data) >= LARGE:
-            self._searched += len(data)
-            if self._searched >= ENOUGH and available():
-                return self._lanes.find(data)
-        return [(head, start) for head, start, _ in self._automaton.find_matches_as_indexes(data, overlapping=True)]
-
-    @cached_property
-    def _automaton(self) -> BytesAhoCorasick:
-        return BytesAhoCorasick(list(self._heads), implementation=Implementation.DFA)
-
-    @cached_property
-    def _lanes(self) -> LaneWalk:
-        return LaneWalk(self._heads)
-
-
-def _hyperscan(strings: Sequence[bytes]) -> Matcher:
-    from undersong.scan.hyperscan import HyperscanMatcher
-
-    return HyperscanMatcher(strings)
-
-
-DEFAULT = "ahocorasick"
-ENGINES: dict[str, Callable[[Sequence[bytes]], Matcher]] = {
-    "ahocorasick": AhoCorasickMatcher,
-    "hyperscan": _hyperscan,
-}
-
-
-def open_matcher(engine: str, strings: Sequence[bytes]) -> Matcher:
-    """The engine of this name over non-empty strings; raises UsageError where it is unknown or not installed."""
-    if engine not in ENGINES:
-        raise UsageError(f"unknown engine '{engine}'", remedy=f"known are {', '.join(ENGINES)}")
-    return ENGINES[engine](strings)
-
 
 class Needles:
-    """The needles of a book with the engine that finds them."""
+    """The needles of a book with the automaton that finds them."""
 
-    def __init__(self, needles: Iterable[Needle], engine: str = "ahocorasick") -> None:
+    def __init__(self, needles: Iterable[Needle]) -> None:
         self._bounded: list[tuple[bool, bool]] = []
         by_text: dict[str, list[int]] = {}
         for index, one in enumerate(needles):
@@ -105,8 +56,8 @@ class Needles:
                 (not one.boundless and is_word(one.text[0]), not one.boundless and is_word(one.text[-1]))
             )
             by_text.setdefault(one.text, []).append(index)
-        self._of_string = tuple(by_text.values())  # the engine knows a text once, however many needles have it
-        self._matcher = open_matcher(engine, [text.encode() for text in by_text])
+        self._of_string = tuple(by_text.values())  # the automaton knows a text once, however many needles have it
+        self._matcher = AhoCorasickMatcher([text.encode() for text in by_text])
 
     def find(self, data: bytes) -> list[tuple[int, int, int]]:
         """(start, end, index of the needle) wherever one stands between word boundaries, in order.

@@ -93,7 +93,6 @@ class SignalBook:
         telemetry: TelemetryRules,
         routing: RoutingRules,
         hashes: dict[str, str],
-        engine: str = "ahocorasick",
         triage: Triage | None = None,
     ) -> None:
         self.phrases = tuple(phrases)
@@ -104,7 +103,7 @@ class SignalBook:
         for phrase, needle in zip(self.phrases, needles_of(self.phrases), strict=True):
             by_needle.setdefault(needle, []).append(phrase)
         self._by_needle = tuple(by_needle.values())
-        self._needles = Needles(by_needle, engine)
+        self._needles = Needles(by_needle)
 
     def hits(self, folded: Folded) -> tuple[Hit, ...]:
         """The hits of a text in order of appearance; one inside a longer one of the same trait and label is dropped."""
@@ -152,8 +151,8 @@ def signal_files(path: Path | None = None) -> list[Path]:
 
 
 @cache
-def load_book(engine: str = "ahocorasick") -> SignalBook:
-    """The shipped book, read once; raises RuleError with file and line, UsageError for an engine that is not there."""
+def load_book() -> SignalBook:
+    """The shipped book, read once; raises RuleError with file and line."""
     paths = signal_files()
     structure = rulebook.read(STRUCTURE, StructureRules)
     files = [rulebook.read(path, PhraseFile) for path in paths]
@@ -165,7 +164,7 @@ def load_book(engine: str = "ahocorasick") -> SignalBook:
     telemetry = rulebook.read(TELEMETRY, TelemetryRules)
     triage, sha256 = load_triage()
     hashes[f"triage/{TRIAGE_FILE}"] = sha256
-    return SignalBook(phrases, structure, telemetry, routing_rules(), hashes, engine, triage)
+    return SignalBook(phrases, structure, telemetry, routing_rules(), hashes, triage)
 
 
 def _outermost(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -33,7 +33,7 @@ def scan_rows(
 
     def work(spool: Spool, waiting: Waiting) -> Work:
         keep = partial(chosen, options=options)
-        policy, book = options.policy or load_policy(), load_book(options.engine)
+        policy, book = options.policy or load_policy(), load_book()
         cut = partial(cut_of, options=options, policy=policy, triage=book.triage)
         return Work(
             spool, waiting, book, policy, frozenset(options.signals), options.seed, text, write_thread is not None,

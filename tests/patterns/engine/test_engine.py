@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import random
-import tracemalloc
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -14,16 +12,12 @@ import pytest
 from tests.patterns.engine.worlds import random_rows, random_rule, told
 from tests.patterns.rulebox import rule
 from undersong import jit
-from undersong.models import TRAITS, Row
-from undersong.patterns import load_rules
+from undersong.models import Row
 from undersong.patterns.cases import table
 from undersong.patterns.engine import frames, targets, traces
-from undersong.patterns.engine.arrays import Columns, ColumnSource, Encoded, in_columns, pieces, table_of_columns
 from undersong.patterns.engine.automaton import Automaton
-from undersong.patterns.engine.results import Searches, search
-from undersong.patterns.engine.run import Run
-from undersong.patterns.engine.table import Table
-from undersong.patterns.engine.vectors import Masks, Vectors
+from undersong.patterns.engine.results import search
+from undersong.patterns.engine.vectors import Masks
 from undersong.patterns.engine.walk import Regions, code, nearest_ends
 from undersong.patterns.partitions import timelines
 from undersong.patterns.program import compile_program
@@ -152,58 +146,6 @@ def _noted(sizes: list[int], laid: tuple[targets.Frame, Masks]) -> tuple[targets
     return laid
 
 
-@pytest.mark.parametrize(("size", "own"), [(100, True), (100, False), (1_000, True)])
-def test_columns_give_the_rows_findings_by_their_places(size: int, own: bool) -> None:
-    dice = random.Random(7)
-    rows = [
-        Row(
-            id=f"m{i:03}", agent=dice.choice(("kira", "bo")), target=dice.choice((None, "al", "cy")), position=i,
-            time=DAY + timedelta(hours=i), tier="deep", state="scored" if dice.random() < 0.9 else "unread",
-            traits={name: round(dice.random(), 2) for name in TRAITS},
-        )
-        for i in range(300)
-    ]  # fmt: skip
-    rows = [row if row.state == "scored" else msgspec.structs.replace(row, traits=None) for row in rows]
-    columns = _columns(rows)
-    searches = Searches(timelines(rows), few=0)
-    for chosen in load_rules(names=("love_bombing", "darvo", "gaslight_isolation", "darvo_literal")):
-        found = [Run(piece, Vectors(piece.source)).find(chosen) for piece in pieces(columns, size, own=own)]
-        ids = [rows[k].id for part in found for k in in_columns(part.table, part.rows).tolist()]
-        expected = [entry.row.id for match in searches.search(chosen).matches for _, entry in match.stages]
-        assert ids == expected
-        assert {"times" in vars(part.table) for part in found} == {chosen.within is not None}  # only where asked for
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_many_numbers_come_into_order_as_one_does(again: bool) -> None:
-    dice = np.random.default_rng(3)
-    index = dice.permutation(400_000)[:300_000]
-    if again:  # as in shuffles, where one row stands in many versions
-        index[dice.integers(0, 300_000, 100_000)] = index[7]
-    nothing = np.zeros(400_000, dtype=np.int64)
-    source = ColumnSource(Columns(times=nothing, read=nothing == 0, texts={}))
-    bounds, timed = np.array([0, len(index)]), np.ones(1, dtype=np.bool_)
-    known = Table(source, index, bounds, nothing[index], timed, np.ones(len(index), dtype=np.bool_))
-    for kind in (np.float64, np.int32, np.bool_, np.float64, np.float64, np.int32, np.int64):
-        values = dice.integers(0, 100, len(nothing)).astype(kind)
-        assert (known.taken(values) == values[index]).all()
-
-
-def _columns(rows: list[Row]) -> Columns:
-    texts = {
-        name: Encoded(
-            np.array([-1 if getattr(r, name) is None else known.index(getattr(r, name)) for r in rows]), known
-        )
-        for name, known in (("agent", ["bo", "kira"]), ("target", ["al", "cy"]), ("tier", ["deep"]))
-    }
-    return Columns(
-        times=np.array([int((row.time - DAY).total_seconds() * 1e6) for row in rows if row.time is not None]),
-        read=np.array([row.state == "scored" for row in rows]),
-        texts=texts,
-        numbers={name: np.array([row.traits[name] if row.traits else np.nan for row in rows]) for name in TRAITS},
-    )
-
-
 @pytest.mark.parametrize(
     ("pattern", "tail", "gave_up"), [("B", "", ()), ("B B", "kira .1\nkira .9\nkira .1\n", ("kira",))]
 )
@@ -212,25 +154,3 @@ def test_only_what_rows_do_not_rule_out_takes_steps(pattern: str, tail: str, gav
     tangled = rule(f"(A | A ANY?)* {pattern}", A="manipulation > 0.5", B="manipulation < 0.5 or manipulation > 0.99")
     assert search(tangled, known, steps=50).gave_up == gave_up
     assert told(search(tangled, known)) == told(reference(tangled, known))
-
-
-def test_the_arrays_of_a_run_go_with_it_and_wait_for_no_collector() -> None:
-    rows = [msgspec.structs.replace(row, target=row.target and "al") for row in busy(4_000, 3)]
-    rows = [msgspec.structs.replace(row, traits=dict.fromkeys(TRAITS, 0.5) | (row.traits or {})) for row in rows]
-    known = table_of_columns(_columns(rows))
-
-    def searched() -> int:
-        run = Run(known, Vectors(known.source))
-        return sum(run.find(each).size for each in load_rules())
-
-    searched()  # automata are kept
-    gc.collect()
-    gc.disable()
-    tracemalloc.start()
-    try:
-        searched()
-        left, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-        gc.enable()
-    assert left < most / 20

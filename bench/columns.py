@@ -1,24 +1,111 @@
-"""Columns as a source: arrays in, no row object is made.
+"""Columns as a source for the engine: arrays in, no row object is made; for benchmarks of ten million rows.
 
 Texts come dictionary-encoded, as Arrow and data frames have them: a code per row and the names of the codes.
 """
 
 from __future__ import annotations
 
+import operator
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import accumulate, chain, compress, islice
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from undersong.patterns.engine.naming import Names, numbered
-from undersong.patterns.engine.ordering import by_agent, in_time
+from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.table import Table, picked
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.expressions import Call, Field, Node, Text
 from undersong.patterns.fields import FIELDS, ROW_FUNCTIONS, Kind
+
+
+class Names(Mapping[str, int]):
+    """The number of each of some texts, which are distinct and in order."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+
+    def __getitem__(self, text: str) -> int:
+        place = bisect_left(self.texts, text)
+        if place == len(self.texts) or self.texts[place] != text:
+            raise KeyError(text)
+        return place
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def numbered(lists: Sequence[Sequence[str]]) -> tuple[Names, list[Codes]]:
+    """The texts of all lists, and per list the numbers of its own, at the end that of none."""
+    given = {id(each): each for each in lists}  # often several are one
+    texts = [*chain.from_iterable(given.values())]
+    order = sorted(range(len(texts)), key=texts.__getitem__)  # next to no work where each list is in order already
+    ordered = [texts[place] for place in order]
+    new = [True, *map(operator.ne, islice(ordered, 1, None), ordered)][: len(ordered)]
+    numbers = np.empty(len(texts), dtype=np.int32)
+    numbers[order] = np.cumsum(new, dtype=np.int32) - 1
+    ends = [*accumulate(map(len, given.values()))]
+    parts = np.split(numbers, ends[:-1])
+    own = {key: np.append(part, np.int32(UNKNOWN)) for key, part in zip(given, parts, strict=True)}
+    return Names([*compress(ordered, new)]), [own[id(each)] for each in lists]
+
+
+def in_time(times: I, positions: I | None) -> I | None:
+    """The order of time, then of position, then as given; None where the rows have it."""
+    if machine(len(times)):
+        falls = _falls.at(len(times))(times, np.zeros(0, dtype=np.int64) if positions is None else positions)
+    else:
+        again = np.zeros(1, dtype=np.bool_) if positions is None else positions[1:] < positions[:-1]
+        falls = ((times[1:] < times[:-1]) | ((times[1:] == times[:-1]) & again)).any()
+    if not falls:
+        return None
+    return np.argsort(times, kind="stable") if positions is None else np.lexsort((positions, times))
+
+
+@kernel
+def _falls(times, positions):  # type: ignore[no-untyped-def]
+    """How many rows belong before the one before them; without positions all are at one."""
+    falls = 0
+    for row in range(1, len(times)):
+        falls += times[row] < times[row - 1]
+    for row in range(1, len(positions)):
+        falls += (times[row] == times[row - 1]) & (positions[row] < positions[row - 1])
+    return falls
+
+
+def by_agent(agents: Codes, codes: int) -> tuple[I, I]:
+    """The rows agent by agent, in their order within each; and how many each has."""
+    counts = np.zeros(codes, dtype=np.int64)
+    if not machine(len(agents)) or not _count.at(len(agents))(agents, counts):
+        return np.argsort(agents, kind="stable"), np.bincount(agents, minlength=codes)
+    order = np.empty(len(agents), dtype=np.int64)
+    _place.at(len(agents))(agents, np.cumsum(counts) - counts, order)
+    return order, counts
+
+
+@kernel
+def _count(agents, counts):  # type: ignore[no-untyped-def]
+    """Adds up how many rows each agent has; whether all are among them."""
+    for agent in agents:
+        if not 0 <= agent < len(counts):
+            return False
+        counts[agent] += 1
+    return True
+
+
+@kernel
+def _place(agents, following, order):  # type: ignore[no-untyped-def]
+    for row in range(len(agents)):
+        order[following[agents[row]]] = row
+        following[agents[row]] += 1
+
 
 PIECE = 1_000_000  # rows that are searched together: their columns stay within reach, and few pieces are made
 
