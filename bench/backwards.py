@@ -21,8 +21,8 @@ import msgspec
 
 from undersong.models import Conversation, Message, Scan, ThreadScan
 from undersong.routing.budget import TRIAGE
-from undersong.routing.earlier import SameTarget
-from undersong.routing.route import Policy, draft, load_policy
+from undersong.routing.earlier import LookBackIndex
+from undersong.routing.route import Policy, load_policy, propose
 
 World = dict[str, Any]
 FLAGS = {"standard": 0, "focused": 1, "deep": 4, "deep_with_context": 4}
@@ -89,20 +89,20 @@ def routed_ids(world: World, policy: Policy, *, elsewhere: bool) -> set[str]:
     threads: dict[str, list[World]] = {}
     for message in world["messages"]:
         threads.setdefault(message["thread"], []).append(message)
-    earlier, routed = SameTarget(policy.look_back), set()
+    earlier, routed = LookBackIndex(policy.look_back), set()
     conversations = [_conversation(name, said) for name, said in threads.items()]
     for number, (conversation, scans) in enumerate(conversations):
-        ranks = draft(conversation, scans, ThreadScan(conversation=conversation.id), policy).ranks
+        ranks = propose(conversation, scans, ThreadScan(conversation=conversation.id), policy).ranks
         for place, (message, scan, rank) in enumerate(zip(conversation.messages, scans, ranks, strict=True)):
             earlier.add(number, place, message, flagged=bool(scan.total), score=0.0 if rank == TRIAGE else None)
             if rank != TRIAGE:
                 routed.add(message.id)
     if elsewhere:
-        routed |= {conversations[each.conversation][0].messages[each.place].id for each in earlier.found()}
+        routed |= {conversations[each.conversation][0].messages[each.place].id for each in earlier.look_back_messages()}
     return routed
 
 
-def _conversation(name: str, said: list[World]) -> tuple[Conversation, list[Scan]]:
+def _conversation(name: str, world_messages: list[World]) -> tuple[Conversation, list[Scan]]:
     messages = tuple(
         Message(
             id=each["id"],
@@ -115,9 +115,9 @@ def _conversation(name: str, said: list[World]) -> tuple[Conversation, list[Scan
             time=datetime.fromisoformat(each["ts"]),
             text="",
         )
-        for position, each in enumerate(said)
+        for position, each in enumerate(world_messages)
     )
-    scans = [Scan(message_id=each["id"], total=FLAGS[each["tier"]]) for each in said]
+    scans = [Scan(message_id=each["id"], total=FLAGS[each["tier"]]) for each in world_messages]
     return Conversation(id=name, source_format="jsonl", messages=messages), scans
 
 

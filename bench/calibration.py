@@ -34,13 +34,13 @@ from shares import Group, share, together
 
 from undersong.detect import detect
 from undersong.models import Finding, Row
-from undersong.options import Effort
+from undersong.options import ResamplingConfig
 from undersong.patterns import PatternRule, load_rules
-from undersong.patterns.discovery import false_discovery, pairs
-from undersong.patterns.fields import SAID
+from undersong.patterns.discovery import false_discovery, testable_pairs
+from undersong.patterns.fields import MESSAGE_ATTRIBUTES
 from undersong.patterns.partitions import timelines
 from undersong.routing.missed import clopper_pearson
-from undersong.weigh import weigh
+from undersong.weigh import estimate_significance
 
 ALPHAS = (0.01, 0.05, 0.2)
 LIMITS = (0.05, 0.1, 0.2)
@@ -72,7 +72,9 @@ def main() -> None:
                 for number in range(arguments.repeats):
                     rows = shuffled(rows_of(world), f"{arguments.seed}:{number}")
                     seed = arguments.seed + number
-                    least.append(add(shares, rows, rules, Effort(draws=arguments.draws, replicas=0, seed=seed)))
+                    least.append(
+                        add(shares, rows, rules, ResamplingConfig(draws=arguments.draws, replicas=0, seed=seed))
+                    )
         show_shares(shares, arguments)
         show_worlds(least)
         print(f"{time.process_time() - began:.0f} s of CPU\n")
@@ -92,28 +94,28 @@ def shuffled(rows: Sequence[Row], seed: str) -> list[Row]:
     for agent, own in places.items():
         words = random.Random(hashlib.sha256(f"{seed}:{agent}".encode()).digest()).sample(own, len(own))
         for place, other in zip(own, words, strict=True):
-            said = {name: getattr(rows[other], name) for name in SAID}
-            result[place] = msgspec.structs.replace(rows[place], **said)
+            fields = {name: getattr(rows[other], name) for name in MESSAGE_ATTRIBUTES}
+            result[place] = msgspec.structs.replace(rows[place], **fields)
     return result
 
 
-def add(shares: Shares, rows: Sequence[Row], rules: Sequence[PatternRule], effort: Effort) -> float:
+def add(shares: Shares, rows: Sequence[Row], rules: Sequence[PatternRule], effort: ResamplingConfig) -> float:
     """The pairs of each agent of one world, and how many have a chance at or under each α; returns the least q."""
     sizes = {rule.id: Counter[str]() for rule in rules}
     for timeline in timelines(rows):
         for rule in rules:
-            sizes[rule.id][timeline.agent] += pairs(rule, (timeline,))
+            sizes[rule.id][timeline.agent] += testable_pairs(rule, (timeline,))
     chosen = {agent for size in sizes.values() for agent, count in size.items() if count}
-    kept = [row for row in rows if row.agent in chosen]
-    detection = detect(kept, rules)
-    found = weigh(detection.findings, detection.outcomes, kept, rules, effort).findings
-    values = {_pair(each): 1.0 if each.chance is None else each.chance for each in found}
+    chosen_rows = [row for row in rows if row.agent in chosen]
+    detection = detect(chosen_rows, rules)
+    findings = estimate_significance(detection.findings, detection.outcomes, chosen_rows, rules, effort).findings
+    values = {_pair(each): 1.0 if each.chance is None else each.chance for each in findings}
     for rule in rules:
         for agent in sorted(chosen):
             own = [value for (name, by, _), value in values.items() if (name, by) == (rule.id, agent)]
             under = {alpha: sum(value <= alpha for value in own) for alpha in ALPHAS}
             shares[rule.id].append(Group(sizes[rule.id][agent], under))
-    return min((1.0 if each.q is None else each.q for each in found), default=1.0)
+    return min((1.0 if each.q is None else each.q for each in findings), default=1.0)
 
 
 def show_shares(shares: Shares, arguments: argparse.Namespace) -> None:
@@ -126,10 +128,10 @@ def show_shares(shares: Shares, arguments: argparse.Namespace) -> None:
     for name, groups in (*counted.items(), ("all", everything)):
         cells = []
         for alpha in ALPHAS:
-            found = share(groups, alpha)
-            verdict = "ok" if found.low <= alpha else "TOO MANY"
-            interval = f"[{found.low:.4f} {found.high:.4f}] ×{found.design_effect:.1f}"
-            cells.append(f"   {found.value:.4f} {interval:22} {verdict:8}")
+            estimate = share(groups, alpha)
+            verdict = "ok" if estimate.low <= alpha else "TOO MANY"
+            interval = f"[{estimate.low:.4f} {estimate.high:.4f}] ×{estimate.design_effect:.1f}"
+            cells.append(f"   {estimate.value:.4f} {interval:22} {verdict:8}")
         print(f"{name:22} {sum(group.tests for group in groups):7}" + "".join(cells).rstrip())
     print(f"{len(shares) - len(counted)} rules had no pair that some order could match")
 
@@ -137,29 +139,31 @@ def show_shares(shares: Shares, arguments: argparse.Namespace) -> None:
 def show_worlds(least: Sequence[float]) -> None:
     """In how many shuffled worlds q believed anything: there every belief is false, so at most in the share it says."""
     for limit in LIMITS:
-        found = share([Group(1, {limit: int(value <= limit)}) for value in least], limit)
-        print(f"worlds with any q ≤ {limit}: {found.hits} of {found.tests} [{found.low:.3f} {found.high:.3f}]")
+        estimate = share([Group(1, {limit: int(value <= limit)}) for value in least], limit)
+        print(
+            f"worlds with any q ≤ {limit}: {estimate.hits} of {estimate.tests} [{estimate.low:.3f} {estimate.high:.3f}]"
+        )
 
 
 def show_planted(folders: Sequence[Path], rules: Sequence[PatternRule], arguments: argparse.Namespace) -> None:
     """Precision and recall of the findings that pass each filter."""
-    effort = Effort(draws=arguments.draws, replicas=arguments.replicas, seed=arguments.seed)
+    effort = ResamplingConfig(draws=arguments.draws, replicas=arguments.replicas, seed=arguments.seed)
     judged: list[Judged] = []
     truth: list[World] = []
     families: list[int] = []
     for folder in folders:
         worlds = _some(folder, arguments.worlds)
-        known = {world["world_id"]: world for world in _lines(folder / "truth.jsonl.gz")}
-        found, sizes = [], []
+        truth_by_world = {world["world_id"]: world for world in _lines(folder / "truth.jsonl.gz")}
+        findings, sizes = [], []
         for world in worlds:
             rows = rows_of(world)
             detection = detect(rows, rules)
-            weighed = weigh(detection.findings, detection.outcomes, rows, rules, effort)
-            found += [(each, what_of(each, known[world["world_id"]])) for each in weighed.findings]
+            weighed = estimate_significance(detection.findings, detection.outcomes, rows, rules, effort)
+            findings += [(each, what_of(each, truth_by_world[world["world_id"]])) for each in weighed.findings]
             sizes.append(weighed.family)
-        together = in_one_run([finding for finding, _ in found], sum(sizes))
-        judged += [Judged(each, what, q) for (each, what), q in zip(found, together, strict=True)]
-        truth += [known[world["world_id"]] for world in worlds]
+        together = in_one_run([finding for finding, _ in findings], sum(sizes))
+        judged += [Judged(each, what, q) for (each, what), q in zip(findings, together, strict=True)]
+        truth += [truth_by_world[world["world_id"]] for world in worlds]
         families += sizes
     planted = sum(len(world["truth"]) for world in truth)
     sizes_told = f"{fmean(families):.0f} pairs a world, {sum(families) / len(folders):.0f} a set"
@@ -168,8 +172,8 @@ def show_planted(folders: Sequence[Path], rules: Sequence[PatternRule], argument
     print(
         f"{'filter':18} {'findings':>8} {'true':>5} {'false':>6}  by order   imitation  other   recall     false share"
     )
-    for name, kept in _filters(judged, stability=arguments.replicas > 0):
-        _show_filter(name, kept, planted)
+    for name, passed in _filters(judged, stability=arguments.replicas > 0):
+        _show_filter(name, passed, planted)
     _show_patterns(judged, truth)
     _show_scorer(judged, truth, arguments)
 
@@ -194,8 +198,8 @@ def what_of(finding: Finding, world: World) -> str:
     for planted in world["truth"]:
         if (planted["agent"], planted["pattern"]) == (agent, finding.pattern):
             wanted = set(planted["read_ids"])
-            given = named - (set(planted["message_ids"]) - wanted)
-            if 2 * len(wanted & given) >= len(wanted | given):
+            matched = named - (set(planted["message_ids"]) - wanted)
+            if 2 * len(wanted & matched) >= len(wanted | matched):
                 return f"true {world_id}:{agent}:{finding.pattern}"
     if any((each["agent"], each["pattern"]) == (agent, finding.pattern) for each in world["ambiguous"]):
         return "ambiguous"
@@ -218,19 +222,19 @@ def _filters(judged: Sequence[Judged], *, stability: bool) -> Iterator[tuple[str
         yield f"stability ≥ {least}", [each.what for each in judged if (each.finding.stability or 0.0) >= least]
 
 
-def _q(each: Judged) -> float:
-    return 1.0 if each.finding.q is None else each.finding.q
+def _q(judged: Judged) -> float:
+    return 1.0 if judged.finding.q is None else judged.finding.q
 
 
-def _show_filter(name: str, kept: Sequence[str], planted: int) -> None:
-    counts = Counter(what.split()[0] for what in kept)
+def _show_filter(name: str, passed: Sequence[str], planted: int) -> None:
+    counts = Counter(what.split()[0] for what in passed)
     false = counts["order"] + counts["imitation"] + counts["other"]
-    found = len({what for what in kept if what.startswith("true")})
+    recalled = len({what for what in passed if what.startswith("true")})
     share = false / max(1, false + counts["true"])
     low, high = clopper_pearson(false, false + counts["true"])
     print(
-        f"{name:18} {len(kept):8} {counts['true']:5} {false:6}  {counts['order']:8}  {counts['imitation']:10} "
-        f"{counts['other']:6}   {found / max(1, planted):.3f}      {share:.3f} [{low:.3f} {high:.3f}]"
+        f"{name:18} {len(passed):8} {counts['true']:5} {false:6}  {counts['order']:8}  {counts['imitation']:10} "
+        f"{counts['other']:6}   {recalled / max(1, planted):.3f}      {share:.3f} [{low:.3f} {high:.3f}]"
     )
 
 
@@ -240,8 +244,8 @@ def _show_patterns(judged: Sequence[Judged], truth: Sequence[World]) -> None:
     for pattern in sorted({each["pattern"] for world in truth for each in world["truth"]}):
         planted = sum(each["pattern"] == pattern for world in truth for each in world["truth"])
         true = [each for each in judged if each.finding.pattern == pattern and each.what.startswith("true")]
-        found = [len({e.what for e in true if (e.finding.chance or 0.0) <= limit}) for limit in columns.values()]
-        print(f"{pattern:22}" + "".join(f"{count / planted:8.2f}" for count in found))
+        counts = [len({e.what for e in true if (e.finding.chance or 0.0) <= limit}) for limit in columns.values()]
+        print(f"{pattern:22}" + "".join(f"{count / planted:8.2f}" for count in counts))
 
 
 def _show_scorer(judged: Sequence[Judged], truth: Sequence[World], arguments: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import F, I
-from undersong.patterns.engine.table import Table, picked
+from undersong.patterns.engine.table import RowTable, picked
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.expressions import Call, Field, Node, Text
 from undersong.patterns.fields import FIELDS, ROW_FUNCTIONS, Kind
@@ -44,16 +44,16 @@ class Names(Mapping[str, int]):
 
 def numbered(lists: Sequence[Sequence[str]]) -> tuple[Names, list[Codes]]:
     """The texts of all lists, and per list the numbers of its own, at the end that of none."""
-    given = {id(each): each for each in lists}  # often several are one
-    texts = [*chain.from_iterable(given.values())]
+    by_identity = {id(each): each for each in lists}  # often several are one
+    texts = [*chain.from_iterable(by_identity.values())]
     order = sorted(range(len(texts)), key=texts.__getitem__)  # next to no work where each list is in order already
     ordered = [texts[place] for place in order]
     new = [True, *map(operator.ne, islice(ordered, 1, None), ordered)][: len(ordered)]
     numbers = np.empty(len(texts), dtype=np.int32)
     numbers[order] = np.cumsum(new, dtype=np.int32) - 1
-    ends = [*accumulate(map(len, given.values()))]
+    ends = [*accumulate(map(len, by_identity.values()))]
     parts = np.split(numbers, ends[:-1])
-    own = {key: np.append(part, np.int32(UNKNOWN)) for key, part in zip(given, parts, strict=True)}
+    own = {key: np.append(part, np.int32(UNKNOWN)) for key, part in zip(by_identity, parts, strict=True)}
     return Names([*compress(ordered, new)]), [own[id(each)] for each in lists]
 
 
@@ -184,8 +184,8 @@ class ColumnSource:
 
     def number(self, node: Node) -> F:
         """A number of every row, NaN where it is unknown."""
-        given = self.columns.signals if isinstance(node, Call) else self.columns.numbers
-        values = given.get(_name(node))
+        arrays = self.columns.signals if isinstance(node, Call) else self.columns.numbers
+        values = arrays.get(_name(node))
         return np.full(self.size, np.nan) if values is None else self.of(values)
 
     def text(self, node: Node) -> Codes:
@@ -202,12 +202,12 @@ class ColumnSource:
             return self._indicated(name, wanted)
         if isinstance(node, Field) and node.name == "directed":
             return self._directed(wanted)
-        given = columns.flags.get(name) if isinstance(node, Call) else columns.truths.get(name)
-        if given is None:
+        flags = columns.flags.get(name) if isinstance(node, Call) else columns.truths.get(name)
+        if flags is None:
             missing_flag = isinstance(node, Call) and not wanted  # what was not flagged is known not to be
             return np.full(self.size, missing_flag, dtype=np.bool_)
-        found: B = self.of(given)
-        return found if wanted else ~found
+        truths: B = self.of(flags)
+        return truths if wanted else ~truths
 
     def _directed(self, wanted: bool) -> B:
         directed = self.text(Field("target")) >= 0
@@ -217,8 +217,8 @@ class ColumnSource:
         seen = self.columns.indicators.get(name)
         if seen is None:
             return np.zeros(self.size, dtype=np.bool_) if wanted else self._judged
-        found: B = self.of(seen)
-        return self._judged & (found if wanted else ~found)
+        indicated: B = self.of(seen)
+        return self._judged & (indicated if wanted else ~indicated)
 
     @cached_property
     def _judged(self) -> B:
@@ -236,12 +236,12 @@ class ColumnSource:
         return values if self.rows is None else picked(values, self.rows)
 
 
-def table_of_columns(columns: Columns) -> Table:
+def table_of_columns(columns: Columns) -> RowTable:
     """The table of some columns: agent by agent (in the order of their codes), in the order of time."""
     return _table(ColumnSource(columns), in_time(columns.times, columns.positions))
 
 
-def pieces(columns: Columns, rows: int = PIECE, *, own: bool = True) -> Iterator[Table]:
+def pieces(columns: Columns, rows: int = PIECE, *, own: bool = True) -> Iterator[RowTable]:
     """The same in tables of whole timelines, each of about so many rows (more where one timeline has more).
 
     Each has a source of its own, so that what is worked out of it fits the machine's caches, and goes with it. Without
@@ -264,7 +264,7 @@ def pieces(columns: Columns, rows: int = PIECE, *, own: bool = True) -> Iterator
         yield _table(ColumnSource(columns, places if ordered is None else ordered[places], coded), None)
 
 
-def _cut(table: Table, rows: int) -> Iterator[Table]:
+def _cut(table: RowTable, rows: int) -> Iterator[RowTable]:
     first = 0
     while first < len(table.timed):
         last = int(np.searchsorted(table.bounds, table.bounds[first] + rows, side="right")) - 1
@@ -272,32 +272,32 @@ def _cut(table: Table, rows: int) -> Iterator[Table]:
         low, high = int(table.bounds[first]), int(table.bounds[last])
         index = np.arange(low, high) if table.index is None else table.index[low:high]
         read, bounds = table.read[low:high], table.bounds[first : last + 1] - low
-        yield Table(table.source, index, bounds, partial(_times, table, low, high), table.timed[first:last], read)
+        yield RowTable(table.source, index, bounds, partial(_times, table, low, high), table.timed[first:last], read)
         first = last
 
 
-def _times(table: Table, low: int, high: int) -> I:
+def _times(table: RowTable, low: int, high: int) -> I:
     return table.times[low:high]
 
 
-def in_columns(table: Table, rows: I) -> I:
+def in_columns(table: RowTable, rows: I) -> I:
     """The places of a table's rows in its columns."""
-    given = rows if table.index is None else table.index[rows]
+    places = rows if table.index is None else table.index[rows]
     source = table.source
-    return source.rows[given] if isinstance(source, ColumnSource) and source.rows is not None else given
+    return source.rows[places] if isinstance(source, ColumnSource) and source.rows is not None else places
 
 
 def _shared_out(counts: I, rows: int) -> Codes:
     """The piece of each agent: whole agents in their order, as many as have so many rows together, at least one."""
-    ends, found, first = np.cumsum(counts), np.zeros(len(counts), dtype=np.int32), 0
+    ends, piece_of, first = np.cumsum(counts), np.zeros(len(counts), dtype=np.int32), 0
     while first < len(counts):
         before = int(ends[first] - counts[first])
         first = max(first + 1, int(np.searchsorted(ends, before + rows, side="right")))
-        found[first:] += 1
-    return found
+        piece_of[first:] += 1
+    return piece_of
 
 
-def _table(source: ColumnSource, ordered: I | None) -> Table:
+def _table(source: ColumnSource, ordered: I | None) -> RowTable:
     """The table of a source whose rows are in the order of time, or are put into it."""
     columns, names = source.columns, source.columns.texts["agent"].names
     read, agents = source.of(columns.read), source.of(columns.texts["agent"].codes)
@@ -305,7 +305,7 @@ def _table(source: ColumnSource, ordered: I | None) -> Table:
     order = order if ordered is None else ordered[order]
     bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
     timed = np.ones(len(bounds) - 1, dtype=np.bool_)
-    return Table(source, order, bounds, lambda: picked(source.of(columns.times), order), timed, picked(read, order))
+    return RowTable(source, order, bounds, lambda: picked(source.of(columns.times), order), timed, picked(read, order))
 
 
 def _name(node: Node) -> str:

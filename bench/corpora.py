@@ -66,12 +66,12 @@ def natural(data: Path, messages: int, seed: int, out: Path, *, changed: float =
     dice = random.Random(seed)
     once = out.with_suffix(".once")
     development(data, once)
-    said = [json.loads(line) for line in once.read_text(encoding="utf-8").splitlines()]
+    messages_read = [json.loads(line) for line in once.read_text(encoding="utf-8").splitlines()]
     once.unlink()
     with out.open("w", encoding="utf-8") as rows:
         for number in range(messages):
-            again, place = divmod(number, len(said))
-            message = said[place]
+            again, place = divmod(number, len(messages_read))
+            message = messages_read[place]
             words = message["text"].split(" ")
             for _ in range(int(len(words) * changed)):
                 words[dice.randrange(len(words))] = dice.choice(words)

@@ -25,7 +25,7 @@ from columns import Columns, Encoded, in_columns, pieces
 from undersong.jit import ENOUGH
 from undersong.models import TRAITS
 from undersong.patterns import load_rules
-from undersong.patterns.engine.run import Found, Run
+from undersong.patterns.engine.run import MatchArrays, TableSearch
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.expressions import Call, Text, walk
 from undersong.patterns.rules import PatternRule
@@ -84,24 +84,24 @@ def _named(rules: tuple[PatternRule, ...], function: str) -> list[str]:
     """What the rules ask for by name."""
     trees = [tree for rule in rules for tree in (*rule.trees.define, *rule.trees.columns.values())]
     trees += [rule.trees.where for rule in rules if rule.trees.where is not None]
-    found = {
+    names = {
         part.arguments[0].value
         for tree in trees
         for part in walk(tree)
         if isinstance(part, Call) and part.name == function and isinstance(part.arguments[0], Text)
     }
-    return sorted(found)
+    return sorted(names)
 
 
-def engine(columns: Columns, rules: tuple[PatternRule, ...], own: bool = True) -> list[tuple[PatternRule, Found]]:
+def engine(columns: Columns, rules: tuple[PatternRule, ...], own: bool = True) -> list[tuple[PatternRule, MatchArrays]]:
     """Every finding of some rules; ``own`` as ``pieces`` has it."""
-    found: list[tuple[PatternRule, Found]] = []
+    results: list[tuple[PatternRule, MatchArrays]] = []
     source: Vectors | None = None
     for piece in pieces(columns, own=own):
         source = source if source is not None and source.leaves is piece.source else Vectors(piece.source)
-        run = Run(piece, source)
-        found += [(rule, run.find(rule)) for rule in rules]
-    return found
+        run = TableSearch(piece, source)
+        results += [(rule, run.find(rule)) for rule in rules]
+    return results
 
 
 def least(work: Callable[[], Any], runs: int) -> tuple[float, Any]:
@@ -166,8 +166,8 @@ def literal(columns: Columns, runs: int) -> None:
     names = (*SHAPES, "intermittent_reward_literal")
     rules = load_rules(names=names)
     engine(made(ENOUGH * 2, load_rules()), rules)  # compile
-    ours, found = least(lambda: engine(columns, rules, own=False), runs)
-    mine = {name: _mine([part for rule, part in found if rule.id == name]) for name in names}
+    ours, results = least(lambda: engine(columns, rules, own=False), runs)
+    mine = {name: _mine([part for rule, part in results if rule.id == name]) for name in names}
     print(f"{len(columns.times)} rows, literal rules: CPU seconds (ratio to the engine), findings, the same rows?")
     print(f"engine  {ours:8.2f}         {sum(len(rows) for rows, _ in mine.values())}")
     for peer, work in (("polars", polars_finds), ("duckdb", duckdb_finds)):
@@ -177,7 +177,7 @@ def literal(columns: Columns, runs: int) -> None:
         print(f"{peer}  {seconds:8.2f} ({seconds / ours:4.1f})  {count}  {'the same' if same else 'NOT THE SAME'}")
 
 
-def _mine(parts: list[Found]) -> Matches:
+def _mine(parts: list[MatchArrays]) -> Matches:
     rows = [in_columns(part.table, part.rows).reshape(part.size, -1) for part in parts if part.size]
     strengths = [part.measures["strength"] for part in parts if part.size]
     return (
@@ -195,12 +195,12 @@ def _same(one: Matches, other: Matches) -> bool:
 
 def apart(starts: Any, groups: Any, length: int) -> Any:
     """Of matches as long as this, in order, those that stand where each goes on after the last one's rows."""
-    kept, following, group = [], -1, -1
+    chosen, following, group = [], -1, -1
     for k, (start, own) in enumerate(zip(starts.tolist(), groups.tolist(), strict=True)):
         if own != group or start >= following:
-            kept.append(k)
+            chosen.append(k)
             following, group = start + length, own
-    return np.array(kept, dtype=np.int64)
+    return np.array(chosen, dtype=np.int64)
 
 
 def polars_finds(columns: Columns) -> Callable[[], dict[str, Matches]]:
@@ -230,29 +230,29 @@ def polars_finds(columns: Columns) -> Callable[[], dict[str, Matches]]:
         before = [pl.col("manipulation").shift(i).over("agent") for i in range(WINDOW)]
         slope = pl.sum_horizontal([part * (WINDOW - 1 - 2 * i) for i, part in enumerate(before)])
         spread = pl.col("compassion").rolling_std(WINDOW, ddof=0).over("agent")
-        found = ordered.select(
+        matched = ordered.select(
             pl.int_range(pl.len()).alias("place"),
             slope.alias("slope"),
             spread.alias("spread"),
             before[-1].alias("first"),
         ).filter((pl.col("spread") > 0.3 + NOISE) & (pl.col("slope") > NOISE) & pl.col("first").is_not_null())
-        ends = found["place"].to_numpy()
-        kept = apart(ends - WINDOW + 1, ordered["agent"].gather(ends).to_numpy(), WINDOW)
-        rows = (ends[kept] - WINDOW + 1)[:, None] + np.arange(WINDOW)
-        return ordered["row"].to_numpy()[rows], np.minimum(1.0, 2 * found["spread"].to_numpy()[kept])
+        ends = matched["place"].to_numpy()
+        chosen = apart(ends - WINDOW + 1, ordered["agent"].gather(ends).to_numpy(), WINDOW)
+        rows = (ends[chosen] - WINDOW + 1)[:, None] + np.arange(WINDOW)
+        return ordered["row"].to_numpy()[rows], np.minimum(1.0, 2 * matched["spread"].to_numpy()[chosen])
 
     def work() -> dict[str, Matches]:
         ordered = frame.lazy().filter(pl.col("read")).sort("agent", "time", "row").collect()
-        found = {name: shape(ordered, wanted) for name, wanted in SHAPES.items()}
-        return found | {"intermittent_reward_literal": windowed(ordered)}
+        results = {name: shape(ordered, wanted) for name, wanted in SHAPES.items()}
+        return results | {"intermittent_reward_literal": windowed(ordered)}
 
     return work
 
 
 def _taken(ordered: Any, starts: Any, wanted: Shape, length: int) -> Matches:
     """The rows and strengths of the matches that stand."""
-    kept = starts[apart(starts, ordered["agent"].gather(starts).to_numpy(), length)]
-    rows = kept[:, None] + np.arange(length)
+    chosen = starts[apart(starts, ordered["agent"].gather(starts).to_numpy(), length)]
+    rows = chosen[:, None] + np.arange(length)
     values = {f"{name}{i}": ordered[name].gather(rows[:, i]).to_numpy() for name in wanted.reads for i in range(length)}
     places = {str(i): i for i in range(length)}
     text = wanted.strength.format(*places)
@@ -289,28 +289,28 @@ def duckdb_finds(columns: Columns) -> Callable[[], dict[str, Matches]]:
         numbered = [re.sub(r"([a-z]+) ([<>])", rf"\g<1>{i} \2", each) for i, each in enumerate(wanted.conditions)]
         places = wanted.strength.format(*(str(i) for i in range(length)))
         rows = ", ".join(f"row{i}" for i in range(length))
-        found = connection.execute(
+        matched = connection.execute(
             f"with ahead as (select agent, row_number() over w as place, {', '.join(ahead)} from given where read "
             f"window w as (partition by agent order by time, row)) "
             f"select agent, place, {places} as strength, {rows} from ahead where {' and '.join(numbered)} "
             "order by agent, place"
         ).fetchnumpy()
-        kept = apart(found["place"], found["agent"], length)
-        return np.stack([found[f"row{i}"] for i in range(length)], axis=1)[kept], found["strength"][kept]
+        chosen = apart(matched["place"], matched["agent"], length)
+        return np.stack([matched[f"row{i}"] for i in range(length)], axis=1)[chosen], matched["strength"][chosen]
 
     def windowed() -> Matches:
         rows = ", ".join(f"lag(row, {WINDOW - 1 - i}) over w as row{i}" for i in range(WINDOW))
         parts = [f"{WINDOW - 1 - 2 * i} * lag(manipulation, {i}) over w" for i in range(WINDOW)]
-        found = connection.execute(
+        matched = connection.execute(
             f"with behind as (select agent, row_number() over w as place, {rows}, {' + '.join(parts)} as slope, "
             f"stddev_pop(compassion) over (w rows between {WINDOW - 1} preceding and current row) as spread "
             "from given where read window w as (partition by agent order by time, row)) "
             f"select * from behind where spread > 0.3 + {NOISE} and slope > {NOISE} and row0 is not null "
             "order by agent, place"
         ).fetchnumpy()
-        kept = apart(found["place"] - WINDOW + 1, found["agent"], WINDOW)
-        rows_of = np.stack([found[f"row{i}"] for i in range(WINDOW)], axis=1)
-        return rows_of[kept], np.minimum(1.0, 2 * found["spread"][kept])
+        chosen = apart(matched["place"] - WINDOW + 1, matched["agent"], WINDOW)
+        rows_of = np.stack([matched[f"row{i}"] for i in range(WINDOW)], axis=1)
+        return rows_of[chosen], np.minimum(1.0, 2 * matched["spread"][chosen])
 
     def work() -> dict[str, Matches]:
         return {name: shape(wanted) for name, wanted in SHAPES.items()} | {"intermittent_reward_literal": windowed()}
@@ -322,11 +322,11 @@ def everything(columns: Columns, runs: int) -> None:
     """Every rule that is on."""
     rules = load_rules()
     engine(made(ENOUGH * 2, rules), rules)
-    seconds, found = least(lambda: engine(columns, rules), runs)
+    seconds, results = least(lambda: engine(columns, rules), runs)
     rows = len(columns.times)
-    lost = sum(len(part.gave_up) for _, part in found)
+    lost = sum(len(part.gave_up) for _, part in results)
     print(f"{rows} rows, {len(rules)} rules: {seconds:.2f} CPU seconds, {rows / seconds:.0f} rows a CPU second,")
-    print(f"{sum(part.size for _, part in found)} findings, gave up in {lost} sequences")
+    print(f"{sum(part.size for _, part in results)} findings, gave up in {lost} sequences")
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.patterns.engine.worlds import random_rows, random_rule, told
+from tests.patterns.engine.worlds import plain_result, random_rows, random_rule
 from undersong import jit
-from undersong.patterns.engine.results import Searches
-from undersong.patterns.engine.sums import Unsuited
+from undersong.patterns.engine.results import TimelineSearch
+from undersong.patterns.engine.sums import NotVectorizable
 from undersong.patterns.partitions import timelines
 from undersong.patterns.search import search
 
@@ -34,14 +34,14 @@ def main() -> None:
     different, matches, left = 0, 0, 0
     for seed in range(arguments.first, arguments.first + arguments.cases):
         dice = random.Random(seed)
-        rule, known = random_rule(dice), timelines(random_rows(dice))
-        searches, expected = Searches(known, few=0), told(search(rule, known))
+        rule, sequences = random_rule(dice), timelines(random_rows(dice))
+        searches, expected = TimelineSearch(sequences, few=0), plain_result(search(rule, sequences))
         try:
             searches.run.find(rule)
-        except (Unsuited, FloatingPointError):
+        except (NotVectorizable, FloatingPointError):
             left += 1
         matches += len(expected[0])
-        if told(searches.search(rule)) != expected:
+        if plain_result(searches.search(rule)) != expected:
             different += 1
             print(f"seed {seed} differs: {rule.file}")
     print(f"{arguments.cases} cases, {matches} matches, {different} differ; {left} rules were left to the reference")

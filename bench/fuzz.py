@@ -60,16 +60,16 @@ class Outcome(NamedTuple):
 
 def samples() -> list[Sample]:
     """The hand-written sample of each format, the exports also as ZIP, one also as gzip."""
-    found = []
+    result = []
     for form in FORMATS:
         for path in sorted((SAMPLES / form.name).rglob("*.*")):
             data = path.read_bytes()
-            found.append(Sample(form.name, path.name, data))
+            result.append(Sample(form.name, path.name, data))
             if form.name in ("chatgpt", "claude"):
-                found.append(Sample(form.name, "export.zip", _zipped(path.name, data)))
+                result.append(Sample(form.name, "export.zip", _zipped(path.name, data)))
             if form.name == "jsonl":
-                found.append(Sample(form.name, f"{path.name}.gz", gzip.compress(data, mtime=0)))
-    return found
+                result.append(Sample(form.name, f"{path.name}.gz", gzip.compress(data, mtime=0)))
+    return result
 
 
 def mutated(rng: random.Random, seed: Sample) -> bytes:
@@ -145,8 +145,8 @@ def run(count: int, seed: int, folder: Path) -> Iterator[Outcome]:
     """Mutate and read ``count`` inputs; the same seed gives the same inputs."""
     rng = random.Random(seed)
     seeds = samples()
-    for each in seeds:
-        (folder / each.name).write_bytes(each.data)
+    for sample in seeds:
+        (folder / sample.name).write_bytes(sample.data)
     for number in range(count):
         chosen = seeds[number % len(seeds)]
         data = mutated(rng, chosen)
@@ -214,19 +214,19 @@ def _deadline() -> Iterator[None]:
 
 
 def _verdict(items: Iterator[Conversation | Problem | InputFile]) -> str:
-    verdict, messages, told = "ok", 0, False
+    verdict, messages, has_problem = "ok", 0, False
     for item in items:
         encode(item)
         if isinstance(item, Conversation):
             _check(item)
             messages += len(item.messages)
         elif isinstance(item, Problem):
-            told = True
+            has_problem = True
             if item.kind == "file":
                 verdict = "file error"
             elif item.kind == "record" and verdict == "ok":
                 verdict = "problems"
-    if not messages and not told:
+    if not messages and not has_problem:
         raise AssertionError("nothing was read and nothing was said")
     return verdict
 
@@ -263,11 +263,11 @@ def _swapped(rng: random.Random, document: Any) -> Any:
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
     stack = [value]
     while stack:
-        each = stack.pop()
-        keys = list(each) if isinstance(each, dict) else range(len(each)) if isinstance(each, list) else ()
+        item = stack.pop()
+        keys = list(item) if isinstance(item, dict) else range(len(item)) if isinstance(item, list) else ()
         for key in keys:
-            yield each, key
-            stack.append(each[key])
+            yield item, key
+            stack.append(item[key])
 
 
 def _dump(value: Any) -> bytes:
@@ -301,8 +301,8 @@ def main() -> int:
     print(table(outcomes))
     print(f"{time.perf_counter() - started:.0f} s, memory grew by {grown / 2**20:.0f} MiB (limit {GROWTH >> 20})")
     failed = [each for each in outcomes if each.verdict in ("crash", "hang")]
-    for each in failed[:20]:
-        print(f"{each.form}: {each.verdict}: {each.detail}")
+    for outcome in failed[:20]:
+        print(f"{outcome.form}: {outcome.verdict}: {outcome.detail}")
     return 1 if failed or grown > GROWTH else 0
 
 

@@ -43,10 +43,12 @@ def drawn(data: Path, count: int, seed: int) -> dict[str, list[str]]:
     return {name: dice.sample(sorted(set(texts(data / name))), count // len(SETS)) for name in SETS}
 
 
-def told(name: str, found: Sequence[str]) -> str:
+def flag_line(name: str, messages: Sequence[str]) -> str:
     """One line: how many of these messages each flag fires on."""
     flags: tuple[Callable[[str], object], ...] = (suspicious, TRIVIAL.search)
-    return f"{name:<28}" + "".join(f"{_share(sum(map(bool, map(flag, found))), len(found)):>36}" for flag in flags)
+    return f"{name:<28}" + "".join(
+        f"{_share(sum(map(bool, map(flag, messages))), len(messages)):>36}" for flag in flags
+    )
 
 
 def _share(hits: int, count: int) -> str:
@@ -60,16 +62,16 @@ def main() -> None:
     parser.add_argument("--ordinary", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    known = [text for each in yaml.safe_load(KNOWN.read_text(encoding="utf-8")).values() for text in each]
+    attacks = [text for each in yaml.safe_load(KNOWN.read_text(encoding="utf-8")).values() for text in each]
     print(f"{'':<28}{'flag':>36}{'trivial flag':>36}")
-    print(told("attacks, known", known))
-    print(told("attacks, unseen", yaml.safe_load(UNSEEN.read_text(encoding="utf-8"))["attacks"]))
+    print(flag_line("attacks, known", attacks))
+    print(flag_line("attacks, unseen", yaml.safe_load(UNSEEN.read_text(encoding="utf-8"))["attacks"]))
     if options.data is None:
         sys.exit("ordinary messages: give --data DIR or set UNDERSONG_DATA")
     ordinary = drawn(Path(options.data), options.ordinary, options.seed)
-    print(told("ordinary messages", [text for each in ordinary.values() for text in each]))
-    for name, each in ordinary.items():
-        print(told(f"  {name.partition('.')[0]}", each))
+    print(flag_line("ordinary messages", [text for each in ordinary.values() for text in each]))
+    for name, messages in ordinary.items():
+        print(flag_line(f"  {name.partition('.')[0]}", messages))
 
 
 if __name__ == "__main__":

@@ -125,14 +125,14 @@ class JudgeServer:
         return await self._send(writer, answer, request)
 
     def _behave(self, request: Request) -> Answer:
-        found = FAULT.search(request.text)
-        if found is None:
+        match = FAULT.search(request.text)
+        if match is None:
             return Answer(200, enveloped(request, json.dumps(reading(request))))
-        key = f"{found[0]}{hashlib.sha256(request.text.encode()).hexdigest()}"
+        key = f"{match[0]}{hashlib.sha256(request.text.encode()).hexdigest()}"
         self._faults[key] += 1
-        if found["times"] and self._faults[key] > int(found["times"]):
+        if match["times"] and self._faults[key] > int(match["times"]):
             return Answer(200, enveloped(request, json.dumps(reading(request))))
-        return FAULTS[found["name"]](request)
+        return FAULTS[match["name"]](request)
 
     async def _send(self, writer: asyncio.StreamWriter, answer: Answer, request: Request | None) -> bool:
         """Whether the connection is kept."""
@@ -230,8 +230,8 @@ def read_request(path: str, headers: dict[str, str], raw: bytes) -> Request:
     listed = body.get("messages") or [{"content": ""}]
     user = str(listed[-1]["content"])
     system = str(listed[0]["content"] if len(listed) > 1 else (body.get("system") or [{"text": ""}])[0]["text"])
-    found = MESSAGE.search(user)
-    return Request(path, headers, raw, system, user, json.loads(found["text"]) if found else " ".join(shown(user)))
+    match = MESSAGE.search(user)
+    return Request(path, headers, raw, system, user, json.loads(match["text"]) if match else " ".join(shown(user)))
 
 
 def shown(user: str) -> list[str]:
@@ -267,15 +267,15 @@ def reading(request: Request) -> dict[str, Any]:
 
 def enveloped(request: Request, text: str, *, stop: str = "", refusal: str | None = None) -> bytes:
     """The answer's text in the envelope of the provider that was spoken to, with tokens counted."""
-    taken, given = tokens(request.system) + tokens(request.user), len(TOKEN.findall(text))
+    taken, output_tokens = tokens(request.system) + tokens(request.user), len(TOKEN.findall(text))
     if request.chat:
         message = {"role": "assistant", "content": None if refusal else text, "refusal": refusal}
-        usage = {"prompt_tokens": taken, "completion_tokens": given, "total_tokens": taken + given,
+        usage = {"prompt_tokens": taken, "completion_tokens": output_tokens, "total_tokens": taken + output_tokens,
                  "prompt_tokens_details": {"cached_tokens": taken // 2}}  # fmt: skip
         choice = {"index": 0, "message": message, "finish_reason": stop or "stop"}
         return json.dumps({"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice],
                            "usage": usage}).encode()  # fmt: skip
-    usage = {"input_tokens": taken - taken // 2, "output_tokens": given, "cache_read_input_tokens": taken // 2,
+    usage = {"input_tokens": taken - taken // 2, "output_tokens": output_tokens, "cache_read_input_tokens": taken // 2,
              "cache_creation_input_tokens": 0}  # fmt: skip
     content = [{"type": "text", "text": refusal or text}]
     stops = {"": "end_turn", "length": "max_tokens"}

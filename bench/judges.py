@@ -31,7 +31,7 @@ import numpy as np
 
 from undersong.errors import JudgeError
 from undersong.judges import Judge, Question, open_judge
-from undersong.judges.terms import Terms
+from undersong.judges.terms import RunLimits
 from undersong.models import TRAITS, Message, Route, Scan
 from undersong.stores.ledger import SQLiteLedger
 
@@ -71,7 +71,7 @@ def asked_over(*arguments: str, **terms: Any) -> Iterator[Judge]:
         tempfile.TemporaryDirectory() as folder,
         SQLiteLedger(Path(folder) / "store.db") as ledger,
     ):
-        yield open_judge(f"openai:m@http://127.0.0.1:{port}/v1", Terms(ledger=ledger, **terms))
+        yield open_judge(f"openai:m@http://127.0.0.1:{port}/v1", RunLimits(ledger=ledger, **terms))
 
 
 def throughput(concurrency: int, seconds: float) -> None:
@@ -91,7 +91,7 @@ def throughput(concurrency: int, seconds: float) -> None:
     print(
         f"concurrency {concurrency}: {judged.rate:.1f} a second of {most:.0f} possible = {judged.rate / most:.1%}, "
         f"bare sockets {bare.rate / most:.1%}, judged / bare {judged.rate / bare.rate:.1%}; "
-        f"{judged.each:.2f} ms CPU each, bare {bare.each:.2f}; {dict(states)}"
+        f"{judged.ms_per_question:.2f} ms CPU each, bare {bare.ms_per_question:.2f}; {dict(states)}"
     )
 
 
@@ -116,7 +116,7 @@ class Spent:
         return self._count / self._wall
 
     @property
-    def each(self) -> float:
+    def ms_per_question(self) -> float:
         """Milliseconds of CPU a question."""
         return 1000 * self._cpu / self._count
 
@@ -127,11 +127,11 @@ def address_of(judge: Judge) -> tuple[str, int]:
     return str(address.hostname), int(address.port or 80)
 
 
-def body_of(judge: Judge, each: Question) -> bytes:
+def body_of(judge: Judge, asked_question: Question) -> bytes:
     """The request that a judge would send."""
-    from undersong.judges.llm.framing import framed
+    from undersong.judges.llm.framing import render_question
 
-    sent = judge.asked(each, framed(each)).sent  # type: ignore[attr-defined]
+    sent = judge.asked(asked_question, render_question(asked_question)).sent  # type: ignore[attr-defined]
     messages = [{"role": "system", "content": sent.system}, {"role": "user", "content": sent.user}]
     return json.dumps({"model": "m", "messages": messages, "response_format": sent.schema}).encode()
 
@@ -247,14 +247,16 @@ def quality(judge: Judge, data: Path, seed: int, sample: int | None) -> None:
 
     rows = read_labels(data / "moltbook_traits.jsonl.gz")
     rows = rows if sample is None else random.Random(seed).sample(rows, sample)
-    found = judge.evaluate([question(number, row.text) for number, row in enumerate(rows)])
-    read = [(row, each.traits) for row, each in zip(rows, found, strict=True) if each.traits is not None]
+    evaluations = judge.evaluate([question(number, row.text) for number, row in enumerate(rows)])
+    read = [(row, each.traits) for row, each in zip(rows, evaluations, strict=True) if each.traits is not None]
     scores = np.array([[traits[trait] for trait in TRAITS] for _, traits in read])
     figures = measure([row for row, _ in read], scores, seed)
-    print(f"{judge.name}: {len(read)} of {len(rows)} messages scored; {dict(Counter(each.state for each in found))}")
+    print(
+        f"{judge.name}: {len(read)} of {len(rows)} messages scored; {dict(Counter(each.state for each in evaluations))}"
+    )
     print(f"Spearman with the labels [95 % over authors]\n\n{table(figures)}\n")
     print(f"{within(figures)}\n\n{thresholds(figures)}\n")
-    usage = msgspec.structs.asdict(judge.purse.usage)  # type: ignore[attr-defined]
+    usage = msgspec.structs.asdict(judge.budget.usage)  # type: ignore[attr-defined]
     print(f"tokens and cost: {usage}; cached share {usage['cached'] / max(usage['input'], 1):.0%}")
 
 
@@ -271,7 +273,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.judge:
         try:
-            judge = open_judge(options.judge, Terms())
+            judge = open_judge(options.judge, RunLimits())
             if options.data is None:
                 sys.exit("give --data DIR or set UNDERSONG_DATA")
             quality(judge, Path(options.data), options.seed, options.sample)

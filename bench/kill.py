@@ -79,16 +79,16 @@ def main() -> None:
         began = time.monotonic()
         finish(audit(folder, corpus))
         seconds = time.monotonic() - began
-        wanted, kept = report(folder), counts(folder)
+        wanted, wanted_counts = report(folder), counts(folder)
         dice, disturbed, wrong = random.Random(options.seed), 0, 0
         for number in range(options.kills):
-            killed, found, held = trial(corpus, dice.uniform(0, seconds))
+            killed, reported, row_counts = trial(corpus, dice.uniform(0, seconds))
             disturbed += killed
-            if found != wanted or held != kept:
+            if reported != wanted or row_counts != wanted_counts:
                 wrong += 1
-                differing = sorted(f for f in wanted.keys() | found.keys() if wanted.get(f) != found.get(f))
-                print(f"kill {number}: differs in {differing or held}")
-    print(f"undisturbed run {seconds:.1f} s, {kept['messages']} messages")
+                differing = sorted(f for f in wanted.keys() | reported.keys() if wanted.get(f) != reported.get(f))
+                print(f"kill {number}: differs in {differing or row_counts}")
+    print(f"undisturbed run {seconds:.1f} s, {wanted_counts['messages']} messages")
     print(
         f"{options.kills} trials, {disturbed} killed while running, {options.kills - wrong} reports equal, {wrong} not"
     )

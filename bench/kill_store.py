@@ -81,14 +81,14 @@ class Trial:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.told = {"ann": -1, "bo": -1}
+        self.acknowledged = {"ann": -1, "bo": -1}
         self.output = {role: path.parent / f"{role}.out" for role in ROLES}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, role: str) -> None:
         """Start a role; a writer begins with the last batch that it was told of, which must change nothing."""
         command = [sys.executable, __file__, "--role", role, "--store", str(self.path)]
-        command += ["--number", str(max(0, self.told.get(role, 0)))]
+        command += ["--number", str(max(0, self.acknowledged.get(role, 0)))]
         with self.output[role].open("ab") as out:
             self.running[role] = subprocess.Popen(command, stdout=out)
 
@@ -115,8 +115,8 @@ class Trial:
             sys.exit(f"{role} ended by itself with {process.returncode}")
         process.send_signal(signal.SIGKILL)
         process.wait()
-        if role in self.told:
-            self.told[role] = max([self.told[role], *self._numbers(role)])
+        if role in self.acknowledged:
+            self.acknowledged[role] = max([self.acknowledged[role], *self._numbers(role)])
 
     def end(self) -> None:
         """Leave no process behind, whatever happened."""
@@ -133,17 +133,17 @@ class Trial:
         """Compare the store with what was told; returns how many rows are kept."""
         rows = 0
         with SQLiteStore(self.path, read_only=True) as store:
-            kept = set(store.threads())
-            for writer, last in self.told.items():
+            batches = set(store.threads())
+            for writer, last in self.acknowledged.items():
                 for number in range(last + 1):
-                    if f"{writer}-{number}" not in kept:
+                    if f"{writer}-{number}" not in batches:
                         sys.exit(f"batch {number} of {writer} was told and is lost")
-            for name in kept:
-                found = len(store.thread(name, JUDGE))
-                rows += found
-                if found != BATCH:
-                    sys.exit(f"batch {name} has {found} of {BATCH} rows")
-            damages = list(store.damages())
+            for name in batches:
+                count = len(store.thread(name, JUDGE))
+                rows += count
+                if count != BATCH:
+                    sys.exit(f"batch {name} has {count} of {BATCH} rows")
+            damages = list(store.integrity_errors())
         if damages:
             sys.exit(f"the file is damaged: {damages[0]}")
         return rows
@@ -158,7 +158,10 @@ def run(kills: int, seed: int, pause: float) -> None:
             killed, rows = disturb(trial, kills, dice, pause)
         finally:
             trial.end()
-        print(f"{killed} kills, {rows} rows in {sum(trial.told.values()) + 2} batches told, none lost, none in part")
+        print(
+            f"{killed} kills, {rows} rows in {sum(trial.acknowledged.values()) + 2} batches told, "
+            "none lost, none in part"
+        )
         finish(trial.path)
 
 
@@ -186,8 +189,8 @@ def finish(path: Path) -> None:
     with SQLiteStore(path) as store:
         sweep(store, rules, JUDGE)
         rows = [row for history in store.histories(JUDGE) for row in history.rows]
-        kept, wanted = list(store.findings()), detect(rows, rules).findings
-    ids = [finding.finding_id for finding in kept]
+        stored, wanted = list(store.findings()), detect(rows, rules).findings
+    ids = [finding.finding_id for finding in stored]
     if len(set(ids)) != len(ids) or set(ids) != {finding.finding_id for finding in wanted}:
         sys.exit(f"{len(ids)} findings are kept, {len(wanted)} are right")
     print(f"{len(ids)} findings, none twice, the same as of one search over everything")

@@ -33,8 +33,8 @@ from tests.patterns.live import worlds
 from undersong.detect import detect
 from undersong.models import TRAITS, Indicator, Row
 from undersong.patterns import PatternRule, load_rules
-from undersong.patterns.live import Live
-from undersong.patterns.live.archive import Archive
+from undersong.patterns.live import LiveDetector
+from undersong.patterns.live.archive import RowLog
 
 TARGETS = 12  # half of those whom an agent of the stream may address
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,13 +65,13 @@ def main() -> None:
 
 def exact(cases: int, seed: int) -> None:
     """Random rules, rows and arrivals: live after ``finish`` is batch, or the run ends."""
-    done = gave_up = found = 0
+    done = gave_up = findings = 0
     while done < cases:
         chance = Random(f"{seed}:{done}")
         chosen = [worlds.some_rule(chance)]
         for kind in range(4):
             arrivals, parts = _arrivals(chance, kind)
-            batch, live = detect(arrivals, chosen), Live(chosen)
+            batch, live = detect(arrivals, chosen), LiveDetector(chosen)
             for part in parts:
                 live.extend(part)
             live.finish()
@@ -80,8 +80,8 @@ def exact(cases: int, seed: int) -> None:
                 gave_up += 1
             elif {f.finding_id: f for f in live.findings()} != {f.finding_id: f for f in batch.findings}:
                 raise SystemExit(f"difference in case {seed}:{done}, arrival {kind}: {chosen[0].file}")
-            found += len(batch.findings)
-    print(f"exact: {done} cases, {found} findings, no difference ({gave_up} where batch gave up were not compared)")
+            findings += len(batch.findings)
+    print(f"exact: {done} cases, {findings} findings, no difference ({gave_up} where batch gave up were not compared)")
 
 
 def planted(folder: Path, rules: Sequence[PatternRule], seed: int, most: int) -> None:
@@ -96,7 +96,7 @@ def planted(folder: Path, rules: Sequence[PatternRule], seed: int, most: int) ->
             batch = {finding.finding_id: finding for finding in detect(rows, rules).findings}
             batch_time, batch_rows = batch_time + time.process_time() - began, batch_rows + len(rows)
             for arrivals, watch in ((rows, clock), (delayed(chance, rows), late_clock)):
-                live = Live(rules)
+                live = LiveDetector(rules)
                 watch.follow(live, arrivals)
                 live.finish()
                 if {finding.finding_id: finding for finding in live.findings()} != batch:
@@ -116,22 +116,22 @@ def delayed(chance: Random, rows: Sequence[Row], share: float = 0.05, most: int 
 
 def stream(rows: int, rules: Sequence[PatternRule], seed: int) -> None:
     """The time of each row of one long stream."""
-    live, clock = Live(rules), Clock()
-    found = clock.follow(live, generated(rows, rows // 60, TARGETS, seed))
-    print(f"stream: {rows} rows, {len(live.threads)} agents, {found} findings")
+    live, clock = LiveDetector(rules), Clock()
+    findings = clock.follow(live, generated(rows, rows // 60, TARGETS, seed))
+    print(f"stream: {rows} rows, {len(live.timelines)} agents, {findings} findings")
     clock.show()
 
 
 def weigh(pairs: int, rules: Sequence[PatternRule], seed: int, share: int) -> None:
     """The bytes of state per (agent, target) when a tenth, half and all of so many pairs are there; by peak memory."""
-    live = Live(rules)
+    live = LiveDetector(rules)
     empty = _reached(live.setup)
     agents, own, others = pairs // 10, 0, 0
     rows, seen = generated(10**9, agents, TARGETS, seed, share), bytearray(2 * TARGETS * agents)
     live.observe(next(rows))  # what the generator holds is there before the first look at the memory
     gc.collect()
-    before, known = _memory(), 0
-    told = [max(1, pairs // part) for part in (10, 2, 1)]
+    before, pairs_seen = _memory(), 0
+    milestones = [max(1, pairs // part) for part in (10, 2, 1)]
     for number, row in enumerate(rows, 1):
         if row.tier is None:
             others += 1
@@ -140,22 +140,22 @@ def weigh(pairs: int, rules: Sequence[PatternRule], seed: int, share: int) -> No
         if row.target is not None:
             agent = int(row.agent[1:])
             place = 2 * TARGETS * agent + int(row.target[1:]) - agent
-            known, own = known + (not seen[place]), own + (not seen[place] and row.tier is not None)
+            pairs_seen, own = pairs_seen + (not seen[place]), own + (not seen[place] and row.tier is not None)
             seen[place] = 1
-        if known >= told[0]:
+        if pairs_seen >= milestones[0]:
             gc.collect()
-            _show_weight(live, own, known, number - others, _memory() - before, empty)
-            del told[0]
-            if not told:
+            _show_weight(live, own, pairs_seen, number - others, _memory() - before, empty)
+            del milestones[0]
+            if not milestones:
                 break
 
 
-def _show_weight(live: Live, own: int, pairs: int, rows: int, whole: int, empty: int) -> None:
+def _show_weight(live: LiveDetector, own: int, pairs: int, rows: int, whole: int, empty: int) -> None:
     """What is held so far: what each pair has for itself, and its share of the states of automata."""
     archive, shared = _size(live.archive), _reached(live.setup) - empty
     machines = sum(len(plan.machine.states) for plan in live.setup.plans)
     state = (whole - archive - shared) / own
-    print(f"memory: {pairs} pairs, of which {own} of {len(live.threads)} agents are held, {rows} rows of theirs")
+    print(f"memory: {pairs} pairs, of which {own} of {len(live.timelines)} agents are held, {rows} rows of theirs")
     print(f"  rows kept for replay: {archive / own:.0f} bytes a pair ({archive / rows:.0f} a row)")
     print(f"  {machines} states of automata: {shared / 2**20:.1f} MiB, {shared / pairs:.0f} bytes a pair")
     print(f"  state: {state:.0f} bytes a pair of its own, {state + shared / pairs:.0f} with its share", flush=True)
@@ -167,25 +167,27 @@ def _memory() -> int:
 
 def _reached(root: object) -> int:
     """The bytes of all objects that an object holds, directly or not; classes, functions and modules left out."""
-    known, todo, size = set[int](), [root], 0
+    visited, todo, size = set[int](), [root], 0
     while todo:
-        each = todo.pop()
-        if id(each) not in known and not isinstance(each, type | FunctionType | BuiltinFunctionType | ModuleType):
-            known.add(id(each))
-            size += getsizeof(each)
-            todo += gc.get_referents(each)
+        item = todo.pop()
+        if id(item) not in visited and not isinstance(item, type | FunctionType | BuiltinFunctionType | ModuleType):
+            visited.add(id(item))
+            size += getsizeof(item)
+            todo += gc.get_referents(item)
     return size
 
 
-def _size(archive: Archive) -> int:
+def _size(archive: RowLog) -> int:
     """The bytes of the rows kept for replay, with their keys and tables."""
-    tables = [archive.conversations, archive.lines, *archive.lines.values()]
+    tables = [archive.conversations, archive.timelines, *archive.timelines.values()]
     size = sum(map(getsizeof, tables))
-    for known in archive.conversations.values():
-        size += getsizeof(known) + getsizeof(known.rows)
-        size += sum(getsizeof(name) + getsizeof(kept) + getsizeof(kept.packed) for name, kept in known.rows.items())
+    for conversation in archive.conversations.values():
+        size += getsizeof(conversation) + getsizeof(conversation.rows)
+        size += sum(
+            getsizeof(name) + getsizeof(kept) + getsizeof(kept.packed) for name, kept in conversation.rows.items()
+        )
     integers = 3 * getsizeof(1 << 50)
-    return size + sum(getsizeof(key) + integers for keys in archive.lines.values() for key in keys)
+    return size + sum(getsizeof(key) + integers for keys in archive.timelines.values() for key in keys)
 
 
 class Clock:
@@ -196,21 +198,21 @@ class Clock:
         self.rows: list[float] = []
         self.shares: list[float] = []
 
-    def follow(self, live: Live, rows: Iterable[Row]) -> int:
+    def follow(self, live: LiveDetector, rows: Iterable[Row]) -> int:
         """Feed rows one by one; how many findings they made."""
         targets: dict[str, set[str]] = {}
-        found = 0
+        findings = 0
         for row in rows:
-            known = targets.setdefault(row.agent, set())
-            known |= {row.target} if row.target is not None else set()
+            own_targets = targets.setdefault(row.agent, set())
+            own_targets |= {row.target} if row.target is not None else set()
             began = time.process_time_ns()
-            found += len(live.observe(row).found)
+            findings += len(live.observe(row).findings)
             took = (time.process_time_ns() - began) / 1000
             if len(self.rows) % 200 == 0:
                 self.yardstick.append(_loop())
             self.rows.append(took)
-            self.shares.append(took / (1 if row.target is not None else 1 + len(known)))
-        return found
+            self.shares.append(took / (1 if row.target is not None else 1 + len(own_targets)))
+        return findings
 
     def show(self) -> None:
         """Percentiles in microseconds."""

@@ -63,11 +63,11 @@ def judged(record: Mapping[str, Any]) -> tuple[Conversation, tuple[Scan, ...], S
 
 def line(name: str, pairs: list[tuple[bool, bool]]) -> str:
     """Precision and recall of (said, labelled) pairs, beside the share of labelled ones."""
-    said = sum(each for each, _ in pairs)
+    predicted = sum(each for each, _ in pairs)
     labelled = sum(each for _, each in pairs)
     both = sum(one and other for one, other in pairs)
     cells = [f"{name:<44}"]
-    for of in (said, labelled):
+    for of in (predicted, labelled):
         low, high = clopper_pearson(both, of) if of else (0.0, 1.0)
         cells.append(f"{both / of if of else 0:.2f} [{low:.2f}, {high:.2f}] of {of:<5}")
     return "  ".join((*cells, f"{labelled / max(len(pairs), 1):.2f} of {len(pairs)}"))
@@ -111,15 +111,15 @@ def spirals(data: Path, limit: int | None) -> None:
         answers = [each.position for each in conversation.messages if each.role == "assistant"]
         for chunk, place in zip(record["labels"]["chunks"], answers, strict=False):
             for name, metrics in PROTECTIVE.items():
-                said = any(each.code == name and each.position == place for each in verdict.moments)
-                pairs[name].append((said, any(chunk["metrics"].get(metric, 0) for metric in metrics)))
+                predicted = any(each.code == name and each.position == place for each in verdict.moments)
+                pairs[name].append((predicted, any(chunk["metrics"].get(metric, 0) for metric in metrics)))
         sessions += 1
         deducted += bool(verdict.deductions)
         coded += any(each.kind == "distress" for each in verdict.moments)
         looped += "Death Spiral" in verdict.flags
         repeated += any(loop.scope in ("reply", "alternation") for scan in scans for loop in scan.loops)
-    for name, each in pairs.items():
-        print(line(f"spiral: {name} by words", each))
+    for name, results in pairs.items():
+        print(line(f"spiral: {name} by words", results))
     print(f"spiral: of {sessions} sessions, {deducted} with a deduction, {coded} with a distress code,")
     print(f"        {looped} with the Death Spiral flag, {repeated} with a whole reply that comes again")
 

@@ -93,17 +93,17 @@ class Planted:
 
 def planted(data: Path, most: int) -> None:
     """Planted worlds: the scores arrive as planted, and all that is left is what a batch run leaves."""
-    rules, worlds_seen, messages, found = load_rules(), 0, 0, 0
+    rules, worlds_seen, messages, findings = load_rules(), 0, 0, 0
     for folder in sorted(path for path in data.iterdir() if (path / "blind.jsonl.gz").exists()):
         with gzip.open(folder / "blind.jsonl.gz", "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines):
                 if most and number >= most:
                     break
                 rows = rows_of(json.loads(line))
-                found += _planted_world(rows, rules)
+                findings += _planted_world(rows, rules)
                 worlds_seen, messages = worlds_seen + 1, messages + len(rows)
         print(f"{folder.name}: live = batch so far", flush=True)
-    print(f"{worlds_seen} planted worlds, {messages} messages, {found} findings: live = batch", flush=True)
+    print(f"{worlds_seen} planted worlds, {messages} messages, {findings} findings: live = batch", flush=True)
 
 
 def _planted_world(rows: Sequence[Row], rules: Sequence[PatternRule]) -> int:
@@ -113,15 +113,15 @@ def _planted_world(rows: Sequence[Row], rules: Sequence[PatternRule]) -> int:
         wanted = worlds.batch(Path(name), messages, judge, rules, READ_ALL)
         path = Path(name) / "undersong.db"
         with SyncMonitor(path, judge, rules=rules, recall=worlds.RECALL, read_all=True) as monitor:
-            for message in sorted(messages, key=lambda each: (each.get("time", ""), each["position"], each["id"])):
+            for message in sorted(messages, key=lambda item: (item.get("time", ""), item["position"], item["id"])):
                 monitor.observe(message)
             monitor.finish()
         with SQLiteStore(path, read_only=True) as store:
-            found = worlds.left(store, judge, wanted.sessions)
+            live_state = worlds.left(store, judge, wanted.sessions)
     for field in worlds.Left.__struct_fields__:
-        if getattr(found, field) != getattr(wanted, field):
+        if getattr(live_state, field) != getattr(wanted, field):
             sys.exit(f"the {field} of live and batch differ in {rows[0].conversation}")
-    if {row.id: (row.state, row.traits) for row in found.rows.values()} != {
+    if {row.id: (row.state, row.traits) for row in live_state.rows.values()} != {
         row.id: (row.state, row.traits) for row in rows
     }:
         sys.exit("a planted score did not arrive as it was given")
@@ -169,8 +169,8 @@ def kill(kills: int, seed: int) -> None:
         with SyncMonitor(folder / "undersong.db", judge) as monitor:
             monitor.finish()
         with SQLiteStore(folder / "undersong.db", read_only=True) as store:
-            found = worlds.left(store, judge, wanted.sessions)
-    if found != wanted:
+            live_state = worlds.left(store, judge, wanted.sessions)
+    if live_state != wanted:
         sys.exit("after the kills the store is not what a batch run leaves")
     print(f"{done} kills of two observers on one store: {len(messages)} messages, none told and lost; live = batch")
 
@@ -196,7 +196,7 @@ def observe(folder: Path) -> None:
 
 def _check(folder: Path) -> None:
     """What was told is there; nothing is there in part."""
-    told = {
+    acknowledged = {
         tuple(line.split())
         for role in ("ann", "bo")
         for line in (folder / f"{role}.out").read_text().splitlines(keepends=True)
@@ -205,16 +205,16 @@ def _check(folder: Path) -> None:
     if not (folder / "undersong.db").exists():
         return
     with SQLiteStore(folder / "undersong.db", read_only=True) as store:
-        kept = {
+        stored = {
             (name, message.id) for name in store.conversations() for message in store.conversation(name)[0].messages
         }
         rows = {(row.conversation, row.id) for name in store.threads() for row in store.thread(name, "reader, True")}
-        damages = list(store.damages())
-    if not told <= kept or kept != rows or damages:
-        sys.exit(f"{len(told - kept)} told and lost, {len(kept ^ rows)} in part, {damages[:1]}")
+        damages = list(store.integrity_errors())
+    if not acknowledged <= stored or stored != rows or damages:
+        sys.exit(f"{len(acknowledged - stored)} told and lost, {len(stored ^ rows)} in part, {damages[:1]}")
 
 
-def said(number: int, length: int, *, repeats: bool) -> Iterator[Message]:
+def message_stream(number: int, length: int, *, repeats: bool) -> Iterator[Message]:
     """Messages of many conversations at once, two speakers each: sixty words, and with ``repeats`` a stock phrase."""
     dice, counts, words = random.Random(7), dict[int, int](), WORDS.split()
     for n in range(number):
@@ -239,7 +239,7 @@ def speed(number: int, length: int, *, repeats: bool) -> None:
         plain.execute("PRAGMA journal_mode = WAL")
         plain.execute("PRAGMA synchronous = FULL")
         plain.execute("CREATE TABLE rows (body BLOB)")
-        for message in said(number, length, repeats=repeats):
+        for message in message_stream(number, length, repeats=repeats):
             began, busy = time.perf_counter(), time.process_time()
             done = monitor.observe(message)
             whole.append(time.perf_counter() - began)

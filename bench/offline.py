@@ -23,11 +23,11 @@ from bench.offline_tables import header, interval, row
 from bench.offline_transfer import transfer
 from undersong.judges import Question, open_judge
 from undersong.judges import domain as domains
-from undersong.judges.blend import train_blended
+from undersong.judges.blend import train_stacked
 from undersong.judges.card import table, thresholds, within
 from undersong.judges.genres import load_genres, messages
 from undersong.judges.heads import FILE, Curves, dump
-from undersong.judges.labels import Labelled, read_labels
+from undersong.judges.labels import LabelledMessage, read_labels
 from undersong.judges.offline import SHIPPED, TURN_SIGNALS, load_artefacts
 from undersong.judges.prototypes import Prototypes
 from undersong.judges.quality import measure
@@ -36,12 +36,12 @@ from undersong.judges.sources import (
     TRAIT_LABELS,
     TURN_LABELS,
     judged_turns,
-    pressed,
-    read_talks,
+    pressured_answers,
+    read_conversations,
     turn_labels,
 )
 from undersong.judges.stance_training import train as train_stance
-from undersong.judges.training import Corpus, calibration, out_of_fold
+from undersong.judges.training import TraitCorpus, calibration, out_of_fold
 from undersong.models import Message, Route, Scan
 from undersong.vectors import load_vectors
 
@@ -56,7 +56,7 @@ RUNS = 3  # of each timing; the best counts
 def traits(data: Path, seed: int) -> None:
     """Agent posts, by author."""
     rows = read_labels(data / TRAIT_LABELS)
-    heads, _, unseen = train_blended(rows, seed)
+    heads, _, unseen = train_stacked(rows, seed)
     quality = measure(rows, unseen, seed)
     print(f"{quality.messages} messages by {quality.authors} authors, {quality.harmful} with a negative trait >= .5")
     print(f"Spearman with the labels, out of fold by author\n\n{table(quality)}\n")
@@ -68,28 +68,30 @@ def traits(data: Path, seed: int) -> None:
 
 def turns(data: Path, seed: int) -> None:
     """Turns of companion chats, by a model that took no part in training."""
-    found = judged_turns(read_talks(data / TURN_LABELS))
-    rows, groups = turn_labels(found), [turn.model for turn in found]
-    corpus = Corpus(rows, TURN_SIGNALS, groups)
+    labelled_turns = judged_turns(read_conversations(data / TURN_LABELS))
+    rows, groups = turn_labels(labelled_turns), [turn.model for turn in labelled_turns]
+    corpus = TraitCorpus(rows, TURN_SIGNALS, groups)
     raw = out_of_fold(corpus)
     heads = Curves(calibration(raw, corpus.labels, TURN_SIGNALS))(raw)
     artefacts = load_artefacts(SHIPPED)
-    prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.spread)
-    near = prototypes.score(artefacts.vectors.embed([turn.text for turn in found])).scores
-    length = np.array([len(turn.text) for turn in found], dtype=float)
-    talks = [turn.conversation for turn in found]
-    print(f"{len(found)} turns; heads: leave one model out; prototypes: no label used; both: what a row carries")
+    prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.whitening)
+    near = prototypes.score(artefacts.vectors.embed([turn.text for turn in labelled_turns])).scores
+    length = np.array([len(turn.text) for turn in labelled_turns], dtype=float)
+    talks = [turn.conversation for turn in labelled_turns]
+    print(
+        f"{len(labelled_turns)} turns; heads: leave one model out; prototypes: no label used; both: what a row carries"
+    )
     print(header("", "heads", "prototypes", "both", "length"))
     means = []
     for column, name in enumerate(TURN_SIGNALS):
-        present = np.array([turn.signals[name] > 0 for turn in found])
+        present = np.array([turn.signals[name] > 0 for turn in labelled_turns])
         own = near[:, prototypes.ids.index(name)]
         scorers = (heads[:, column], own, (heads[:, column] + own) / 2, length)
         figures = [interval(present, scores, talks, seed) for scores in scorers]
         print(row(name, *figures))
         means += [[each.value for each in figures]] if name in FOUR else []
     print(row("mean of the first four", *(f"{value:.3f}" for value in np.mean(means, axis=0))))
-    present = np.array([turn.signals["harmful_encouragement"] > 0 for turn in found])
+    present = np.array([turn.signals["harmful_encouragement"] > 0 for turn in labelled_turns])
     own = near[:, prototypes.ids.index("harmful_encouragement")]
     print(
         row(
@@ -100,7 +102,7 @@ def turns(data: Path, seed: int) -> None:
 
 def stance(data: Path, seed: int) -> None:
     """Answers under pressure, by families and questions that took no part in training."""
-    sets = pressed(read_talks(data / STANCE_LABELS))
+    sets = pressured_answers(read_conversations(data / STANCE_LABELS))
     _, unseen = train_stance(dict(sets), load_vectors())
     print("holds or concedes, unseen family and unseen question; intervals over questions")
     print(header("", "stance head", "length"))
@@ -120,8 +122,8 @@ def domain(data: Path, seed: int) -> None:  # noqa: ARG001 - the same signature 
     first = artefacts.domain.meta.kinds[0].name
     for name in UNMEASURED:
         texts = list(messages(load_genres()[name], 500, "bench"))
-        found = domains.features(texts, artefacts.vectors.embed(texts).texts, artefacts.spread)
-        print(f"{name}, 500 new messages: {1 - artefacts.domain.kinds(found)[first].mean():.1%} unmeasured")
+        vectors = domains.features(texts, artefacts.vectors.embed(texts).texts, artefacts.whitening)
+        print(f"{name}, 500 new messages: {1 - artefacts.domain.kinds(vectors)[first].mean():.1%} unmeasured")
 
 
 def speed(data: Path, seed: int) -> None:  # noqa: ARG001 - the same signature for every part
@@ -147,7 +149,7 @@ def vectors_folder() -> Path:
     return TABLE.parent
 
 
-def _long_texts(rows: Sequence[Labelled]) -> list[str]:
+def _long_texts(rows: Sequence[LabelledMessage]) -> list[str]:
     long = [each.text[:SIZE] for each in rows if len(each.text) >= SIZE]
     return [long[i % len(long)] for i in range(COUNT)]
 

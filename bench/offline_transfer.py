@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 
 from bench.offline_tables import header, interval, row
-from undersong.judges.labels import Labelled, read_labels
+from undersong.judges.labels import LabelledMessage, read_labels
 from undersong.judges.offline import SHIPPED, load_artefacts
 from undersong.judges.prototypes import Prototypes
 from undersong.judges.quality import NEGATIVE
 from undersong.judges.sources import (
-    OTHER_TALK,
+    OTHER_CONVERSATIONS,
     STANCE_LABELS,
     TRAIT_LABELS,
     TURN_LABELS,
     judged_turns,
-    pressed,
-    read_talks,
+    pressured_answers,
+    read_conversations,
 )
-from undersong.judges.training import Corpus, Fit, split
+from undersong.judges.training import RidgeHeads, TraitCorpus, split
 
 MOST = 1000  # messages of a source, evenly thinned: the ridge is solved over pairs
 HARMS = ("delusion_reinforcement", "harmful_encouragement", "escalation")
@@ -39,13 +39,13 @@ def transfer(data: Path, seed: int) -> None:
     """The matrix of AUC: the diagonal out of fold by author, conversation or question, elsewhere trained on the row."""
     sources = _sources(data)
     rows = [each for own in sources.values() for each in own]
-    corpus = Corpus(rows, ("present",))
+    corpus = TraitCorpus(rows, ("present",))
     bounds = np.cumsum([0, *map(len, sources.values())])
     places = [np.arange(a, b) for a, b in pairwise(bounds.tolist())]
     present = corpus.labels[:, 0] > 0
     print(header("trained on \\ tested on", *sources))
     for name, own in zip(sources, places, strict=True):
-        fit = Fit(corpus, own)
+        fit = RidgeHeads(corpus, own)
         cells = []
         for tested in places:
             raw = _held_out(corpus, own) if tested is own else fit.raw(tested)[:, 0]
@@ -54,16 +54,16 @@ def transfer(data: Path, seed: int) -> None:
     print(row("prototypes, no label", *_prototypes(rows, places, present, seed)))
 
 
-def _held_out(corpus: Corpus, own: np.ndarray) -> np.ndarray:
+def _held_out(corpus: TraitCorpus, own: np.ndarray) -> np.ndarray:
     raw = np.zeros(len(own))
     for seen, unseen in split(corpus.authors[own]):
-        raw[unseen] = Fit(corpus, own[seen]).raw(own[unseen])[:, 0]
+        raw[unseen] = RidgeHeads(corpus, own[seen]).raw(own[unseen])[:, 0]
     return raw
 
 
-def _prototypes(rows: list[Labelled], places: list[np.ndarray], present: np.ndarray, seed: int) -> list[object]:
+def _prototypes(rows: list[LabelledMessage], places: list[np.ndarray], present: np.ndarray, seed: int) -> list[object]:
     artefacts = load_artefacts(SHIPPED)
-    prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.spread)
+    prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.whitening)
     scores = prototypes.score(artefacts.vectors.embed([each.text for each in rows])).scores
     cells: list[object] = []
     for signals, own in zip(BY_MEANING.values(), places, strict=True):
@@ -72,28 +72,28 @@ def _prototypes(rows: list[Labelled], places: list[np.ndarray], present: np.ndar
     return cells
 
 
-def _sources(data: Path) -> dict[str, list[Labelled]]:
+def _sources(data: Path) -> dict[str, list[LabelledMessage]]:
     posts = read_labels(data / TRAIT_LABELS)
-    turns = judged_turns(read_talks(data / TURN_LABELS))
-    stance = pressed(read_talks(data / STANCE_LABELS))
-    found = [
+    turns = judged_turns(read_conversations(data / TURN_LABELS))
+    stance = pressured_answers(read_conversations(data / STANCE_LABELS))
+    sources = [
         [_row(each.author, each.text, max(each.scores[i] for i in NEGATIVE) >= 0.5) for each in posts],
         [_row(each.conversation, each.text, max(each.signals[name] for name in HARMS[:2]) > 1) for each in turns],
         *([_row(each.question, each.turn.answer.text, each.concedes) for each in own] for own in stance.values()),
         _lies(data),
     ]
-    thinned = [own[:: -(-len(own) // MOST)] for own in found]
+    thinned = [own[:: -(-len(own) // MOST)] for own in sources]
     return dict(zip(BY_MEANING, thinned, strict=True))
 
 
-def _lies(data: Path) -> list[Labelled]:
+def _lies(data: Path) -> list[LabelledMessage]:
     rows = []
-    for talk in read_talks(data / OTHER_TALK):
-        for said, true in zip(talk.messages, talk.labels["sender_truth"], strict=True):
-            if isinstance(true, bool) and said.text.strip():
-                rows.append(_row(talk.conversation_id, said.text, not true))
+    for talk in read_conversations(data / OTHER_CONVERSATIONS):
+        for message, true in zip(talk.messages, talk.labels["sender_truth"], strict=True):
+            if isinstance(true, bool) and message.text.strip():
+                rows.append(_row(talk.conversation_id, message.text, not true))
     return rows
 
 
-def _row(group: str, text: str, present: bool) -> Labelled:
-    return Labelled(group, text, (float(present),))
+def _row(group: str, text: str, present: bool) -> LabelledMessage:
+    return LabelledMessage(group, text, (float(present),))

@@ -59,9 +59,9 @@ def opened(page: Path, runs: int) -> tuple[float, int]:
     """The shortest time to the load event in seconds, and how many elements the page has."""
     from playwright.sync_api import sync_playwright
 
-    found = shutil.which("chromium") or shutil.which("google-chrome")
+    executable = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         times, elements = [], 0
         for _ in range(runs):
             tab = browser.new_page()

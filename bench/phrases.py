@@ -47,15 +47,18 @@ def main() -> None:
         sys.exit("give --data DIR or set UNDERSONG_DATA")
     drawn = ordinary(Path(options.data), options.seed)
     book = load_book()
-    found = {source: [(text, book.hits(fold(text))) for text in texts] for source, texts in drawn.items()}
+    hits_by_source = {source: [(text, book.hits(fold(text))) for text in texts] for source, texts in drawn.items()}
     if options.show:
-        show(found, options.show)
+        show(hits_by_source, options.show)
         return
-    print(rates(found))
+    print(rates(hits_by_source))
     harmful = _pool(Path(options.data) / SOURCES["moltbook"][0], _harmful)
     flagged = sum(any(hit.trait in COUNTED for hit in book.hits(fold(text))) for text in harmful)
     print(f"\nbeside it: {flagged} of {len(harmful)} posts with a negative trait of {HARMFUL} or more are flagged")
-    print(f"\nthe {options.noisiest} flagging phrases that hit most messages\n{noisiest(found, options.noisiest)}")
+    print(
+        f"\nthe {options.noisiest} flagging phrases that hit most messages\n"
+        f"{noisiest(hits_by_source, options.noisiest)}"
+    )
 
 
 def ordinary(data: Path, seed: int) -> dict[str, list[str]]:
@@ -74,12 +77,12 @@ def _pool(path: Path, reader: Callable[[dict[str, Any]], Iterator[str]]) -> list
         return [text for line in lines for text in reader(json.loads(line)) if len(text) >= SHORTEST]
 
 
-def rates(found: dict[str, list[tuple[str, tuple[Hit, ...]]]]) -> str:
+def rates(hits_by_source: dict[str, list[tuple[str, tuple[Hit, ...]]]]) -> str:
     """A line per file: the share of messages with a hit, by source and over all."""
-    sizes = {source: len(rows) for source, rows in found.items()}
+    sizes = {source: len(rows) for source, rows in hits_by_source.items()}
     total = sum(sizes.values())
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for source, rows in found.items():
+    for source, rows in hits_by_source.items():
         for _, hits in rows:
             traits = {hit.trait for hit in hits if hit.trait != "structure"}
             for trait in traits | ({ANY} if traits & COUNTED else set()):
@@ -93,11 +96,11 @@ def rates(found: dict[str, list[tuple[str, tuple[Hit, ...]]]]) -> str:
     return "\n".join(lines)
 
 
-def noisiest(found: dict[str, list[tuple[str, tuple[Hit, ...]]]], most: int) -> str:
+def noisiest(hits_by_source: dict[str, list[tuple[str, tuple[Hit, ...]]]], most: int) -> str:
     """The flagging phrases by the number of ordinary messages that they hit."""
     tally = Counter(
         (hit.phrase, hit.trait, hit.label)
-        for rows in found.values()
+        for rows in hits_by_source.values()
         for _, hits in rows
         for hit in {(hit.phrase, hit.trait): hit for hit in hits if hit.trait in COUNTED}.values()
     )
@@ -106,9 +109,9 @@ def noisiest(found: dict[str, list[tuple[str, tuple[Hit, ...]]]], most: int) -> 
     )
 
 
-def show(found: dict[str, list[tuple[str, tuple[Hit, ...]]]], trait: str) -> None:
+def show(hits_by_source: dict[str, list[tuple[str, tuple[Hit, ...]]]], trait: str) -> None:
     """Print each hit of a trait with the words around it."""
-    for source, rows in found.items():
+    for source, rows in hits_by_source.items():
         for text, hits in rows:
             for hit in hits:
                 if hit.trait == trait or (trait == "flags" and hit.trait in COUNTED):
@@ -117,9 +120,9 @@ def show(found: dict[str, list[tuple[str, tuple[Hit, ...]]]], trait: str) -> Non
 
 
 def _sycon(row: dict[str, Any]) -> Iterator[str]:
-    held = row["labels"]["holds_per_turn"]
+    hold_labels = row["labels"]["holds_per_turn"]
     answers = [message["text"] for message in row["messages"] if message["role"] == "assistant"]
-    yield from (text for text, holds in zip(answers, held, strict=False) if holds == 1)
+    yield from (text for text, holds in zip(answers, hold_labels, strict=False) if holds == 1)
 
 
 def _spiral(row: dict[str, Any]) -> Iterator[str]:

@@ -81,10 +81,10 @@ def thinned(world: World, share: float, seed: int = 1) -> World:
     chance.shuffle(scored)
     room = int(share * len(world["messages"]))
     flagged = sorted((m for m in scored if m["tier"] in DEPTH), key=lambda m: DEPTH.index(m["tier"]))[: room // 2]
-    kept = {message["id"] for message in flagged}
-    kept |= {message["id"] for message in [m for m in scored if m["id"] not in kept][: room - len(kept)]}
+    chosen = {message["id"] for message in flagged}
+    chosen |= {message["id"] for message in [m for m in scored if m["id"] not in chosen][: room - len(chosen)]}
     unread = {"scored": False, "traits": None}
-    return {**world, "messages": [m if m["id"] in kept else {**m, **unread} for m in world["messages"]]}
+    return {**world, "messages": [m if m["id"] in chosen else {**m, **unread} for m in world["messages"]]}
 
 
 def _still_read(truth: World, read: set[str]) -> World:

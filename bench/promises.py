@@ -33,7 +33,7 @@ def failed(call: dict[str, Any]) -> bool | None:
     return call.get("error", bool(call["exit"]) if "exit" in call else None)
 
 
-def told(call: dict[str, Any]) -> str:
+def result_text(call: dict[str, Any]) -> str:
     """A result with its exit code, as clients without a flag write it."""
     code = call.get("exit", 1 if call.get("error") and "command" in call["input"] else None)
     return f"Exit code: {code}\n{call['result']}" if code is not None else str(call["result"])
@@ -45,10 +45,10 @@ def grouped(turns: Turns) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
         if "call" in turn:
             continue
         (speaker, text), calls = next(iter(turn.items())), []
-        for each in turns[number + 1 :]:
-            if "call" not in each:
+        for later in turns[number + 1 :]:
+            if "call" not in later:
                 break
-            calls.append(each["call"])
+            calls.append(later["call"])
         yield speaker, text, calls
 
 
@@ -88,16 +88,16 @@ def codex(turns: Turns) -> list[dict[str, Any]]:
             kind = "input_text" if role == "user" else "output_text"
             items.append({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
         for call in calls:
-            name, given = f"call_{len(items)}", call["input"]
+            name, tool_input = f"call_{len(items)}", call["input"]
             output = call["result"]
-            if "command" in given:
+            if "command" in tool_input:
                 code = call.get("exit", int(call.get("error", False)))
                 output = json.dumps({"output": output, "metadata": {"exit_code": code, "duration_seconds": 0.1}})
-            if isinstance(given, str):
-                items.append({"type": "custom_tool_call", "name": call["tool"], "input": given, "call_id": name})
+            if isinstance(tool_input, str):
+                items.append({"type": "custom_tool_call", "name": call["tool"], "input": tool_input, "call_id": name})
                 items.append({"type": "custom_tool_call_output", "call_id": name, "output": output})
             else:
-                arguments = json.dumps(given)
+                arguments = json.dumps(tool_input)
                 items.append({"type": "function_call", "name": call["tool"], "arguments": arguments, "call_id": name})
                 items.append({"type": "function_call_output", "call_id": name, "output": output})
     head = {"timestamp": START.format(0, 0), "type": "session_meta", "payload": {"id": "s"}}
@@ -115,9 +115,9 @@ def openai(turns: Turns) -> list[dict[str, Any]]:
             messages.append({"role": "user", "content": text})
             continue
         made = [(f"call_{len(messages)}_{n}", call) for n, call in enumerate(calls)]
-        said: dict[str, Any] = {"role": "assistant", "content": text or (None if made else "")}
+        message: dict[str, Any] = {"role": "assistant", "content": text or (None if made else "")}
         if made:
-            said["tool_calls"] = [
+            message["tool_calls"] = [
                 {
                     "id": name,
                     "type": "function",
@@ -125,8 +125,8 @@ def openai(turns: Turns) -> list[dict[str, Any]]:
                 }
                 for name, call in made
             ]
-        messages.append(said)
-        messages += [{"role": "tool", "tool_call_id": name, "content": told(call)} for name, call in made]
+        messages.append(message)
+        messages += [{"role": "tool", "tool_call_id": name, "content": result_text(call)} for name, call in made]
     return [{"id": "s", "messages": messages}]
 
 
@@ -154,7 +154,9 @@ def bare(turns: Turns) -> list[dict[str, Any]]:
         role = "user" if speaker == "user" else "assistant"
         if text or not calls:
             lines.append({"conversation": "s", "role": role, "text": text})
-        lines += [{"conversation": "s", "author": call["tool"], "role": "tool", "text": told(call)} for call in calls]
+        lines += [
+            {"conversation": "s", "author": call["tool"], "role": "tool", "text": result_text(call)} for call in calls
+        ]
     return lines
 
 
@@ -176,9 +178,9 @@ def verdict(turns: Turns, form: str, folder: Path) -> tuple[Conversation, Sessio
     return conversation, session_verdict(conversation, scans, thread, ())
 
 
-def kinds(found: SessionVerdict) -> list[str]:
+def kinds(session: SessionVerdict) -> list[str]:
     """The kinds of false promise in a verdict."""
-    return [each.kind for each in found.deductions if each.mechanism == "false_promise"]
+    return [each.kind for each in session.deductions if each.mechanism == "false_promise"]
 
 
 def claims(conversation: Conversation) -> bool:
@@ -209,15 +211,15 @@ def main() -> None:
     for form in [options.form] if options.form else FORMS:
         counts, base = [0, 0, 0], [0, 0, 0]
         with tempfile.TemporaryDirectory() as folder:
-            for each in fragments:
-                conversation, found = verdict(each["turns"], form, Path(folder))
-                got, wanted = kinds(found), each["expect"]
-                for tally, said in ((counts, bool(got)), (base, claims(conversation))):
-                    tally[0] += said and wanted is not None
-                    tally[1] += said and wanted is None
-                    tally[2] += not said and wanted is not None
+            for fragment in fragments:
+                conversation, session = verdict(fragment["turns"], form, Path(folder))
+                got, wanted = kinds(session), fragment["expect"]
+                for tally, predicted in ((counts, bool(got)), (base, claims(conversation))):
+                    tally[0] += predicted and wanted is not None
+                    tally[1] += predicted and wanted is None
+                    tally[2] += not predicted and wanted is not None
                 if options.misses and (bool(got) != (wanted is not None) or (wanted and wanted not in got)):
-                    print(f"  {form}: {each['name']}: expected {wanted}, found {got or None}")
+                    print(f"  {form}: {fragment['name']}: expected {wanted}, found {got or None}")
         print(shown(form, *counts))
         print(shown("  every claim of a fix", *base))
 

@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--store")
     options = parser.parse_args()
     literal = [rule for rule in all_rules() if rule.id.endswith("_literal")]
-    found, differing, rows_in_all = Counter[str](), Counter[str](), 0
+    matches, differing, rows_in_all = Counter[str](), Counter[str](), 0
     with nullcontext(options.store) if options.store else serving() as address, GraphStore(address) as graph:
         for name, rows in worlds(options.data):
             rows_in_all += len(rows)
@@ -58,11 +58,11 @@ def main() -> None:
             for rule in literal:
                 ours: Found = {(f.agent, f.message_ids) for f in detect(rows, [rule]).findings}
                 theirs: Found = {(r["agent"], tuple(r["message_ids"])) for r in graph.run_recipe(rule.id, name)}
-                found[rule.id] += len(ours)
+                matches[rule.id] += len(ours)
                 differing[rule.id] += len(ours ^ theirs)
     print(f"{rows_in_all} rows\n{'rule':<28} findings  differing")
     for rule in literal:
-        print(f"{rule.id:<28} {found[rule.id]:>8}  {differing[rule.id]:>9}")
+        print(f"{rule.id:<28} {matches[rule.id]:>8}  {differing[rule.id]:>9}")
     sys.exit(1 if any(differing.values()) else 0)
 
 

@@ -98,7 +98,7 @@ def table(path: Path, messages: int, size: int, runs: int) -> None:
     }
     if shutil.which("rg"):
         ways["ripgrep -c -i -w -F, same phrases"] = lambda: by_ripgrep(path, phrases)
-    start = least(runs, lambda: scan(Path(os.devnull), known=False))[0].cpu
+    start = least(runs, lambda: scan(Path(os.devnull), given_format=False))[0].cpu
     share = start / messages * 1e6
     print(f"start-up: {start:.2f} s of CPU time, {share:.1f} µs a message; it is included below")
     print(f"{'':36}{'messages/CPU s':>15}{'MB/s':>8}{'× floor':>9}")
@@ -194,10 +194,10 @@ class _Steps:
 
     def work(self, conversations: list[list[Any]]) -> None:
         """See AtOnce."""
-        from undersong.formats.settle import settle
+        from undersong.formats.settle import normalize_conversation
 
         with self.clock("settle"):
-            settled = [settle(parts)[0] for parts in conversations]
+            settled = [normalize_conversation(parts)[0] for parts in conversations]
         batch, size = [], 0
         for talk in settled:
             batch.append(talk)
@@ -208,44 +208,44 @@ class _Steps:
         self._batch(batch)
 
     def _batch(self, talks: list[Any]) -> None:
-        from undersong.routing.route import asked, draft, uncut
+        from undersong.routing.route import propose, read_demand, unbudgeted_routes
         from undersong.scan import conversation as steps
         from undersong.scan.repetition import loops_of
-        from undersong.scanrows.lines import RowLines
+        from undersong.scanrows.lines import RowWriter
 
         clock, book = self.clock, self.book
         if not talks:
             return
-        said = [message for talk in talks for message in talk.messages]
+        messages = [message for talk in talks for message in talk.messages]
         with clock("fold into blocks"):
-            blocks = list(steps._blocks([message.text for message in said]))
+            blocks = list(steps._blocks([message.text for message in messages]))
         with clock("loops and replies"):
-            loops = loops_of(talks, said, blocks, book.loops)
+            loops = loops_of(talks, messages, blocks, book.loops)
         with clock("phrases"):
-            scans = steps.scans_of(said, blocks, loops, book, True)
+            scans = steps.scans_of(messages, blocks, loops, book, True)
         with clock("structure, code"):
             steps._add_structures(talks, scans, blocks, book.structure)
         with clock("triage"):
-            steps.add_triage(said, scans, book.triage)
-            each = iter(scans)
-            own = [tuple(next(each) for _ in talk.messages) for talk in talks]
+            steps.add_triage(messages, scans, book.triage)
+            scan_iter = iter(scans)
+            own = [tuple(next(scan_iter) for _ in talk.messages) for talk in talks]
         with clock("thread signals"):
             pairs = zip(talks, own, strict=True)
-            found = [steps.thread_of(talk, scans, book, steps.ALL, False) for talk, scans in pairs]
+            thread_scans = [steps.thread_of(talk, scans, book, steps.ALL, False) for talk, scans in pairs]
         with clock("route, draw the audit sample"):
-            drafts = [draft(*each, self.policy) for each in zip(talks, own, found, strict=True)]
+            drafts = [propose(*each, self.policy) for each in zip(talks, own, thread_scans, strict=True)]
             for talk, scans, drafted in zip(talks, own, drafts, strict=True):
-                asked(talk, scans, drafted.ranks, 0)
+                read_demand(talk, scans, drafted.ranks, 0)
         with clock("write rows"):
-            rows = RowLines(True)
+            rows = RowWriter(True)
             for talk, scans, drafted in zip(talks, own, drafts, strict=True):
-                rows.extend(talk.messages, scans, uncut(drafted))
+                rows.extend(talk.messages, scans, unbudgeted_routes(drafted))
             rows.lines()
 
 
-def scan(path: Path, *more: str, known: bool = True) -> Cost:
+def scan(path: Path, *more: str, given_format: bool = True) -> Cost:
     """What ``undersong scan`` costs on a file."""
-    form = ("--from", "jsonl") if known else ()
+    form = ("--from", "jsonl") if given_format else ()
     command = (sys.executable, "-c", TOLD, "scan", str(path), "--out", os.devnull, *form, *more)
     return of_program(*command, tells=True)
 
@@ -253,11 +253,11 @@ def scan(path: Path, *more: str, known: bool = True) -> Cost:
 def of_program(*command: str, tells: bool = False) -> Cost:
     """What a program and its processes cost; one that ``tells`` ends with what it took itself."""
     began = time.perf_counter()
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         _, _, used = os.wait4(process.pid, 0)
-        said.seek(0)
-        first = float(said.read().split()[-1]) if tells else 0.0
+        errors.seek(0)
+        first = float(errors.read().split()[-1]) if tells else 0.0
     scale = 1 if sys.platform == "darwin" else 1024
     return Cost(used.ru_utime + used.ru_stime, time.perf_counter() - began, used.ru_maxrss * scale / MIB, first)
 
@@ -322,10 +322,10 @@ def _fewer(path: Path, number: int) -> list[str]:
 
 def _processor() -> str:
     try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:
-        found = None
-    return found[1] if found else platform.processor() or platform.machine()
+        match = None
+    return match[1] if match else platform.processor() or platform.machine()
 
 
 def _arguments() -> argparse.Namespace:

@@ -22,15 +22,15 @@ import numpy.typing as npt
 
 from bench.mechanisms import records, talk
 from bench.offline_tables import header, interval, row
-from undersong.judges.sources import STANCE_LABELS, TURN_LABELS, pressed, read_talks
+from undersong.judges.sources import STANCE_LABELS, TURN_LABELS, pressured_answers, read_conversations
 from undersong.judges.stance import with_stance
-from undersong.judges.stance_training import Pressed, curve, train
+from undersong.judges.stance_training import PressuredAnswer, curve, train
 from undersong.models import Row, SessionVerdict
 from undersong.routing.missed import clopper_pearson
 from undersong.scan import load_book, scan_conversation
 from undersong.vectors import load_vectors
 from undersong.verdict import session_verdict
-from undersong.verdict.course import Course
+from undersong.verdict.course import Transcript
 from undersong.verdict.pressure import exchanges
 
 SETS = {"debate": "concedes_opinion", "ethical": "concedes_prejudice", "falsep": None}
@@ -41,7 +41,7 @@ MECHANISM = "epistemic_instability"
 class Unseen(NamedTuple):
     """The labelled answers of a head, and their scores by heads that saw neither family nor question."""
 
-    rows: list[Pressed]
+    rows: list[PressuredAnswer]
     scores: npt.NDArray[np.float64]
 
     @property
@@ -53,13 +53,13 @@ class Unseen(NamedTuple):
 @cache
 def unseen(data: Path) -> dict[str, Unseen]:
     """Per head, its set with held-out scores on the scale of the shipped heads."""
-    sets = pressed(read_talks(data / STANCE_LABELS))
+    sets = pressured_answers(read_conversations(data / STANCE_LABELS))
     _, raw = train(dict(sets), load_vectors())
-    found = {}
+    result = {}
     for name, rows in sets.items():
         slope, bias = curve(raw[name], np.array([each.concedes for each in rows]))
-        found[name] = Unseen(rows, np.round(1 / (1 + np.exp(-(slope * raw[name] + bias))), 3))
-    return found
+        result[name] = Unseen(rows, np.round(1 / (1 + np.exp(-(slope * raw[name] + bias))), 3))
+    return result
 
 
 def stance(data: Path, seed: int) -> None:
@@ -75,19 +75,19 @@ def stance(data: Path, seed: int) -> None:
 
 def drift(data: Path, seed: int) -> None:
     """A conversation as it comes: does a position that was held get lost? By the scores of its answers."""
-    labels = {each.conversation_id: each.labels for each in read_talks(data / STANCE_LABELS)}
+    labels = {each.conversation_id: each.labels for each in read_conversations(data / STANCE_LABELS)}
     print(header("", "highest score", "rise over the second answer", "length of the answers", "drifts"))
     for name, own in unseen(data).items():
         talks: dict[str, list[int]] = {}
-        for place, each in enumerate(own.rows):
-            talks.setdefault(each.conversation, []).append(place)
+        for place, labelled in enumerate(own.rows):
+            talks.setdefault(labelled.conversation, []).append(place)
         for start in ("as it comes", "where the first answer holds"):
-            kept = {key: at for key, at in talks.items() if start[0] == "a" or labels[key]["holds_per_turn"][0]}
-            drifts = np.array([bool(labels[key]["drift"]) for key in kept])
-            asked = [own.rows[at[0]].question for at in kept.values()]
-            top = np.array([own.scores[at].max() for at in kept.values()])
-            rise = np.array([own.scores[at].max() - own.scores[at[0]] for at in kept.values()])
-            length = np.array([float(sum(len(own.rows[i].turn.answer.text) for i in at)) for at in kept.values()])
+            chosen = {key: at for key, at in talks.items() if start[0] == "a" or labels[key]["holds_per_turn"][0]}
+            drifts = np.array([bool(labels[key]["drift"]) for key in chosen])
+            asked = [own.rows[at[0]].question for at in chosen.values()]
+            top = np.array([own.scores[at].max() for at in chosen.values()])
+            rise = np.array([own.scores[at].max() - own.scores[at[0]] for at in chosen.values()])
+            length = np.array([float(sum(len(own.rows[i].turn.answer.text) for i in at)) for at in chosen.values()])
             figures = (interval(drifts, scores, asked, seed) for scores in (top, rise, length))
             print(row(f"{name}, {start}", *figures, f"{drifts.mean():.2f} of {len(drifts)}"))
 
@@ -96,10 +96,10 @@ def detector(data: Path, seed: int) -> None:  # noqa: ARG001 - the same signatur
     """The whole detector: which answers take points or are candidates, and which of them are labelled as giving way."""
     print(header("", "right of those found", "found of those that give way", "of those that hold, found", "always"))
     for name, signal in SETS.items():
-        found = list(_verdicts(data, name, signal))
+        results = list(_verdicts(data, name, signal))
         for kind in ("points", "points or candidate"):
-            answers = [(said[kind], gave) for _, each in found for said, gave in each]
-            talks = [(any(said[kind] for said, _ in each), drifts) for drifts, each in found]
+            answers = [(said[kind], gave) for _, each in results for said, gave in each]
+            talks = [(any(said[kind] for said, _ in each), drifts) for drifts, each in results]
             print(row(f"{name}: {kind}, answers", *_shares(answers)))
             print(row(f"{name}: {kind}, conversations that drift", *_shares(talks)))
 
@@ -115,7 +115,7 @@ def elsewhere(data: Path, seed: int) -> None:  # noqa: ARG001 - the same signatu
         ]
         scans, thread = scan_conversation(conversation, load_book())
         verdict = session_verdict(conversation, scans, thread, with_stance(rows, conversation))
-        kinds = [each.kind for each in exchanges(Course(conversation, scans)) if not each.news]
+        kinds = [each.kind for each in exchanges(Transcript(conversation, scans)) if not each.news]
         sessions += 1
         pushed += kinds.count("objection")
         led += kinds.count("leading")
@@ -129,27 +129,27 @@ def _verdicts(data: Path, name: str, signal: str | None) -> Iterator[tuple[bool,
     """Whether each conversation drifts by its label, and its answers: what is said, and whether they give way."""
     scores: dict[str, list[float]] = {}
     if signal is not None:
-        for each, score in zip(unseen(data)[signal].rows, unseen(data)[signal].scores.tolist(), strict=True):
-            scores.setdefault(each.conversation, []).append(score)
+        for labelled, score in zip(unseen(data)[signal].rows, unseen(data)[signal].scores.tolist(), strict=True):
+            scores.setdefault(labelled.conversation, []).append(score)
     for record in records(data / STANCE_LABELS, None):
         labels = record["labels"]
         if labels["set"] == name:
-            given = {signal: scores[record["conversation_id"]]} if signal else {}
-            yield bool(labels["drift"]), _answers(record, given)
+            signals = {signal: scores[record["conversation_id"]]} if signal else {}
+            yield bool(labels["drift"]), _answers(record, signals)
 
 
-def _answers(record: Mapping[str, Any], given: Mapping[str, list[float]]) -> list[tuple[dict[str, bool], bool]]:
+def _answers(record: Mapping[str, Any], signals: Mapping[str, list[float]]) -> list[tuple[dict[str, bool], bool]]:
     conversation = talk(record)
     answers = [each for each in conversation.messages if each.role == "assistant"]
     rows = [
-        Row(id=each.id, state="scored", judge="bench", signals={name: own[place] for name, own in given.items()})
+        Row(id=each.id, state="scored", judge="bench", signals={name: own[place] for name, own in signals.items()})
         for place, each in enumerate(answers[1:])
     ]
     scans, thread = scan_conversation(conversation, load_book())
-    said = _said(session_verdict(conversation, scans, thread, rows))
+    marked = _said(session_verdict(conversation, scans, thread, rows))
     holds = record["labels"]["holds_per_turn"]
     return [
-        ({"points": each.id in said[0], "points or candidate": each.id in said[0] | said[1]}, not held)
+        ({"points": each.id in marked[0], "points or candidate": each.id in marked[0] | marked[1]}, not held)
         for each, held in list(zip(answers, holds, strict=False))[1:]
     ]
 
@@ -161,9 +161,9 @@ def _said(verdict: SessionVerdict) -> tuple[set[str], set[str]]:
 
 def _shares(pairs: list[tuple[bool, bool]]) -> list[str]:
     """Right of the found, found of the right, found of the wrong, and what "always" would be right in."""
-    said, right = (sum(each[part] for each in pairs) for part in (0, 1))
+    predicted, right = (sum(each[part] for each in pairs) for part in (0, 1))
     both = sum(one and other for one, other in pairs)
-    cells = [_share(both, said), _share(both, right), _share(said - both, len(pairs) - right)]
+    cells = [_share(both, predicted), _share(both, right), _share(predicted - both, len(pairs) - right)]
     return [*cells, f"{right / len(pairs):.2f} of {len(pairs)}"]
 
 

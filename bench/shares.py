@@ -47,18 +47,18 @@ def share(groups: Sequence[Group], limit: float, level: float = 0.95) -> Share:
     if not tests:
         return Share(0, 0, 0.0, 1.0, 1.0)
     effect = design_effect(groups, limit, hits / tests)
-    worth, held = tests / effect, hits / effect
+    worth, effective_hits = tests / effect, hits / effect
     tail = (1 - level) / 2
-    low = 0.0 if hits == 0 else float(beta.ppf(tail, held, worth - held + 1))
-    high = 1.0 if hits == tests else float(beta.ppf(1 - tail, held + 1, worth - held))
+    low = 0.0 if hits == 0 else float(beta.ppf(tail, effective_hits, worth - effective_hits + 1))
+    high = 1.0 if hits == tests else float(beta.ppf(1 - tail, effective_hits + 1, worth - effective_hits))
     return Share(hits, tests, low, high, effect)
 
 
 def design_effect(groups: Sequence[Group], limit: float, value: float) -> float:
     """How much more a share varies than that of as many independent tests: whole groups are the units."""
-    tests, known = sum(group.tests for group in groups), len(groups)
+    tests, count = sum(group.tests for group in groups), len(groups)
     alone = value * (1 - value) * tests
-    if known < 2 or not alone:
+    if count < 2 or not alone:
         return 1.0
-    between = sum((group.under.get(limit, 0) - value * group.tests) ** 2 for group in groups) * known / (known - 1)
+    between = sum((group.under.get(limit, 0) - value * group.tests) ** 2 for group in groups) * count / (count - 1)
     return max(1.0, between / alone)

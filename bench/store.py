@@ -152,7 +152,7 @@ def sweeps(folder: Path, number: int, agents: int) -> None:
         done: list[Sweep] = []
         first = cpu(lambda: sweep(store, rules, JUDGE))
         again = min(cpu(lambda: done.append(sweep(store, rules, JUDGE, again=True))) for _ in range(REPEATS))
-        kept = cpu(lambda: [history.rows for history in store.packed(JUDGE)])
+        packed = cpu(lambda: [history.rows for history in store.packed(JUDGE)])
         objects = cpu(lambda: [len(history.rows) for history in store.histories(JUDGE)])
         store._db.execute("DELETE FROM swept")
         reading = cpu(lambda: [history.rows for history in store.packed(JUDGE)])
@@ -164,7 +164,7 @@ def sweeps(folder: Path, number: int, agents: int) -> None:
         )
         print(f"  {number / unkept:,.0f} where no packed history is kept from a sweep before")
         print(f"  {done[0].findings:,} findings about {accused:,} of {done[0].agents:,} agents")
-        speeds = ", ".join(f"{name} {number / spent:,.0f}" for name, spent in (("kept", kept), ("packed", reading)))
+        speeds = ", ".join(f"{name} {number / spent:,.0f}" for name, spent in (("kept", packed), ("packed", reading)))
         print(f"reading all histories alone: {speeds}, as rows {number / objects:,.0f} per CPU second")
         print(f"sweep with nothing changed: {nothing * 1e3:.0f} ms")
         for name, some in ((f"of {agents // 100:,} agents", agents // 100), ("of any agent", agents)):
@@ -238,9 +238,9 @@ def graph_history(graph: GraphStore, name: str) -> tuple[float, float]:
     began = time.perf_counter()
     graph.history(f"ours-{name}", JUDGE)
     middle = time.perf_counter()
-    found = graph._driver.execute_query(PLAIN_CYPHER_READ, agent=name, judge=JUDGE).records
-    for each in found:
-        msgspec.json.decode(each["body"])
+    records = graph._driver.execute_query(PLAIN_CYPHER_READ, agent=name, judge=JUDGE).records
+    for record in records:
+        msgspec.json.decode(record["body"])
     return (middle - began) * 1e3, (time.perf_counter() - middle) * 1e3
 
 

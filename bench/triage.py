@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.labels import Labelled, read_labels
+from undersong.judges.labels import LabelledMessage, read_labels
 from undersong.models import NEGATIVE_TRAITS, Conversation, Message, Scan
 from undersong.scan import load_book, scan_conversation
 from undersong.triage.card import figures, recall_table, reliability_table
 from undersong.triage.model import FILE, SHIPPED, load_triage, triage_bytes
 from undersong.triage.quality import ROUTED, ranked, recall_at, reliability
-from undersong.triage.training import Corpus, cross_calibrated, out_of_fold, train
+from undersong.triage.training import TriageCorpus, cross_calibrated, out_of_fold, train
 
 SIZE = 1100  # characters of a message in the speed measurement
 COUNT = 5000  # messages
@@ -39,7 +39,7 @@ def main() -> None:
         sys.exit("give --data DIR or set UNDERSONG_DATA")
     rows = read_labels(Path(options.data) / "moltbook_traits.jsonl.gz")
     model, unseen = train(rows)
-    corpus, scans = Corpus(rows), [scanned(row) for row in rows]
+    corpus, scans = TriageCorpus(rows), [scanned(row) for row in rows]
     keywords = np.array([scan.total for scan in scans], dtype=np.float64)
     routed = np.where(keywords > 0, 1 + keywords, unseen)  # flags first, triage for the rest of the budget
     scorers = {"triage": unseen, "flags, then triage": routed, "keyword-only router": keywords}
@@ -47,9 +47,9 @@ def main() -> None:
         scorers[f"triage with {name}"] = out_of_fold(corpus, extra)
     print(f"{model.meta.messages} messages by {model.meta.authors} authors, {model.meta.harmful} harmful\n")
     print(figures({name: ranked(rows, scores, options.seed) for name, scores in scorers.items()}))
-    share, found = (keywords > 0).mean(), corpus.harmful[keywords > 0].sum() / corpus.harmful.sum()
+    share, recalled = (keywords > 0).mean(), corpus.harmful[keywords > 0].sum() / corpus.harmful.sum()
     at_same = recall_at(corpus.harmful, unseen, float(share))
-    print(f"\nkeywords flag {share:.1%} of the messages and {found:.1%} of the harmful ones")
+    print(f"\nkeywords flag {share:.1%} of the messages and {recalled:.1%} of the harmful ones")
     print(f"triage at as many messages: {at_same:.1%} of the harmful ones")
     print(f"by chance {ROUTED:.0%} of the messages hold {ROUTED:.0%} of the harmful ones\n")
     print(reliability_table(reliability(cross_calibrated(out_of_fold(corpus), corpus), corpus.harmful)))
@@ -60,14 +60,14 @@ def main() -> None:
     print(speed(rows))
 
 
-def scanned(row: Labelled) -> Scan:
+def scanned(row: LabelledMessage) -> Scan:
     """The scan of one labelled message by itself."""
     message = Message(id="m", conversation="c", position=0, author="a", role="agent", text=row.text)
     (scan,), _ = scan_conversation(Conversation(id="c", source_format="jsonl", messages=(message,)), load_book())
     return scan
 
 
-def dense(rows: list[Labelled], scans: list[Scan]) -> dict[str, Array]:
+def dense(rows: list[LabelledMessage], scans: list[Scan]) -> dict[str, Array]:
     """The scan's own features, which the model was offered and does better without."""
     traits = [*sorted(NEGATIVE_TRAITS), "hard_constraint"]
     flags = np.array([[*(np.log1p(s.flags.get(trait, 0)) for trait in traits), s.density] for s in scans])
@@ -81,7 +81,7 @@ def _form(text: str) -> list[float]:
     return [float(np.log1p(size)), *shares, *(float(np.log1p(text.count(mark))) for mark in ("?", "!", "http"))]
 
 
-def speed(rows: list[Labelled]) -> str:
+def speed(rows: list[LabelledMessage]) -> str:
     """Messages a CPU second, beside the least that any reader does: encode the text and hash it."""
     long = [row.text[:SIZE] for row in rows if len(row.text) >= SIZE]
     texts = [long[i % len(long)] for i in range(COUNT)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Undersong
-from undersong.bands import BAND, STEPS, Bands, bands_of, standing_out, table_name, with_band
+from undersong.bands import BAND, STEPS, NullBandCounter, null_bands_of, signals_above_null, table_name, with_band
 from undersong.models import Row, State
 
 
@@ -17,31 +17,31 @@ def row(number: int, state: State = "scored", **signals: float) -> Row:
     return Row(id=str(number), position=number, agent="kira", state=state, signals=signals)
 
 
-def bands(rows: list[Row]) -> Bands:
-    found = Bands()
-    for each in rows:
-        found.add(each, frozenset({"calm", "isolation", "pressure", "stance"}))
-    return found
+def bands(rows: list[Row]) -> NullBandCounter:
+    result = NullBandCounter()
+    for entry in rows:
+        result.add(entry, frozenset({"calm", "isolation", "pressure", "stance"}))
+    return result
 
 
 def test_a_signal_that_is_higher_than_the_others_stands_out() -> None:
     rows = [row(n, pressure=0.1, isolation=0.12, calm=0.8 if n % 2 else 0.1) for n in range(40)]
-    found = bands(rows).bands()
-    assert (found["calm"].low, found["calm"].high) == (0.1, 0.12)
-    assert (found["calm"].over, found["calm"].messages, found["calm"].highest) == (20, 40, 0.8)
-    assert standing_out(found) == ["calm"]
+    by_signal = bands(rows).bands()
+    assert (by_signal["calm"].low, by_signal["calm"].high) == (0.1, 0.12)
+    assert (by_signal["calm"].over, by_signal["calm"].messages, by_signal["calm"].highest) == (20, 40, 0.8)
+    assert signals_above_null(by_signal) == ["calm"]
 
 
 def test_signals_that_are_all_high_do_not_stand_out() -> None:
     rows = [row(n, pressure=0.8, isolation=0.8, calm=0.8) for n in range(20)]
-    assert standing_out(bands(rows).bands()) == []
+    assert signals_above_null(bands(rows).bands()) == []
 
 
 def test_unread_messages_and_other_signals_do_not_count() -> None:
     rows = [row(0, pressure=0.2, calm=0.1), row(1, "unread", pressure=0.9, calm=0.9), row(2, other=0.9)]
-    found = bands(rows).bands()
-    assert set(found) == {"pressure", "calm"}
-    assert found["pressure"].messages == 1
+    by_signal = bands(rows).bands()
+    assert set(by_signal) == {"pressure", "calm"}
+    assert by_signal["pressure"].messages == 1
 
 
 def test_one_signal_alone_has_no_band() -> None:
@@ -54,18 +54,18 @@ def test_a_band_is_where_the_other_signals_lie(count: int) -> None:
     dice = random.Random(count)
     scores = [(dice.randint(0, STEPS), dice.randint(0, STEPS)) for _ in range(count)]
     rows = [row(n, calm=calm / STEPS, pressure=other / STEPS) for n, (calm, other) in enumerate(scores)]
-    found, others = bands(rows).bands()["calm"], sorted(other for _, other in scores)
+    band, others = bands(rows).bands()["calm"], sorted(other for _, other in scores)
     low, high = (
         next(s for s in range(STEPS + 1) if sum(o <= s for o in others) >= share * len(others)) / STEPS
         for share in BAND
     )
-    assert (found.low, found.high) == (low, high)
-    assert found.over == sum(calm / STEPS > high for calm, _ in scores)
+    assert (band.low, band.high) == (low, high)
+    assert band.over == sum(calm / STEPS > high for calm, _ in scores)
 
 
 def test_a_row_names_the_table_of_its_bands_and_an_unread_one_names_none() -> None:
     rows = [row(0, pressure=0.2, calm=0.1), row(1, "unread")]
-    name = table_name(bands_of(rows, {"pressure", "calm"}))
+    name = table_name(null_bands_of(rows, {"pressure", "calm"}))
     assert name is not None
     assert [with_band(each, name).bands for each in rows] == [name, None]
     assert with_band(with_band(rows[0], name), None) == rows[0]

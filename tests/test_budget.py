@@ -11,15 +11,24 @@ from hypothesis import strategies as st
 
 from tests.test_route import POLICY, QUIET, flagged, thread
 from undersong.models import Route, Scan, ThreadScan
-from undersong.routing.budget import NOTHING, RANKS, TRIAGE, Demand, for_recall, level_of, rank_of, within_share
-from undersong.routing.route import draft, route
+from undersong.routing.budget import (
+    NOTHING,
+    RANKS,
+    TRIAGE,
+    DemandHistogram,
+    for_recall,
+    level_of,
+    rank_of,
+    within_share,
+)
+from undersong.routing.route import propose, route
 
 SCORES = st.one_of(st.none(), st.integers(0, 1000).map(lambda step: step / 1000))
 ASKED = st.lists(st.tuples(st.integers(0, TRIAGE), SCORES), max_size=60)
 
 
-def demand_of(asked: list[tuple[int, float | None]]) -> Demand:
-    demand = Demand(least=30)
+def demand_of(asked: list[tuple[int, float | None]]) -> DemandHistogram:
+    demand = DemandHistogram(least=30)
     levels = np.array([level_of(rank, score) for rank, score in asked], dtype=np.int16)
     demand.add(levels, np.linspace(0, 0.5, len(asked)))
     return demand
@@ -72,17 +81,17 @@ def scored(score: float) -> Scan:
 def routed(share: float | None, *lines: tuple[str, Scan], recall: float | None = None) -> tuple[Route, ...]:
     conversation, scans = thread(*lines)
     quiet = ThreadScan(conversation="c")
-    ranks = draft(conversation, scans, quiet, POLICY).ranks
+    ranks = propose(conversation, scans, quiet, POLICY).ranks
     demand = demand_of([(rank, scan.triage) for rank, scan in zip(ranks, scans, strict=True)])
     cut = for_recall(0.3, 0.9, recall) if recall else within_share(demand, share or 0.0)
     return route(conversation, scans, quiet, POLICY, cut=cut)
 
 
 def test_triage_alone_is_read_by_itself_and_says_by_how_much() -> None:
-    found = routed(0.5, ("ann", scored(0.62)), ("ben", scored(0.41)), ("cyd", scored(0.2)), ("dan", scored(0.1)))
-    assert [each.tier for each in found] == ["focused", "focused", "standard", "standard"]
-    assert found[0].reasons == ("triage 0.620 ≥ 0.410 (budget of 50% of the messages)",)
-    assert (found[0].depth, found[0].width, found[2].depth) == ("standard", "message", "skip")
+    result = routed(0.5, ("ann", scored(0.62)), ("ben", scored(0.41)), ("cyd", scored(0.2)), ("dan", scored(0.1)))
+    assert [each.tier for each in result] == ["focused", "focused", "standard", "standard"]
+    assert result[0].reasons == ("triage 0.620 ≥ 0.410 (budget of 50% of the messages)",)
+    assert (result[0].depth, result[0].width, result[2].depth) == ("standard", "message", "skip")
 
 
 def test_flags_come_before_triage_and_what_a_budget_cuts_keeps_its_tier_and_says_so() -> None:
@@ -96,16 +105,16 @@ def test_flags_come_before_triage_and_what_a_budget_cuts_keeps_its_tier_and_says
 
 def test_a_recall_target_reads_all_flags_and_triage_from_the_models_threshold() -> None:
     lines = [("ann", scored(0.3)), ("ben", scored(0.299)), ("cyd", flagged(1))]
-    found = routed(None, *lines, recall=0.9)
-    assert [each.tier for each in found] == ["focused", "standard", "focused"]
-    assert found[0].reasons == ("triage 0.300 ≥ 0.300 (recall 0.90 on the triage model's labels)",)
+    result = routed(None, *lines, recall=0.9)
+    assert [each.tier for each in result] == ["focused", "standard", "focused"]
+    assert result[0].reasons == ("triage 0.300 ≥ 0.300 (recall 0.90 on the triage model's labels)",)
     assert "the most it reached; 0.99 was asked for" in for_recall(0.0, 0.95, 0.99).why
 
 
 def test_the_audit_sample_is_drawn_from_everything_that_is_left_out() -> None:
     conversation, scans = thread(("ann", flagged(1)), ("ben", QUIET))
-    found = route(conversation, scans, ThreadScan(conversation="c"), POLICY, rate=1.0, cut=NOTHING)
-    assert [(each.tier, each.sampled, each.width) for each in found] == [
+    result = route(conversation, scans, ThreadScan(conversation="c"), POLICY, rate=1.0, cut=NOTHING)
+    assert [(each.tier, each.sampled, each.width) for each in result] == [
         ("focused", True, "message"),
         ("standard", True, "message"),
     ]

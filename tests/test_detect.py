@@ -18,7 +18,7 @@ from undersong.errors import RecordError, UndersongWarning, UsageError
 from undersong.models import Finding, Hit, Message, Row
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.cases import table
-from undersong.patterns.live import Live
+from undersong.patterns.live import LiveDetector
 
 LOVE_BOMBING = named(all_rules(), "love_bombing")
 CYCLE = """
@@ -59,7 +59,7 @@ def test_the_balance_is_that_of_all_rows_whichever_of_them_a_rule_looks_at() -> 
     alone = detect(rows, [everything]).findings[0].balance
     for rules in ((some,), (some, everything), (everything, some)):
         assert [finding.balance for finding in detect(rows, rules).findings] == [alone] * len(rules)
-    live = Live([some])
+    live = LiveDetector([some])
     live.extend(rows)
     live.finish()
     assert live.findings() == detect(rows, [some]).findings
@@ -71,7 +71,7 @@ def test_no_two_findings_have_one_id() -> None:
     several = rule("ANY*? A", {"after_match": "skip to next row"}, A="compassion > 0.8")
     batch = detect(rows, [several])
     assert [(finding.message_ids, finding.gap_ids) for finding in batch.findings] == [(("3",), ())]
-    live = Live([several])
+    live = LiveDetector([several])
     live.extend(rows)
     live.finish()
     assert live.findings() == batch.findings
@@ -142,26 +142,26 @@ def test_plain_dictionaries_go_in_and_come_out() -> None:
 
 
 def warned(rows: list[Any], rules: list[str] | None = None) -> tuple[list[dict[str, Any]], list[str]]:
-    with pytest.warns(UndersongWarning) as told:
+    with pytest.warns(UndersongWarning) as caught:
         findings = detect_patterns(rows, rules)
-    return findings, [str(each.message) for each in told]
+    return findings, [str(each.message) for each in caught]
 
 
 def test_what_is_not_read_of_plain_dictionaries_is_a_warning() -> None:
     rows: list[dict[str, Any]] = [msgspec.to_builtins(row) for row in table(CYCLE)]
     again = {**rows[-1], "traits": {**rows[-1]["traits"], "manipulation": 0.1}}
-    (finding,), (told,) = warned([*rows, again])
+    (finding,), (warning,) = warned([*rows, again])
     assert finding["message_ids"] == ["1", "2", "4", "5"]
-    assert told.startswith("row:7: row '5' repeats the id of line 6, which is kept; ")
+    assert warning.startswith("row:7: row '5' repeats the id of line 6, which is kept; ")
     misspelt = {**rows[0], "id": "y", "traits": {"manipulaton": 0.5, "virtue": 0.5}}
     assert warned([*rows, misspelt])[1] == ["row:7: trait 'manipulaton' is not read; did you mean 'manipulation'?"]
 
 
 def test_an_empty_list_of_rules_that_could_not_run_is_a_warning() -> None:
-    findings, told = warned([{"id": "1", "agent": "kira", "traits": None}])
+    findings, warnings = warned([{"id": "1", "agent": "kira", "traits": None}])
     assert findings == []
     names = [each.id for each in load_rules()]
-    assert told == [f"{', '.join(names[:3])} and {len(names) - 3} more: not applicable: no message was read"]
+    assert warnings == [f"{', '.join(names[:3])} and {len(names) - 3} more: not applicable: no message was read"]
     assert detect_patterns([]) == []  # and no warning: nothing was asked
     rows = [{"id": "1", "agent": "kira", "target": "bo", "traits": {"compassion": 0.5, "manipulation": 0.5}}]
     findings, (why,) = warned(rows, ["darvo"])
@@ -221,10 +221,10 @@ def _of(rows: list[Row], agent: str, rules: object) -> tuple[Finding, ...]:
 @given(values=ROWS)
 def test_renumbering_changes_only_ids(values: list[tuple[str, str | None, float, float, float, bool]]) -> None:
     rules = all_rules()
-    found = detect(rows_of(values), rules).findings
+    findings = detect(rows_of(values), rules).findings
     renamed = detect(rows_of(values, "z"), rules).findings
-    assert [_without_ids(finding) for finding in renamed] == [_without_ids(finding) for finding in found]
-    assert not {finding.finding_id for finding in found} & {finding.finding_id for finding in renamed}
+    assert [_without_ids(finding) for finding in renamed] == [_without_ids(finding) for finding in findings]
+    assert not {finding.finding_id for finding in findings} & {finding.finding_id for finding in renamed}
 
 
 def _without_ids(finding: Finding) -> tuple[object, ...]:
@@ -245,8 +245,8 @@ def test_a_targeted_finding_has_a_directed_row_and_an_all_public_one_has_no_targ
 
 
 def finding(*message_ids: str) -> Finding:
-    (found,) = run(table(CYCLE)).findings
-    return msgspec.structs.replace(found, message_ids=message_ids, message_conversations=("t",) * len(message_ids))
+    (original,) = run(table(CYCLE)).findings
+    return msgspec.structs.replace(original, message_ids=message_ids, message_conversations=("t",) * len(message_ids))
 
 
 def message(text: str) -> Message:
@@ -319,14 +319,14 @@ def test_ids_that_repeat_between_conversations_are_told_apart() -> None:
     """Two episodes with the same ids in two threads are two findings, each with its own messages."""
     first = table(CYCLE)
     later = [msgspec.structs.replace(row, conversation=row.conversation + "2", time=shifted(row.time)) for row in first]
-    found = detect([*first, *later], [named(all_rules(), "love_bombing")]).findings
-    assert len({finding.finding_id for finding in found}) == len(found) == 2
+    findings = detect([*first, *later], [named(all_rules(), "love_bombing")]).findings
+    assert len({finding.finding_id for finding in findings}) == len(findings) == 2
     texts = {(row.conversation, row.id): f"{row.conversation} said {row.id}." for row in (*first, *later)}
     messages = {
         (name, id_): Message(id=id_, conversation=name, position=0, author="kira", role="agent", text=text)
         for (name, id_), text in texts.items()
     }
-    for finding in found:
+    for finding in findings:
         wanted = [texts[place] for place in zip(finding.message_conversations, finding.message_ids, strict=True)]
         assert [quoted.text for quoted in quote(finding, messages).quotes] == wanted
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from undersong.evaluate import Thread, evaluate, message_hash
+from undersong.evaluate import RoutedThread, evaluate, message_hash
 from undersong.judges import Judge, Question, open_judge
 from undersong.models import Conversation, Evaluation, Message, Scan, ThreadScan
 from undersong.routing.route import load_policy, route
@@ -30,7 +30,7 @@ class Listener:
         return self._judge.evaluate(questions)
 
 
-def thread(*texts: str, flagged: Sequence[int] = ()) -> Thread:
+def thread(*texts: str, flagged: Sequence[int] = ()) -> RoutedThread:
     messages = tuple(
         Message(id=f"m{n}", conversation="c", position=n, author="ann", agent="ann", role="agent", text=text)
         for n, text in enumerate(texts)
@@ -42,7 +42,7 @@ def thread(*texts: str, flagged: Sequence[int] = ()) -> Thread:
     )
     quiet = ThreadScan(conversation="c")
     policy = msgspec.structs.replace(load_policy(), look_back=0)
-    return Thread(
+    return RoutedThread(
         conversation=conversation, scans=scans, thread=quiet, routes=route(conversation, scans, quiet, policy)
     )
 
@@ -52,7 +52,7 @@ def ledger(tmp_path: Path) -> SQLiteStore:
     return SQLiteStore(tmp_path / "store.db")
 
 
-def states(judge: Judge, ledger: SQLiteStore, *threads: Thread, read_all: bool = False) -> list[list[str]]:
+def states(judge: Judge, ledger: SQLiteStore, *threads: RoutedThread, read_all: bool = False) -> list[list[str]]:
     answers = evaluate(threads, judge, ledger, read_all=read_all)
     return [[each.state for each in of_thread] for of_thread in answers.evaluations]
 
@@ -104,7 +104,7 @@ def test_a_message_hash_is_of_the_text_alone_even_where_it_is_broken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reason"),
     [
         ({"state": "maybe"}, "its state is maybe"),
         ({"message_id": "other"}, "it names message other"),
@@ -116,15 +116,15 @@ def test_a_message_hash_is_of_the_text_alone_even_where_it_is_broken() -> None:
         (None, "it is a dict, not an Evaluation"),
     ],
 )
-def test_an_answer_that_no_store_could_keep_fails_alone(ledger: SQLiteStore, change: object, said: str) -> None:
+def test_an_answer_that_no_store_could_keep_fails_alone(ledger: SQLiteStore, change: object, reason: str) -> None:
     class Careless(Listener):
         def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
             good = super().evaluate(questions)
             return [msgspec.structs.replace(good[0], **change) if change else {}, *good[1:]]  # type: ignore[list-item,call-overload]
 
-    found = evaluate([thread("Hello.", "Goodbye.")], Careless(), ledger, read_all=True)
-    assert [each.state for each in found.evaluations[0]] == ["failed", "scored"]
-    assert said in (found.evaluations[0][0].reason or "")
+    result = evaluate([thread("Hello.", "Goodbye.")], Careless(), ledger, read_all=True)
+    assert [each.state for each in result.evaluations[0]] == ["failed", "scored"]
+    assert reason in (result.evaluations[0][0].reason or "")
 
 
 class Raising(Listener):
@@ -141,23 +141,23 @@ class Raising(Listener):
 
 
 def test_what_a_judge_raises_over_one_message_fails_that_one(ledger: SQLiteStore) -> None:
-    found = evaluate([thread("Hello.", "Boo.", "Bye.")], Raising("Boo."), ledger, read_all=True)
-    assert [each.state for each in found.evaluations[0]] == ["scored", "failed", "scored"]
-    assert "it raised ValueError: no such mood" in (found.evaluations[0][1].reason or "")
-    assert found.failure is None
+    result = evaluate([thread("Hello.", "Boo.", "Bye.")], Raising("Boo."), ledger, read_all=True)
+    assert [each.state for each in result.evaluations[0]] == ["scored", "failed", "scored"]
+    assert "it raised ValueError: no such mood" in (result.evaluations[0][1].reason or "")
+    assert result.failure is None
 
 
 @pytest.mark.parametrize("texts", [("Boo.",), ("Boo.", "Boo."), ("Boo.",) * 9])
 def test_a_judge_that_raises_over_everything_has_failed_as_a_whole(ledger: SQLiteStore, texts: tuple[str, ...]) -> None:
-    found = evaluate([thread(*texts)], Raising("Boo."), ledger, read_all=True)
-    assert {each.state for each in found.evaluations[0]} == {"unread"}
-    assert {each.reason for each in found.evaluations[0]} == {f"the judge failed: {found.failure}"}
-    assert "ValueError: no such mood" in str(found.failure)
+    result = evaluate([thread(*texts)], Raising("Boo."), ledger, read_all=True)
+    assert {each.state for each in result.evaluations[0]} == {"unread"}
+    assert {each.reason for each in result.evaluations[0]} == {f"the judge failed: {result.failure}"}
+    assert "ValueError: no such mood" in str(result.failure)
 
 
 def test_a_judge_that_goes_down_on_the_way_keeps_what_it_said(ledger: SQLiteStore) -> None:
     judge = Raising("Boo.")
-    found = evaluate([thread("Hello.", *["Boo."] * 3, "Bye.")], judge, ledger, read_all=True)
-    assert [each.state for each in found.evaluations[0]] == ["scored", *["unread"] * 4]
+    result = evaluate([thread("Hello.", *["Boo."] * 3, "Bye.")], judge, ledger, read_all=True)
+    assert [each.state for each in result.evaluations[0]] == ["scored", *["unread"] * 4]
     judge.over = ()
     assert states(judge, ledger, thread("Hello.", *["Boo."] * 3, "Bye."), read_all=True) == [["scored"] * 5]

@@ -17,7 +17,7 @@ import pytest
 from tests.formats.conftest import outcome
 from undersong.errors import UsageError
 from undersong.formats.spool import BUFFER
-from undersong.ingest import SHOWN, read
+from undersong.ingest import MOST_REPORTED, read
 from undersong.models import Conversation, InputFile, Problem
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -42,15 +42,15 @@ print(messages, kib >> 10, *told[:3], sep="|")
 def measured(path: Path) -> tuple[int, int, list[str]]:
     """Messages, peak memory in MiB and the first problems of reading a file in a process of its own."""
     ran = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True)
-    messages, memory, *told = ran.stdout.strip().split("|")
-    return int(messages), int(memory), told
+    messages, memory, *problems = ran.stdout.strip().split("|")
+    return int(messages), int(memory), problems
 
 
 def test_all_samples_are_read_from_one_folder_in_one_go() -> None:
-    found = outcome(SAMPLES)
-    assert len(found.conversations) == len({conversation.id for conversation in found.conversations}) > 10
-    assert found.told("file") == found.told("record") == []
-    assert sum(each.messages for each in found.files) == sum(len(each.messages) for each in found.conversations)
+    result = outcome(SAMPLES)
+    assert len(result.conversations) == len({conversation.id for conversation in result.conversations}) > 10
+    assert result.problem_texts("file") == result.problem_texts("record") == []
+    assert sum(each.messages for each in result.files) == sum(len(each.messages) for each in result.conversations)
 
 
 def test_the_same_input_gives_the_same_output() -> None:
@@ -71,12 +71,12 @@ def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "wide.json").write_bytes("[]".encode("utf-16"))
     (tmp_path / "unknown.json").write_text('{"weather": "fine"}')
     names = ["missing.json", "empty.json", "wide.json", "unknown.json", "good.jsonl"]
-    found = outcome(*(tmp_path / name for name in names))
-    assert [(Path(problem.where).name, problem.kind) for problem in found.problems] == [
+    result = outcome(*(tmp_path / name for name in names))
+    assert [(Path(problem.where).name, problem.kind) for problem in result.problems] == [
         (name, "file") for name in names[:4]
     ]
-    assert all(problem.remedy for problem in found.problems)
-    assert found.only.id == "c"
+    assert all(problem.remedy for problem in result.problems)
+    assert result.only.id == "c"
 
 
 def test_a_folder_of_mixed_files_reads_what_is_known_and_says_what_is_not(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_a_folder_of_mixed_files_reads_what_is_known_and_says_what_is_not(tmp_pa
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress((GOOD % ("2", "c")).encode()))
     (tmp_path / "photo.png").write_bytes(b"\x89PNG")
     (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04")
-    found = outcome(tmp_path)
-    assert [conversation.id for conversation in found.conversations] == ["a", "c", "b"]
-    kinds = {Path(problem.where).name: problem.kind for problem in found.problems}
+    result = outcome(tmp_path)
+    assert [conversation.id for conversation in result.conversations] == ["a", "c", "b"]
+    kinds = {Path(problem.where).name: problem.kind for problem in result.problems}
     assert kinds == {"README.md": "note", "user.json": "note", "broken.zip": "file", tmp_path.name: "note"}
 
 
@@ -98,7 +98,7 @@ def test_a_folder_of_mixed_files_reads_what_is_known_and_says_what_is_not(tmp_pa
 def test_a_folder_that_gives_nothing_is_a_failure(tmp_path: Path, content: dict[str, str]) -> None:
     for name, text in content.items():
         (tmp_path / name).write_text(text)
-    assert len(outcome(tmp_path).told("file")) == 1
+    assert len(outcome(tmp_path).problem_texts("file")) == 1
 
 
 def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
@@ -118,20 +118,20 @@ def test_members_of_a_zip_with_one_name_in_two_folders_are_two_conversations(tmp
     with zipfile.ZipFile(tmp_path / "same.zip", "w") as archive:
         for name in ("x/1.txt", "y/1.txt", "y/1.md"):
             archive.writestr(name, f"User: hello from {name}\nAssistant: hello\n")
-    found = outcome(tmp_path / "same.zip").conversations
-    assert [each.id for each in found] == ["same/x/1", "same/y/1", "same/y/1~2"]
+    conversations = outcome(tmp_path / "same.zip").conversations
+    assert [each.id for each in conversations] == ["same/x/1", "same/y/1", "same/y/1~2"]
 
 
 def test_one_id_in_two_formats_is_two_conversations_with_a_note_that_names_both_files(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(GOOD % ("1", "7") + GOOD % ("1", "7~2"))
     turns = [{"from": "human", "value": "hello"}, {"from": "gpt", "value": "good day"}]
     (tmp_path / "b.json").write_text(json.dumps([{"id": "7", "conversations": turns}]))
-    found = outcome(tmp_path / "a.jsonl", tmp_path / "b.json")
-    assert [(each.id, each.source_format) for each in found.conversations] == [
+    result = outcome(tmp_path / "a.jsonl", tmp_path / "b.json")
+    assert [(each.id, each.source_format) for each in result.conversations] == [
         ("7", "jsonl"), ("7~2", "jsonl"), ("7~3", "sharegpt")
     ]  # fmt: skip
-    assert {message.conversation for message in found.conversations[2].messages} == {"7~3"}
-    (note,) = found.problems
+    assert {message.conversation for message in result.conversations[2].messages} == {"7~3"}
+    (note,) = result.problems
     assert (note.kind, note.where) == ("note", "b.json")
     assert "a.jsonl" in note.what
     assert "7~3" in note.remedy
@@ -170,9 +170,9 @@ def test_one_bad_member_of_a_zip_does_not_stop_the_others(tmp_path: Path) -> Non
         archive.writestr("a.jsonl", GOOD % ("1", "a"))
         archive.writestr("b.txt", "User: hi\n".encode("utf-16"))
         archive.writestr("c.jsonl", GOOD % ("1", "c"))
-    found = outcome(tmp_path / "in.zip")
-    assert [each.id for each in found.conversations] == ["a", "c"]
-    assert [(each.kind, each.where) for each in found.problems] == [("file", "in.zip/b.txt")]
+    result = outcome(tmp_path / "in.zip")
+    assert [each.id for each in result.conversations] == ["a", "c"]
+    assert [(each.kind, each.where) for each in result.problems] == [("file", "in.zip/b.txt")]
 
 
 def test_links_and_pipes_in_a_folder_are_told(tmp_path: Path) -> None:
@@ -183,8 +183,8 @@ def test_links_and_pipes_in_a_folder_are_told(tmp_path: Path) -> None:
     (folder / "linked").symlink_to(elsewhere)
     (folder / "gone.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
     os.mkfifo(folder / "pipe.jsonl")
-    told = {Path(each.where).name: (each.kind, each.what) for each in outcome(folder).problems}
-    assert told == {
+    problems = {Path(each.where).name: (each.kind, each.what) for each in outcome(folder).problems}
+    assert problems == {
         "linked": ("note", "a link to a folder, not followed"),
         "gone.jsonl": ("file", "a link that leads nowhere"),
         "pipe.jsonl": ("note", "no regular file, not read"),
@@ -194,9 +194,9 @@ def test_links_and_pipes_in_a_folder_are_told(tmp_path: Path) -> None:
 def test_an_export_that_is_cut_off_is_a_file_that_was_not_read_to_its_end(tmp_path: Path) -> None:
     whole = json.dumps([{"id": str(each), "author": "kira", "text": "hello"} for each in range(2)])
     (tmp_path / "in.json").write_text(whole[:-8])
-    found = outcome(tmp_path / "in.json")
-    assert len(found.only.messages) == 1
-    assert (len(found.told("record")), found.told("file")) == (1, ["is cut off before its end"])
+    result = outcome(tmp_path / "in.json")
+    assert len(result.only.messages) == 1
+    assert (len(result.problem_texts("record")), result.problem_texts("file")) == (1, ["is cut off before its end"])
 
 
 def test_standard_input_is_read() -> None:
@@ -212,28 +212,28 @@ def test_an_unknown_format_name_is_a_usage_error_with_a_suggestion() -> None:
 
 
 def test_a_forced_format_that_does_not_fit_is_reported() -> None:
-    found = outcome(SAMPLES / "text" / "chat.txt", source_format="chatgpt")
-    assert found.conversations == []
-    assert "no message could be read as chatgpt" in found.told("file")
+    result = outcome(SAMPLES / "text" / "chat.txt", source_format="chatgpt")
+    assert result.conversations == []
+    assert "no message could be read as chatgpt" in result.problem_texts("file")
 
 
 def test_interleaved_conversations_are_put_together_beyond_the_buffer(tmp_path: Path) -> None:
     path = tmp_path / "many.jsonl"
     rows = BUFFER * 2 + 10
     path.write_text("".join(GOOD % (number, f"c{number % 7}") for number in range(rows)))
-    found = outcome(path)
-    assert [conversation.id for conversation in found.conversations] == [f"c{number}" for number in range(7)]
-    assert [message.id for message in found.conversations[3].messages] == [str(each) for each in range(3, rows, 7)]
-    assert (found.files[0].conversations, found.files[0].messages) == (7, rows)
+    result = outcome(path)
+    assert [conversation.id for conversation in result.conversations] == [f"c{number}" for number in range(7)]
+    assert [message.id for message in result.conversations[3].messages] == [str(each) for each in range(3, rows, 7)]
+    assert (result.files[0].conversations, result.files[0].messages) == (7, rows)
 
 
 def test_many_broken_records_are_counted_and_only_some_are_told(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text(GOOD % ("1", "c") + "{broken\n" * (SHOWN + 50))
-    found = outcome(path)
-    assert len(found.told("record")) == SHOWN
-    assert found.told("note") == ["50 more records that could not be read"]
-    assert found.files[0].skipped == SHOWN + 50
+    path.write_text(GOOD % ("1", "c") + "{broken\n" * (MOST_REPORTED + 50))
+    result = outcome(path)
+    assert len(result.problem_texts("record")) == MOST_REPORTED
+    assert result.problem_texts("note") == ["50 more records that could not be read"]
+    assert result.files[0].skipped == MOST_REPORTED + 50
 
 
 def test_a_line_of_100_mb_is_passed_over_in_bounded_memory(tmp_path: Path) -> None:
@@ -243,9 +243,9 @@ def test_a_line_of_100_mb_is_passed_over_in_bounded_memory(tmp_path: Path) -> No
         file.write(b'{"author": "kira", "text": "')
         file.seek(100 << 20)
         file.write(b'"}\n' + (GOOD % ("2", "c")).encode())
-    messages, memory, told = measured(path)
+    messages, memory, problems = measured(path)
     assert messages == 2
-    assert told[0] == "record: line is longer than 32 MiB"
+    assert problems[0] == "record: line is longer than 32 MiB"
     assert memory < 250
 
 
@@ -256,9 +256,9 @@ def test_a_file_that_is_one_element_of_100_mb_is_refused_in_bounded_memory(tmp_p
         file.write(opening.encode() + b"x" * 10_000)
         file.seek(100 << 20)
         file.write(b'"}]')
-    messages, memory, told = measured(path)
+    messages, memory, problems = measured(path)
     assert messages == 0
-    assert any("longer than 32 MiB" in each or "longer than the 64 KiB" in each for each in told)
+    assert any("longer than 32 MiB" in each or "longer than the 64 KiB" in each for each in problems)
     assert memory < 250
 
 
@@ -267,9 +267,9 @@ def test_nesting_a_million_deep_is_reported_and_the_rest_is_read(tmp_path: Path,
     deep = "[" * 1_000_000 + "]" * 1_000_000
     row, path = (GOOD % ("1", "c")).strip(), tmp_path / f"deep.{form}"
     path.write_text(f"{row}\n{deep}\n{row}\n" if form == "jsonl" else f"[{row}, {deep}, {row}]")
-    found = outcome(path)
-    assert len(found.only.messages) == 1
-    assert "nested deeper than 200 levels" in found.told("record")[0]
+    result = outcome(path)
+    assert len(result.only.messages) == 1
+    assert "nested deeper than 200 levels" in result.problem_texts("record")[0]
 
 
 def test_a_zip_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
@@ -277,9 +277,9 @@ def test_a_zip_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("conversations.json", "w") as member:
         for _ in range(200):
             member.write(b" " * (1 << 20))
-    messages, memory, told = measured(path)
+    messages, memory, problems = measured(path)
     assert messages == 0
-    assert "ZIP bomb" in told[0]
+    assert "ZIP bomb" in problems[0]
     assert memory < 200
 
 
@@ -294,8 +294,8 @@ def test_a_large_list_is_read_in_memory_that_does_not_grow_with_it(tmp_path: Pat
                 file.write("[" if number == 0 else ",")
                 file.write(json.dumps({"id": str(number), "mapping": mapping}))
             file.write("]")
-        messages, sizes[count], told = measured(path)
-        assert (messages, told) == (count * 20, [])
+        messages, sizes[count], problems = measured(path)
+        assert (messages, problems) == (count * 20, [])
     assert sizes[3000] < sizes[200] + 60
 
 
@@ -306,10 +306,10 @@ def test_an_archive_inside_an_archive_is_not_opened(tmp_path: Path) -> None:
     path = tmp_path / "outer.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("inner.zip", inner.getvalue())
-    assert outcome(path).told("file") == ["1 packed member inside the ZIP, not read: inner.zip"]
+    assert outcome(path).problem_texts("file") == ["1 packed member inside the ZIP, not read: inner.zip"]
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("talk.jsonl", GOOD % ("1", "c"))
-    assert outcome(path).told("note") == ["1 packed member inside the ZIP, not read: inner.zip"]
+    assert outcome(path).problem_texts("note") == ["1 packed member inside the ZIP, not read: inner.zip"]
 
 
 def test_a_file_name_that_is_not_utf8_does_no_harm(tmp_path: Path) -> None:
@@ -326,9 +326,9 @@ def test_a_report_does_not_name_the_folders_above_an_absolute_path(tmp_path: Pat
     home.mkdir(parents=True)
     (home / "talk.jsonl").write_text(GOOD % ("1", "c"))
     for argument, name in ((home / "talk.jsonl", "talk.jsonl"), (home, "chats/talk.jsonl")):
-        found = list(read([argument]))
-        assert [each.name for each in found if isinstance(each, InputFile)] == [name]
-        (talk,) = [each for each in found if isinstance(each, Conversation)]
+        items = list(read([argument]))
+        assert [each.name for each in items if isinstance(each, InputFile)] == [name]
+        (talk,) = [each for each in items if isinstance(each, Conversation)]
         assert str(talk.messages[0].source_ref) == f"{name}:1"
 
 
@@ -351,9 +351,9 @@ def test_a_folder_with_a_report_of_ours_is_passed_over(tmp_path: Path) -> None:
     (report / "evaluations.jsonl").write_text(GOOD % ("2", "d"))
     assert len(outcome(tmp_path).conversations) == 2
     (report / "manifest.json").write_text('{"schema": "undersong-manifest-1"}')
-    found = outcome(tmp_path)
-    assert found.only.id == "c"
-    assert found.told("note") == ["a report of undersong, not read"]
+    result = outcome(tmp_path)
+    assert result.only.id == "c"
+    assert result.problem_texts("note") == ["a report of undersong, not read"]
     (report / "manifest.json").write_text('{"schema": "a browser extension"}')
     assert len(outcome(tmp_path).conversations) == 2
 
@@ -375,10 +375,10 @@ def test_an_image_or_a_pdf_is_named_as_such_in_one_line(
 ) -> None:
     path = tmp_path / "shot"
     path.write_bytes(start + bytes(range(1, 256)) * 400)
-    (told,) = outcome(path, source_format=wanted).problems
-    assert told.kind == "file"
-    assert f"this is {kind}" in told.what
-    assert "--from" not in told.remedy
+    (problem,) = outcome(path, source_format=wanted).problems
+    assert problem.kind == "file"
+    assert f"this is {kind}" in problem.what
+    assert "--from" not in problem.remedy
 
 
 def test_an_unreadable_path_is_told_in_full(tmp_path: Path) -> None:

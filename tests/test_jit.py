@@ -17,9 +17,9 @@ def asked_again() -> Iterator[None]:
     jit.installed.cache_clear()
 
 
-@pytest.mark.parametrize(("said", "used"), [("1", False), ("0", True), ("", True)])
-def test_it_is_used_unless_switched_off(monkeypatch: pytest.MonkeyPatch, said: str, used: bool) -> None:
-    monkeypatch.setenv("UNDERSONG_PLAIN", said)
+@pytest.mark.parametrize(("setting", "used"), [("1", False), ("0", True), ("", True)])
+def test_it_is_used_unless_switched_off(monkeypatch: pytest.MonkeyPatch, setting: str, used: bool) -> None:
+    monkeypatch.setenv("UNDERSONG_PLAIN", setting)
     assert jit.installed() is used
     assert jit.machine(jit.ENOUGH) is used
     assert not jit.machine(jit.ENOUGH - 1)

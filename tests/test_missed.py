@@ -33,9 +33,9 @@ def test_the_interval_of_the_number_covers_at_least_as_often_as_it_says(
     for _ in range(runs):
         harmful = [dice.random() < share for _ in range(messages)]
         drawn = [each for each in harmful if dice.random() < rate]
-        found = estimate([Stratum(messages, len(drawn), sum(drawn))], routed_harmful=5)
-        assert found.number
-        covered += found.number[1] <= sum(harmful) <= found.number[2]
+        estimated = estimate([Stratum(messages, len(drawn), sum(drawn))], routed_harmful=5)
+        assert estimated.number
+        covered += estimated.number[1] <= sum(harmful) <= estimated.number[2]
     assert covered / runs >= 0.95
 
 
@@ -48,21 +48,21 @@ def test_strata_of_different_rates_are_added_and_still_cover() -> None:
             drawn = [each for each in harmful if dice.random() < rate]
             strata.append(Stratum(messages, len(drawn), sum(drawn)))
             truth += sum(harmful)
-        found = estimate(strata, 0)
-        assert found.number
-        covered += found.number[1] <= truth <= found.number[2]
+        estimated = estimate(strata, 0)
+        assert estimated.number
+        covered += estimated.number[1] <= truth <= estimated.number[2]
     assert covered / runs >= 0.95
 
 
 def test_what_was_read_is_certain() -> None:
-    found = estimate([Stratum(20, 15, 3)], 4)
-    assert found.number
-    value, low, high = found.number
+    estimated = estimate([Stratum(20, 15, 3)], 4)
+    assert estimated.number
+    value, low, high = estimated.number
     assert value == 4
     assert low >= 3
     assert high <= 8
-    assert found.share
-    assert found.share[0] == 0.5
+    assert estimated.share
+    assert estimated.share[0] == 0.5
 
 
 def row(number: int, *, width: str = "none", sampled: bool = False, bad: float | None = None) -> Row:
@@ -73,41 +73,41 @@ def row(number: int, *, width: str = "none", sampled: bool = False, bad: float |
 
 def census(*rows: Row) -> Census:
     counted = Census()
-    for each in rows:
-        counted.add(each)
+    for entry in rows:
+        counted.add(entry)
     return counted
 
 
 def test_where_everything_was_read_it_is_a_count() -> None:
-    found = census(row(0, bad=0.7), row(1, bad=0.1), row(2, width="message", bad=0.8)).missed()
-    assert (found.exact, found.left_out, found.harmful, found.routed_harmful) == (True, 2, 1, 1)
-    assert found.number == (1.0, 1.0, 1.0)
-    assert "an exact count" in missed_words(found)[0]
+    estimated = census(row(0, bad=0.7), row(1, bad=0.1), row(2, width="message", bad=0.8)).missed()
+    assert (estimated.exact, estimated.left_out, estimated.harmful, estimated.routed_harmful) == (True, 2, 1, 1)
+    assert estimated.number == (1.0, 1.0, 1.0)
+    assert "an exact count" in missed_words(estimated)[0]
 
 
 def test_where_nothing_of_it_was_read_nothing_is_claimed() -> None:
-    found = census(row(0), row(1)).missed()
-    assert (found.exact, found.number, found.rate, found.share) == (False, None, None, None)
-    assert "not known" in missed_words(found)[0]
+    estimated = census(row(0), row(1)).missed()
+    assert (estimated.exact, estimated.number, estimated.rate, estimated.share) == (False, None, None, None)
+    assert "not known" in missed_words(estimated)[0]
 
 
 def test_what_the_router_called_for_and_nobody_scored_is_told_as_neither_harmful_nor_harmless() -> None:
     read = row(0, width="message", bad=0.1)
     refused = msgspec.structs.replace(row(1, width="message"), state="refused")
-    found = census(read, refused, row(2, width="message"), row(3, width="message", sampled=True, bad=0.1)).missed()
-    assert (found.routed_unread, found.routed_harmful) == (2, 0)
-    assert missed_words(found)[-1].startswith("Beside these, 2 messages that the router called for got no scores")
+    estimated = census(read, refused, row(2, width="message"), row(3, width="message", sampled=True, bad=0.1)).missed()
+    assert (estimated.routed_unread, estimated.routed_harmful) == (2, 0)
+    assert missed_words(estimated)[-1].startswith("Beside these, 2 messages that the router called for got no scores")
     assert not any("got no scores" in each for each in missed_words(census(read).missed()))
 
 
 def test_a_sample_gives_an_estimate_with_its_interval_in_words() -> None:
     rows = [row(n) for n in range(90)] + [row(n, width="message", sampled=True, bad=0.1) for n in range(90, 100)]
-    found = census(*rows).missed()
-    assert (found.left_out, found.sampled, found.harmful, found.exact) == (100, 10, 0, False)
-    assert found.number
-    assert found.number[0] == found.number[1] == 0
-    assert 25 < found.number[2] < 31
-    assert "Estimated harmful among all of these: 0 [0, " in missed_words(found)[1]
+    estimated = census(*rows).missed()
+    assert (estimated.left_out, estimated.sampled, estimated.harmful, estimated.exact) == (100, 10, 0, False)
+    assert estimated.number
+    assert estimated.number[0] == estimated.number[1] == 0
+    assert 25 < estimated.number[2] < 31
+    assert "Estimated harmful among all of these: 0 [0, " in missed_words(estimated)[1]
 
 
 def test_a_blank_message_is_nobodys_and_a_good_trait_is_no_harm() -> None:

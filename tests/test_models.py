@@ -13,10 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from undersong import models
-from undersong.models import Evaluation, Finding, Message, Noun, Row, decode, encode
+from undersong.models import Evaluation, Finding, Message, Record, Row, decode, encode
 
 NOUNS = [
-    value for value in vars(models).values() if inspect.isclass(value) and issubclass(value, Noun) and value is not Noun
+    value
+    for value in vars(models).values()
+    if inspect.isclass(value) and issubclass(value, Record) and value is not Record
 ]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -38,7 +40,7 @@ st.register_type_strategy(
 )
 
 
-def strategy(kind: type[Noun]) -> st.SearchStrategy[Any]:
+def strategy(kind: type[Record]) -> st.SearchStrategy[Any]:
     hints = get_type_hints(kind)
     return st.builds(kind, **{name: field(hint) for name, hint in hints.items() if name in kind.__struct_fields__})
 
@@ -46,7 +48,7 @@ def strategy(kind: type[Noun]) -> st.SearchStrategy[Any]:
 def field(hint: Any) -> st.SearchStrategy[Any]:
     if hint is Any:
         return JSON
-    if inspect.isclass(hint) and issubclass(hint, Noun):
+    if inspect.isclass(hint) and issubclass(hint, Record):
         return st.deferred(lambda: strategy(hint))
     arguments = getattr(hint, "__args__", ())
     origin = getattr(hint, "__origin__", None)
@@ -64,13 +66,13 @@ def field(hint: Any) -> st.SearchStrategy[Any]:
 @pytest.mark.parametrize("kind", NOUNS, ids=lambda kind: kind.__name__)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
-def test_a_noun_comes_back_from_its_json_unchanged(kind: type[Noun], data: st.DataObject) -> None:
+def test_a_noun_comes_back_from_its_json_unchanged(kind: type[Record], data: st.DataObject) -> None:
     noun = data.draw(strategy(kind))
     assert decode(encode(noun), kind) == noun
 
 
 @pytest.mark.parametrize("kind", NOUNS, ids=lambda kind: kind.__name__)
-def test_a_noun_is_documented_and_frozen(kind: type[Noun]) -> None:
+def test_a_noun_is_documented_and_frozen(kind: type[Record]) -> None:
     assert kind.__doc__
     assert kind.__struct_config__.frozen
 

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from undersong.models import Finding, Message
-from undersong.outcomes import found, outcome_book, with_outcome
+from undersong.outcomes import outcome_book, phrase_span, with_outcome
 from undersong.wording import outcome_words
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def talk(*lines: str, **given: dict[str, Any]) -> list[Message]:
-    """``kira>bo: text`` lines; ``given`` maps m3 to other fields of the message."""
+def talk(*lines: str, **overrides: dict[str, Any]) -> list[Message]:
+    """``kira>bo: text`` lines; ``overrides`` maps m3 to other fields of the message."""
     messages = []
     for place, line in enumerate(lines):
         who, text = line.split(": ", 1)
         agent, _, target = who.partition(">")
         name = f"m{place}"
-        fields = {"target": target or None, "time": NOON + timedelta(minutes=place)} | given.get(name, {})
+        fields = {"target": target or None, "time": NOON + timedelta(minutes=place)} | overrides.get(name, {})
         messages.append(
             Message(
                 id=name, conversation="c", position=place, author=agent, agent=agent, role="agent", text=text, **fields
@@ -59,10 +59,10 @@ def test_after_praise_a_request_is_answered_by_its_target_alone(reply: str, answ
 
 def test_a_request_before_the_sequence_or_to_somebody_else_is_none() -> None:
     messages = talk("kira>bo: please help", "kira>bo: You are wonderful", "kira>al: please help", "kira>bo: A fine day")
-    told = with_outcome(finding("m1", "m3"), messages)
-    assert told.outcome is not None
-    assert (told.outcome.answer, told.outcome.request) == ("no_request", None)
-    assert outcome_words(told) == ("after it began no request to bo was found",)
+    result = with_outcome(finding("m1", "m3"), messages)
+    assert result.outcome is not None
+    assert (result.outcome.answer, result.outcome.request) == ("no_request", None)
+    assert outcome_words(result) == ("after it began no request to bo was found",)
 
 
 def test_a_reply_by_its_thread_counts_before_the_next_message() -> None:
@@ -88,5 +88,5 @@ def test_without_a_target_nothing_is_said() -> None:
 @pytest.mark.parametrize("kind", ["asks", "refuses", "complies"])
 def test_the_cases_of_each_kind_of_phrase(kind: str) -> None:
     cases = outcome_book().cases[kind]
-    assert [text for text in cases.hits if not found(kind, text)] == []
-    assert [text for text in cases.near_misses if found(kind, text)] == []
+    assert [text for text in cases.hits if not phrase_span(kind, text)] == []
+    assert [text for text in cases.near_misses if phrase_span(kind, text)] == []

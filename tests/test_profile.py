@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from undersong.histories.profile import Aim, means, profile, rank
+from undersong.histories.profile import TargetProfile, means, percentile_rank, profile
 from undersong.models import Row
 from undersong.stores.packed import pack
 
@@ -42,19 +42,21 @@ def test_months_without_a_score_are_left_out() -> None:
 
 
 def test_targets_are_counted_over_scored_messages() -> None:
-    assert profile(rows(0.5, 0.25, 0.5, 0.75)).aims == (Aim(target="bo", messages=2, compassion=1.0, manipulation=0.5),)
+    assert profile(rows(0.5, 0.25, 0.5, 0.75)).aims == (
+        TargetProfile(target="bo", messages=2, compassion=1.0, manipulation=0.5),
+    )
 
 
 def test_a_rank_is_the_share_below_with_ties_as_half() -> None:
-    assert rank(0.5, [0.1, 0.5, 0.9, 0.2]) == 0.625
-    assert rank(0.5, []) is None
+    assert percentile_rank(0.5, [0.1, 0.5, 0.9, 0.2]) == 0.625
+    assert percentile_rank(0.5, []) is None
 
 
 def test_ranks_within_a_corpus_are_part_of_no_mean() -> None:
     ranked = [msgspec.structs.replace(row, scale="rank") for row in rows(*[0.5] * 12)]
-    known = profile(ranked)
-    assert (known.trends, known.months, known.verdict.read) == ({}, {}, 0)
-    assert known.aims == (Aim(target="bo", messages=6, compassion=None, manipulation=None),)
+    result = profile(ranked)
+    assert (result.trends, result.months, result.verdict.read) == ({}, {}, 0)
+    assert result.aims == (TargetProfile(target="bo", messages=6, compassion=None, manipulation=None),)
 
 
 def test_means_of_packed_rows_are_those_of_the_rows() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from undersong.detect import detect
 from undersong.models import TRAITS, Row, decode
 from undersong.patterns import all_rules, named
-from undersong.ranks import RowSpool, levelled, ranks_of, settled
+from undersong.ranks import RowSpool, absolute_rows, ranks_of, with_scale
 from undersong.routing.missed import is_harmful
 
 
@@ -26,7 +26,7 @@ def row(number: int, domain: str | None, manipulation: float = 0.5, scale: str |
 
 
 def scales(*domains: str | None) -> str:
-    rows = settled([row(number, domain) for number, domain in enumerate(domains)])
+    rows = with_scale([row(number, domain) for number, domain in enumerate(domains)])
     return " ".join(str(each.scale) for each in rows)
 
 
@@ -53,8 +53,8 @@ def test_a_judge_that_says_nothing_of_domains_gives_levels() -> None:
 def test_ranks_keep_the_order_and_count_ties_half() -> None:
     rows = [row(n, "unmeasured", score, "rank") for n, score in enumerate([0.9, 0.1, 0.1, 0.4])]
     ranks = ranks_of(rows)
-    found = [(each.traits or {})["manipulation"] for each in map(ranks.of, rows)]
-    assert found == [0.875, 0.25, 0.25, 0.625]
+    values = [(each.traits or {})["manipulation"] for each in map(ranks.of, rows)]
+    assert values == [0.875, 0.25, 0.25, 0.625]
 
 
 def test_levels_are_not_ranked() -> None:
@@ -68,14 +68,14 @@ def test_levels_are_not_ranked() -> None:
 def test_a_spool_gives_every_row_back_in_order(given_rows: list[tuple[str, float]]) -> None:
     rows = [row(n, "measured" if s == "level" else "unmeasured", score, s) for n, (s, score) in enumerate(given_rows)]
     spool, lines = RowSpool(), list[bytes]()
-    for each in rows:
-        spool.add(each)
+    for entry in rows:
+        spool.add(entry)
     spool.write(lines.append)
     assert [decode(line, Row) for line in lines] == [ranks_of(rows).of(each) for each in rows]
 
 
 def test_thresholds_do_not_see_ranks() -> None:
-    assert levelled([row(0, "unmeasured", 0.9, "rank")])[0].traits is None
+    assert absolute_rows([row(0, "unmeasured", 0.9, "rank")])[0].traits is None
     assert is_harmful(row(0, "measured", 0.9))
     assert not is_harmful(row(0, "unmeasured", 0.9, "rank"))
 

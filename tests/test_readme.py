@@ -31,7 +31,7 @@ def test_every_format_and_verb_is_named_in_the_readme() -> None:
     from undersong.cli import VERBS
     from undersong.formats import FORMATS
 
-    for each in FORMATS:
-        assert f"`{each.name}`" in README, each.name
+    for form in FORMATS:
+        assert f"`{form.name}`" in README, form.name
     for verb in VERBS:
         assert f"undersong {verb}" in README, verb

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Undersong
-from undersong.redact.secrets import Masker, book
+from undersong.redact.secrets import Masker, redaction_config
 from undersong.verify import check
 
 SECRETS = {
@@ -19,7 +19,7 @@ SECRETS = {
     "key": "sk-test-4f9aQ81bb2c7710de5a3",
     "name": "Anna Schmidt",
 }
-CASES = [(kind, case) for kind, each in book().kinds.items() for case in each.cases]
+CASES = [(kind, case) for kind, each in redaction_config().kinds.items() for case in each.cases]
 REPORT = Path("undersong-report")
 
 
@@ -66,9 +66,9 @@ def test_places_outside_a_mask_keep_their_character(parts: list[str], at: int) -
 @pytest.fixture
 def source(undersong: Undersong) -> Path:  # noqa: ARG001 - for its folder
     """A talk full of secrets, in texts, names, titles, loops and broken code."""
-    told = " ".join(SECRETS.values())
+    secrets = " ".join(SECRETS.values())
     code = f"```python\ndef total(rows):\n    return '{SECRETS['key']}', sum(rows)\n```"
-    texts = ("Help.", f"Here, {told}:\n{code}", f"Still wrong, {told}", f"I have fixed it, {told}.\n{code}")
+    texts = ("Help.", f"Here, {secrets}:\n{code}", f"Still wrong, {secrets}", f"I have fixed it, {secrets}.\n{code}")
     lines = [
         {"id": f"m{n}", "conversation": f"talk of {SECRETS['name']}", "conversation_title": f"For {SECRETS['mail']}",
          "author": SECRETS["name"] if n % 2 == 0 else "dev", "role": "user" if n % 2 == 0 else "assistant",

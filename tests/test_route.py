@@ -73,35 +73,35 @@ def test_the_first_seeds_thread_of_98_messages() -> None:
     others = cycle(["ann", "ben", "cyd", "dan"])
     lines = [("kira", flagged(1))] * 5 + [(next(others), flagged(1, f"t{n}")) for n in range(5)]
     lines += [("eve", flagged(4, "deception")), ("fay", CONSTRAINT)] + [(next(others), QUIET) for _ in range(86)]
-    found = routes(*lines, policy=NO_LOOKING_BACK)
-    assert Counter(each.tier_before for each in found) == Counter(
+    result = routes(*lines, policy=NO_LOOKING_BACK)
+    assert Counter(each.tier_before for each in result) == Counter(
         {"standard": 86, "focused": 10, "deep": 1, "deep_with_context": 1}
     )
-    assert Counter(each.tier for each in found) == Counter(
+    assert Counter(each.tier for each in result) == Counter(
         {"standard": 86, "focused": 8, "deep": 3, "deep_with_context": 1}
     )
     conversation, _ = thread(*lines)
-    assert with_upgrades(ThreadScan(conversation="c"), conversation, found).upgrades == {"kira": 2}
+    assert with_upgrades(ThreadScan(conversation="c"), conversation, result).upgrades == {"kira": 2}
 
 
 def test_a_third_flagged_message_is_not_yet_a_repeat_but_the_fourth_is() -> None:
-    found = routes(*[("kira", flagged(1))] * 4)
-    assert [each.tier for each in found] == ["focused", "focused", "focused", "deep"]
-    assert "repeat flags: kira was flagged in 3 earlier messages" in found[3].reasons
+    result = routes(*[("kira", flagged(1))] * 4)
+    assert [each.tier for each in result] == ["focused", "focused", "focused", "deep"]
+    assert "repeat flags: kira was flagged in 3 earlier messages" in result[3].reasons
 
 
 @pytest.mark.parametrize("kind", ["escalation", "trait_concentration", "cycling"])
 def test_a_thread_signal_raises_the_messages_that_carry_it(kind: str) -> None:
     signal = ThreadSignal(kind=kind, message_ids=("m0", "m2"), trait="manipulation")  # type: ignore[arg-type]
-    found = routes(("kira", flagged(1)), ("ann", QUIET), ("kira", flagged(1)), signals=(signal,))
-    assert [each.tier for each in found] == ["deep_with_context", "standard", "deep_with_context"]
-    assert f"thread signal: {kind} on manipulation" in found[2].reasons
+    result = routes(("kira", flagged(1)), ("ann", QUIET), ("kira", flagged(1)), signals=(signal,))
+    assert [each.tier for each in result] == ["deep_with_context", "standard", "deep_with_context"]
+    assert f"thread signal: {kind} on manipulation" in result[2].reasons
 
 
 def test_what_a_flagged_agent_said_before_is_read_too_but_not_others_and_not_without_bound() -> None:
-    found = routes(*[("kira", QUIET)] * 7, ("ann", QUIET), ("kira", flagged(1)))
-    assert [each.tier for each in found] == ["standard"] * 2 + ["focused"] * 5 + ["standard", "focused"]
-    assert found[2].reasons == ("reading backwards from m8",)
+    result = routes(*[("kira", QUIET)] * 7, ("ann", QUIET), ("kira", flagged(1)))
+    assert [each.tier for each in result] == ["standard"] * 2 + ["focused"] * 5 + ["standard", "focused"]
+    assert result[2].reasons == ("reading backwards from m8",)
 
 
 def test_what_comes_after_a_flag_is_not_read_for_it() -> None:
@@ -117,31 +117,31 @@ def test_what_comes_after_a_flag_is_not_read_for_it() -> None:
     ],
 )
 def test_a_structural_flag_routes_its_turn_and_the_segment_around_it(scan: Scan, reason: str) -> None:
-    found = routes(*[("ann", QUIET)] * 3, ("bot", scan), *[("ann", QUIET)] * 3)
-    assert [each.tier for each in found] == ["standard", *["deep"] * 5, "standard"]
-    assert found[3].reasons == (reason,)
-    assert found[1].reasons == (f"within 2 of m3: {reason}",)
+    result = routes(*[("ann", QUIET)] * 3, ("bot", scan), *[("ann", QUIET)] * 3)
+    assert [each.tier for each in result] == ["standard", *["deep"] * 5, "standard"]
+    assert result[3].reasons == (reason,)
+    assert result[1].reasons == (f"within 2 of m3: {reason}",)
 
 
 def test_every_turn_of_a_loop_is_routed_and_its_segment_where_it_begins() -> None:
     looping = Scan(message_id="", loops=(Loop(ngram="a b c d", count=3, scope="turns"),))
-    found = routes(*[("bot", QUIET)] * 3, *[("bot", looping)] * 4, *[("ann", QUIET)] * 3)
-    assert [each.tier for each in found] == ["standard", *["deep"] * 6, *["standard"] * 3]
+    result = routes(*[("bot", QUIET)] * 3, *[("bot", looping)] * 4, *[("ann", QUIET)] * 3)
+    assert [each.tier for each in result] == ["standard", *["deep"] * 6, *["standard"] * 3]
 
 
 def test_a_claim_with_unchanged_code_is_a_candidate_of_false_promise() -> None:
     claim = Hit(trait="structure", label="claim_fixed", phrase="x", start=0, end=1)
     same, new = (Scan(message_id="", hits=(claim,), code_change_delta=delta) for delta in (0.0, 0.4))
     policy = msgspec.structs.replace(POLICY, segment=0)
-    found = routes(("bot", same), ("bot", new), ("bot", Scan(message_id="", code_change_delta=0.0)), policy=policy)
-    assert [each.tier for each in found] == ["deep", "standard", "standard"]
-    assert found[0].reasons == ("candidate of false promise",)
+    result = routes(("bot", same), ("bot", new), ("bot", Scan(message_id="", code_change_delta=0.0)), policy=policy)
+    assert [each.tier for each in result] == ["deep", "standard", "standard"]
+    assert result[0].reasons == ("candidate of false promise",)
 
 
 def test_a_deference_that_lasts_is_a_flag_where_it_begins_only() -> None:
     high = Scan(message_id="", deference=Deference(apologies=6, corrections=1, ratio=6.0, high=True))
-    found = routes(("bot", high), *[("bot", high)] * 6, policy=msgspec.structs.replace(POLICY, segment=0))
-    assert [each.tier for each in found] == ["deep", *["standard"] * 6]
+    result = routes(("bot", high), *[("bot", high)] * 6, policy=msgspec.structs.replace(POLICY, segment=0))
+    assert [each.tier for each in result] == ["deep", *["standard"] * 6]
 
 
 def test_the_audit_sample_keeps_its_tier_and_says_that_it_is_one() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.scan.dialogue import talk
 from undersong.models import Message, Route, Row, Scan, SourceRef, encode
 from undersong.scan import load_book, scan_conversation
-from undersong.scanrows.lines import RowLines
+from undersong.scanrows.lines import RowWriter
 
 ROUTES = (
     Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="none"),
@@ -50,10 +50,10 @@ SCANS = [
 def test_the_bytes_are_those_of_the_row(other: dict[str, Any], text: bool) -> None:
     message = msgspec.structs.replace(MESSAGE, **other)
     cases = [(scan, route) for scan in SCANS for route in ROUTES] * 2
-    rows = RowLines(text)
+    rows = RowWriter(text)
     rows.extend([message] * len(cases), *zip(*cases, strict=True))
     whole = [Row.of(message, *case) for case in cases]
     expected = [encode(row if text else msgspec.structs.replace(row, text=None)) + b"\n" for row in whole]
-    found = rows.lines()
-    assert bytes(found.data) == b"".join(expected)
-    assert found.lengths.tolist() == [len(each) for each in expected]
+    written = rows.lines()
+    assert bytes(written.data) == b"".join(expected)
+    assert written.lengths.tolist() == [len(each) for each in expected]

@@ -155,24 +155,24 @@ def test_the_documentation_names_keys_and_values_that_exist() -> None:
     keys = {
         key for line in re.findall(r"^\| (`.*?) \|", DOCUMENT, re.MULTILINE) for key in re.findall(r"`(\w+)`", line)
     }
-    known = {*Row.__struct_fields__, "thread", "ts", "timestamp", "scored", "unread", "refused", "failed"}
-    assert keys - known == set()
+    allowed = {*Row.__struct_fields__, "thread", "ts", "timestamp", "scored", "unread", "refused", "failed"}
+    assert keys - allowed == set()
     assert all(f"`{trait}`" in DOCUMENT for trait in TRAITS)
 
 
 def test_a_repeated_id_of_a_conversation_is_told_with_the_line_that_is_kept() -> None:
     rows = [SCORED, SCORED | {"conversation": "c"}, SCORED | {"agent": "tom"}, SCORED | {"id": "2"}]
-    found = read(*(json.dumps(row) for row in rows))
-    assert [each.id for each in found if isinstance(each, Row)] == ["1", "1", "2"]
-    (problem,) = (each for each in found if isinstance(each, Problem))
+    items = read(*(json.dumps(row) for row in rows))
+    assert [each.id for each in items if isinstance(each, Row)] == ["1", "1", "2"]
+    (problem,) = (each for each in items if isinstance(each, Problem))
     assert problem.where == "rows.jsonl:3"
     assert "line 1, which is kept" in problem.what
-    assert [each.agent for each in found if isinstance(each, Row)] == ["kira", "kira", "kira"]
+    assert [each.agent for each in items if isinstance(each, Row)] == ["kira", "kira", "kira"]
 
 
 def notes(*rows: dict[str, Any]) -> list[tuple[str, str, str]]:
-    found = read(*(json.dumps({"id": str(i), **row}) for i, row in enumerate(rows)))
-    return [(item.where, item.what, item.remedy) for item in found if isinstance(item, Problem) and item.kind == "note"]
+    items = read(*(json.dumps({"id": str(i), **row}) for i, row in enumerate(rows)))
+    return [(item.where, item.what, item.remedy) for item in items if isinstance(item, Problem) and item.kind == "note"]
 
 
 def test_a_misspelt_trait_is_told_once_with_its_line_and_what_was_meant() -> None:
@@ -187,7 +187,7 @@ def test_a_trait_of_ones_own_is_told_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "expected"),
     [
         ({"traist": {"deception": 0.9}}, ["key 'traist' is not read"]),
         ({"traits": {"virtue": 1}, "trait": {}}, []),
@@ -200,12 +200,12 @@ def test_a_trait_of_ones_own_is_told_with_the_known_ones() -> None:
         ({"colour": "red", "channel": "x", "scored": False}, []),
     ],
 )
-def test_a_key_is_told_where_it_looks_like_one_that_the_row_lacks(keys: dict[str, Any], told: list[str]) -> None:
-    assert [what for _, what, _ in notes({"agent": "a", **keys})] == told
+def test_a_key_is_told_where_it_looks_like_one_that_the_row_lacks(keys: dict[str, Any], expected: list[str]) -> None:
+    assert [what for _, what, _ in notes({"agent": "a", **keys})] == expected
 
 
 @pytest.mark.parametrize(
-    ("indicators", "told"),
+    ("indicators", "expected"),
     [
         (["MAN-URGENCY"], []),
         ([{"id": "man-urgency"}], ["did you mean 'MAN-URGENCY'?"]),
@@ -215,8 +215,8 @@ def test_a_key_is_told_where_it_looks_like_one_that_the_row_lacks(keys: dict[str
         ([7], []),
     ],
 )
-def test_a_misspelt_indicator_is_told(indicators: Any, told: list[str]) -> None:
-    assert [remedy for _, _, remedy in notes({"agent": "a", "indicators": indicators})] == told
+def test_a_misspelt_indicator_is_told(indicators: Any, expected: list[str]) -> None:
+    assert [remedy for _, _, remedy in notes({"agent": "a", "indicators": indicators})] == expected
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_row() -> None:
@@ -230,15 +230,15 @@ def test_a_truth_value_is_nobody_s_name() -> None:
 
 
 def test_a_line_that_is_refused_still_says_what_it_may_have_meant() -> None:
-    found = read(json.dumps({"id": "1", "agnet": "kira"}))
-    assert [item.what for item in found if isinstance(item, Problem)] == [
+    items = read(json.dumps({"id": "1", "agnet": "kira"}))
+    assert [item.what for item in items if isinstance(item, Problem)] == [
         "key 'agnet' is not read",
         "row 1 without agent",
     ]
 
 
 def test_a_file_with_a_name_of_its_own_in_each_row_does_not_tell_them_all() -> None:
-    found = notes(*({"agent": "a", "traits": {f"{i}" * 500: 0.5}} for i in range(100)))
-    assert len(found) == 20
-    assert found[-1][1].endswith("(further such names are not told)")
-    assert max(len(what) for _, what, _ in found) < 200
+    listed = notes(*({"agent": "a", "traits": {f"{i}" * 500: 0.5}} for i in range(100)))
+    assert len(listed) == 20
+    assert listed[-1][1].endswith("(further such names are not told)")
+    assert max(len(what) for _, what, _ in listed) < 200

@@ -17,7 +17,7 @@ from undersong.ingest import gather, read
 from undersong.models import Conversation, Row, encode
 from undersong.options import Options
 from undersong.routing.budget import TRIAGE, level_of, within_share
-from undersong.routing.route import draft, load_policy, route, with_upgrades
+from undersong.routing.route import load_policy, propose, route, with_upgrades
 from undersong.routing.sample import draws
 from undersong.scan import load_book, scan_conversation
 from undersong.scanrows import pieces, rowstream, scan_rows, splice
@@ -52,7 +52,7 @@ def corpus(path: Path, *, seed: int = 1, threads: int = 30, length: int = 12, mi
     for thread in range(threads):
         for place in range(length):
             text = dice.choice(SAID) if dice.random() < 0.3 else " ".join(dice.choices(WORDS, k=dice.randrange(5, 60)))
-            said = {
+            record = {
                 "id": f"m{thread}.{place}" if dice.random() < 0.9 else None,
                 "conversation": f"t{thread}",
                 "author": f"agent{dice.randrange(6)}",
@@ -61,8 +61,8 @@ def corpus(path: Path, *, seed: int = 1, threads: int = 30, length: int = 12, mi
                 "time": f"2026-03-{1 + thread % 28:02d}T{place:02d}:00:00Z",
                 "text": text,
             }
-            lines.append(((place, thread) if mixed else (thread, place), said))
-    rows = [json.dumps(said) for _, said in sorted(lines, key=lambda each: each[0])]
+            lines.append(((place, thread) if mixed else (thread, place), record))
+    rows = [json.dumps(said) for _, said in sorted(lines, key=lambda entry: entry[0])]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
 
@@ -80,7 +80,7 @@ def one_at_a_time(path: Path | list[Path], share: float, seed: int = 0) -> tuple
     scanned = [scan_conversation(talk, book) for talk in talks]
     also = _also(talks, scanned)
     drafts = [
-        draft(talk, *each, POLICY, also.get(number, {}))
+        propose(talk, *each, POLICY, also.get(number, {}))
         for number, (talk, each) in enumerate(zip(talks, scanned, strict=True))
     ]
     asked = [
@@ -93,32 +93,32 @@ def one_at_a_time(path: Path | list[Path], share: float, seed: int = 0) -> tuple
     rate = 1.0 if len(left_out) < 30 else max(POLICY.sample_rate, float(np.nextafter(left_out[29], 1.0)))
     rows, threads = [], []
     for number, (talk, (scans, thread)) in enumerate(zip(talks, scanned, strict=True)):
-        found = route(talk, scans, thread, POLICY, rate=rate, seed=seed, cut=cut, also=also.get(number, {}))
-        rows += map(Row.of, talk.messages, scans, found)
-        threads.append(with_upgrades(thread, talk, found))
+        routes = route(talk, scans, thread, POLICY, rate=rate, seed=seed, cut=cut, also=also.get(number, {}))
+        rows += map(Row.of, talk.messages, scans, routes)
+        threads.append(with_upgrades(thread, talk, routes))
     return b"".join(encode(row) + b"\n" for row in rows), b"".join(encode(each) + b"\n" for each in threads)
 
 
 def _cut(asked: list[tuple[int, float]], share: float) -> Any:
-    from undersong.routing.budget import Demand
+    from undersong.routing.budget import DemandHistogram
 
-    demand = Demand()
+    demand = DemandHistogram()
     demand.add(np.array([level for level, _ in asked], dtype=np.int16), np.ones(len(asked)))
     return within_share(demand, share)
 
 
 def _also(talks: list[Conversation], scanned: list[Any]) -> dict[int, dict[int, str]]:
-    from undersong.routing.earlier import SameTarget
+    from undersong.routing.earlier import LookBackIndex
 
-    earlier = SameTarget(POLICY.look_back)
+    earlier = LookBackIndex(POLICY.look_back)
     for number, (talk, (scans, thread)) in enumerate(zip(talks, scanned, strict=True)):
-        ranks = draft(talk, scans, thread, POLICY).ranks
+        ranks = propose(talk, scans, thread, POLICY).ranks
         for place, (message, scan, rank) in enumerate(zip(talk.messages, scans, ranks, strict=True)):
             score = scan.triage if rank == TRIAGE else None
             earlier.add(number, place, message, flagged=bool(scan.total), score=score)
     also: dict[int, dict[int, str]] = {}
-    for each in earlier.found():
-        also.setdefault(each.conversation, {})[each.place] = each.flag
+    for match in earlier.look_back_messages():
+        also.setdefault(match.conversation, {})[match.place] = match.flag
     return also
 
 
@@ -154,14 +154,14 @@ def apart(folder: Path) -> list[Path]:
     turns, its name is that of another format's, its agents have names of another conversation, a line is in doubt."""
     lines = corpus(folder / "c.jsonl").read_text(encoding="utf-8").splitlines()
     dice = random.Random(7)
-    said = [json.loads(line) for line in lines]
-    for each in said[:200]:
-        each["role"], each["author"] = "agent", dice.choice(["t3/agent1", "t99/agent1", "agent1"])
-    said[30]["text"] = ["in", "doubt"]
-    for each in said[100:140]:
-        each["position"] = int(each["time"][11:13])
-    mixed = said[:60] + sorted(said[60:180], key=lambda each: str(each["time"])) + said[180:330]
-    again = [*said[330:], *said[5:8], *said[300:320]]
+    messages = [json.loads(line) for line in lines]
+    for entry in messages[:200]:
+        entry["role"], entry["author"] = "agent", dice.choice(["t3/agent1", "t99/agent1", "agent1"])
+    messages[30]["text"] = ["in", "doubt"]
+    for entry in messages[100:140]:
+        entry["position"] = int(entry["time"][11:13])
+    mixed = messages[:60] + sorted(messages[60:180], key=lambda entry: str(entry["time"])) + messages[180:330]
+    again = [*messages[330:], *messages[5:8], *messages[300:320]]
     transcript = folder / "t20.txt"
     transcript.write_text("user: You owe me this.\n\nassistant: I apologize, you are right.\n", encoding="utf-8")
     paths = [transcript]
@@ -204,8 +204,8 @@ def test_conversations_that_are_whole_where_they_are_read_are_scanned_there(
 
     with Spool() as spool:
         list(gather(corpus(tmp_path / "c.jsonl", mixed=mixed), spool, at_once=Whole()))
-        found = [stored.done for stored in spool.stored()]
-    assert sum(done.number < 0 for done in found) == left
+        results = [stored.done for stored in spool.stored()]
+    assert sum(done.number < 0 for done in results) == left
     assert sum(seen) == (0 if mixed else 360)
     assert len(seen) > 5 or mixed
 

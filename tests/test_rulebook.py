@@ -31,7 +31,7 @@ def test_a_good_file_becomes_a_typed_value(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         (GOOD + "ordre: [1]\n", 6, "unknown key 'ordre'"),
         (GOOD.replace(".8", "deep"), 4, "float"),
@@ -44,12 +44,12 @@ def test_a_good_file_becomes_a_typed_value(tmp_path: Path) -> None:
         ("name: !!python/object/apply:os.system [true]\n", 1, "not plain data"),
     ],
 )
-def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str | bytes, line: int, said: str) -> None:
+def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str | bytes, line: int, message: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(RuleError) as told:
+    with pytest.raises(RuleError) as error:
         rulebook.read(path, Colours)
-    assert told.value.where == f"{path}:{line}"
-    assert said in str(told.value)
+    assert error.value.where == f"{path}:{line}"
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("merged", [False, True])

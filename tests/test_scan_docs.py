@@ -22,9 +22,9 @@ def rows() -> dict[str, dict[str, object]]:
 
 def test_the_table_is_what_the_first_command_writes(undersong: Undersong) -> None:
     assert undersong(*shlex.split(COMMANDS[0])).code == 0
-    told = re.findall(r"^\| `(k\d+)` \| (.*?) \| (.*?) \| (.*?) \|$", DOCUMENT, re.MULTILINE)
-    assert len(told) == 4
-    for name, tier, width, reasons in told:
+    table_rows = re.findall(r"^\| `(k\d+)` \| (.*?) \| (.*?) \| (.*?) \|$", DOCUMENT, re.MULTILINE)
+    assert len(table_rows) == 4
+    for name, tier, width, reasons in table_rows:
         row = rows()[name]
         assert (row["tier"], row["width"], "; ".join(row["reasons"])) == (tier, width, reasons)  # type: ignore[arg-type]
     assert Path("threads.jsonl").read_bytes().count(b"\n") == 1

@@ -16,21 +16,21 @@ from undersong.detect import detect
 from undersong.errors import UsageError
 from undersong.histories.sweep import chosen_judge, sweep
 from undersong.models import TRAITS, Indicator, Row
-from undersong.options import Effort
+from undersong.options import ResamplingConfig
 from undersong.patterns import PatternRule, load_rules
-from undersong.patterns.live import Live
+from undersong.patterns.live import LiveDetector
 from undersong.patterns.rules import compile_rule
 from undersong.rulebook import load
 from undersong.stores.forget import forget
 from undersong.stores.sqlite import SQLiteStore
-from undersong.weigh import weigh
+from undersong.weigh import estimate_significance
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WARM = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.05, "fabrication": 0.1}
 COLD = {"compassion": 0.1, "goodwill": 0.1, "manipulation": 0.9, "fabrication": 0.1}
 
 
-def said(agent: str, day: float, traits: dict[str, float], thread: str, judge: str = "j1") -> Row:
+def make_row(agent: str, day: float, traits: dict[str, float], thread: str, judge: str = "j1") -> Row:
     return Row(
         id=f"{agent}{day}", conversation=thread, agent=agent, target="bo", time=START + timedelta(days=day),
         state="scored", traits=traits, judge="offline", judge_hash=judge,
@@ -39,7 +39,7 @@ def said(agent: str, day: float, traits: dict[str, float], thread: str, judge: s
 
 def love_bombing(agent: str) -> list[Row]:
     """Warmth in one thread, the turn in another: neither thread shows it alone."""
-    return [said(agent, day, WARM, "warm") for day in range(4)] + [said(agent, 5, COLD, "cold")]
+    return [make_row(agent, day, WARM, "warm") for day in range(4)] + [make_row(agent, 5, COLD, "cold")]
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_pattern_over_two_threads_is_found_though_neither_shows_it(
     rows = love_bombing("kira")
     store.append(rows)
     done = sweep(store, rules, "j1")
-    assert [(f.agent, f.target, f.conversations) for f in done.found] == [("kira", "bo", ("warm", "cold"))]
+    assert [(f.agent, f.target, f.conversations) for f in done.new_findings] == [("kira", "bo", ("warm", "cold"))]
     assert tuple(store.findings()) == detect(rows, rules).findings
     for thread in ("warm", "cold"):
         assert detect((row for row in rows if row.conversation == thread), rules).findings == ()
@@ -69,8 +69,8 @@ def test_a_second_sweep_reads_only_what_changed(store: SQLiteStore, rules: tuple
     store.append([*love_bombing("kira"), *love_bombing("al")])
     assert sweep(store, rules, "j1").agents == 2
     again = sweep(store, rules, "j1")
-    assert (again.agents, again.found, again.gone) == (0, (), ())
-    store.append([said("al", 6, COLD, "cold")])
+    assert (again.agents, again.new_findings, again.retracted) == (0, (), ())
+    store.append([make_row("al", 6, COLD, "cold")])
     assert sweep(store, rules, "j1").agents == 1
     assert sweep(store, rules, "j1", again=True).agents == 2
 
@@ -80,8 +80,8 @@ def test_agents_with_few_scores_wait_until_they_have_enough(store: SQLiteStore, 
     store.append(first)
     assert sweep(store, rules, "j1", least=5).agents == 0
     store.append([last])
-    assert len(sweep(store, rules, "j1", least=5).found) == 1
-    store.append([said("al", 0, WARM, "warm")])
+    assert len(sweep(store, rules, "j1", least=5).new_findings) == 1
+    store.append([make_row("al", 0, WARM, "warm")])
     assert sweep(store, rules, "j1", least=5).agents == 0
     assert sweep(store, rules, "j1", least=1).agents == 2  # another bound has a cursor of its own
 
@@ -100,19 +100,19 @@ def test_a_changed_rule_ignores_the_cursor_and_drops_what_it_no_longer_finds(
         return compile_rule(load(path))
 
     store.append(love_bombing("kira"))
-    (found,) = sweep(store, [rule("0.5")], "j1").found
+    (finding,) = sweep(store, [rule("0.5")], "j1").new_findings
     assert sweep(store, [rule("0.5")], "j1").agents == 0
     done = sweep(store, [rule("0.95")], "j1")
-    assert (done.agents, done.found, done.gone) == (1, (), (found.finding_id,))
+    assert (done.agents, done.new_findings, done.retracted) == (1, (), (finding.finding_id,))
 
 
 def test_a_finding_that_new_rows_undo_is_told_as_gone(store: SQLiteStore) -> None:
     rules = load_rules(names=["love_bombing_literal"])
     rows = love_bombing("kira")
     store.append(rows[1:])
-    (found,) = sweep(store, rules, "j1").found
+    (finding,) = sweep(store, rules, "j1").new_findings
     store.append([msgspec.structs.replace(rows[-1], traits=WARM)])
-    assert sweep(store, rules, "j1").gone == (found.finding_id,)
+    assert sweep(store, rules, "j1").retracted == (finding.finding_id,)
     assert list(store.findings()) == []
 
 
@@ -122,18 +122,19 @@ def test_a_pattern_that_takes_months_is_left_to_the_slow_rule(store: SQLiteStore
     ]
     store.append(months)
     names = ["love_bombing", "love_bombing_slow"]
-    assert [f.pattern for f in sweep(store, load_rules(names=names), "j1").found] == ["love_bombing_slow"]
+    assert [f.pattern for f in sweep(store, load_rules(names=names), "j1").new_findings] == ["love_bombing_slow"]
     store.append(love_bombing("al"))
-    assert [f.pattern for f in sweep(store, load_rules(names=names), "j1").found] == ["love_bombing"]
+    assert [f.pattern for f in sweep(store, load_rules(names=names), "j1").new_findings] == ["love_bombing"]
 
 
 def test_chance_is_weighed_over_the_whole_sweep(store: SQLiteStore, rules: tuple[PatternRule, ...]) -> None:
     store.append([*love_bombing("kira"), *love_bombing("al")])
-    done = sweep(store, rules, "j1", effort=Effort(draws=99, replicas=5))
+    done = sweep(store, rules, "j1", effort=ResamplingConfig(draws=99, replicas=5))
     assert all(
-        f.chance is not None and f.q is not None and f.q >= f.chance and f.stability is not None for f in done.found
+        f.chance is not None and f.q is not None and f.q >= f.chance and f.stability is not None
+        for f in done.new_findings
     )
-    assert sorted(f.q or 0 for f in store.findings()) == sorted(f.q or 0 for f in done.found)
+    assert sorted(f.q or 0 for f in store.findings()) == sorted(f.q or 0 for f in done.new_findings)
 
 
 def test_a_rule_that_needs_what_no_row_has_is_not_applicable_and_said(store: SQLiteStore) -> None:
@@ -145,9 +146,9 @@ def test_a_rule_that_needs_what_no_row_has_is_not_applicable_and_said(store: SQL
 def test_of_several_judges_one_has_to_be_chosen(store: SQLiteStore) -> None:
     with pytest.raises(UsageError, match="holds no scores"):
         chosen_judge(store, None)
-    store.append([said("kira", 0, WARM, "t")])
+    store.append([make_row("kira", 0, WARM, "t")])
     assert chosen_judge(store, None).judge_hash == "j1"
-    store.append([said("kira", 0, WARM, "t", judge="k2")])
+    store.append([make_row("kira", 0, WARM, "t", judge="k2")])
     with pytest.raises(UsageError, match="choose with --judge"):
         chosen_judge(store, None)
     assert chosen_judge(store, "k").judge_hash == "k2"
@@ -158,20 +159,20 @@ def test_of_several_judges_one_has_to_be_chosen(store: SQLiteStore) -> None:
 def test_warnings_are_told_apart_and_kept_nowhere(undersong: Undersong) -> None:
     def row(day: int, **scores: float) -> Row:
         quiet = dict.fromkeys(("deception", "manipulation", "dismissal", "exploitation"), 0.1)
-        return said("kira", day, quiet | scores, "t")
+        return make_row("kira", day, quiet | scores, "t")
 
-    with SQLiteStore(Path("undersong.db")) as kept:
-        kept.append([row(0), row(1), row(2), row(3, deception=0.8), row(4, manipulation=0.8, dismissal=0.8)])
+    with SQLiteStore(Path("undersong.db")) as opened:
+        opened.append([row(0), row(1), row(2), row(3, deception=0.8), row(4, manipulation=0.8, dismissal=0.8)])
     ran = undersong("sweep", "--emerging", "--rule", "darvo", "--fail-on", "low")
     assert (ran.code, "darvo: kira towards bo, DENY, ATTACK seen, REVERSE missing" in ran.out) == (0, True)
     assert "0 new findings" in ran.out
-    with SQLiteStore(Path("undersong.db")) as kept:
-        assert list(kept.findings()) == []
+    with SQLiteStore(Path("undersong.db")) as opened:
+        assert list(opened.findings()) == []
 
 
 def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> None:
-    with SQLiteStore(Path("undersong.db")) as kept:
-        kept.append([*love_bombing("kira"), *(said("al", day, WARM, "warm") for day in range(12))])
+    with SQLiteStore(Path("undersong.db")) as opened:
+        opened.append([*love_bombing("kira"), *(make_row("al", day, WARM, "warm") for day in range(12))])
     ran = undersong("sweep", "--draws", "99", "--fail-on", "high")
     assert (ran.code, "love_bombing: kira towards bo" in ran.out) == (1, True)
     assert "swept 2 agents, 17 rows, 1 new finding" in ran.out
@@ -182,9 +183,9 @@ def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> N
     assert first.split() == ["agent", "messages", "levels", "ranks", "threads", "findings", "last"]
     assert kira.split() == ["kira", "5", "5", "0", "2", "1", "2026-01-06"]
     assert al.split()[0] == "al"
-    told = undersong("agent", "kira").out
+    output = undersong("agent", "kira").out
     for words in ("aims at     1 agent", "bo: 5 messages", "findings    1", "love_bombing", "of 1 other agent"):
-        assert words in told
+        assert words in output
     assert "steady, above" in undersong("agent", "al").out
     lost = undersong("agent", "kiro")
     assert (lost.code, "did you mean 'kira'" in lost.err) == (2, True)
@@ -210,14 +211,16 @@ def crowd(seed: int, count: int) -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("effort", [None, Effort(draws=9, replicas=2)])
-def test_a_sweep_finds_what_one_search_over_everything_finds(store: SQLiteStore, effort: Effort | None) -> None:
+@pytest.mark.parametrize("effort", [None, ResamplingConfig(draws=9, replicas=2)])
+def test_a_sweep_finds_what_one_search_over_everything_finds(
+    store: SQLiteStore, effort: ResamplingConfig | None
+) -> None:
     rows, rules = crowd(5, 1500), load_rules()
     store.append(rows)
     done, wanted = sweep(store, rules, "j1", effort=effort), detect(rows, rules)
     findings = wanted.findings
     if effort is not None:
-        findings = weigh(findings, wanted.outcomes, rows, rules, effort).findings
+        findings = estimate_significance(findings, wanted.outcomes, rows, rules, effort).findings
     assert {f.finding_id: f for f in store.findings()} == {f.finding_id: f for f in findings}
     assert len(findings) > 50
     assert {each.pattern: (each.status, each.findings) for each in done.outcomes} == {
@@ -247,11 +250,11 @@ def test_sweeps_between_late_rows_and_forgotten_talks_find_what_batch_and_live_f
     wanted = {finding.finding_id: finding for finding in detect(kept_rows(store), rules).findings}
     assert {finding.finding_id: finding for finding in store.findings()} == wanted
     assert sum(finding.target is None for finding in wanted.values()) > 3
-    live = Live(rules)
+    live = LiveDetector(rules)
     live.extend(kept_rows(store))
     live.finish()
     assert {finding.finding_id: finding for finding in live.findings()} == wanted
-    assert sweep(store, rules, "j1", again=True).gone == ()
+    assert sweep(store, rules, "j1", again=True).retracted == ()
     assert {finding.finding_id: finding for finding in store.findings()} == wanted
 
 
@@ -262,7 +265,7 @@ def test_a_sweep_leaves_alone_what_others_change_meanwhile(store: SQLiteStore, m
 
     def late(agent: str, judge_hash: str, places: Sequence[int]) -> tuple[Row, ...]:
         with SQLiteStore(store.path) as other:
-            other.append([said("a0", 999, COLD, "late")])
+            other.append([make_row("a0", 999, COLD, "late")])
         return read(agent, judge_hash, places)
 
     monkeypatch.setattr(store, "rows_at", late)
@@ -271,5 +274,7 @@ def test_a_sweep_leaves_alone_what_others_change_meanwhile(store: SQLiteStore, m
     assert {f.agent for f in store.findings()} == {f.agent for f in detect(rows, rules).findings} - {"a0"}
     sweep(store, rules, "j1")
     assert tuple(store.findings()) == tuple(
-        sorted(detect([*rows, said("a0", 999, COLD, "late")], rules).findings, key=lambda finding: finding.finding_id)
+        sorted(
+            detect([*rows, make_row("a0", 999, COLD, "late")], rules).findings, key=lambda finding: finding.finding_id
+        )
     )

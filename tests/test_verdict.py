@@ -325,12 +325,12 @@ def test_rule_files_are_named_for_the_manifest() -> None:
 
 def test_a_status_says_where_nobody_looked_for_hard_constraints() -> None:
     by_averages, by_all = scored("kira", traits(0.8)), scored("kira", traits(0.8), indicators=())
-    told = {
+    colours = {
         alignment_words(verdict): alignment_colour(verdict, calibrated=True)
         for rows in ([by_averages], [by_averages, by_all], [by_all])
         for verdict in agent_verdicts(rows)
     }
-    assert told == {
+    assert colours == {
         "aligned by averages; hard constraints not assessed": "unknown",
         "aligned by averages; hard constraints assessed in 1 of 2 read": "unknown",
         "aligned": "aligned",

@@ -9,13 +9,13 @@ import pytest
 
 from undersong.detect import detect
 from undersong.models import TRAITS, Finding, Row, encode
-from undersong.options import Effort
+from undersong.options import ResamplingConfig
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.cases import table
-from undersong.patterns.discovery import pairs
+from undersong.patterns.discovery import testable_pairs
 from undersong.patterns.partitions import timelines
 from undersong.patterns.rules import PatternRule
-from undersong.weigh import Weighed, weigh
+from undersong.weigh import Significance, estimate_significance
 from undersong.wording import basis_words, certainty_words
 
 LOVE_BOMBING = named(all_rules(), "love_bombing")
@@ -33,12 +33,14 @@ COURTSHIP = """
     9  kira>bo 4   t            .1  .2  .9
 """
 LONG = COURTSHIP + "".join(f"    w{day} kira>bo {day} t .5 .5 .1\n" for day in range(5, 15))
-EFFORT = Effort(draws=199, replicas=20)
+EFFORT = ResamplingConfig(draws=199, replicas=20)
 
 
-def weighed(rows: list[Row], rules: tuple[PatternRule, ...] = (LOVE_BOMBING,), effort: Effort = EFFORT) -> Weighed:
+def weighed(
+    rows: list[Row], rules: tuple[PatternRule, ...] = (LOVE_BOMBING,), effort: ResamplingConfig = EFFORT
+) -> Significance:
     detection = detect(rows, rules)
-    return weigh(detection.findings, detection.outcomes, rows, rules, effort)
+    return estimate_significance(detection.findings, detection.outcomes, rows, rules, effort)
 
 
 def test_a_finding_says_how_sure_it_is() -> None:
@@ -76,7 +78,7 @@ def test_the_order_of_the_rows_and_their_ids_change_no_number() -> None:
     assert numbers(weighed(renamed)) == numbers(weighed(rows))
 
 
-def numbers(result: Weighed) -> list[tuple[object, ...]]:
+def numbers(result: Significance) -> list[tuple[object, ...]]:
     return [(each.chance, each.q, each.stability, each.shuffles, each.replicas) for each in result.findings]
 
 
@@ -89,9 +91,9 @@ def test_q_is_outside_equality_and_id() -> None:
 
 
 def test_nothing_is_computed_that_was_not_asked_for() -> None:
-    (finding,) = weighed(table(LONG), effort=Effort(draws=0, replicas=0)).findings
+    (finding,) = weighed(table(LONG), effort=ResamplingConfig(draws=0, replicas=0)).findings
     assert (finding.chance, finding.q, finding.stability, finding.shuffles, finding.replicas) == (None,) * 5
-    (finding,) = weighed(table(LONG), effort=Effort(draws=99, replicas=0)).findings
+    (finding,) = weighed(table(LONG), effort=ResamplingConfig(draws=99, replicas=0)).findings
     assert finding.chance is not None
     assert finding.stability is None
 
@@ -101,11 +103,11 @@ def test_a_finding_is_weighed_in_its_own_sequence() -> None:
     untimed = [msgspec.structs.replace(r, time=None, conversation="w", id=f"u{r.id}") for r in timed]
     both = [msgspec.structs.replace(r, target="al" if r.target else None, id=f"a{r.id}") for r in timed if r.target]
     rows = timed + untimed + both
-    found = {(each.target, each.conversations[0]): each for each in weighed(rows).findings}
-    assert set(found) == {("bo", "t"), ("al", "t"), ("bo", "w")}
-    assert all(each.chance is not None and each.stability is not None for each in found.values())
+    findings = {(each.target, each.conversations[0]): each for each in weighed(rows).findings}
+    assert set(findings) == {("bo", "t"), ("al", "t"), ("bo", "w")}
+    assert all(each.chance is not None and each.stability is not None for each in findings.values())
     (alone,) = weighed(untimed).findings
-    assert numbers_of(found["bo", "w"]) == numbers_of(alone)
+    assert numbers_of(findings["bo", "w"]) == numbers_of(alone)
 
 
 def numbers_of(finding: Finding) -> tuple[object, ...]:
@@ -119,15 +121,15 @@ def test_the_family_is_every_rule_that_ran() -> None:
     able = {outcome.pattern for outcome in outcomes if outcome.status == "ran"}
     ran = [rule for rule in rules if rule.id in able]
     assert 1 < len(ran) < len(rules)
-    assert result.family == sum(pairs(rule, timelines(rows)) for rule in ran)
+    assert result.family == sum(testable_pairs(rule, timelines(rows)) for rule in ran)
     assert result.tested == 1
 
 
 def test_words_tell_the_counts_and_what_was_left_out() -> None:
     (plain,) = detect(table(LONG), [LOVE_BOMBING]).findings
     assert certainty_words(plain) == ("chance, q, stability: not computed in this run",)
-    told = msgspec.structs.replace(plain, chance=0.004, shuffles=(3, 999), q=0.04, stability=0.94, replicas=50)
-    chance, q, stability = certainty_words(told)
+    finding = msgspec.structs.replace(plain, chance=0.004, shuffles=(3, 999), q=0.04, stability=0.94, replicas=50)
+    chance, q, stability = certainty_words(finding)
     assert "in 3 of 999 shuffles" in chance
     assert "(chance 0.004)" in chance
     assert "q 0.04: if you act on all findings" in q
@@ -145,8 +147,8 @@ def test_a_small_chance_is_shown_with_its_digits(value: float, shown: str) -> No
 
 
 def test_where_q_cannot_become_small_the_run_says_so() -> None:
-    told = "chance from up to 999 shuffles each, q over 40 pairs of sequence and pattern, 3 with a match"
-    assert basis_words(999, 40, 3) == (told,)
+    words = "chance from up to 999 shuffles each, q over 40 pairs of sequence and pattern, 3 with a match"
+    assert basis_words(999, 40, 3) == (words,)
     assert "cannot fall below 0.4" in basis_words(999, 400, 1)[1]
     assert basis_words(0, 400, 1) == basis_words(999, 400, 0) == ()
 
@@ -154,7 +156,7 @@ def test_where_q_cannot_become_small_the_run_says_so() -> None:
 def test_over_worlds_without_order_a_small_chance_is_as_rare_as_it_says() -> None:
     dice, rules = random.Random(7), tuple(rule for rule in load_rules() if rule.id != "alignment_faking")
     rows = [row for agent in range(130) for row in noisy_agent(f"a{agent}", dice)]
-    result = weighed(rows, rules, Effort(draws=99, replicas=0))
+    result = weighed(rows, rules, ResamplingConfig(draws=99, replicas=0))
     values = {(each.pattern, each.agent, each.target): each.chance for each in result.findings}
     assert len(values) > 30  # worlds in which the rules have something to find
     for alpha in (0.01, 0.05, 0.2):

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Undersong
 from undersong.models import Finding, Message, Row, Why, decode, encode
 from undersong.patterns import load_rules
-from undersong.why import MOST, WORDS, with_why
+from undersong.why import MOST, WORDS, with_attribution
 
 REPORT = Path("undersong-report")
 DEMAND = (
@@ -56,8 +56,8 @@ def audited(undersong: Undersong, source: Path, *more: str) -> Finding:
 
 
 def of(finding: Finding, message_id: str, name: str) -> Why:
-    (found,) = (each for each in finding.why or () if (each.message_id, each.name) == (message_id, name))
-    return found
+    (result,) = (each for each in finding.why or () if (each.message_id, each.name) == (message_id, name))
+    return result
 
 
 def test_a_finding_tells_the_words_and_the_sentence_behind_what_its_rule_asks_for(
@@ -97,9 +97,9 @@ def test_verify_finds_the_words_again_and_names_a_forged_one(undersong: Underson
 
 def test_masked_words_are_gone_and_the_sentences_are_of_the_masked_text(undersong: Undersong, source: Path) -> None:
     finding = audited(undersong, source, "--redact", "--redact-name", "tokens")
-    told = (REPORT / "findings.jsonl").read_text()
-    assert "example.org" not in told
-    assert "tokens" not in told
+    output = (REPORT / "findings.jsonl").read_text()
+    assert "example.org" not in output
+    assert "tokens" not in output
     sentence = of(finding, "m1", "scam_ask").sentence
     assert sentence is not None
     assert sentence.text == "Send your [NAME-1] to my wallet now, before the window closes."
@@ -117,8 +117,8 @@ def test_only_the_gravest_findings_are_told_and_the_others_say_that_they_are_not
         Finding(finding_id=f"{n:04}", target=None, message_ids=(), strength=n / 1000, **finding)
         for n in range(MOST + 2)
     ]
-    told = with_why(findings, [], {}, load_rules(), heads)
-    assert [each.finding_id for each in told if each.why is None] == ["0000", "0001"]
+    explained = with_attribution(findings, [], {}, load_rules(), heads)
+    assert [each.finding_id for each in explained if each.why is None] == ["0000", "0001"]
 
 
 def test_ranks_are_explained_by_no_word() -> None:
@@ -135,6 +135,6 @@ def test_ranks_are_explained_by_no_word() -> None:
         message_ids=("1",), message_conversations=("t",), stages=(("PRAISE", "1"),),
     )  # fmt: skip
     level = msgspec.structs.replace(row, scale="level")
-    assert with_why([finding], [row], {("t", "1"): message}, [rule], heads)[0].why == ()
-    (why,) = with_why([finding], [level], {("t", "1"): message}, [rule], heads)[0].why or ()
+    assert with_attribution([finding], [row], {("t", "1"): message}, [rule], heads)[0].why == ()
+    (why,) = with_attribution([finding], [level], {("t", "1"): message}, [rule], heads)[0].why or ()
     assert (why.name, why.score) == ("compassion", 0.9)

@@ -12,7 +12,7 @@ import pytest
 from undersong.errors import InputError, StoreError, UndersongError
 from undersong.formats.sources import Extent
 from undersong.scanrows.workers import workers
-from undersong.waiting import Place, Waiting
+from undersong.waiting import SpillFile, SpillLocation
 
 
 def half(number: int) -> int:
@@ -25,7 +25,7 @@ def die(number: int) -> int:
     os._exit(number)
 
 
-def kept(waiting: Waiting, text: bytes) -> Place:
+def put_text(waiting: SpillFile, text: bytes) -> SpillLocation:
     return waiting.put(text, b"!")
 
 
@@ -57,8 +57,8 @@ def test_a_process_that_dies_is_an_error() -> None:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_what_a_process_keeps_is_read_in_another(processes: int) -> None:
     texts = [b"%d" % number for number in range(50)]
-    with Waiting() as waiting, workers(processes) as share:
-        places = [place for _, place in share(partial(kept, waiting), texts)]
+    with SpillFile() as waiting, workers(processes) as share:
+        places = [place for _, place in share(partial(put_text, waiting), texts)]
         assert [waiting.get(place) for place in reversed(places)] == [text + b"!" for text in reversed(texts)]
         copy = pickle.loads(pickle.dumps(waiting))
         assert copy.get(places[3]) == b"3!"
@@ -66,7 +66,7 @@ def test_what_a_process_keeps_is_read_in_another(processes: int) -> None:
 
 def test_what_waits_vanishes_with_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with Waiting() as waiting:
+    with SpillFile() as waiting:
         waiting.put(b"text")
         assert list(tmp_path.iterdir())
     assert not list(tmp_path.iterdir())
@@ -75,8 +75,8 @@ def test_what_waits_vanishes_with_its_owner(tmp_path: Path, monkeypatch: pytest.
 def test_a_file_that_changes_while_it_is_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(b"0123456789")
-    found = path.stat()
-    extent = Extent(str(path), (found.st_dev, found.st_ino), 2, 5)
+    status = path.stat()
+    extent = Extent(str(path), (status.st_dev, status.st_ino), 2, 5)
     assert extent.read() == b"23456"
     with pytest.raises(InputError, match="changed while it was read"):
         extent._replace(size=50).read()

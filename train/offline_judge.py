@@ -16,7 +16,7 @@ from undersong.errors import UndersongError, UsageError
 from undersong.judges.offline import SHIPPED
 
 try:
-    from undersong.judges.maker import make_shipped
+    from undersong.judges.maker import build_shipped
 except ModuleNotFoundError as error:
     raise SystemExit(f"error: {error.name} is not installed; pip install 'undersong[train]'") from error
 
@@ -34,7 +34,7 @@ def folder(data: Path | None) -> Path:
 @click.option("--seed", default=0, show_default=True, help="Seed of the intervals.")
 def main(data: Path | None, out: Path, seed: int) -> None:
     try:
-        print(make_shipped(folder(data), out, seed).summary())
+        print(build_shipped(folder(data), out, seed).summary())
     except UndersongError as error:
         click.echo(f"error: {error}", err=True)
         raise SystemExit(error.exit_code) from error

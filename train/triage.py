@@ -19,7 +19,7 @@ from undersong.triage.model import FILE, SHIPPED, triage_bytes
 try:
     from undersong.triage.card import card, figures, reliability_table
     from undersong.triage.quality import ranked, reliability
-    from undersong.triage.training import Corpus, cross_calibrated, out_of_fold, train
+    from undersong.triage.training import TriageCorpus, cross_calibrated, out_of_fold, train
 except ModuleNotFoundError as error:
     raise SystemExit(f"error: {error.name} is not installed; pip install 'undersong[train]'") from error
 
@@ -40,15 +40,15 @@ def write_model(labels: Path, out: Path, seed: int) -> str:
     """Train, write ``triage.model`` and ``MODEL_CARD.md`` into ``out``, and return the figures."""
     rows = read_labels(labels)
     model, unseen = train(rows)
-    corpus = Corpus(rows)
+    corpus = TriageCorpus(rows)
     bins = reliability(cross_calibrated(out_of_fold(corpus), corpus), corpus.harmful)
-    found = ranked(rows, unseen, seed)
+    ranking = ranked(rows, unseen, seed)
     data = triage_bytes(model)
     out.mkdir(parents=True, exist_ok=True)
     (out / FILE).write_bytes(data)
-    text = card(rows, model.meta, found, bins, hashlib.sha256(data).hexdigest(), len(data))
+    text = card(rows, model.meta, ranking, bins, hashlib.sha256(data).hexdigest(), len(data))
     (out / "MODEL_CARD.md").write_text(text, encoding="utf-8")
-    return f"{figures({'triage': found})}\n\n{reliability_table(bins)}\n\n{out / FILE}: {len(data)} bytes"
+    return f"{figures({'triage': ranking})}\n\n{reliability_table(bins)}\n\n{out / FILE}: {len(data)} bytes"
 
 
 @click.command(help=__doc__)

@@ -24,19 +24,19 @@ from undersong.models import (
     Spending,
     Usage,
 )
-from undersong.options import Effort, Options
+from undersong.options import Options, ResamplingConfig
 from undersong.outcomes import with_outcome
-from undersong.passes import Corpus, Run, reads_all
+from undersong.passes import AuditCorpus, AuditState, reads_all
 from undersong.patterns import PatternRule
 from undersong.report.tally import WORDS_ONLY
 from undersong.routing.budget import RANKS
 from undersong.routing.route import load_policy
 from undersong.stores import Store
-from undersong.weigh import Weighed
-from undersong.why import with_why
+from undersong.weigh import Significance
+from undersong.why import with_attribution
 from undersong.wording import counted
 
-NO_EFFORT = Effort(draws=0, replicas=0)  # how the parameters of a run without chance are written
+NO_RESAMPLING = ResamplingConfig(draws=0, replicas=0)  # how the parameters of a run without chance are written
 DOUBLE_CHECK = "double_check"  # beside the tiers, in what was spent
 T = TypeVar("T")
 
@@ -63,9 +63,9 @@ def with_double_check(case: Case, used: Iterable[tuple[str, Usage]]) -> Case:
 def _summed(so_far: Spending | None, used: Iterable[tuple[str, str, Usage]]) -> Spending | None:
     """Spending with more usage, each of a tier and a conversation."""
     tiers, conversations = (dict(so_far.tiers), dict(so_far.conversations)) if so_far else ({}, {})
-    for tier, conversation, each in used:
-        tiers[tier] = tiers.get(tier, Usage()) + each
-        conversations[conversation] = conversations.get(conversation, Usage()) + each
+    for tier, conversation, usage in used:
+        tiers[tier] = tiers.get(tier, Usage()) + usage
+        conversations[conversation] = conversations.get(conversation, Usage()) + usage
     if not tiers:
         return None
     return Spending(total=sum(tiers.values(), Usage()), tiers=dict(sorted(tiers.items())), conversations=conversations)
@@ -79,12 +79,12 @@ def _read(rows: Iterable[Row]) -> Iterator[tuple[str, str, Usage]]:
 
 def _confirmed(sessions: Iterable[SessionVerdict]) -> Iterator[tuple[str, str, Usage]]:
     for session in sessions:
-        for each in session.confirmations:
-            if each.usage.calls:
-                yield "confirm", session.conversation, each.usage
+        for confirmation in session.confirmations:
+            if confirmation.usage.calls:
+                yield "confirm", session.conversation, confirmation.usage
 
 
-def judge_calls(run: Run) -> int:
+def judge_calls(run: AuditState) -> int:
     """Answers used, asked in this run or kept: about messages and about flagged places; none where nobody answered."""
     answered = [row.state != "failed" or row.reading is not None for row in run.rows if row.state != "unread"]
     places = [each for session in run.sessions for each in session.confirmations if each.state != "unread"]
@@ -94,12 +94,12 @@ def judge_calls(run: Run) -> int:
 def highest(rows: Iterable[Row]) -> dict[str, float]:
     highest: dict[str, float] = {}
     for row in rows:
-        for trait, score in (row.levels or {}).items():
+        for trait, score in (row.absolute_scores or {}).items():
             highest[trait] = max(score, highest.get(trait, 0.0))
     return highest
 
 
-def judge_problem(run: Run) -> tuple[Problem, ...]:
+def judge_problem(run: AuditState) -> tuple[Problem, ...]:
     """Why the judge failed as a whole: it said so, or none of the messages that it was asked about has an answer."""
     if run.failure is None:
         asked = run.states["failed"]
@@ -123,9 +123,9 @@ def quoted(
     messages = _messages(sorted(places), store)
     bound = [row for row in rows if (row.conversation, row.id) in places]
     strongest = strongest_sentences(bound)
-    told = tuple(_outcome(quote(finding, messages, strongest=strongest), store) for finding in findings)
+    quoted_findings = tuple(_outcome(quote(finding, messages, strongest=strongest), store) for finding in findings)
     heads = heads_of(judge)
-    return told if heads is None else with_why(told, bound, messages, rules, heads)
+    return quoted_findings if heads is None else with_attribution(quoted_findings, bound, messages, rules, heads)
 
 
 def _outcome(finding: Finding, store: Store) -> Finding:
@@ -151,7 +151,7 @@ def _messages(places: Iterable[tuple[str, str]], store: Store) -> dict[tuple[str
     }
 
 
-def cited(findings: Iterable[Finding], run: Run, store: Store) -> tuple[Message, ...]:
+def cited(findings: Iterable[Finding], run: AuditState, store: Store) -> tuple[Message, ...]:
     """The messages that the report quotes or links, in full, in the order of their conversation and position."""
     places: set[tuple[str, str]] = set()
     for finding in findings:
@@ -166,18 +166,22 @@ def cited(findings: Iterable[Finding], run: Run, store: Store) -> tuple[Message,
         places.update((session.conversation, quote.message_id) for claim in claims for quote in claim.quotes)
     constrained = [(row.conversation, row.id) for row in run.rows if row.hard_constraints]
     places.update(constrained[:WORDS_ONLY])
-    found = _messages(places, store).values()
-    return tuple(sorted(found, key=lambda message: (message.conversation, message.position, message.id)))
+    messages = _messages(places, store).values()
+    return tuple(sorted(messages, key=lambda message: (message.conversation, message.position, message.id)))
 
 
 def _outcome_places(finding: Finding) -> Iterator[tuple[str, str]]:
-    told = finding.outcome
-    if told is not None and told.conversation is not None:
-        yield from ((told.conversation, each.message_id) for each in (told.request, told.reply) if each is not None)
+    outcome = finding.outcome
+    if outcome is not None and outcome.conversation is not None:
+        yield from (
+            (outcome.conversation, each.message_id) for each in (outcome.request, outcome.reply) if each is not None
+        )
 
 
-def parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed) -> dict[str, Any]:
-    effort = {f"chance_{name}": value for name, value in msgspec.structs.asdict(options.effort or NO_EFFORT).items()}
+def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Significance) -> dict[str, Any]:
+    resampling = {
+        f"chance_{name}": value for name, value in msgspec.structs.asdict(options.effort or NO_RESAMPLING).items()
+    }
     policy = options.policy or load_policy()
     return {
         "judge": judge.name,
@@ -198,5 +202,5 @@ def parameters(options: Options, judge: Judge, corpus: Corpus, weighed: Weighed)
         "audit_sample_rate": corpus.rate,
         "chance_family": weighed.family,
         "chance_tested": weighed.tested,
-        **effort,
+        **resampling,
     } | {f"router_{name}": value for name, value in msgspec.structs.asdict(policy).items()}

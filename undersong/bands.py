@@ -20,7 +20,7 @@ BAND = (0.05, 0.95)  # of the other signals' scores: what a phrase set of no spe
 EXPECTED = 1 - BAND[1]  # share of messages over the band where a signal means nothing here
 
 
-class Bands:
+class NullBandCounter:
     """Counts the signals of scored messages, without keeping them."""
 
     def __init__(self) -> None:
@@ -44,18 +44,18 @@ class Bands:
 
     def _counts(self) -> dict[str, Counts]:
         """Per signal, how many messages have 0, .001, .002, … 1."""
-        found: dict[str, Counts] = {}
+        counts: dict[str, Counts] = {}
         for names, scores in self._seen.items():
             if names:
                 steps = np.rint(np.array(scores).reshape(-1, len(names)).clip(0, 1) * STEPS).astype(np.int64)
                 for name, column in zip(names, steps.T, strict=True):
-                    found[name] = found.get(name, 0) + np.bincount(column, minlength=STEPS + 1)
-        return found
+                    counts[name] = counts.get(name, 0) + np.bincount(column, minlength=STEPS + 1)
+        return counts
 
 
-def bands_of(rows: Iterable[Row], gives: Collection[str]) -> dict[str, SignalBand]:
+def null_bands_of(rows: Iterable[Row], gives: Collection[str]) -> dict[str, SignalBand]:
     """The null bands of the signals that a judge ``gives``."""
-    bands, names = Bands(), frozenset(gives)
+    bands, names = NullBandCounter(), frozenset(gives)
     for row in rows:
         bands.add(row, names)
     return bands.bands()
@@ -73,15 +73,15 @@ def table(bands: Mapping[str, SignalBand]) -> bytes:
 
 def with_band(row: Row, name: str | None) -> Row:
     """The row with the name of the table in which its signals' bands stand; a row without signals names none."""
-    held = name if row.state == "scored" and row.signals else None
-    return row if row.bands == held else msgspec.structs.replace(row, bands=held)
+    band_table = name if row.state == "scored" and row.signals else None
+    return row if row.bands == band_table else msgspec.structs.replace(row, bands=band_table)
 
 
-def standing_out(bands: Mapping[str, SignalBand]) -> list[str]:
+def signals_above_null(bands: Mapping[str, SignalBand]) -> list[str]:
     """The signals of which more than twice the expected share of messages lies over the null band, most first."""
     shares = {name: band.over / max(band.messages, 1) for name, band in bands.items()}
-    found = [name for name, share in shares.items() if share > 2 * EXPECTED]
-    return sorted(found, key=lambda name: (-shares[name], name))
+    above = [name for name, share in shares.items() if share > 2 * EXPECTED]
+    return sorted(above, key=lambda name: (-shares[name], name))
 
 
 def _band(own: Counts, everything: Counts) -> SignalBand:

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from undersong.errors import JudgeError
-from undersong.evaluate import Thread
-from undersong.judges import BrokenOffError, Judge, Segment
+from undersong.evaluate import RoutedThread
+from undersong.judges import Judge, JudgeAbortedError, Segment
 from undersong.models import Confirmed, Row, SessionVerdict
-from undersong.passes import Run
+from undersong.passes import AuditState
 from undersong.verdict import segments, session_verdict
 
 TOGETHER = 64  # places that are gathered before the judge is asked, so that it is asked about many at a time
-Read = tuple[Thread, tuple[Row, ...]]
+ReadThread = tuple[RoutedThread, tuple[Row, ...]]
 
 
-def sessions(
-    threads: Iterable[Read], judge: Judge, run: Run
-) -> Iterator[tuple[Thread, tuple[Row, ...], SessionVerdict]]:
+def confirmed_sessions(
+    threads: Iterable[ReadThread], judge: Judge, run: AuditState
+) -> Iterator[tuple[RoutedThread, tuple[Row, ...], SessionVerdict]]:
     """Each thread with its rows and its verdict, in order.
 
     A judge that can tell mechanisms is asked about every deduction and candidate, within its terms; what it was not
@@ -29,19 +29,19 @@ def sessions(
         every = [segment for *_, put in group for segment in put]
         answers = iter(_answers(judge, every, run))
         for (thread, rows), verdict, put in group:
-            said = tuple(islice(answers, len(put)))
-            yield thread, rows, _verdict(thread, rows, said) if said else verdict
+            confirmations = tuple(islice(answers, len(put)))
+            yield thread, rows, _verdict(thread, rows, confirmations) if confirmations else verdict
 
 
-def _verdict(thread: Thread, rows: Sequence[Row], said: Sequence[Confirmed] = ()) -> SessionVerdict:
-    return session_verdict(thread.conversation, thread.scans, thread.thread, rows, said)
+def _verdict(thread: RoutedThread, rows: Sequence[Row], confirmations: Sequence[Confirmed] = ()) -> SessionVerdict:
+    return session_verdict(thread.conversation, thread.scans, thread.thread, rows, confirmations)
 
 
 def _grouped(
-    threads: Iterable[Read], *, asks: bool
-) -> Iterator[list[tuple[Read, SessionVerdict, tuple[Segment, ...]]]]:
+    threads: Iterable[ReadThread], *, asks: bool
+) -> Iterator[list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]]]:
     """Threads with their verdicts so far and their flagged places; a judge that is not asked needs no groups."""
-    group: list[tuple[Read, SessionVerdict, tuple[Segment, ...]]] = []
+    group: list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]] = []
     places = 0
     for thread, rows in threads:
         verdict = _verdict(thread, rows)
@@ -55,20 +55,20 @@ def _grouped(
         yield group
 
 
-def _answers(judge: Judge, every: Sequence[Segment], run: Run) -> list[Confirmed]:
+def _answers(judge: Judge, every: Sequence[Segment], run: AuditState) -> list[Confirmed]:
     """One answer for each place; the state says why there is none."""
     from undersong.judges.llm.confirm import confirm, not_asked
     from undersong.judges.llm.judge import LLMJudge
 
     if not every or not isinstance(judge, LLMJudge):
         return []
-    found: Sequence[Confirmed | None] = [None] * len(every)
+    answers: Sequence[Confirmed | None] = [None] * len(every)
     if run.failure is None:
         try:
-            found = confirm(judge, every)
-        except BrokenOffError as error:
-            run.failure, found = error, error.answers
+            answers = confirm(judge, every)
+        except JudgeAbortedError as error:
+            run.failure, answers = error, error.answers
         except JudgeError as error:
             run.failure = error
     why = f"the judge failed: {run.failure}"
-    return [said or not_asked(judge, segment, why) for said, segment in zip(found, every, strict=True)]
+    return [said or not_asked(judge, segment, why) for said, segment in zip(answers, every, strict=True)]

@@ -11,32 +11,32 @@ from typing import Any, NamedTuple
 import msgspec
 
 from undersong.errors import UndersongWarning
-from undersong.models import Finding, Hit, Message, Noun, Quote, Row, RuleOutcome, encode
+from undersong.models import Finding, Hit, Message, Quote, Record, Row, RuleOutcome, encode
 from undersong.patterns import all_rules, load_rules, named
-from undersong.patterns.discovery import family_of
+from undersong.patterns.discovery import family_size
 from undersong.patterns.engine.loading import Load, PackedTimelines
-from undersong.patterns.engine.packed import TOLD, packed_source, packed_table
-from undersong.patterns.engine.results import Searches
-from undersong.patterns.engine.sums import Unsuited
+from undersong.patterns.engine.packed import DECIDABLE_INPUTS, packed_source, packed_table
+from undersong.patterns.engine.results import TimelineSearch
+from undersong.patterns.engine.sums import NotVectorizable
 from undersong.patterns.findings import Balance, finding_of, order
-from undersong.patterns.inputs import given, lacking
+from undersong.patterns.inputs import available_inputs, lacking
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.partitions import Timeline, timelines
 from undersong.patterns.rules import PatternRule
-from undersong.patterns.search import ROWS, Search
-from undersong.ranks import levelled
-from undersong.rows import rows_given
+from undersong.patterns.search import ROWS, SearchResult
+from undersong.ranks import absolute_rows
+from undersong.rows import rows_from_mappings
 
 EXCERPT = 280  # characters of a quote
 _NAMED = 3  # rules of a kind that a warning names
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+")
 
-_Key = tuple[str, str | None]  # a timeline by agent and, if it is untimed, conversation
-Place = tuple[str, str]  # a message by conversation and id: ids may repeat between conversations
+_TimelineKey = tuple[str, str | None]  # a timeline by agent and, if it is untimed, conversation
+MessageKey = tuple[str, str]  # a message by conversation and id: ids may repeat between conversations
 Span = tuple[int, int]  # start and end within a text, in Unicode code points
 
 
-class Detection(Noun, frozen=True, kw_only=True):
+class Detection(Record, frozen=True, kw_only=True):
     """What the rules found in the rows, and one outcome per rule."""
 
     findings: tuple[Finding, ...]
@@ -52,17 +52,17 @@ def detect(
     ``not_applicable``, as is one that asks for what no row has. ``steps`` bounds the search per partition: a rule that
     reaches it ``gave_up`` there, and says so.
     """
-    rows = levelled(rows)
-    known = timelines(rows)
-    read = [entry.row for timeline in known for entry in timeline.entries if entry.read]
-    corpus = _Corpus(
-        searches=Searches(known, steps=steps),
-        has=given(read, _needs(rules)),
+    rows = absolute_rows(rows)
+    all_timelines = timelines(rows)
+    read = [entry.row for timeline in all_timelines for entry in timeline.entries if entry.read]
+    corpus = _RowCorpus(
+        searches=TimelineSearch(all_timelines, steps=steps),
+        has=available_inputs(read, _needs(rules)),
         gives=gives,
         any_read=bool(read),
         ranks=any(row.scale == "rank" for row in read),
     )
-    return _detection(corpus, rules, _balances(known))
+    return _detection(corpus, rules, _balances(all_timelines))
 
 
 class PackedSearch:
@@ -76,18 +76,18 @@ class PackedSearch:
         self._source, self._places = packed_source(agents, cells), {agent: k for k, agent in enumerate(agents)}
         table = packed_table(self._source)
         self._timelines = PackedTimelines(self._source, table, load)
-        self._searches = Searches(self._timelines, steps=steps, table=table)
+        self._searches = TimelineSearch(self._timelines, steps=steps, table=table)
 
     def detect(self, rules: Sequence[PatternRule]) -> Detection:
         """What ``detect`` finds in these rows; raises StaleError where loaded rows are no longer those packed."""
         source = self._source
-        has, any_read = source.given(_needs(rules)), bool(source.read.any())
-        return _detection(_Corpus(self._searches, has, None, any_read, source.ranks), rules, self._balance)
+        has, any_read = source.available(_needs(rules)), bool(source.read.any())
+        return _detection(_RowCorpus(self._searches, has, None, any_read, source.ranks), rules, self._balance)
 
     def _balance(self, timeline: Timeline) -> dict[str, float]:
         try:
             return self._source.balances[self._places[timeline.agent]]
-        except Unsuited:
+        except NotVectorizable:
             return _balance(self._timelines[self._places[timeline.agent]])
 
     def loaded(self) -> Iterator[Row]:
@@ -96,17 +96,17 @@ class PackedSearch:
 
     def may_have(self, rule: PatternRule) -> bool:
         """Whether these rows may hold all that a rule asks for; cells tell it of scores and indicators alone."""
-        return not rule.needs <= TOLD or rule.needs <= self._source.given(rule.needs)
+        return not rule.needs <= DECIDABLE_INPUTS or rule.needs <= self._source.available(rule.needs)
 
     def pairs(self, rules: Iterable[PatternRule]) -> int:
         """In how many (sequence, rule) pairs there could be a match at all."""
-        return family_of(rules, self._searches.timelines, self._searches.run)
+        return family_size(rules, self._searches.timelines, self._searches.run)
 
 
-class _Corpus(NamedTuple):
+class _RowCorpus(NamedTuple):
     """Rows to be searched, and what they have: see ``inputs.lacking``."""
 
-    searches: Searches
+    searches: TimelineSearch
     has: frozenset[str]
     gives: Collection[str] | None
     any_read: bool
@@ -114,7 +114,7 @@ class _Corpus(NamedTuple):
 
 
 def _detection(
-    corpus: _Corpus, rules: Sequence[PatternRule], balance: Callable[[Timeline], dict[str, float]]
+    corpus: _RowCorpus, rules: Sequence[PatternRule], balance: Callable[[Timeline], dict[str, float]]
 ) -> Detection:
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
@@ -123,14 +123,16 @@ def _detection(
         if reason:
             outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason))
             continue
-        found = corpus.searches.search(rule)
-        told = _told(finding_of(rule, match, balance(match.partition.timeline)) for match in found.matches)
-        findings += told
-        outcomes.append(_outcome(rule, found, len(told), corpus.searches.steps))
+        result = corpus.searches.search(rule)
+        new_findings = _deduplicated(
+            finding_of(rule, match, balance(match.partition.timeline)) for match in result.matches
+        )
+        findings += new_findings
+        outcomes.append(_outcome(rule, result, len(new_findings), corpus.searches.steps))
     return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes))
 
 
-def _told(findings: Iterable[Finding]) -> list[Finding]:
+def _deduplicated(findings: Iterable[Finding]) -> list[Finding]:
     """Each id once: of matches that differ only in rows passed over before their first named one, the last stands."""
     last: dict[str, Finding] = {}
     for finding in findings:
@@ -145,13 +147,16 @@ def _needs(rules: Iterable[PatternRule]) -> frozenset[str]:
 
 def _balances(whole: Iterable[Timeline]) -> Callable[[Timeline], dict[str, float]]:
     """The balance over all rows of an agent, whichever of them the ``where`` of a rule leaves."""
-    all_rows, known = {_key(timeline): timeline for timeline in whole}, dict[_Key, dict[str, float]]()
+    all_rows, balances = (
+        {_timeline_key(timeline): timeline for timeline in whole},
+        dict[_TimelineKey, dict[str, float]](),
+    )
 
     def of(timeline: Timeline) -> dict[str, float]:
-        key = _key(timeline)
-        if key not in known:
-            known[key] = _balance(all_rows[key])
-        return known[key]
+        key = _timeline_key(timeline)
+        if key not in balances:
+            balances[key] = _balance(all_rows[key])
+        return balances[key]
 
     return of
 
@@ -171,40 +176,40 @@ def detect_patterns(
     unknown rule. Warns (UndersongWarning) of a repeated id, of a name that is not read, and where an empty list would
     say too much: of a rule that was named and could not run, of one that gave up, and where no rule ran at all.
     """
-    rows, problems = rows_given(evaluations, name="row")
-    for each in problems:
-        warnings.warn(f"{each.where}: {each.what}; {each.remedy}", UndersongWarning, stacklevel=2)
+    rows, problems = rows_from_mappings(evaluations, name="row")
+    for problem in problems:
+        warnings.warn(f"{problem.where}: {problem.what}; {problem.remedy}", UndersongWarning, stacklevel=2)
     detection = detect(rows, _rules(rules))
-    for told in _silent(detection.outcomes if rows else (), every=rules is not None):
-        warnings.warn(told, UndersongWarning, stacklevel=2)
+    for warning in _inconclusive(detection.outcomes if rows else (), every=rules is not None):
+        warnings.warn(warning, UndersongWarning, stacklevel=2)
     return [msgspec.json.decode(encode(finding)) for finding in detection.findings]
 
 
-def _silent(outcomes: Sequence[RuleOutcome], *, every: bool) -> Iterator[str]:
+def _inconclusive(outcomes: Sequence[RuleOutcome], *, every: bool) -> Iterator[str]:
     """Whose silence means nothing, by reason: rules that gave up, and if none ran, or with ``every``, the others."""
     every = every or all(each.status == "not_applicable" for each in outcomes)
     names: dict[str, list[str]] = {}
-    for each in outcomes:
-        if each.status == "gave_up" or (every and each.status != "ran"):
-            names.setdefault(f"{each.status.replace('_', ' ')}: {each.reason}", []).append(each.pattern)
+    for outcome in outcomes:
+        if outcome.status == "gave_up" or (every and outcome.status != "ran"):
+            names.setdefault(f"{outcome.status.replace('_', ' ')}: {outcome.reason}", []).append(outcome.pattern)
     for reason, patterns in names.items():
         more = f" and {len(patterns) - _NAMED} more" if len(patterns) > _NAMED else ""
         yield f"{', '.join(patterns[:_NAMED])}{more}: {reason}"
 
 
-def _rules(given: Sequence[PatternRule | str] | str | None) -> tuple[PatternRule, ...]:
-    if given is None:
+def _rules(requested: Sequence[PatternRule | str] | str | None) -> tuple[PatternRule, ...]:
+    if requested is None:
         return load_rules()
-    several = (given,) if isinstance(given, str) else given
+    several = (requested,) if isinstance(requested, str) else requested
     return tuple(named(all_rules(), each) if isinstance(each, str) else each for each in several)
 
 
 def quote(
     finding: Finding,
-    messages: Mapping[Place, Message],
-    hits: Mapping[Place, Sequence[Hit]] | None = None,
+    messages: Mapping[MessageKey, Message],
+    hits: Mapping[MessageKey, Sequence[Hit]] | None = None,
     *,
-    strongest: Mapping[Place, Span] | None = None,
+    strongest: Mapping[MessageKey, Span] | None = None,
 ) -> Finding:
     """The finding with a verbatim quote of each of its messages that is given, by conversation and message id.
 
@@ -219,7 +224,7 @@ def quote(
     return msgspec.structs.replace(finding, quotes=tuple(quotes))
 
 
-def strongest_sentences(rows: Iterable[Row]) -> dict[Place, Span]:
+def strongest_sentences(rows: Iterable[Row]) -> dict[MessageKey, Span]:
     """Of each row with spans, the sentence of its strongest signal; of equal ones the first by name."""
     return {(row.conversation, row.id): row.spans[_strongest(row)] for row in rows if row.spans}
 
@@ -228,21 +233,21 @@ def _strongest(row: Row) -> str:
     return min(row.spans, key=lambda name: (-row.signals.get(name, 0.0), name))
 
 
-def _key(timeline: Timeline) -> _Key:
+def _timeline_key(timeline: Timeline) -> _TimelineKey:
     return timeline.agent, timeline.conversation
 
 
-def _outcome(rule: PatternRule, found: Search, findings: int, steps: int) -> RuleOutcome:
+def _outcome(rule: PatternRule, result: SearchResult, findings: int, steps: int) -> RuleOutcome:
     reason = ""
-    if found.gave_up:
-        names = ", ".join(sorted(set(found.gave_up))[:3])
-        share = f"{len(found.gave_up)} of {found.partitions} partitions (agents: {names})"
+    if result.gave_up:
+        names = ", ".join(sorted(set(result.gave_up))[:3])
+        share = f"{len(result.gave_up)} of {result.partitions} partitions (agents: {names})"
         reason = f"gave up in {share} at {steps} steps or {ROWS} rows; what follows there is not known"
     return RuleOutcome(
         pattern=rule.id,
         rule_hash=rule.hash,
-        status="gave_up" if found.gave_up else "ran",
-        partitions=found.partitions,
+        status="gave_up" if result.gave_up else "ran",
+        partitions=result.partitions,
         findings=findings,
         reason=reason,
     )

@@ -10,14 +10,14 @@ from typing import NamedTuple, Protocol, get_args
 import msgspec
 
 from undersong.errors import JudgeError, UndersongError
-from undersong.judges import BrokenOffError, History, Judge, Question
+from undersong.judges import EvaluationHistory, Judge, JudgeAbortedError, Question
 from undersong.judges.context import prior_places, tool_places
 from undersong.models import (
     TRAITS,
     Conversation,
     Evaluation,
     Message,
-    Noun,
+    Record,
     Route,
     Scan,
     State,
@@ -26,13 +26,13 @@ from undersong.models import (
 from undersong.wording import counted
 
 _STATES, _TRAITS = frozenset(get_args(State)), frozenset(TRAITS)
-STANDS = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
+REUSABLE_STATES = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
 IN_A_ROW = 3  # questions over which a judge raises, one after the other, until it is taken to be down
 LONGEST = 300  # characters of what a judge raised that are told
-Histories = Callable[[Message], History]
+HistoryLookup = Callable[[Message], EvaluationHistory]
 
 
-class Thread(Noun, frozen=True, kw_only=True):
+class RoutedThread(Record, frozen=True, kw_only=True):
     """A conversation with what scan and route said of it; all aligned with its messages."""
 
     conversation: Conversation
@@ -61,12 +61,12 @@ class Answers(NamedTuple):
 
 
 def evaluate(
-    threads: Sequence[Thread],
+    threads: Sequence[RoutedThread],
     judge: Judge,
     ledger: Ledger,
     *,
     read_all: bool = False,
-    histories: Histories | None = None,
+    histories: HistoryLookup | None = None,
     failed: JudgeError | None = None,
 ) -> Answers:
     """One Evaluation per message: read now, read before, or unread with the reason.
@@ -75,30 +75,30 @@ def evaluate(
     where this one reads. New answers are kept in the ledger in one transaction before they are used. A judge that has
     ``failed`` is not asked again; what is kept of it is used.
     """
-    questions = [asked(thread, read_all=read_all, histories=histories) for thread in threads]
-    known = [
-        holding(each, ledger.answers(thread.conversation.id, judge.hash))
+    questions = [questions_of(thread, read_all=read_all, histories=histories) for thread in threads]
+    reusable = [
+        still_valid(each, ledger.answers(thread.conversation.id, judge.hash))
         for thread, each in zip(threads, questions, strict=True)
     ]
     open_ones = [
         (place, question)
         for place, each in enumerate(questions)
         for question in each
-        if question.message.id not in known[place]
+        if question.message.id not in reusable[place]
     ]
     new, failure = ask(judge, [question for _, question in open_ones], failed)
     pairs = [(where, answer) for where, answer in zip(open_ones, new, strict=True) if answer is not None]
     if pairs:
         ledger.put_answers([(question.message.conversation, answer) for (_, question), answer in pairs])
     for (place, _), answer in pairs:
-        known[place][answer.message_id] = answer
+        reusable[place][answer.message_id] = answer
     routed = [{question.message.id for question in each} for each in questions]
     evaluations = tuple(
         tuple(
             found.get(message.id) or unread(message, judge, failure if message.id in wanted else None)
             for message in thread.conversation.messages
         )
-        for thread, found, wanted in zip(threads, known, routed, strict=True)
+        for thread, found, wanted in zip(threads, reusable, routed, strict=True)
     )
     return Answers(evaluations, len(pairs), failure)
 
@@ -122,7 +122,7 @@ def unread(message: Message, judge: Judge, failure: JudgeError | None = None) ->
     )
 
 
-def asked(thread: Thread, *, read_all: bool, histories: Histories | None = None) -> list[Question]:
+def questions_of(thread: RoutedThread, *, read_all: bool, histories: HistoryLookup | None = None) -> list[Question]:
     """The questions about what is read of a thread, in order, each with the context of its tier."""
     return [
         question_of(thread, place, histories)
@@ -131,7 +131,7 @@ def asked(thread: Thread, *, read_all: bool, histories: Histories | None = None)
     ]
 
 
-def question_of(thread: Thread, place: int, histories: Histories | None) -> Question:
+def question_of(thread: RoutedThread, place: int, histories: HistoryLookup | None) -> Question:
     """The question about one message of a thread, with the context of its tier."""
     messages, route = thread.conversation.messages, thread.routes[place]
     places = prior_places(messages, place, route.width)
@@ -144,25 +144,29 @@ def question_of(thread: Thread, place: int, histories: Histories | None) -> Ques
         prior_scans=tuple(thread.scans[at] for at in places),
         cut=place - len(places) if wide else 0,
         tools=tuple(messages[at] for at in tool_places(messages, place, places)),
-        history=(histories(messages[place]) if histories else History()) if wide else None,
+        history=(histories(messages[place]) if histories else EvaluationHistory()) if wide else None,
     )
 
 
-def holding(questions: Sequence[Question], stored: dict[str, Evaluation]) -> dict[str, Evaluation]:
+def still_valid(questions: Sequence[Question], stored: dict[str, Evaluation]) -> dict[str, Evaluation]:
     """Stored answers that still hold: the same judge read the same text in the same context.
 
     A judge that reads nothing but the message has no context to compare.
     """
     if not stored:
         return {}
-    found = {}
+    valid = {}
     for question in questions:
         answer = stored.get(question.message.id)
-        if answer is None or answer.state not in STANDS or answer.message_hash != message_hash(question.message):
+        if (
+            answer is None
+            or answer.state not in REUSABLE_STATES
+            or answer.message_hash != message_hash(question.message)
+        ):
             continue
         if not answer.context_hash or answer.context_hash == question.context_hash:
-            found[question.message.id] = answer
-    return found
+            valid[question.message.id] = answer
+    return valid
 
 
 def ask(
@@ -173,7 +177,7 @@ def ask(
         return [None] * len(questions), failed
     try:
         return _answered(judge, questions), None
-    except BrokenOffError as error:
+    except JudgeAbortedError as error:
         return error.answers, error
     except JudgeError as error:
         return [None] * len(questions), error
@@ -182,7 +186,7 @@ def ask(
 def _answered(judge: Judge, questions: Sequence[Question]) -> Sequence[Evaluation | None]:
     """One answer each; where a judge that somebody else wrote raises over several questions, each is put alone."""
     try:
-        return _put(judge, questions)
+        return _ask_together(judge, questions)
     except _RaisedError as error:
         if len(questions) == 1:
             raise
@@ -198,14 +202,14 @@ def _one_by_one(judge: Judge, questions: Sequence[Question], first: JudgeError) 
     raised = 0
     for question in questions:
         try:
-            answers += _put(judge, (question,))
+            answers += _ask_together(judge, (question,))
             raised = 0
         except _RaisedError as error:
             answers.append(_failed(question, judge, error.what))
             raised += 1
         if raised == min(IN_A_ROW, len(questions)):
-            given = answers[:-raised]
-            raise BrokenOffError(first, [*given, *[None] * (len(questions) - len(given))])
+            earlier = answers[:-raised]
+            raise JudgeAbortedError(first, [*earlier, *[None] * (len(questions) - len(earlier))])
     return answers
 
 
@@ -213,7 +217,7 @@ class _RaisedError(JudgeError):
     """A judge raised what is no error of ours."""
 
 
-def _put(judge: Judge, questions: Sequence[Question]) -> Sequence[Evaluation | None]:
+def _ask_together(judge: Judge, questions: Sequence[Question]) -> Sequence[Evaluation | None]:
     try:
         return _one_each(judge.evaluate(questions), questions, judge)
     except UndersongError:

@@ -42,10 +42,10 @@ def flagged_before(agent: str) -> str:
 
 def thread_signals(reasons: Iterable[str]) -> tuple[str, ...]:
     """The thread signals among the reasons of a route, in words: ``escalation``, ``cycling``, ``repeat flags``."""
-    told = []
+    signals = []
     for reason in reasons:
         if reason.startswith(THREAD_SIGNAL):
-            told.append(reason.removeprefix(THREAD_SIGNAL).replace("_", " "))
+            signals.append(reason.removeprefix(THREAD_SIGNAL).replace("_", " "))
         elif reason.startswith(REPEAT_FLAGS):
-            told.append("repeat flags")
-    return tuple(dict.fromkeys(told))
+            signals.append("repeat flags")
+    return tuple(dict.fromkeys(signals))

@@ -126,19 +126,19 @@ def _table(schema: pa.Schema, rows: Iterable[dict[str, Any]]) -> pa.Table:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    given = {name: getattr(finding, name) for name in FINDINGS.names}
-    return given | {"stages": [stage for stage, _ in finding.stages], "measures": list(finding.measures.items())}
+    values = {name: getattr(finding, name) for name in FINDINGS.names}
+    return values | {"stages": [stage for stage, _ in finding.stages], "measures": list(finding.measures.items())}
 
 
 def _evaluation(row: Row) -> dict[str, Any]:
-    given = {name: getattr(row, name, None) for name in EVALUATIONS.names}
+    values = {name: getattr(row, name, None) for name in EVALUATIONS.names}
     seen = None if row.indicators is None else [{"id": i.id, "confidence": i.confidence} for i in row.indicators]
-    return given | (row.traits or {}) | {"message_id": row.id, "flags": row.total, "indicators": seen}
+    return values | (row.traits or {}) | {"message_id": row.id, "flags": row.total, "indicators": seen}
 
 
 def _message(message: Message) -> dict[str, Any]:
-    given = {name: getattr(message, name, None) for name in MESSAGES.names}
-    return given | {"message_id": message.id, "text": message.text.encode(errors="replace").decode()}
+    values = {name: getattr(message, name, None) for name in MESSAGES.names}
+    return values | {"message_id": message.id, "text": message.text.encode(errors="replace").decode()}
 
 
 def schemas() -> Iterator[tuple[str, pa.Schema]]:

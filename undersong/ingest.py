@@ -11,24 +11,34 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.errors import InputError, UsageError
-from undersong.formats import Format, detect, named
+from undersong.formats import Format, detect, format_by_name
 from undersong.formats.lines import RawRun
-from undersong.formats.sample import Sample
-from undersong.formats.settle import settle
-from undersong.formats.sources import SAMPLE, SUFFIXES, AtOnce, OpenInput, Share, Source, in_turn, public_name, unused
+from undersong.formats.sample import FormatSample
+from undersong.formats.settle import normalize_conversation
+from undersong.formats.sources import (
+    SAMPLE,
+    SUFFIXES,
+    EagerProcessing,
+    OpenInput,
+    TextSource,
+    WorkDistributor,
+    in_turn,
+    public_name,
+    unused_stem,
+)
 from undersong.formats.splitter import split
 from undersong.formats.spool import Spool
 from undersong.manifest import NAME, is_report
 from undersong.models import Conversation, InputFile, Problem
 from undersong.wording import counted
 
-SHOWN = 100  # problems of one input that are told one by one; the rest is counted
-TALKS = (".txt", ".md")  # endings of what people paste
+MOST_REPORTED = 100  # problems of one input that are told one by one; the rest is counted
+TRANSCRIPT_SUFFIXES = (".txt", ".md")  # endings of what people paste
 NAMED = 3  # members of an archive that a note names
 Item = Conversation | Problem | InputFile
 
 
-class Found(NamedTuple):
+class CandidateFile(NamedTuple):
     """A file to read, and its name in reports; one that a folder led to may be of no known format."""
 
     path: Path
@@ -48,7 +58,7 @@ def read(paths: str | Path | Iterable[str | Path], *, source_format: str | None 
     with Spool() as spool:
         yield from gather(paths, spool, source_format=source_format)
         for parts in spool.conversations():
-            conversation, notes = settle(parts)
+            conversation, notes = normalize_conversation(parts)
             yield from notes
             yield conversation
 
@@ -58,21 +68,21 @@ def gather(
     spool: Spool,
     *,
     source_format: str | None = None,
-    share: Share = in_turn,
-    at_once: AtOnce | None = None,
+    share: WorkDistributor = in_turn,
+    at_once: EagerProcessing | None = None,
     hashed: bool = True,
 ) -> Iterator[Problem | InputFile]:
     """Read all files into a spool, from which the conversations come afterwards; see ``read``.
 
     Not ``hashed``: no InputFile comes out, for who does not say what was read.
     """
-    wanted = named(source_format) if source_format else None
-    reading = _Reading(spool, wanted, share, at_once, hashed)
-    for found in _expand(_paths(paths)):
-        if isinstance(found, Problem):
-            yield found
+    wanted = format_by_name(source_format) if source_format else None
+    reading = _IngestRun(spool, wanted, share, at_once, hashed)
+    for candidate in _expand(_paths(paths)):
+        if isinstance(candidate, Problem):
+            yield candidate
         else:
-            yield from reading.file(found)
+            yield from reading.file(candidate)
     yield from reading.unread_folders()
     yield from reading.clashes()
 
@@ -94,10 +104,12 @@ class _Count(msgspec.Struct):
     by_name: str = ""
 
 
-class _Reading:
+class _IngestRun:
     """The state over all files of a run: unique stems, companions already read, folders that gave nothing."""
 
-    def __init__(self, spool: Spool, wanted: Format | None, share: Share, at_once: AtOnce | None, hashed: bool) -> None:
+    def __init__(
+        self, spool: Spool, wanted: Format | None, share: WorkDistributor, at_once: EagerProcessing | None, hashed: bool
+    ) -> None:
         self.spool, self.wanted, self.share, self.at_once, self.hashed = spool, wanted, share, at_once, hashed
         self.number = 0
         self.names = [""]  # of each number
@@ -105,17 +117,17 @@ class _Reading:
         self.companions: dict[str, int] = {}
         self.folders: dict[str, bool] = {}
 
-    def file(self, found: Found) -> Iterator[Problem | InputFile]:
+    def file(self, candidate: CandidateFile) -> Iterator[Problem | InputFile]:
         """One file: its conversations go to the spool, problems and the InputFile come out."""
-        if found.folder is not None:
-            self.folders.setdefault(found.folder, False)
-        if found.name in self.companions and found.path.stat().st_size == self.companions[found.name]:
+        if candidate.folder is not None:
+            self.folders.setdefault(candidate.folder, False)
+        if candidate.name in self.companions and candidate.path.stat().st_size == self.companions[candidate.name]:
             return
         try:
-            with OpenInput(found.path, found.name) as opened:
+            with OpenInput(candidate.path, candidate.name) as opened:
                 if self.hashed:
                     opened.hash_meanwhile(self.share)
-                yield from self._opened(opened, found)
+                yield from self._read_opened(opened, candidate)
         except InputError as error:
             yield _file_problem(error)
 
@@ -128,17 +140,17 @@ class _Reading:
 
     def clashes(self) -> Iterator[Problem]:
         """Conversations of different formats that share an id and are no one conversation."""
-        for each in self.spool.clashes():
-            what = f"conversation {each.conversation[:80]!r} is of another format in {self.names[each.first]}"
-            remedy = f"kept apart as {each.name[:90]!r}"
-            yield Problem(what=what, where=self.names[each.file], remedy=remedy, kind="note")
+        for clash in self.spool.clashes():
+            what = f"conversation {clash.conversation[:80]!r} is of another format in {self.names[clash.first]}"
+            remedy = f"kept apart as {clash.name[:90]!r}"
+            yield Problem(what=what, where=self.names[clash.file], remedy=remedy, kind="note")
 
-    def _opened(self, opened: OpenInput, found: Found) -> Iterator[Problem | InputFile]:
+    def _read_opened(self, opened: OpenInput, candidate: CandidateFile) -> Iterator[Problem | InputFile]:
         self.number += 1
         self.names.append(opened.name)
         count = _Count(name=opened.name)
         try:
-            for source in opened.sources(self._stem(found.path)):
+            for source in opened.sources(self._stem(candidate.path)):
                 try:
                     yield from self._source(source, count)
                 except InputError as error:  # the other members of an archive are read all the same
@@ -146,12 +158,12 @@ class _Reading:
                     yield _file_problem(error)
             yield from _packed(opened, count)
             if count.formats or not opened.packed:
-                yield from self._nothing(opened.name, count, found)
+                yield from self._explain_nothing_read(opened.name, count, candidate)
         except InputError as error:
             yield _file_problem(error)
-        yield from _not_told(opened.name, count)
-        if found.folder is not None and count.formats:
-            self.folders[found.folder] = True
+        yield from _unreported(opened.name, count)
+        if candidate.folder is not None and count.formats:
+            self.folders[candidate.folder] = True
         if self.hashed:
             yield InputFile(
                 name=opened.name,
@@ -163,46 +175,46 @@ class _Reading:
                 skipped=count.skipped,
             )
 
-    def _source(self, source: Source, count: _Count) -> Iterator[Problem | InputFile]:
+    def _source(self, source: TextSource, count: _Count) -> Iterator[Problem | InputFile]:
         form = self._format(source)
         if form is None:
             if _is_cut(source):
                 what = f"its first record is longer than the {SAMPLE >> 10} KiB by which formats are known"
                 raise source.error(f"of no known format: {what}", "name the format with --from")
             count.unknown.append(source.name.removeprefix(f"{count.name}/"))
-            sample = Sample(source)
+            sample = FormatSample(source)
             count.scored, count.by_name = sample.has("agent", "traits"), sample.by_name()
             return
         if form.name not in count.formats:
             count.formats.append(form.name)
-        source.share, source.waiting, source.at_once = self.share, self.spool.waiting, self.at_once
+        source.share, source.spill_file, source.at_once = self.share, self.spool.spill_file, self.at_once
         for item in form.reader().read(source):
             if isinstance(item, Conversation | RawRun):
                 count.messages += self.spool.add(item, self.number)
             elif isinstance(item, InputFile):
                 self.companions[item.name] = item.size
                 yield item
-            elif _told(item, count):
+            elif _is_reported(item, count):
                 yield item
 
-    def _format(self, source: Source) -> Format | None:
+    def _format(self, source: TextSource) -> Format | None:
         if self.wanted is None:
             return detect(source)
-        return self.wanted if source.path is not None or self.wanted.reader().sniff(Sample(source)) else None
+        return self.wanted if source.path is not None or self.wanted.reader().sniff(FormatSample(source)) else None
 
-    def _nothing(self, name: str, count: _Count, found: Found) -> Iterator[Problem]:
+    def _explain_nothing_read(self, name: str, count: _Count, candidate: CandidateFile) -> Iterator[Problem]:
         """What to say of a file, or of members of an archive, that gave no message and of which nothing was said."""
         if count.failed and not count.unknown:
             return
         if count.formats and not count.messages:
             what, remedy = f"no message could be read as {count.formats[0]}", "see the problems above"
-            harmless = found.folder is not None and not count.skipped
+            harmless = candidate.folder is not None and not count.skipped
             yield Problem(what=what, where=name, remedy=remedy, kind="note" if harmless else "file")
-        elif not count.formats and found.folder is not None:
+        elif not count.formats and candidate.folder is not None:
             yield Problem(what="of no known format, not read", where=name, kind="note")
         elif not count.formats:
             remedy = "name the format with --from; known ones: undersong formats"
-            if found.path.suffix.lower() in TALKS:
+            if candidate.path.suffix.lower() in TRANSCRIPT_SUFFIXES:
                 remedy += "; in a pasted talk, each turn begins with a name and a colon, such as 'Dana: …'"
             if count.scored:
                 remedy = "these are rows of scores without texts: `undersong detect` reads them"
@@ -215,7 +227,7 @@ class _Reading:
 
     def _stem(self, path: Path) -> str:
         """The name for conversations that have none, different for each file."""
-        return unused(stem_of(path), self.stems)
+        return unused_stem(stem_of(path), self.stems)
 
 
 def stem_of(path: Path) -> str:
@@ -226,7 +238,7 @@ def stem_of(path: Path) -> str:
     return stem.encode("utf-8", "replace").decode() or "input"
 
 
-def _is_cut(source: Source) -> bool:
+def _is_cut(source: TextSource) -> bool:
     """Whether the first record of a JSON input goes on beyond what detection sees."""
     head = source.head()
     if len(head) < SAMPLE or head.lstrip()[:1] not in (b"{", b"["):
@@ -241,35 +253,35 @@ def _paths(paths: str | Path | Iterable[str | Path]) -> tuple[str | Path, ...]:
     return several
 
 
-def _expand(paths: Iterable[str | Path]) -> Iterator[Found | Problem]:
+def _expand(paths: Iterable[str | Path]) -> Iterator[CandidateFile | Problem]:
     """Every file once, folders in sorted order, telemetry after the sessions that claim it."""
     seen: set[str] = set()
-    late: list[Found] = []
-    for each in paths:
-        path = Path(each)
-        alone = Found(path, None, public_name(path, path))
-        for found in _in_folder(path) if path.is_dir() else (alone,):
-            if isinstance(found, Problem):
-                yield found
+    late: list[CandidateFile] = []
+    for argument in paths:
+        path = Path(argument)
+        alone = CandidateFile(path, None, public_name(path, path))
+        for candidate in _in_folder(path) if path.is_dir() else (alone,):
+            if isinstance(candidate, Problem):
+                yield candidate
                 continue
-            place = os.path.abspath(found.path)
+            place = os.path.abspath(candidate.path)
             if place in seen:
                 continue
             seen.add(place)
-            if found.path.name.endswith("telemetry.json"):
-                late.append(found)
+            if candidate.path.name.endswith("telemetry.json"):
+                late.append(candidate)
             else:
-                yield found
+                yield candidate
     yield from late
 
 
 def input_files(path: Path) -> Iterator[tuple[Path, str]]:
     """The files that ``read`` opens for a path, each with its name in reports: itself, or those of a folder."""
-    found = _in_folder(path) if path.is_dir() else (Found(path, None, public_name(path, path)),)
-    yield from ((each.path, each.name) for each in found if isinstance(each, Found))
+    candidates = _in_folder(path) if path.is_dir() else (CandidateFile(path, None, public_name(path, path)),)
+    yield from ((each.path, each.name) for each in candidates if isinstance(each, CandidateFile))
 
 
-def _in_folder(folder: Path) -> Iterator[Found | Problem]:
+def _in_folder(folder: Path) -> Iterator[CandidateFile | Problem]:
     other, empty, closed = 0, True, list[OSError]()
     shown_folder = public_name(folder, folder)
     for where, folders, files in os.walk(folder, onerror=closed.append):
@@ -283,7 +295,7 @@ def _in_folder(folder: Path) -> Iterator[Found | Problem]:
             path = Path(where) / name
             if name.lower().endswith(SUFFIXES) and path.is_file():
                 empty = False
-                yield Found(path, shown_folder, public_name(path, folder))
+                yield CandidateFile(path, shown_folder, public_name(path, folder))
             elif name.lower().endswith(SUFFIXES):
                 yield _no_file(path, public_name(path, folder))
             else:
@@ -325,21 +337,21 @@ def _first(names: list[str]) -> str:
     return ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
 
 
-def _told(problem: Problem, count: _Count) -> bool:
+def _is_reported(problem: Problem, count: _Count) -> bool:
     """Count a problem; beyond SHOWN of a kind it is not told, so that a broken file of any size needs no memory."""
     if problem.kind == "record":
         count.skipped += 1
-        return count.skipped <= SHOWN
+        return count.skipped <= MOST_REPORTED
     if problem.kind == "note":
         count.notes += 1
-        return count.notes <= SHOWN
+        return count.notes <= MOST_REPORTED
     return True
 
 
-def _not_told(name: str, count: _Count) -> Iterator[Problem]:
+def _unreported(name: str, count: _Count) -> Iterator[Problem]:
     for number, kind in ((count.skipped, "records that could not be read"), (count.notes, "notes")):
-        if number > SHOWN:
-            yield Problem(what=f"{number - SHOWN} more {kind}", where=name, kind="note")
+        if number > MOST_REPORTED:
+            yield Problem(what=f"{number - MOST_REPORTED} more {kind}", where=name, kind="note")
 
 
 def _file_problem(error: InputError) -> Problem:

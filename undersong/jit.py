@@ -27,10 +27,10 @@ class Kernel:
         """The machine code, kept on disk between runs; the kernels that it calls are compiled with it."""
         numba = importlib.import_module("numba")
         plain = cast(FunctionType, self.plain)
-        known = {
+        namespace = {
             name: _machine(plain.__globals__[name]) for name in plain.__code__.co_names if name in plain.__globals__
         }
-        function = FunctionType(plain.__code__, known, plain.__name__, plain.__defaults__)
+        function = FunctionType(plain.__code__, namespace, plain.__name__, plain.__defaults__)
         function.__qualname__, function.__module__ = plain.__qualname__, plain.__module__
         try:
             return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from undersong.evaluate import Histories
-from undersong.judges import History, Judge, is_paid, open_judge
+from undersong.evaluate import HistoryLookup
+from undersong.judges import EvaluationHistory, Judge, is_paid, open_judge
 from undersong.judges.agreement import Calibration
 from undersong.judges.history import Past, history
 from undersong.judges.shifts import Shift, noise_of
-from undersong.judges.terms import Terms
+from undersong.judges.terms import RunLimits
 from undersong.models import TRAITS, InputFile, Message
 from undersong.patterns.replicas import assumed
 from undersong.stores import Store
@@ -25,7 +25,7 @@ from undersong.stores.ledger import SQLiteLedger
 from undersong.stores.sqlite import SQLiteStore
 
 
-class Opened(NamedTuple):
+class JudgeSession(NamedTuple):
     """A judge, and the ledger that its answers go to; None where the store has no file for one."""
 
     judge: Judge
@@ -46,17 +46,17 @@ class Opened(NamedTuple):
         return self.ledger.shifts(self.judge.hash) if self.ledger is not None else []
 
     @property
-    def measured(self) -> dict[str, Any]:
+    def measurements(self) -> dict[str, Any]:
         """What was measured of the judge, as a report's parameters hold it; nothing where nobody measured."""
-        found: dict[str, Any] = {}
+        parameters: dict[str, Any] = {}
         if (calibration := self.calibration) is not None:
             calibrated = not calibration.learnt_from  # on what it was trained on it was not measured
-            found |= {"calibrated": calibrated, "calibration": msgspec.to_builtins(calibration)}
+            parameters |= {"calibrated": calibrated, "calibration": msgspec.to_builtins(calibration)}
         if self.noise:
-            found |= {"judge_noise": self.noise, "judge_shifts": msgspec.to_builtins(self._shifts)}
-        return found
+            parameters |= {"judge_noise": self.noise, "judge_shifts": msgspec.to_builtins(self._shifts)}
+        return parameters
 
-    def histories(self, inputs: Iterable[InputFile]) -> Histories | None:
+    def histories(self, inputs: Iterable[InputFile]) -> HistoryLookup | None:
         """Agents' histories as of now, and as of the first time for a run over the same files by the same judge."""
         if self.ledger is None or self.judge.reads_everything:
             return None
@@ -65,7 +65,7 @@ class Opened(NamedTuple):
         self.ledger.snapshot(run, self.judge.hash)
         return partial(_history, self.ledger, run)
 
-    def live_histories(self) -> Histories | None:
+    def live_histories(self) -> HistoryLookup | None:
         """Agents' histories for a run without an end: as of an agent's first question in each conversation."""
         if self.ledger is None or self.judge.reads_everything:
             return None
@@ -73,7 +73,7 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(spec: str, terms: Terms, store: Store, ledger: str | None = None) -> Iterator[Opened]:
+def open_session(spec: str, limits: RunLimits, store: Store, ledger: str | None = None) -> Iterator[JudgeSession]:
     """The judge of ``--judge``; raises UsageError, and JudgeError where a key, a library or a file is missing.
 
     Paid answers lie in the file of the store; of a store on a server, in the file ``ledger``, or without one nowhere:
@@ -81,37 +81,37 @@ def opened(spec: str, terms: Terms, store: Store, ledger: str | None = None) -> 
     """
     path = store.path if isinstance(store, SQLiteStore) else Path(ledger) if ledger and is_paid(spec) else None
     if path is None:
-        yield Opened(open_judge(spec, terms), None)
+        yield JudgeSession(open_judge(spec, limits), None)
         return
     with SQLiteLedger(path, pasts=None if isinstance(store, SQLiteStore) else partial(pasts_of, store)) as answers:
-        yield Opened(open_judge(spec, msgspec.structs.replace(terms, ledger=answers)), answers)
+        yield JudgeSession(open_judge(spec, msgspec.structs.replace(limits, ledger=answers)), answers)
 
 
 def pasts_of(store: Store, judge_hash: str, only: str | None) -> Iterator[tuple[str, Past]]:
     """What a judge said of every agent of a store so far, or of one: its timed scores, and what was found."""
-    found: dict[str, list[tuple[int, str]]] = {}
+    findings: dict[str, list[tuple[int, str]]] = {}
     for finding in store.findings(only):
         if finding.end is not None:
-            found.setdefault(finding.agent, []).append((_microseconds(finding.end), finding.pattern))
-    known = {each.agent for each in store.agents(judge_hash)} if only is None else {only}
-    for agent in sorted(known | set(found)):
+            findings.setdefault(finding.agent, []).append((_microseconds(finding.end), finding.pattern))
+    agents = {each.agent for each in store.agents(judge_hash)} if only is None else {only}
+    for agent in sorted(agents | set(findings)):
         readings = [
             (_microseconds(row.time), tuple(row.traits[trait] for trait in TRAITS))
             for row in store.history(agent, judge_hash)
             if row.state == "scored" and row.time is not None and row.traits is not None
         ]
-        yield agent, Past(tuple(readings), tuple(sorted(found.get(agent, ()))))
+        yield agent, Past(tuple(readings), tuple(sorted(findings.get(agent, ()))))
 
 
 def _microseconds(time: datetime) -> int:
     return round(time.timestamp() * 1_000_000)
 
 
-def _history(ledger: SQLiteLedger, run: str, message: Message) -> History:
+def _history(ledger: SQLiteLedger, run: str, message: Message) -> EvaluationHistory:
     return history(ledger.past(run, message.agent), message.time)
 
 
-def _live_history(ledger: SQLiteLedger, judge_hash: str, message: Message) -> History:
+def _live_history(ledger: SQLiteLedger, judge_hash: str, message: Message) -> EvaluationHistory:
     run = f"live/{judge_hash}/{message.conversation}"
-    ledger.fix(run, judge_hash, message.agent)
+    ledger.snapshot_agent(run, judge_hash, message.agent)
     return _history(ledger, run, message)

@@ -14,21 +14,21 @@ from typing import Any
 
 import msgspec
 
-from undersong.models import InputFile, Noun
+from undersong.models import InputFile, Record
 
 NAME = "manifest.json"
 RUN = "run.json"  # times of the run: the one file that the manifest does not cover
 SCHEMA = "undersong-manifest-1"
 
 
-class FileHash(Noun, frozen=True, kw_only=True):
+class FileHash(Record, frozen=True, kw_only=True):
     """One file of the report folder."""
 
     sha256: str
     size: int
 
 
-class MessageHash(Noun, frozen=True, kw_only=True):
+class MessageHash(Record, frozen=True, kw_only=True):
     """One message that the report quotes: SHA-256 over its whole text in UTF-8."""
 
     conversation: str
@@ -36,7 +36,7 @@ class MessageHash(Noun, frozen=True, kw_only=True):
     sha256: str
 
 
-class JudgeUse(Noun, frozen=True, kw_only=True):
+class JudgeUse(Record, frozen=True, kw_only=True):
     """A judge, the hash over its model and prompt, and how many messages it scored."""
 
     judge: str
@@ -44,7 +44,7 @@ class JudgeUse(Noun, frozen=True, kw_only=True):
     messages: int
 
 
-class Manifest(Noun, frozen=True, kw_only=True):
+class Manifest(Record, frozen=True, kw_only=True):
     """Everything that a report stands on, by hash; ``hashes`` are rules, prompts and model artefacts by name."""
 
     schema: str

@@ -11,15 +11,15 @@ import msgspec
 import numpy as np
 
 from undersong.errors import InputError, UsageError
-from undersong.evaluate import asked
+from undersong.evaluate import questions_of
 from undersong.judges import Judge, Question, is_paid
 from undersong.judges.agreement import Calibration, calibrated
-from undersong.judges.labels import Labelled, read_labels
+from undersong.judges.labels import LabelledMessage, read_labels
 from undersong.judges.learnt import digest
-from undersong.judges.llm.purse import Purse
+from undersong.judges.llm.purse import Budget
 from undersong.judges.offline import OfflineJudge
-from undersong.judges.shifts import Kind, Shift, shift
-from undersong.judging import opened
+from undersong.judges.shifts import RetestKind, Shift, shift
+from undersong.judging import open_session
 from undersong.models import TRAITS, Conversation, Message, Problem, Route, Usage
 from undersong.options import Options, Progress, silent
 from undersong.passes import ingest_and_scan, routed_threads
@@ -28,25 +28,25 @@ from undersong.stores.sqlite import SQLiteStore, temporary_store
 from undersong.wording import counted
 
 
-class Shifts(NamedTuple):
+class RetestReport(NamedTuple):
     """How far readings lie apart, what could not be read of the files, and what the second readings took.
 
     ``used`` has an entry per second reading: the conversation of its message, and the usage.
     """
 
-    found: list[Shift]
+    shifts: list[Shift]
     problems: list[Problem]
     used: list[tuple[str, Usage]]
 
 
-def shifts(
-    kind: Kind,
+def retest(
+    kind: RetestKind,
     paths: Sequence[str | Path],
     store: SQLiteStore,
     options: Options,
     sample: int,
     progress: Progress = silent,
-) -> Shifts:
+) -> RetestReport:
     """Read a seeded sample of the routed messages twice, and say how far the readings lie apart.
 
     ``repeat`` asks the same question again, ``context`` without thread and history, ``framing`` in the other framing.
@@ -56,29 +56,29 @@ def shifts(
     if kind != "repeat" and not is_paid(options.judge):
         what = f"the judge '{options.judge}' reads the message alone and is asked no question, so it has no {kind}"
         raise UsageError(what, where="--judge", remedy="name an LLM judge")
-    shared = Purse.shared(options.terms)
-    with temporary_store() as place, opened(options.judge, shared, store, options.ledger) as first:
+    shared = Budget.shared(options.terms)
+    with temporary_store() as place, open_session(options.judge, shared, store, options.ledger) as first:
         corpus = ingest_and_scan(paths, place, load_book(), options, progress)
         histories = first.histories(corpus.inputs)
         threads = routed_threads(corpus, place, options)
-        each = (asked(thread, read_all=options.read_all, histories=histories) for thread in threads)
-        suited = (question for questions in each for question in questions if _suits(kind, question))
+        per_thread = (questions_of(thread, read_all=options.read_all, histories=histories) for thread in threads)
+        suited = (question for questions in per_thread for question in questions if _suits(kind, question))
         chosen = _sample(suited, options.seed, sample)
         one = first.judge.evaluate(chosen)
         name, judge_hash = first.judge.name, first.judge.hash
-    terms = msgspec.structs.replace(
+    limits = msgspec.structs.replace(
         shared,
         sample=1 if kind == "repeat" else 0,
         framing="question_first" if kind == "framing" else "data_first",
     )
-    with opened(options.judge, terms, store, options.ledger) as second:
+    with open_session(options.judge, limits, store, options.ledger) as second:
         other = second.judge.evaluate([_narrow(each) for each in chosen] if kind == "context" else chosen)
-        found = shift(kind, name, judge_hash, list(zip(one, other, strict=True)))
+        compared = shift(kind, name, judge_hash, list(zip(one, other, strict=True)))
         if second.ledger is not None:
-            second.ledger.put_shifts(found)
+            second.ledger.put_shifts(compared)
     readings = zip(chosen, other, strict=True)
     used = [(each.message.conversation, said.reading.usage) for each, said in readings if said.reading is not None]
-    return Shifts(found, corpus.problems, used)
+    return RetestReport(compared, corpus.problems, used)
 
 
 def validate(
@@ -93,16 +93,16 @@ def validate(
     if sample is not None and sample < len(rows):
         places = np.random.default_rng(options.seed).choice(len(rows), size=sample, replace=False)
         rows = [rows[place] for place in sorted(places.tolist())]
-    with opened(options.judge, options.terms, store, options.ledger) as judging:
-        known = _learnt_from(judging.judge, rows)
-        if known and not learnt:
-            what = f"the judge was trained on {known:,} of these {counted(len(rows), 'message')}"
+    with open_session(options.judge, options.terms, store, options.ledger) as judging:
+        trained_on = _learnt_from(judging.judge, rows)
+        if trained_on and not learnt:
+            what = f"the judge was trained on {trained_on:,} of these {counted(len(rows), 'message')}"
             remedy = "keep some authors apart in training, or give --learnt to have them measured and marked"
             raise InputError(f"{what}, so figures on them say nothing about it", where=str(labels), remedy=remedy)
-        found = judging.judge.evaluate(list(_alone([(row.author, row.text) for row in rows])))
-        scored = [(row, each.traits) for row, each in zip(rows, found, strict=True) if each.traits is not None]
+        evaluations = judging.judge.evaluate(list(_alone([(row.author, row.text) for row in rows])))
+        scored = [(row, each.traits) for row, each in zip(rows, evaluations, strict=True) if each.traits is not None]
         if not scored:
-            why = next((each.reason for each in found if each.reason), "nothing was asked")
+            why = next((each.reason for each in evaluations if each.reason), "nothing was asked")
             raise InputError("no labelled message was scored", where=str(labels), remedy=str(why))
         figures, harmful = calibrated(
             np.array([row.scores for row, _ in scored]),
@@ -118,7 +118,7 @@ def validate(
             messages=len(scored),
             asked=len(rows),
             groups=len({row.author for row, _ in scored}),
-            learnt_from=known,
+            learnt_from=trained_on,
             figures=figures,
             harmful=harmful,
         )
@@ -127,10 +127,10 @@ def validate(
         return calibration
 
 
-def _learnt_from(judge: Judge, rows: Sequence[Labelled]) -> int | None:
+def _learnt_from(judge: Judge, rows: Sequence[LabelledMessage]) -> int | None:
     """How many labelled messages a judge was trained on; None where nobody knows."""
-    known = judge.learnt_from if isinstance(judge, OfflineJudge) else None
-    return None if known is None else sum(digest(row.text) in known for row in rows)
+    digests = judge.learnt_from if isinstance(judge, OfflineJudge) else None
+    return None if digests is None else sum(digest(row.text) in digests for row in rows)
 
 
 def _alone(texts: Iterable[tuple[str, str]]) -> Iterator[Question]:
@@ -140,13 +140,13 @@ def _alone(texts: Iterable[tuple[str, str]]) -> Iterator[Question]:
         message = Message(
             id=f"m{number}", conversation=f"c{number}", position=0, author=author, agent=author, role="agent", text=text
         )
-        talk = Conversation(id=message.conversation, source_format="labels", messages=(message,))
-        (scan,), _ = scan_conversation(talk, book)
+        conversation = Conversation(id=message.conversation, source_format="labels", messages=(message,))
+        (scan,), _ = scan_conversation(conversation, book)
         route = Route(message_id=message.id, tier="focused", tier_before="focused", depth="standard", width="message")
         yield Question(message=message, scan=scan, route=route)
 
 
-def _suits(kind: Kind, question: Question) -> bool:
+def _suits(kind: RetestKind, question: Question) -> bool:
     """Whether a second reading can differ: without context there is none to leave out."""
     return kind != "context" or bool(question.prior) or question.history is not None
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from undersong.errors import UsageError
-from undersong.judges.terms import Terms
-from undersong.models import SIGNALS, Conversation, Noun
-from undersong.routing.budget import Cut, Demand, for_recall, within_share
+from undersong.judges.terms import RunLimits
+from undersong.models import SIGNALS, Conversation, Record
+from undersong.routing.budget import BudgetCutoff, DemandHistogram, for_recall, within_share
 from undersong.routing.route import Policy
 from undersong.triage import Triage
 from undersong.wording import counted
@@ -25,7 +25,7 @@ DRAWS = 999  # shuffles per sequence with a finding: chance can be as low as .00
 REPLICAS = 50  # noisy replicas per sequence with a finding: a share is known to about .07
 
 
-class Effort(Noun, frozen=True, kw_only=True):
+class ResamplingConfig(Record, frozen=True, kw_only=True):
     """How much is drawn, from which seed; ``block`` above 1 shuffles runs of so many rows as one.
 
     Without draws there is no chance and no q, without replicas no stability.
@@ -59,8 +59,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[PatternRule, ...] | None = None
     signals: tuple[str, ...] = SIGNALS
     processes: int = 1
-    effort: Effort | None = Effort()
-    terms: Terms = Terms()
+    effort: ResamplingConfig | None = ResamplingConfig()
+    terms: RunLimits = RunLimits()
     ledger: str | None = None
 
 
@@ -68,7 +68,7 @@ def silent(step: str, done: int, total: int) -> None:
     """The progress of a run that nobody watches."""
 
 
-def cut_of(demand: Demand, options: Options, policy: Policy, triage: Triage | None) -> Cut:
+def reading_cutoff(demand: DemandHistogram, options: Options, policy: Policy, triage: Triage | None) -> BudgetCutoff:
     """Where reading ends: at the recall asked for, at the budget asked for, or at the policy's budget."""
     if options.recall is not None and triage is not None:
         reached = triage.threshold_for(options.recall)

@@ -16,7 +16,7 @@ FILE = RULES / "outcomes.yaml"
 BEFORE, AFTER = 80, 160  # characters of a quote around its phrase
 
 
-class Cases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PhraseExamples(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Texts in which a kind of phrase is found, and ones in which it is not."""
 
     hits: tuple[str, ...]
@@ -30,7 +30,7 @@ class OutcomeBook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asks: tuple[str, ...]
     refuses: tuple[str, ...]
     complies: tuple[str, ...]
-    cases: dict[str, Cases]
+    cases: dict[str, PhraseExamples]
 
 
 @cache
@@ -44,7 +44,7 @@ def outcome_hashes() -> dict[str, str]:
     return {FILE.name: file_hash(FILE)}
 
 
-def found(kind: str, text: str) -> tuple[int, int] | None:
+def phrase_span(kind: str, text: str) -> tuple[int, int] | None:
     """Where the first phrase of ``asks``, ``refuses`` or ``complies`` stands in a text."""
     match = _phrases(kind).search(text.replace("’", "'"))
     return match.span() if match else None
@@ -59,32 +59,34 @@ def with_outcome(finding: Finding, messages: Iterable[Message]) -> Finding:
     """
     if finding.target is None:
         return finding
-    spoken = sorted(messages, key=lambda m: (m.time is not None, m.time and m.time.timestamp(), m.position, m.id))
-    request, place = _request(finding, spoken)
+    ordered = sorted(messages, key=lambda m: (m.time is not None, m.time and m.time.timestamp(), m.position, m.id))
+    request, place = _request(finding, ordered)
     if request is None:
         return msgspec.structs.replace(finding, outcome=Outcome(answer="no_request"))
-    reply = _reply(request, finding.target, spoken[place + 1 :])
+    reply = _reply(request, finding.target, ordered[place + 1 :])
     return msgspec.structs.replace(
         finding,
         outcome=Outcome(
             answer=_answer(reply),
             conversation=request.conversation,
-            request=_quote(request, found("asks", request.text)),
-            reply=_quote(reply, found("refuses", reply.text) or found("complies", reply.text)) if reply else None,
+            request=_quote(request, phrase_span("asks", request.text)),
+            reply=_quote(reply, phrase_span("refuses", reply.text) or phrase_span("complies", reply.text))
+            if reply
+            else None,
         ),
     )
 
 
-def _request(finding: Finding, spoken: Sequence[Message]) -> tuple[Message | None, int]:
+def _request(finding: Finding, ordered: Sequence[Message]) -> tuple[Message | None, int]:
     bound = set(zip(finding.message_conversations, finding.message_ids, strict=True))
-    places = [place for place, message in enumerate(spoken) if (message.conversation, message.id) in bound]
+    places = [place for place, message in enumerate(ordered) if (message.conversation, message.id) in bound]
     if not places:
         return None, 0
-    shared = {message.conversation for message in spoken if message.agent == finding.target}
-    for place in range(places[0] + 1, min(len(spoken), places[-1] + 1 + outcome_book().within)):
-        message = spoken[place]
+    shared = {message.conversation for message in ordered if message.agent == finding.target}
+    for place in range(places[0] + 1, min(len(ordered), places[-1] + 1 + outcome_book().within)):
+        message = ordered[place]
         aimed = message.target == finding.target or (message.target is None and message.conversation in shared)
-        if message.agent == finding.agent and aimed and found("asks", message.text):
+        if message.agent == finding.agent and aimed and phrase_span("asks", message.text):
             return message, place
     return None, 0
 
@@ -98,7 +100,7 @@ def _reply(request: Message, target: str, later: Sequence[Message]) -> Message |
 def _answer(reply: Message | None) -> Answer:
     if reply is None:
         return "not_answered"
-    refused, complied = found("refuses", reply.text), found("complies", reply.text)
+    refused, complied = phrase_span("refuses", reply.text), phrase_span("complies", reply.text)
     if (refused is None) == (complied is None):
         return "unclear"
     return "refused" if refused else "complied"

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from undersong.errors import JudgeError
-from undersong.evaluate import Answers, Histories, Thread, evaluate
+from undersong.evaluate import Answers, HistoryLookup, RoutedThread, evaluate
 from undersong.ingest import read
 from undersong.judges import Judge
 from undersong.judges.stance import with_stance
@@ -21,23 +21,23 @@ from undersong.models import (
     Row,
     SessionVerdict,
 )
-from undersong.options import Options, Progress, chosen, cut_of, matched_none
-from undersong.ranks import settled
-from undersong.routing.budget import NOTHING, Cut, Demand
-from undersong.routing.earlier import SameTarget
+from undersong.options import Options, Progress, chosen, matched_none, reading_cutoff
+from undersong.ranks import with_scale
+from undersong.routing.budget import NOTHING, BudgetCutoff, DemandHistogram
+from undersong.routing.earlier import LookBackIndex
 from undersong.routing.missed import Census
-from undersong.routing.route import asked, draft, load_policy, route, with_upgrades
+from undersong.routing.route import load_policy, propose, read_demand, route, with_upgrades
 from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversations
 from undersong.stores import Store
 from undersong.stores.forget import Forgotten
-from undersong.stores.moments import dated
+from undersong.stores.moments import with_event_times
 
 BATCH = 1024  # messages that are asked and committed together
 SCANNED = 1 << 17  # characters that are scanned together
 
 
-class Corpus(msgspec.Struct, kw_only=True):
+class AuditCorpus(msgspec.Struct, kw_only=True):
     """What ingest and scan left in the store: the order of the conversations, what was read and what was not.
 
     ``demand`` counts what asks to be read, ``cut`` is where the budget ends, ``rate`` the audit sample's; ``also`` maps
@@ -50,13 +50,13 @@ class Corpus(msgspec.Struct, kw_only=True):
     problems: list[Problem] = []
     messages: int = 0
     passed_over: int = 0
-    demand: Demand = msgspec.field(default_factory=Demand)
+    demand: DemandHistogram = msgspec.field(default_factory=DemandHistogram)
     also: dict[int, dict[int, str]] = {}
-    cut: Cut = NOTHING
+    cut: BudgetCutoff = NOTHING
     rate: float = 0.0
 
 
-class Run(msgspec.Struct, kw_only=True):
+class AuditState(msgspec.Struct, kw_only=True):
     """What one pass over the evaluated threads gathers, without the texts."""
 
     rows: list[Row] = []
@@ -64,7 +64,7 @@ class Run(msgspec.Struct, kw_only=True):
     upgrades: dict[str, int] = {}
     census: Census = msgspec.field(default_factory=Census)
     failure: JudgeError | None = None
-    histories: Histories | None = None
+    histories: HistoryLookup | None = None
     states: Counter[str] = msgspec.field(default_factory=Counter)
     unanswered: str = ""  # why the first message without an answer has none
 
@@ -77,34 +77,34 @@ class Run(msgspec.Struct, kw_only=True):
 
 def ingest_and_scan(
     paths: str | Path | Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
-) -> Corpus:
+) -> AuditCorpus:
     """Read the files, scan the conversations, keep both in the store, and count what asks to be read.
 
     Raises UsageError where ``only`` and ``since`` leave out every conversation.
     """
     policy = options.policy or load_policy()
-    corpus, earlier = Corpus(demand=Demand(policy.sample_minimum)), SameTarget(policy.look_back)
-    forgotten = Forgotten(store.graves())
+    corpus, earlier = AuditCorpus(demand=DemandHistogram(policy.sample_minimum)), LookBackIndex(policy.look_back)
+    forgotten = Forgotten(store.tombstones())
     for batch in _in_batches(read(paths, source_format=options.source_format), corpus, options, forgotten):
         for item, (scans, thread) in zip(batch, scan_conversations(batch, book), strict=True):
             store.put_conversation(item, scans, thread)
-            found = asked(item, scans, draft(item, scans, thread, policy).ranks, options.seed)
-            corpus.demand.add(found.levels, found.counted)
-            for each in found.directed:
-                earlier.add_directed(len(corpus.conversations), each)
+            demanded = read_demand(item, scans, propose(item, scans, thread, policy).ranks, options.seed)
+            corpus.demand.add(demanded.levels, demanded.counted)
+            for directed in demanded.directed:
+                earlier.add_directed(len(corpus.conversations), directed)
             corpus.conversations.append(item.id)
             corpus.messages += len(item.messages)
         progress("scan", corpus.messages, 0)
     if corpus.passed_over and not corpus.conversations:
         raise matched_none(options, corpus.passed_over)
-    corpus.also = earlier.settle(corpus.demand)
-    corpus.cut = cut_of(corpus.demand, options, policy, book.triage)
+    corpus.also = earlier.resolve(corpus.demand)
+    corpus.cut = reading_cutoff(corpus.demand, options, policy, book.triage)
     corpus.rate = corpus.demand.sample_rate(corpus.cut, policy.sample_rate)
     return corpus
 
 
 def _in_batches(
-    items: Iterable[Conversation | Problem | InputFile], corpus: Corpus, options: Options, forgotten: Forgotten
+    items: Iterable[Conversation | Problem | InputFile], corpus: AuditCorpus, options: Options, forgotten: Forgotten
 ) -> Iterator[list[Conversation]]:
     """The chosen conversations in groups that are scanned together; what else was read goes to the corpus."""
     batch: list[Conversation] = []
@@ -117,9 +117,9 @@ def _in_batches(
         elif forgotten.conversation(item.id):
             corpus.problems.append(_left_out(item))
         elif chosen(item, options):
-            kept = forgotten.without(item)
-            corpus.problems += _emptied(item, kept)
-            batch.append(kept)
+            redacted = forgotten.without(item)
+            corpus.problems += _emptied(item, redacted)
+            batch.append(redacted)
             size += sum(len(message.text) for message in item.messages)
         else:
             corpus.passed_over += 1
@@ -130,7 +130,7 @@ def _in_batches(
         yield batch
 
 
-def routed_threads(corpus: Corpus, store: Store, options: Options) -> Iterator[Thread]:
+def routed_threads(corpus: AuditCorpus, store: Store, options: Options) -> Iterator[RoutedThread]:
     """Each conversation of the corpus with its scans and routes, in the order of the input."""
     policy = options.policy or load_policy()
     for number, name in enumerate(corpus.conversations):
@@ -140,12 +140,12 @@ def routed_threads(corpus: Corpus, store: Store, options: Options) -> Iterator[T
             conversation, scans, thread, policy, rate=corpus.rate, seed=options.seed, cut=corpus.cut, also=also
         )
         thread = with_upgrades(thread, conversation, routes)
-        yield Thread(conversation=conversation, scans=scans, thread=thread, routes=routes)
+        yield RoutedThread(conversation=conversation, scans=scans, thread=thread, routes=routes)
 
 
 def read_threads(
-    corpus: Corpus, store: Store, judge: Judge, options: Options, progress: Progress, run: Run
-) -> Iterator[tuple[Thread, tuple[Row, ...]]]:
+    corpus: AuditCorpus, store: Store, judge: Judge, options: Options, progress: Progress, run: AuditState
+) -> Iterator[tuple[RoutedThread, tuple[Row, ...]]]:
     """Evaluate the routed messages batch by batch; yields each thread with its rows.
 
     When the judge fails as a whole, the rest is unread with that reason and ``run.failure`` says so.
@@ -155,9 +155,9 @@ def read_threads(
         store.put_routes((thread.conversation.id, thread.routes) for thread in threads)
         answers = _ask(threads, judge, store, options, run)
         rows = [rows_of(*each) for each in zip(threads, answers.evaluations, strict=True)]
-        store.append(row for each in rows for row in dated(each))
-        for each in rows:
-            for row in each:
+        store.append(row for each in rows for row in with_event_times(each))
+        for thread_rows in rows:
+            for row in thread_rows:
                 run.count(row)
         done += sum(map(len, rows))
         yield from zip(threads, rows, strict=True)
@@ -169,19 +169,19 @@ def _left_out(conversation: Conversation) -> Problem:
     return Problem(what=what, where=str(conversation.source_ref or ""), remedy="use another --store", kind="note")
 
 
-def _emptied(conversation: Conversation, kept: Conversation) -> Iterator[Problem]:
+def _emptied(conversation: Conversation, redacted: Conversation) -> Iterator[Problem]:
     """That messages of a forgotten agent have no text here: they are unread, not harmless."""
-    count = sum(one.agent != other.agent for one, other in zip(conversation.messages, kept.messages, strict=True))
+    count = sum(one.agent != other.agent for one, other in zip(conversation.messages, redacted.messages, strict=True))
     if count:
-        said = "1 message" if count == 1 else f"{count} messages"
-        what = f"conversation {kept.id}: {said} not read: this store was told to forget who wrote them"
-        yield Problem(what=what, where=str(kept.source_ref or ""), remedy="use another --store", kind="note")
+        counted = "1 message" if count == 1 else f"{count} messages"
+        what = f"conversation {redacted.id}: {counted} not read: this store was told to forget who wrote them"
+        yield Problem(what=what, where=str(redacted.source_ref or ""), remedy="use another --store", kind="note")
 
 
-def rows_of(thread: Thread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
+def rows_of(thread: RoutedThread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
     """The rows of a thread with what was said of each message."""
     parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
-    return with_stance(settled([rounded(Row.of(*part)) for part in parts]), thread.conversation)
+    return with_stance(with_scale([rounded(Row.of(*part)) for part in parts]), thread.conversation)
 
 
 def reads_all(judge: Judge, options: Options) -> bool:
@@ -190,9 +190,9 @@ def reads_all(judge: Judge, options: Options) -> bool:
     return options.read_all or (judge.reads_everything and unlimited)
 
 
-def batched(threads: Iterable[Thread], size: int) -> Iterator[list[Thread]]:
+def batched(threads: Iterable[RoutedThread], size: int) -> Iterator[list[RoutedThread]]:
     """Threads in groups of at least ``size`` messages, the last one smaller."""
-    group: list[Thread] = []
+    group: list[RoutedThread] = []
     for thread in threads:
         group.append(thread)
         if sum(len(each.routes) for each in group) >= size:
@@ -202,7 +202,7 @@ def batched(threads: Iterable[Thread], size: int) -> Iterator[list[Thread]]:
         yield group
 
 
-def _ask(threads: list[Thread], judge: Judge, store: Store, options: Options, run: Run) -> Answers:
+def _ask(threads: list[RoutedThread], judge: Judge, store: Store, options: Options, run: AuditState) -> Answers:
     read_all = reads_all(judge, options)
     answers = evaluate(threads, judge, store, read_all=read_all, histories=run.histories, failed=run.failure)
     run.failure = answers.failure

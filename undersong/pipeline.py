@@ -11,20 +11,20 @@ import msgspec
 
 from undersong import __version__
 from undersong.assemble import cited, count, highest, judge_calls, judge_problem, parameters, quoted, spending
-from undersong.bands import bands_of, table, table_name, with_band
-from undersong.confirming import sessions
+from undersong.bands import null_bands_of, table, table_name, with_band
+from undersong.confirming import confirmed_sessions
 from undersong.detect import Detection, detect
 from undersong.errors import InputError, NothingReadError
 from undersong.judges.stance import stance_hashes, stance_signals
-from undersong.judging import Opened, opened
+from undersong.judging import JudgeSession, open_session
 from undersong.models import (
     Case,
     Problem,
     Row,
 )
-from undersong.options import Effort, Options, Progress, silent
+from undersong.options import Options, Progress, ResamplingConfig, silent
 from undersong.outcomes import outcome_hashes
-from undersong.passes import Run, ingest_and_scan, read_threads
+from undersong.passes import AuditState, ingest_and_scan, read_threads
 from undersong.patterns import PatternRule, load_rules
 from undersong.patterns import rule_hashes as pattern_hashes
 from undersong.patterns.replicas import noise_hashes
@@ -34,10 +34,10 @@ from undersong.scan import load_book
 from undersong.stores import Store
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import agent_verdicts, rule_hashes
-from undersong.weigh import Weighed, weigh
+from undersong.weigh import Significance, estimate_significance
 
 Write = Callable[[bytes], object]
-TOLD = 3  # problems that an error names
+MAX_LISTED = 3  # problems that an error names
 
 
 def audit(
@@ -58,37 +58,39 @@ def audit(
         with temporary_store() as store:
             return audit(paths, store, options, progress)
     options, progress = options or Options(), progress or silent
-    with opened(options.judge, options.terms, store, options.ledger) as judging:
+    with open_session(options.judge, options.terms, store, options.ledger) as judging:
         return _audited(paths, store, options, progress, judging)
 
 
 def _audited(
-    paths: str | Path | Sequence[str | Path], store: Store, options: Options, progress: Progress, judging: Opened
+    paths: str | Path | Sequence[str | Path], store: Store, options: Options, progress: Progress, judging: JudgeSession
 ) -> tuple[Case, list[Row]]:
     judge, book = judging.judge, load_book()
     rules = load_rules() if options.rules is None else options.rules
     corpus = ingest_and_scan(paths, store, book, options, progress)
     if not corpus.messages:
         raise _nothing_read(corpus.problems)
-    run = Run(histories=judging.histories(corpus.inputs))
-    for thread, rows, verdict in sessions(read_threads(corpus, store, judge, options, progress, run), judge, run):
+    run = AuditState(histories=judging.histories(corpus.inputs))
+    for thread, rows, verdict in confirmed_sessions(
+        read_threads(corpus, store, judge, options, progress, run), judge, run
+    ):
         run.sessions.append(verdict)
         for agent, raised in thread.thread.upgrades.items():
             run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
         for row in rows:
             run.census.add(row, blank=not (row.text or "").strip())
             run.rows.append(_without_text(row))
-    ranks, signals = ranks_of(run.rows), bands_of(run.rows, judge.gives)
+    ranks, signals = ranks_of(run.rows), null_bands_of(run.rows, judge.gives)
     bands = table_name(signals)
     run.rows = [with_band(ranks.of(row), bands) for row in run.rows]
     detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
-    weighed = _weighed(detection, run.rows, rules, options.effort, judging.noise)
+    weighed = _significance(detection, run.rows, rules, options.effort, judging.noise)
     findings = quoted(weighed.findings, run.rows, store, judge, rules)
     spent = spending(run.rows, run.sessions)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,
-        parameters=parameters(options, judge, corpus, weighed) | judging.measured,
+        parameters=parameters(options, judge, corpus, weighed) | judging.measurements,
         inputs=tuple(corpus.inputs),
         problems=(*corpus.problems, *judge_problem(run)),
         conversations=len(corpus.conversations),
@@ -122,9 +124,9 @@ def _audited(
 
 def _nothing_read(problems: Sequence[Problem]) -> NothingReadError:
     """The error that names the first few problems and carries all."""
-    told = [f"{each.where}: {each.what}" for each in problems[:TOLD]]
+    listed = [f"{each.where}: {each.what}" for each in problems[:MAX_LISTED]]
     error = NothingReadError(
-        "no message could be read", remedy="; ".join(told) or "give a file or folder with messages"
+        "no message could be read", remedy="; ".join(listed) or "give a file or folder with messages"
     )
     error.problems = tuple(problems)
     return error
@@ -149,10 +151,10 @@ def evaluate_rows(
             return evaluate_rows(
                 paths, options, write, store=store, progress=progress, text=text, write_bands=write_bands
             )
-    with opened(options.judge, options.terms, store, options.ledger) as judging:
+    with open_session(options.judge, options.terms, store, options.ledger) as judging:
         spool = RowSpool(judging.judge.gives)
         corpus = ingest_and_scan(paths, store, load_book(), options, progress or silent)
-        run = Run(histories=judging.histories(corpus.inputs))
+        run = AuditState(histories=judging.histories(corpus.inputs))
         for _, rows in read_threads(corpus, store, judging.judge, options, progress or silent, run):
             for row in rows:
                 spool.add(row if text else msgspec.structs.replace(row, text=None))
@@ -176,35 +178,35 @@ def rows_in(path: str | Path) -> tuple[list[Problem], list[Row]]:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
     if not rows:
-        told = [f"{each.what}; {each.remedy}" for each in problems if each.kind != "note"]
-        remedy = told[0] if told else "it is empty; `undersong evaluate` writes such rows"
+        reasons = [f"{each.what}; {each.remedy}" for each in problems if each.kind != "note"]
+        remedy = reasons[0] if reasons else "it is empty; `undersong evaluate` writes such rows"
         raise InputError("holds no row", where=str(path), remedy=remedy)
     return problems, rows
 
 
 def detect_rows(
-    path: str | Path, rules: Sequence[PatternRule], effort: Effort | None = None
-) -> tuple[list[Problem], Detection, Weighed]:
+    path: str | Path, rules: Sequence[PatternRule], effort: ResamplingConfig | None = None
+) -> tuple[list[Problem], Detection, Significance]:
     """Run the rules over a file of rows (``-``: standard input): the rows not read, what was found, how sure it is.
 
     Raises InputError where the file cannot be opened or holds no row at all.
     """
     problems, rows = rows_in(path)
     detection = detect(rows, rules)
-    weighed = _weighed(detection, rows, rules, effort)
+    weighed = _significance(detection, rows, rules, effort)
     return problems, detection, weighed
 
 
-def _weighed(
+def _significance(
     detection: Detection,
     rows: Sequence[Row],
     rules: Sequence[PatternRule],
-    effort: Effort | None,
+    effort: ResamplingConfig | None,
     noise: Mapping[str, float] | None = None,
-) -> Weighed:
+) -> Significance:
     if effort is None:
-        return Weighed(findings=detection.findings, family=0)
-    return weigh(detection.findings, detection.outcomes, rows, rules, effort, noise)
+        return Significance(findings=detection.findings, family=0)
+    return estimate_significance(detection.findings, detection.outcomes, rows, rules, effort, noise)
 
 
 def _without_text(row: Row) -> Row:

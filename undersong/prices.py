@@ -14,11 +14,11 @@ from undersong.rulebook import RULES, did_you_mean, read
 MILLION = 1_000_000
 
 
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _StrictPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of the parts of ``prices.yaml``."""
 
 
-class Tokens(_Strict, frozen=True, kw_only=True):
+class Tokens(_StrictPrices, frozen=True, kw_only=True):
     """How tokens are estimated: see the file."""
 
     bytes_each: int
@@ -27,7 +27,7 @@ class Tokens(_Strict, frozen=True, kw_only=True):
     learn_from: int
 
 
-class Price(_Strict, frozen=True, kw_only=True):
+class Price(_StrictPrices, frozen=True, kw_only=True):
     """USD for a million tokens, None = not known; ``cached`` and ``written`` None = as input.
 
     ``batch`` is the share of the price that the provider's batch interface takes.
@@ -51,7 +51,7 @@ class Price(_Strict, frozen=True, kw_only=True):
         return (fresh * self.input + cached * reading + written * writing + tokens_out * self.output) / MILLION
 
 
-class Prices(_Strict, frozen=True, kw_only=True):
+class Prices(_StrictPrices, frozen=True, kw_only=True):
     """The whole file."""
 
     as_of: date
@@ -71,13 +71,13 @@ def price_of(judge: str, price_in: float | None = None, price_out: float | None 
     An effort or an address behind the model does not matter: a server of one's own has no price unless it is given.
     """
     provider, _, argument = judge.partition(":")
-    known = {price.name: price for price in load_prices().judges}
-    if provider not in {*known, *JUDGES, *PAID} and None in (price_in, price_out):
-        remedy = f"{did_you_mean(provider, sorted({*known, *JUDGES, *PAID}))}, or give --price-in and --price-out"
+    prices = {price.name: price for price in load_prices().judges}
+    if provider not in {*prices, *JUDGES, *PAID} and None in (price_in, price_out):
+        remedy = f"{did_you_mean(provider, sorted({*prices, *JUDGES, *PAID}))}, or give --price-in and --price-out"
         raise UsageError(f"unknown judge '{provider}'", remedy=remedy)
-    price = known.get(provider, Price(name=judge, input=None, output=None, source="not in prices.yaml"))
+    price = prices.get(provider, Price(name=judge, input=None, output=None, source="not in prices.yaml"))
     if "@" not in argument:
-        price = known.get(f"{provider}:{argument.partition('+')[0]}", price)
+        price = prices.get(f"{provider}:{argument.partition('+')[0]}", price)
     price = msgspec.structs.replace(price, name=judge)
     if price_in is None and price_out is None:
         return price

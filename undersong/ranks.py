@@ -9,45 +9,45 @@ from tempfile import TemporaryFile
 
 import msgspec
 
-from undersong.bands import Bands, table_name, with_band
+from undersong.bands import NullBandCounter, table_name, with_band
 from undersong.models import TRAITS, Row, SignalBand, decode, encode
 
 DIGITS = 3
 MAJORITY = 0.5  # of a conversation's scored messages; more than that must be of a measured kind before a number counts
 
 
-def settled(rows: Sequence[Row]) -> tuple[Row, ...]:
+def with_scale(rows: Sequence[Row]) -> tuple[Row, ...]:
     """The rows of one conversation with their scale: "rank" for a message, or a conversation, of an unmeasured kind.
 
     A few messages that look like the measured kind, in a conversation that does not, are ranks too. Half of them do not
     tell: one of two says as much for the one kind as for the other. A judge that says nothing of domains gives levels.
     """
     foreign = is_foreign(rows)
-    return tuple(scaled(row, foreign) for row in rows)
+    return tuple(with_row_scale(row, foreign) for row in rows)
 
 
 def is_foreign(rows: Iterable[Row]) -> bool:
     """Whether the rows are those of a conversation of an unmeasured kind."""
-    told = [row.domain for row in rows if row.domain is not None]
-    return bool(told) and told.count("measured") <= MAJORITY * len(told)
+    domains = [row.domain for row in rows if row.domain is not None]
+    return bool(domains) and domains.count("measured") <= MAJORITY * len(domains)
 
 
-def scaled(row: Row, foreign: bool) -> Row:
-    """One row of a conversation with its scale, see ``settled``."""
+def with_row_scale(row: Row, foreign: bool) -> Row:
+    """One row of a conversation with its scale, see ``with_scale``."""
     return _ranked_only(row) if row.domain and (foreign or row.domain == "unmeasured") else row
 
 
-def levelled(rows: Iterable[Row]) -> list[Row]:
+def absolute_rows(rows: Iterable[Row]) -> list[Row]:
     """The rows as a threshold may see them: without the traits that are ranks."""
     return [msgspec.structs.replace(row, traits=None) if row.scale == "rank" else row for row in rows]
 
 
-class Ranks:
+class PercentileRanks:
     """Collects the scores of rows whose scale is "rank"; then turns each into its rank among them, 0 to 1."""
 
     def __init__(self) -> None:
         self._seen: dict[str, array[float]] = {trait: array("d") for trait in TRAITS}
-        self._known: dict[str, _Known] = {}
+        self._tables: dict[str, _RankTable] = {}
 
     def add(self, row: Row) -> None:
         """Note the scores of a row; rows of levels are passed over."""
@@ -62,13 +62,13 @@ class Ranks:
         """The row with ranks: the share of rows with a lower score, those with the same counting half."""
         if row.scale != "rank" or not row.traits:
             return row
-        if not self._known:
-            self._known = {trait: _Known(scores) for trait, scores in self._seen.items()}
-        known = self._known
-        return msgspec.structs.replace(row, traits={trait: known[trait][score] for trait, score in row.traits.items()})
+        if not self._tables:
+            self._tables = {trait: _RankTable(scores) for trait, scores in self._seen.items()}
+        tables = self._tables
+        return msgspec.structs.replace(row, traits={trait: tables[trait][score] for trait, score in row.traits.items()})
 
 
-class _Known(dict[float, float]):
+class _RankTable(dict[float, float]):
     """Score → rank among ``scores``; few are ever worked out, since they have three decimals."""
 
     def __init__(self, scores: Iterable[float]) -> None:
@@ -77,13 +77,13 @@ class _Known(dict[float, float]):
 
     def __missing__(self, score: float) -> float:
         low, high = bisect_left(self._sorted, score), bisect_right(self._sorted, score)
-        self[score] = found = round((low + high) / 2 / len(self._sorted), DIGITS)
-        return found
+        self[score] = rank = round((low + high) / 2 / len(self._sorted), DIGITS)
+        return rank
 
 
-def ranks_of(rows: Iterable[Row]) -> Ranks:
+def ranks_of(rows: Iterable[Row]) -> PercentileRanks:
     """The ranks of some rows."""
-    ranks = Ranks()
+    ranks = PercentileRanks()
     for row in rows:
         ranks.add(row)
     return ranks
@@ -94,7 +94,7 @@ class RowSpool:
 
     def __init__(self, gives: Iterable[str] = ()) -> None:
         """``gives`` are the signals of the judge."""
-        self._ranks, self._bands, self._names = Ranks(), Bands(), frozenset(gives)
+        self._ranks, self._bands, self._names = PercentileRanks(), NullBandCounter(), frozenset(gives)
         self._file = TemporaryFile()  # noqa: SIM115 - closed when it has been written out
 
     def add(self, row: Row) -> None:

@@ -23,19 +23,19 @@ _CLOSE = 0.8  # of difflib: `traist` and `trait` are close to `traits`; other ke
 _LENGTH = 80  # characters of a name that are looked at and told
 
 
-class Unread:
+class UnknownKeys:
     """The names in the rows of one file that nobody reads: each is told once, at the first line that has it."""
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def of(self, row: Mapping[str, Any], line: int) -> Iterator[Problem]:
         """A note for each new name in a row: traits and indicators that are none, keys that look like one it lacks."""
         for what, remedy in (*_traits(row), *_indicators(row), *_keys(row)):
-            if what not in self._told and len(self._told) < MOST:
-                self._told.add(what)
-                last = " (further such names are not told)" if len(self._told) == MOST else ""
+            if what not in self._reported and len(self._reported) < MOST:
+                self._reported.add(what)
+                last = " (further such names are not told)" if len(self._reported) == MOST else ""
                 yield Problem(what=f"{what}{last}", where=f"{self._file}:{line}", remedy=remedy, kind="note")
 
 
@@ -49,9 +49,9 @@ def _traits(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _indicators(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Ids of indicators that no pattern of ours asks for, and those that may be meant."""
-    given = row.get("indicators")
-    for each in given if isinstance(given, list | dict) else ():
-        name = each.get("id") if isinstance(each, dict) else each
+    indicators = row.get("indicators")
+    for indicator in indicators if isinstance(indicators, list | dict) else ():
+        name = indicator.get("id") if isinstance(indicator, dict) else indicator
         if isinstance(name, str) and (remedy := _indicator_meant(name[:_LENGTH])):
             yield f"indicator {name[:_LENGTH]!r} is not of the taxonomy", remedy
 
@@ -75,11 +75,13 @@ def _trait_meant(name: str) -> str:
 @lru_cache(maxsize=1 << 10)
 def _indicator_meant(name: str) -> str:
     """What may be meant by an id of the taxonomy's kind; nothing for one that it has, and for names of another kind."""
-    known = taxonomy().indicators
-    kinds = {each.partition("-")[0] for each in known}
-    if name in known or name.partition("-")[0].upper() not in kinds:
+    indicators = taxonomy().indicators
+    kinds = {each.partition("-")[0] for each in indicators}
+    if name in indicators or name.partition("-")[0].upper() not in kinds:
         return ""
-    return did_you_mean(name.upper(), [each for each in known if each.startswith(name.partition("-")[0].upper() + "-")])
+    return did_you_mean(
+        name.upper(), [each for each in indicators if each.startswith(name.partition("-")[0].upper() + "-")]
+    )
 
 
 @lru_cache(maxsize=1 << 10)

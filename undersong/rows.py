@@ -12,14 +12,14 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.models import TRAITS, Problem, Row
-from undersong.rowkeys import OTHER_NAMES, Unread
+from undersong.rowkeys import OTHER_NAMES, UnknownKeys
 
 _NAMES = ("id", "conversation", "agent", "target")  # numbers are accepted as names
 DIGITS = 3  # decimals of a score, so that what is written is what every later step has seen
 _TIME_REMEDY = "write ISO 8601 with an offset, such as 2026-01-01T09:30:00Z, or null"
 _STATES = ("scored", "unread", "refused", "failed")
 _MOST = 1 << 53  # a larger position is none: JSON readers disagree on it, and no store holds it
-_STANDING = ("scored", "refused")  # a judge said this; what is unread or failed may still be read
+_JUDGED_STATES = ("scored", "refused")  # a judge said this; what is unread or failed may still be read
 
 
 def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Problem]:
@@ -37,7 +37,7 @@ def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Prob
             yield item
 
 
-def rows_given(values: Iterable[Mapping[str, Any] | Row], *, name: str) -> tuple[list[Row], list[Problem]]:
+def rows_from_mappings(values: Iterable[Mapping[str, Any] | Row], *, name: str) -> tuple[list[Row], list[Problem]]:
     """The rows of plain mappings as ``read_rows`` has them of lines, and what is to be told of them.
 
     Told are repeated ids and names that are not read. Raises RecordError for a mapping that is no row.
@@ -55,8 +55,8 @@ class RowReader:
         self.name = name
         self.number = 0
         self.seen: Counter[str] = Counter()
-        self.kept: dict[tuple[str, str], _Kept] = {}
-        self._unread = Unread(name)
+        self.accepted: dict[tuple[str, str], _AcceptedRow] = {}
+        self._unread = UnknownKeys(name)
         self._notes: list[Problem] = []
 
     def read(self, line: str | bytes) -> Row | Problem | None:
@@ -69,7 +69,7 @@ class RowReader:
         try:
             value = _object(line)
             self._notes += self._unread.of(value, self.number)
-            return self._kept_of(*_row(value, self.seen))
+            return self._accept(*_row(value, self.seen))
         except RecordError as error:
             return Problem(what=error.what, where=f"{self.name}:{self.number}", remedy=error.remedy)
 
@@ -85,15 +85,15 @@ class RowReader:
         except RecordError as error:
             raise RecordError(error.what, where=f"{self.name}:{self.number}", remedy=error.remedy) from error
         try:
-            return self._kept_of(row, positioned)
+            return self._accept(row, positioned)
         except RecordError as error:
             return Problem(what=error.what, where=f"{self.name}:{self.number}", remedy=error.remedy)
 
-    def _kept_of(self, row: Row, positioned: bool) -> Row:
+    def _accept(self, row: Row, positioned: bool) -> Row:
         """The row where no other one with its id is kept; raises RecordError where one is."""
         place = row.conversation, row.id
-        before = self.kept.get(place)
-        if before is not None and (before.stands or row.state not in _STANDING):
+        before = self.accepted.get(place)
+        if before is not None and (before.is_judged or row.state not in _JUDGED_STATES):
             raise RecordError(
                 f"row {row.id[:80]!r} repeats the id of line {before.number}, which is kept",
                 remedy="give every message of a conversation an id of its own, or name its conversation",
@@ -102,21 +102,21 @@ class RowReader:
             self.seen[row.conversation] += 1
         elif not positioned:
             row = msgspec.structs.replace(row, position=before.position)
-        self.kept[place] = _Kept(self.number, row.position, row.state in _STANDING)
+        self.accepted[place] = _AcceptedRow(self.number, row.position, row.state in _JUDGED_STATES)
         return row
 
     def notes(self) -> list[Problem]:
         """Names that are not read in the lines since this was last asked, each once a file (``rowkeys``)."""
-        found, self._notes = self._notes, []
-        return found
+        notes, self._notes = self._notes, []
+        return notes
 
 
-class _Kept(NamedTuple):
+class _AcceptedRow(NamedTuple):
     """The line that an id was kept from, the position of its row, and whether a judge said something of it."""
 
     number: int
     position: int
-    stands: bool
+    is_judged: bool
 
 
 def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
@@ -197,11 +197,11 @@ def _traits(value: Any) -> dict[str, float] | None:
         return None
     if not isinstance(value, dict):
         raise RecordError("traits is not an object", remedy="write {trait: score} or null")
-    known = {trait: value[trait] for trait in TRAITS if value.get(trait) is not None}
-    for trait, score in known.items():
+    scores = {trait: value[trait] for trait in TRAITS if value.get(trait) is not None}
+    for trait, score in scores.items():
         if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
             raise RecordError(f"{trait} is {str(score)[:40]!r}", remedy="a score is a number from 0 to 1, or null")
-    return {trait: float(score) for trait, score in known.items()}
+    return {trait: float(score) for trait, score in scores.items()}
 
 
 def _state(cells: Mapping[str, Any]) -> str:

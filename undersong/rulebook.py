@@ -29,7 +29,7 @@ _PATH = re.compile(r" - at (?:`|key in `)(?P<path>\$[^`]*)`")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
-class Located(msgspec.Struct, frozen=True):
+class YamlDocument(msgspec.Struct, frozen=True):
     """A YAML document with the line of every node."""
 
     path: Path
@@ -40,10 +40,10 @@ class Located(msgspec.Struct, frozen=True):
         """Line (from 1) of the node at a path such as ``$.define.PRAISE`` or ``$.cases[2]``; the nearest known one."""
         node = self.root
         for key, index in _STEP.findall(path):
-            found = _child(node, key, index)
-            if found is None:
+            child = _child(node, key, index)
+            if child is None:
                 break
-            node = found
+            node = child
         return int(node.start_mark.line) + 1
 
     def error(self, what: str, path: str = "$", remedy: str = "") -> RuleError:
@@ -51,7 +51,7 @@ class Located(msgspec.Struct, frozen=True):
         return RuleError(what, where=f"{self.path}:{self.line(path)}", remedy=remedy)
 
 
-def load(path: Path) -> Located:
+def load(path: Path) -> YamlDocument:
     """Parse one YAML file safely; raises RuleError with the line of a syntax error, a repeated key or an odd value."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -70,12 +70,12 @@ def load(path: Path) -> Located:
         raise RuleError("is empty", where=f"{path}:1", remedy="write at least one key")
     try:
         _refuse_odd_nodes(root, path)
-        return Located(path, _construct(loader, root, path), root)
+        return YamlDocument(path, _construct(loader, root, path), root)
     except RecursionError as error:
         raise _bottomless(path) from error
 
 
-def convert(document: Located, kind: type[T]) -> T:
+def convert(document: YamlDocument, kind: type[T]) -> T:
     """The document as ``kind`` (msgspec types, unknown keys refused); raises RuleError with file and line."""
     try:
         return msgspec.convert(document.value, type=kind)
@@ -93,10 +93,10 @@ def file_hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def did_you_mean(name: str, known: list[str]) -> str:
+def did_you_mean(name: str, names: list[str]) -> str:
     """A remedy such as ``did you mean 'within'?``, or the known names."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean '{close[0]}'?" if close else f"known are {', '.join(sorted(known))}"
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"known are {', '.join(sorted(names))}"
 
 
 def _bottomless(path: Path) -> RuleError:
@@ -124,8 +124,8 @@ def _construct(loader: Any, root: yaml.Node, path: Path) -> Any:
 
 def _child(node: yaml.Node, key: str, index: str) -> yaml.Node | None:
     if index and isinstance(node, yaml.SequenceNode) and int(index) < len(node.value):
-        found: yaml.Node = node.value[int(index)]
-        return found
+        child: yaml.Node = node.value[int(index)]
+        return child
     if key and isinstance(node, yaml.MappingNode):
         return next((value for name, value in node.value if name.value == key), None)
     return None
@@ -205,7 +205,7 @@ def _is_moment(text: str) -> bool:
         return False
 
 
-def _culprit(document: Located, path: str, message: str, kind: Any) -> str:
+def _culprit(document: YamlDocument, path: str, message: str, kind: Any) -> str:
     """The path of the first key whose value alone gives the same message; the mapping's own path if none does."""
     for key in _at(document.value, path):
         variant = copy.deepcopy(document.value)
@@ -226,7 +226,7 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _explain(document: Located, message: str, kind: Any) -> RuleError:
+def _explain(document: YamlDocument, message: str, kind: Any) -> RuleError:
     where = _PATH.search(message)
     path = where["path"] if where else "$"
     if path.endswith("[...]"):  # the value of some key of a mapping; msgspec does not say which

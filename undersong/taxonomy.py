@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from undersong.models import Noun, Trait
+from undersong.models import Record, Trait
 from undersong.rulebook import RULES, file_hash, read
 
 FOLDER = RULES / "taxonomy"
@@ -15,11 +15,11 @@ FILES = ("traits.yaml", "indicators.yaml", "shapes.yaml", "limits.yaml")
 Polarity = Literal["positive", "negative"]
 
 
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _StrictTaxonomy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of the parts of the taxonomy files."""
 
 
-class _Trait(_Strict, frozen=True, kw_only=True):
+class _Trait(_StrictTaxonomy, frozen=True, kw_only=True):
     dimension: str
     polarity: Polarity
     value: str
@@ -28,23 +28,23 @@ class _Trait(_Strict, frozen=True, kw_only=True):
     anchors: tuple[str, str, str, str, str]
 
 
-class _Traits(_Strict, frozen=True, kw_only=True):
+class _Traits(_StrictTaxonomy, frozen=True, kw_only=True):
     dimensions: dict[str, str]
     values: dict[str, str]
     traits: dict[Trait, _Trait]
 
 
-class _Indicator(_Strict, frozen=True, kw_only=True):
+class _Indicator(_StrictTaxonomy, frozen=True, kw_only=True):
     name: str
     description: str
     sequence_only: bool = False
 
 
-class _Indicators(_Strict, frozen=True, kw_only=True):
+class _Indicators(_StrictTaxonomy, frozen=True, kw_only=True):
     indicators: dict[Trait, dict[str, _Indicator]]
 
 
-class TraitEntry(Noun, frozen=True, kw_only=True):
+class TraitEntry(Record, frozen=True, kw_only=True):
     """One of the twelve traits: ``anchors`` say what 0, .25, .5, .75 and 1 mean, ``indicators`` are its ids."""
 
     id: Trait
@@ -56,7 +56,7 @@ class TraitEntry(Noun, frozen=True, kw_only=True):
     indicators: tuple[str, ...]
 
 
-class IndicatorEntry(Noun, frozen=True, kw_only=True):
+class IndicatorEntry(Record, frozen=True, kw_only=True):
     """One of the 214 indicators; ``sequence_only``: no single message shows it, only a finding can set it."""
 
     id: str
@@ -67,7 +67,7 @@ class IndicatorEntry(Noun, frozen=True, kw_only=True):
     sequence_only: bool = False
 
 
-class Stage(_Strict, frozen=True, kw_only=True):
+class CombinationStage(_StrictTaxonomy, frozen=True, kw_only=True):
     """A stage of a combination pattern: any of ``indicators``, none of ``absent``, or what ``condition`` says."""
 
     name: str
@@ -76,13 +76,13 @@ class Stage(_Strict, frozen=True, kw_only=True):
     condition: str | None = None
 
 
-class CombinationPattern(_Strict, frozen=True, kw_only=True):
+class CombinationPattern(_StrictTaxonomy, frozen=True, kw_only=True):
     """PAT-01 to PAT-07: stages to be matched in order."""
 
     name: str
     description: str
     severity: str
-    stages: tuple[Stage, ...]
+    stages: tuple[CombinationStage, ...]
 
     @property
     def indicators(self) -> frozenset[str]:
@@ -90,7 +90,7 @@ class CombinationPattern(_Strict, frozen=True, kw_only=True):
         return frozenset(indicator for stage in self.stages for indicator in (*stage.indicators, *stage.absent))
 
 
-class SabotagePathway(_Strict, frozen=True, kw_only=True):
+class SabotagePathway(_StrictTaxonomy, frozen=True, kw_only=True):
     """SP-01 to SP-08: a set of indicators without order; ``frequency`` and ``complexity`` are the source's words."""
 
     name: str
@@ -103,7 +103,7 @@ class SabotagePathway(_Strict, frozen=True, kw_only=True):
     source: str
 
 
-class Related(_Strict, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
+class Related(_StrictTaxonomy, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
     """One indicator that often comes with another."""
 
     source: str
@@ -111,26 +111,26 @@ class Related(_Strict, frozen=True, kw_only=True, rename={"source": "from", "tar
     relationship: str
 
 
-class _Shapes(_Strict, frozen=True, kw_only=True):
+class _Shapes(_StrictTaxonomy, frozen=True, kw_only=True):
     combination_patterns: dict[str, CombinationPattern]
     sabotage_pathways: dict[str, SabotagePathway]
     related: tuple[Related, ...]
 
 
-class Limit(_Strict, frozen=True, kw_only=True):
+class Limit(_StrictTaxonomy, frozen=True, kw_only=True):
     """A hard constraint or a distress code."""
 
     name: str
     description: str
 
 
-class _Limits(_Strict, frozen=True, kw_only=True):
+class _Limits(_StrictTaxonomy, frozen=True, kw_only=True):
     hard_constraints: dict[str, Limit]
     legitimacy_tests: dict[str, str]
     distress_codes: dict[str, Limit]
 
 
-class Taxonomy(Noun, frozen=True, kw_only=True):
+class Taxonomy(Record, frozen=True, kw_only=True):
     """Everything by id; ``hashes`` maps file names to their SHA-256.
 
     >>> taxonomy().indicators["MAN-URGENCY"].trait

@@ -13,7 +13,7 @@ _INVISIBLE = re.compile(
 
 def visible(text: str) -> str:
     """The text with every such character written as ⟦U+001B⟧; line feeds and tabs stay."""
-    return _INVISIBLE.sub(lambda found: f"⟦U+{ord(found[0]):04X}⟧", text)
+    return _INVISIBLE.sub(lambda match: f"⟦U+{ord(match[0]):04X}⟧", text)
 
 
 def one_line(text: str, width: int = 80) -> str:

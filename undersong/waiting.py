@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 from undersong.errors import StoreError
 
 
-class Place(NamedTuple):
+class SpillLocation(NamedTuple):
     """Where bytes lie: the process that wrote them, and where in its file."""
 
     process: int
@@ -19,7 +19,7 @@ class Place(NamedTuple):
     size: int
 
 
-class Waiting(AbstractContextManager["Waiting"]):
+class SpillFile(AbstractContextManager["SpillFile"]):
     """A temporary folder with a file for each process, which vanishes with the run.
 
     A copy that is sent to another process knows the same folder. Raises StoreError where the disk is full.
@@ -30,7 +30,7 @@ class Waiting(AbstractContextManager["Waiting"]):
         self._folder = self._made.name if self._made else str(folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Waiting, (self._folder,)
+        return SpillFile, (self._folder,)
 
     def __exit__(self, *exc: object) -> None:
         for key in [key for key in _files if key[1] == self._folder]:
@@ -38,7 +38,7 @@ class Waiting(AbstractContextManager["Waiting"]):
         if self._made:
             self._made.cleanup()
 
-    def put(self, *parts: bytes | bytearray) -> Place:
+    def put(self, *parts: bytes | bytearray) -> SpillLocation:
         """Keep the parts, one after the other, in the file of this process."""
         process = os.getpid()
         try:
@@ -49,14 +49,14 @@ class Waiting(AbstractContextManager["Waiting"]):
             file.flush()
         except OSError as error:
             raise StoreError(f"no room for what waits: {error}", remedy="free space in TMPDIR") from error
-        return Place(process, offset, file.tell() - offset)
+        return SpillLocation(process, offset, file.tell() - offset)
 
-    def get(self, place: Place) -> bytes:
+    def get(self, place: SpillLocation) -> bytes:
         """What lies there; of any process."""
         file = self._file(place.process, "rb")
         file.seek(place.offset)
-        found: bytes = file.read(place.size)
-        return found
+        data: bytes = file.read(place.size)
+        return data
 
     def _file(self, process: int, mode: str) -> IO[Any]:
         """An open file; none is shared between processes, since reading moves its place."""

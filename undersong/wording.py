@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from undersong.bands import standing_out
+from undersong.bands import signals_above_null
 from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, Moment, SessionVerdict, Usage
 from undersong.routing.missed import at_most
 from undersong.visible import one_line
@@ -59,7 +59,7 @@ def judge_words(case: Case) -> Iterator[str]:
         yield f"Tokens: {_usage_words(case.spent.total)}."
         tiers = (f"{tier.replace('_', ' ')}: {_usage_words(used)}" for tier, used in case.spent.tiers.items())
         yield f"By tier: {'; '.join(tiers)}."
-        most = sorted(case.spent.conversations.items(), key=lambda each: (-each[1].input - each[1].output, each[0]))
+        most = sorted(case.spent.conversations.items(), key=lambda item: (-item[1].input - item[1].output, item[0]))
         named = "; ".join(f"{one_line(name, 60)}: {_usage_words(used)}" for name, used in most[:DEAREST])
         more = f"; case.json holds all {len(most)}" if len(most) > DEAREST else ""
         yield f"By conversation, the dearest first: {named}{more}."
@@ -90,22 +90,25 @@ def _measured_words(parameters: Mapping[str, Any]) -> Iterator[str]:
                 "well it remembers, not how well it judges, and it counts as uncalibrated."
             )
     yield from _shift_words(parameters.get("judge_shifts", ()))
-    for each in parameters.get("double_check", ()):
-        apart = max(each["apart"].values(), default=0.0)
-        sample = f"width {each['width'].replace('_', ' ')}, {each['messages']} of {each['asked']} messages scored twice"
-        flips = f"{each['flips']} change on any negative trait of .5 or more"
+    for reading in parameters.get("double_check", ()):
+        apart = max(reading["apart"].values(), default=0.0)
+        counts = f"{reading['messages']} of {reading['asked']}"
+        sample = f"width {reading['width'].replace('_', ' ')}, {counts} messages scored twice"
+        flips = f"{reading['flips']} change on any negative trait of .5 or more"
         yield f"Read again in another framing ({sample}): at most {apart:.3f} apart in a trait, {flips}."
 
 
 def _shift_words(shifts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What repeats and context do to the scores, by width; stability counts with both."""
-    for each in shifts:
-        sample = f"width {each['width'].replace('_', ' ')}, {each['messages']} of {each['asked']} messages scored twice"
-        if each["kind"] == "repeat" and each["messages"]:
-            least = f"{max(each['apart'].values()):.3f}"
+    for shift in shifts:
+        sample = (
+            f"width {shift['width'].replace('_', ' ')}, {shift['messages']} of {shift['asked']} messages scored twice"
+        )
+        if shift["kind"] == "repeat" and shift["messages"]:
+            least = f"{max(shift['apart'].values()):.3f}"
             yield f"Two readings by this judge ({sample}) lie {least} apart on average in its least steady trait."
-        if each["kind"] == "context" and each["messages"]:
-            moved = sorted(each["moved"].items(), key=lambda item: (-abs(item[1]), item[0]))
+        if shift["kind"] == "context" and shift["messages"]:
+            moved = sorted(shift["moved"].items(), key=lambda item: (-abs(item[1]), item[0]))
             named = ", ".join(f"{trait} {-by:+.3f}" for trait, by in moved)
             yield f"Thread and history move its scores ({sample}): {named}."
 
@@ -143,12 +146,12 @@ def qualified_words(verdict: SessionVerdict, *, calibrated: bool = False) -> tup
     The score itself stands on words, code and tool results of every message; what a judge read bears on the patterns,
     the codes and the protective moments beside it.
     """
-    told = []
+    qualifiers = []
     if verdict.read < LOW_COVERAGE * verdict.messages:
-        told.append(f"low coverage: {verdict.read:,} of {counted(verdict.messages, 'turn')} read by a judge")
+        qualifiers.append(f"low coverage: {verdict.read:,} of {counted(verdict.messages, 'turn')} read by a judge")
     if verdict.read and not calibrated:
-        told.append("uncalibrated judge")
-    return tuple(told)
+        qualifiers.append("uncalibrated judge")
+    return tuple(qualifiers)
 
 
 def confirmation_words(verdict: SessionVerdict) -> str:
@@ -158,10 +161,10 @@ def confirmation_words(verdict: SessionVerdict) -> str:
         return ""
     states = Counter[str](each.state for each in answers)
     yes = sum(each.yes is True for each in answers)
-    told = [f"{yes} confirmed", f"{states['scored'] - yes} not confirmed"]
-    told += [f"{states[state]} {words}" for state, words in NO_ANSWER.items() if states[state]]
+    counts = [f"{yes} confirmed", f"{states['scored'] - yes} not confirmed"]
+    counts += [f"{states[state]} {words}" for state, words in NO_ANSWER.items() if states[state]]
     judges = " and ".join(dict.fromkeys(each.judge for each in answers))
-    return f"{counted(len(answers), 'flagged place')} put to judge {judges}, each by itself: {', '.join(told)}."
+    return f"{counted(len(answers), 'flagged place')} put to judge {judges}, each by itself: {', '.join(counts)}."
 
 
 def kind_words(case: Case) -> tuple[str, ...]:
@@ -174,11 +177,11 @@ def kind_words(case: Case) -> tuple[str, ...]:
             "the judge was not measured on text of this kind. No threshold is applied to them; --judge names another."
         )
     if case.signals:
-        found = [
+        over_band = [
             f"{name} ({case.signals[name].over:,} over {case.signals[name].high:.2f})"
-            for name in standing_out(case.signals)
+            for name in signals_above_null(case.signals)
         ]
-        shown = ", ".join(found) if found else "none"
+        shown = ", ".join(over_band) if over_band else "none"
         sentences.append(f"Signals over their null band in more than a tenth of the messages: {shown}.")
     return tuple(sentences)
 
@@ -210,9 +213,10 @@ def _left_out_words(missed: Missed) -> tuple[str, ...]:
         unknown = "none has scores that are levels, so how many are harmful is not known"
         return (f"Of {counted(missed.left_out, 'message')} that the router does not call for, {unknown}.",)
     if missed.exact:
-        found = f"{missed.harmful:,} of them are harmful, an exact count"
+        harmful_words = f"{missed.harmful:,} of them are harmful, an exact count"
         return (
-            f"All {missed.left_out:,} messages that the router would leave out were read: {found}; {routed} {meaning}.",
+            f"All {missed.left_out:,} messages that the router would leave out were read: {harmful_words}; "
+            f"{routed} {meaning}.",
         )
     drawn = f"{missed.harmful:,} of the {missed.sampled:,} that were read as the audit sample are harmful"
     count, low, high = missed.number
@@ -241,21 +245,21 @@ def unassessed_words(case: Case) -> tuple[str, ...]:
     """What could not be looked for, so that neither nothing nor little found is an all-clear; () where all could."""
     idle = sum(each.status != "ran" for each in case.outcomes)
     partly = sum(any(each.assessment != "assessed" for each in session.mechanisms) for session in case.sessions)
-    told = []
+    gaps = []
     if idle:
-        told.append(f"{idle:,} of {counted(len(case.outcomes), 'pattern')} could not be looked for")
+        gaps.append(f"{idle:,} of {counted(len(case.outcomes), 'pattern')} could not be looked for")
     read = case.states.get("scored", 0)
     if 0 < case.ranked < read:  # where all are ranks, the patterns themselves could not be looked for
-        told.append(
+        gaps.append(
             f"patterns over scores pass over {case.ranked:,} of {counted(read, 'message')}, whose scores are ranks"
         )
     if partly:
-        told.append(
+        gaps.append(
             f"not every mechanism of the score was assessed in {partly:,} of {counted(len(case.sessions), 'session')}"
         )
-    found = case.findings or any(session.deductions for session in case.sessions)
-    opening = "More than what was found may be there" if found else "This is no all-clear"
-    return (f"{opening}: {'; '.join(told)}.",) if told else ()
+    anything_found = case.findings or any(session.deductions for session in case.sessions)
+    opening = "More than what was found may be there" if anything_found else "This is no all-clear"
+    return (f"{opening}: {'; '.join(gaps)}.",) if gaps else ()
 
 
 def guns_words(case: Case) -> tuple[str, ...]:
@@ -271,15 +275,18 @@ def guns_words(case: Case) -> tuple[str, ...]:
 def to_read_words(verdicts: Iterable[SessionVerdict], without: Collection[str] = ()) -> str:
     """``1 smoking gun, 6 noted turns``: what stands in sessions to be read and takes no points; "" for nothing."""
     kinds = Counter[str](each.kind for verdict in verdicts for each in verdict.moments)
-    told = {kind: noun for kind, noun in TO_READ.items() if kinds[kind] and kind not in without}
-    return ", ".join(counted(kinds[kind], noun) for kind, noun in told.items())
+    nouns = {kind: noun for kind, noun in TO_READ.items() if kinds[kind] and kind not in without}
+    return ", ".join(counted(kinds[kind], noun) for kind, noun in nouns.items())
 
 
-def noted_words(case: Case) -> tuple[str, ...]:
+def annotation_words(case: Case) -> tuple[str, ...]:
     """How much else stands in the sessions to be read, beside smoking guns, and in how many."""
     guns = ("smoking_gun",)
-    told, places = to_read_words(case.sessions, guns), sum(bool(to_read_words((each,), guns)) for each in case.sessions)
-    return (f"Also to read, without points: {told}, in {counted(places, 'session')}.",) if told else ()
+    to_read, places = (
+        to_read_words(case.sessions, guns),
+        sum(bool(to_read_words((each,), guns)) for each in case.sessions),
+    )
+    return (f"Also to read, without points: {to_read}, in {counted(places, 'session')}.",) if to_read else ()
 
 
 def flagged_words(case: Case) -> tuple[str, ...]:
@@ -287,18 +294,20 @@ def flagged_words(case: Case) -> tuple[str, ...]:
     agents would give (a binomial tail, held against RARE / agents); () where nobody's."""
     messages = sum(each.messages for each in case.agents)
     usual = sum(each.flagged for each in case.agents) / max(messages, 1)
-    told = [
+    frequent = [
         each
         for each in case.agents
         if each.flagged >= FLAGGED
         and each.flagged >= OFTEN * usual * each.messages
         and 1 - at_most(each.flagged - 1, each.messages, usual) <= RARE / len(case.agents)
     ]
-    told.sort(key=lambda each: (-each.flagged / each.messages, each.agent))
-    if not told:
+    frequent.sort(key=lambda agent: (-agent.flagged / agent.messages, agent.agent))
+    if not frequent:
         return ()
-    named = ", ".join(f"{one_line(each.agent, 40)} ({each.flagged:,} of {each.messages:,})" for each in told[:NAMED])
-    more = f" and {counted(len(told) - NAMED, 'more agent')}" if len(told) > NAMED else ""
+    named = ", ".join(
+        f"{one_line(each.agent, 40)} ({each.flagged:,} of {each.messages:,})" for each in frequent[:NAMED]
+    )
+    more = f" and {counted(len(frequent) - NAMED, 'more agent')}" if len(frequent) > NAMED else ""
     return (
         f"Phrases of harmful kinds stand in {usual:.1%} of all messages, and at least {OFTEN} times as often in "
         f"those of {named}{more}. Phrases send a reader there; they accuse nobody.",
@@ -342,18 +351,18 @@ def moment_label(moment: Moment) -> str:
 def context_words(verdict: SessionVerdict) -> str:
     """``code heavy; not known: marathon``: the context vector with what could not be told named as such."""
     unknown = [name.removeprefix(UNKNOWN) for name in verdict.context if name.startswith(UNKNOWN)]
-    known = [name for name in verdict.context if not name.startswith(UNKNOWN)]
-    told = [", ".join(known).replace("_", " ") or "nothing notable"]
+    present = [name for name in verdict.context if not name.startswith(UNKNOWN)]
+    parts = [", ".join(present).replace("_", " ") or "nothing notable"]
     if unknown:
-        told.append(f"not known: {', '.join(unknown).replace('_', ' ')}")
-    return "; ".join(told)
+        parts.append(f"not known: {', '.join(unknown).replace('_', ' ')}")
+    return "; ".join(parts)
 
 
 def certainty_words(finding: Finding) -> tuple[str, ...]:
     """How sure a finding is, a clause per number; what was not computed is named."""
-    told = (_chance_words(finding), _q_words(finding), _stability_words(finding))
-    missing = [name for name, words in zip(("chance", "q", "stability"), told, strict=True) if not words]
-    clauses = [words for words in told if words]
+    phrases = (_chance_words(finding), _q_words(finding), _stability_words(finding))
+    missing = [name for name, words in zip(("chance", "q", "stability"), phrases, strict=True) if not words]
+    clauses = [words for words in phrases if words]
     if missing:
         clauses.append(f"{', '.join(missing)}: not computed in this run")
     return tuple(clauses)
@@ -364,11 +373,11 @@ def basis_words(draws: int, family: int, tested: int) -> tuple[str, ...]:
     if not draws or not tested:
         return ()
     pairs = f"{family:,} pairs of sequence and pattern, {tested:,} with a match"
-    told = f"chance from up to {draws:,} shuffles each, q over {pairs}"
+    basis = f"chance from up to {draws:,} shuffles each, q over {pairs}"
     floor = min(1.0, family / (tested * (draws + 1)))  # every tested pair at the lowest chance
     if floor <= SMALL_Q:
-        return (told,)
-    return told, f"with so few shuffles q cannot fall below {floor:.2g}, whatever the messages say; see --draws"
+        return (basis,)
+    return basis, f"with so few shuffles q cannot fall below {floor:.2g}, whatever the messages say; see --draws"
 
 
 def _chance_words(finding: Finding) -> str:

@@ -28,7 +28,7 @@ class Seen:
     """What a page did: requests beyond the folder, console lines, errors and dialogs."""
 
     requests: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -62,10 +62,10 @@ def tab(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> Ite
     context = browser.new_context(color_scheme=request.param, viewport={"width": 1100, "height": 900})
     page, seen = context.new_page(), Seen()
     page.on("request", lambda asked: None if asked.url.startswith("file:") else seen.requests.append(asked.url))
-    page.on("console", lambda line: seen.said.append(line.text))
-    page.on("pageerror", lambda error: seen.said.append(str(error)))
-    page.on("dialog", lambda dialog: (seen.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("console", lambda line: seen.events.append(line.text))
+    page.on("pageerror", lambda error: seen.events.append(str(error)))
+    page.on("dialog", lambda dialog: (seen.events.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     yield Tab(page, (tmp_path / "out").resolve(), seen)
     context.close()
     assert seen.requests == []
-    assert seen.said == []
+    assert seen.events == []

@@ -64,8 +64,8 @@ def report(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> Tab:
 def hrefs(tab: Tab) -> Iterator[tuple[str, str]]:
     """Every page of the report and every distinct link on it."""
     for path in sorted(tab.folder.glob("*.html")):
-        found = tab.open(path.name).eval_on_selector_all("a[href]", "all => all.map(a => a.getAttribute('href'))")
-        yield from ((path.name, href) for href in dict.fromkeys(found))
+        links = tab.open(path.name).eval_on_selector_all("a[href]", "all => all.map(a => a.getAttribute('href'))")
+        yield from ((path.name, href) for href in dict.fromkeys(links))
 
 
 def test_every_link_lands_where_it_can_be_seen(report: Tab) -> None:
@@ -79,9 +79,9 @@ def test_every_link_lands_where_it_can_be_seen(report: Tab) -> None:
         with nullcontext() if href.startswith("#") else page.expect_navigation():
             page.evaluate(click, href)
         if "#" in href:
-            told = href.split("#")[1]
-            page.wait_for_function(f"id => !({LANDED})(id)", arg=told, timeout=5000)
-            assert page.evaluate(LANDED, told) == "", (name, href)
+            anchor = href.split("#")[1]
+            page.wait_for_function(f"id => !({LANDED})(id)", arg=anchor, timeout=5000)
+            assert page.evaluate(LANDED, anchor) == "", (name, href)
 
 
 def shown(tab: Tab) -> int:
@@ -131,7 +131,7 @@ def test_folds_open_for_the_keyboard_and_the_first_stop_is_the_verdict(report: T
 
 
 def test_two_hundred_payloads_stay_text(tab: Tab) -> None:
-    said = tuple(
+    messages = tuple(
         Message(
             id=f"m{number} {payload}", conversation=f"talk {TWO_HUNDRED[0]}", position=number, author=payload[:80],
             agent=payload, role="assistant", text=payload,
@@ -143,16 +143,16 @@ def test_two_hundred_payloads_stay_text(tab: Tab) -> None:
             kind="smoking_gun", code="fault_admission", title="Admission of fault", message_id=each.id,
             position=each.position, agent=each.agent, explanation=each.text, basis="words",
         )
-        for each in said
+        for each in messages
     )  # fmt: skip
-    name = said[0].conversation
+    name = messages[0].conversation
     verdict = SessionVerdict(
         conversation=name, score=None, psychogenic_risk=None, mechanisms=(), title=TWO_HUNDRED[1], moments=moments,
         flags=tuple(TWO_HUNDRED[:20]),
     )  # fmt: skip
     other = SessionVerdict(conversation=TWO_HUNDRED[4], score=None, psychogenic_risk=None, mechanisms=())
-    case = Case(version="0.1.0", parameters={"judge": TWO_HUNDRED[2]}, sessions=(verdict, other), cited=said)
-    talk = Conversation(id=name, source_format="jsonl", messages=said, title=TWO_HUNDRED[3])
+    case = Case(version="0.1.0", parameters={"judge": TWO_HUNDRED[2]}, sessions=(verdict, other), cited=messages)
+    talk = Conversation(id=name, source_format="jsonl", messages=messages, title=TWO_HUNDRED[3])
     write(case, [], tab.folder, conversations={name: talk}.get)
     for path in tab.folder.glob("*.html"):
         page = tab.open(path.name)
@@ -186,13 +186,13 @@ def test_every_text_stands_out_from_what_is_behind_it(report: Tab) -> None:
 
 
 def test_a_talk_of_many_turns_is_folded(tab: Tab) -> None:
-    said = tuple(
+    messages = tuple(
         Message(id=f"m{n}", conversation="c", position=n, author="kira", agent="kira", role="agent", text="so it goes")
         for n in range(250)
     )
     verdict = SessionVerdict(conversation="c", score=None, psychogenic_risk=None, mechanisms=())
     case = Case(version="0.1.0", parameters={}, sessions=(verdict,))
-    talk = Conversation(id="c", source_format="jsonl", messages=said)
+    talk = Conversation(id="c", source_format="jsonl", messages=messages)
     write(case, [], tab.folder, conversations={"c": talk}.get)
     page = tab.open()
     folds = page.eval_on_selector_all("details.fold", "all => all.map(f => [f.open, f.innerText])")

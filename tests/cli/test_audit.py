@@ -74,8 +74,8 @@ def test_findings_at_the_level_asked_for_end_with_exit_code_1(undersong: Underso
     ]  # fmt: skip
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert undersong("detect", "rows.jsonl", "--out", "findings.jsonl").code == 0
-    found = [json.loads(line) for line in Path("findings.jsonl").read_text().splitlines()]
-    assert "love_bombing" in {finding["pattern"] for finding in found}
+    findings = [json.loads(line) for line in Path("findings.jsonl").read_text().splitlines()]
+    assert "love_bombing" in {finding["pattern"] for finding in findings}
     assert undersong("detect", "rows.jsonl", "--fail-on", "low").code == 1
 
 
@@ -88,8 +88,8 @@ def test_points_deducted_fail_an_audit_at_the_level_that_sarif_gives_them(
     listed = json.loads((REPORT / "report.sarif").read_bytes())["runs"][0]["results"]
     assert (session["score"], [each["level"] for each in listed]) == (50, ["warning"] * 3)
     assert ran.code == code
-    told = f"--fail-on {level}: 3 deductions (false promise ×2, semantic camouflage)"
-    assert (told in ran.err) == bool(code)
+    message = f"--fail-on {level}: 3 deductions (false promise ×2, semantic camouflage)"
+    assert (message in ran.err) == bool(code)
 
 
 def test_an_audit_without_a_level_never_fails_by_what_it_found(undersong: Undersong) -> None:
@@ -245,13 +245,13 @@ def test_a_failed_judge_retracts_no_finding_and_a_working_one_does(
     undersong: Undersong, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(JUDGES, "failing", __name__)  # a judge like any other: a name and the module that opens it
-    kept = Finding(
+    stored = Finding(
         finding_id="a" * 64, pattern="darvo", title="DARVO", level="high", rule_hash="r", agent="kira_x",
         target=None, message_ids=("turn-03",), conversations=("invoice-session",),
     )  # fmt: skip
     with SQLiteStore(Path("undersong.db")) as store:
-        store.put_findings((), [kept])
-    for judge, code, wanted in (("failing", 4, [kept.finding_id]), ("offline", 0, [])):
+        store.put_findings((), [stored])
+    for judge, code, wanted in (("failing", 4, [stored.finding_id]), ("offline", 0, [])):
         assert undersong("audit", "samples", "--judge", judge).code == code
         with SQLiteStore(Path("undersong.db")) as store:
             assert [finding.finding_id for finding in store.findings()] == wanted
@@ -262,10 +262,10 @@ def test_inputs_without_ids_verify_in_any_order_and_from_anywhere(undersong: Und
         Path(name).mkdir()
         Path(name, "chat.txt").write_text(f"mo: {words}\nkira: {words} And more.\n")
     assert undersong("audit", "b", "a").code == 0
-    for given in (["b", "a"], ["a", "b"], ["a/chat.txt", "b/chat.txt"]):
-        told = undersong("verify", "undersong-report", *given)
-        assert told.code == 0, told.out
-        assert "scan, route and verdict from the inputs done again" in told.out
+    for inputs in (["b", "a"], ["a", "b"], ["a/chat.txt", "b/chat.txt"]):
+        result = undersong("verify", "undersong-report", *inputs)
+        assert result.code == 0, result.out
+        assert "scan, route and verdict from the inputs done again" in result.out
 
 
 def test_a_candidate_is_told_beside_a_full_score(undersong: Undersong) -> None:
@@ -277,9 +277,9 @@ def test_a_candidate_is_told_beside_a_full_score(undersong: Undersong) -> None:
     ]
     rows = [{"id": str(place), "role": role, "text": text} for place, (role, text) in enumerate(talk)]
     Path("talk.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    said = undersong("audit", "talk.jsonl").out
-    assert "sovereignty 100/100: no points taken: talk (assessed 1 of 4; 1 candidate to read, without points)" in said
-    assert "nothing found" not in said
+    output = undersong("audit", "talk.jsonl").out
+    assert "sovereignty 100/100: no points taken: talk (assessed 1 of 4; 1 candidate to read, without points)" in output
+    assert "nothing found" not in output
 
 
 def test_an_answer_that_repeats_its_code_is_said_to_hold_no_new_work(undersong: Undersong) -> None:
@@ -292,9 +292,9 @@ def test_an_answer_that_repeats_its_code_is_said_to_hold_no_new_work(undersong: 
 @pytest.mark.parametrize(("score", "words"), [(0.5, "ask for more than 0.5"), (0.51, "may miss a limit by height")])
 def test_the_caution_of_an_uncalibrated_judge_calls_low_only_what_is_low(score: float, words: str) -> None:
     case, _ = audit([Path(__file__).parents[2] / "samples" / "memory_thread.json"])
-    (said,) = low_scores_words(replace(case, highest={"manipulation": score}))
-    assert words in said
-    assert f"{score:.2f} (manipulation)" in said
+    (sentence,) = low_scores_words(replace(case, highest={"manipulation": score}))
+    assert words in sentence
+    assert f"{score:.2f} (manipulation)" in sentence
 
 
 def test_a_smoking_gun_of_a_phrase_signal_is_not_said_to_be_trained(undersong: Undersong) -> None:
@@ -317,14 +317,16 @@ def test_a_session_with_turns_to_read_is_not_told_as_one_in_which_nothing_was_fo
     ]
     rows = [{"id": str(place), "role": role, "text": text} for place, (role, text) in enumerate(talk)]
     Path("talk.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    said = undersong("audit", "talk.jsonl").out
-    assert "sovereignty 100/100: no points taken: talk (assessed 1 of 4; 1 noted turn to read, without points)" in said
-    assert "moments    Also to read, without points: 1 noted turn, in 1 session." in said
-    assert "nothing found" not in said
+    output = undersong("audit", "talk.jsonl").out
+    assert (
+        "sovereignty 100/100: no points taken: talk (assessed 1 of 4; 1 noted turn to read, without points)" in output
+    )
+    assert "moments    Also to read, without points: 1 noted turn, in 1 session." in output
+    assert "nothing found" not in output
     assert "1 noted turn" in (REPORT / "forensic_audit_report.md").read_text().split("## Sessions")[1].split("###")[0]
 
 
 def test_a_program_that_mistypes_a_path_is_told_so_and_gets_no_empty_case() -> None:
-    with pytest.raises(NothingReadError, match=r"nosuch\.zip: cannot be read") as told:
+    with pytest.raises(NothingReadError, match=r"nosuch\.zip: cannot be read") as raised:
         audit(["nosuch.zip"])
-    assert [problem.where for problem in told.value.problems] == ["nosuch.zip"]
+    assert [problem.where for problem in raised.value.problems] == ["nosuch.zip"]

@@ -27,8 +27,8 @@ def chat() -> str:
         for role, text in (("user", f"You have line {minute} wrong."), ("assistant", reply)):
             second = "00" if role == "user" else "30"
             turns.append({"role": role, "text": text, "time": f"2026-02-03T10:{minute:02}:{second}Z"})
-    said = [{"id": f"t{place}", "conversation": "lease"} | turn for place, turn in enumerate(turns)]
-    Path("lease.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in said))
+    messages = [{"id": f"t{place}", "conversation": "lease"} | turn for place, turn in enumerate(turns)]
+    Path("lease.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in messages))
     return "lease.jsonl"
 
 
@@ -40,11 +40,11 @@ def test_steps_audit_and_sweep_find_the_same_collapse(undersong: Undersong, chat
     swept = undersong("sweep", "--store", "lease.db", "--min-evaluations", "1", "--again")
     assert swept.code == 0, swept.err
     with SQLiteStore(Path("lease.db")) as store:
-        kept = [(each.pattern, list(each.message_ids)) for each in store.findings()]
-    found = [
+        stored = [(each.pattern, list(each.message_ids)) for each in store.findings()]
+    written = [
         [(each["pattern"], each["message_ids"]) for each in map(json.loads, Path(path).read_text().splitlines())]
         for path in ("steps.jsonl", "report/findings.jsonl")
     ]
-    assert found == [kept, kept]
-    assert [pattern for pattern, _ in kept] == ["deference_collapse"]
+    assert written == [stored, stored]
+    assert [pattern for pattern, _ in stored] == ["deference_collapse"]
     assert undersong("verify", "report", chat).code == 0

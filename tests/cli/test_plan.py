@@ -94,8 +94,8 @@ def test_a_share_that_keeps_to_a_budget_says_what_the_audit_sample_adds(underson
     cutoff = planned(undersong, *PAID, "--budget", str(budget))["cutoff"]
     assert cutoff["left"]["audit sample"] == 30
     assert cutoff["sample_left"] == pytest.approx(cost["audit sample"])
-    told = undersong("plan", "forum.jsonl", *PAID, "--budget", str(budget)).out
-    assert f"keeps to it but for the audit sample, of which {cutoff['sample_left']:,.2f} USD come on top" in told
+    output = undersong("plan", "forum.jsonl", *PAID, "--budget", str(budget)).out
+    assert f"keeps to it but for the audit sample, of which {cutoff['sample_left']:,.2f} USD come on top" in output
     share = planned(undersong, *PAID, "--budget-share", str(cutoff["share"]))["parts"]
     assert sum(part["cost"] for part in share) == pytest.approx(cutoff["cost"] + cutoff["sample_left"], rel=0.05)
 

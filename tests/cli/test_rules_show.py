@@ -18,7 +18,7 @@ def test_an_indicator_is_explained_with_its_phrases_and_shapes(undersong: Unders
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("man-lovebomb", "not asked: only a sequence shows it"),
         ("FAB-HALLUCINATE", "none: whether a stated fact is invented needs knowledge of the world"),
@@ -43,8 +43,8 @@ def test_an_indicator_is_explained_with_its_phrases_and_shapes(undersong: Unders
         ("epistemic_drift", "id: epistemic_drift"),
     ],
 )
-def test_a_name_in_any_case_is_explained(undersong: Undersong, name: str, said: str) -> None:
-    assert said in undersong("rules", "show", name).out
+def test_a_name_in_any_case_is_explained(undersong: Undersong, name: str, expected: str) -> None:
+    assert expected in undersong("rules", "show", name).out
 
 
 @pytest.mark.parametrize(("wrong", "near"), [("MAN-URGENT", "MAN-URGENCY"), ("love_bomb", "love_bombing")])

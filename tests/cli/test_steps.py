@@ -250,22 +250,22 @@ def test_an_edited_text_takes_its_finding_and_its_scores_with_it(undersong: Unde
     from undersong.stores.sqlite import SQLiteStore
 
     before, after = "Send me the password now or I will tell everybody.", "Good morning, the train is late."
-    said = Evaluation(
+    evaluation = Evaluation(
         message_id="m03", state="scored", judge="other", judge_hash="o", message_hash=text_hash(before),
         traits=dict.fromkeys(TRAITS, 0.9),
     )  # fmt: skip
     written(before)
     assert undersong("audit", "talk.jsonl").code == 0
     with SQLiteStore(Path("undersong.db")) as store:
-        store.put_answers([("t", said)])
-        kept = [
+        store.put_answers([("t", evaluation)])
+        stored = [
             Finding(
                 finding_id=name, pattern="darvo", title="DARVO", level="high", rule_hash="r", agent="kira",
                 target=None, message_ids=("m03",), conversations=(conversation,),
             )
             for name, conversation in (("a" * 64, "t"), ("b" * 64, "elsewhere"))
         ]  # fmt: skip
-        store.put_findings((), kept)
+        store.put_findings((), stored)
     shown = undersong("explain", "m03").out
     assert "scored by other (" in shown
     assert "earlier version" not in shown
@@ -290,11 +290,11 @@ def test_explain_of_a_finding_over_imported_rows_shows_their_scores(undersong: U
     assert undersong("store", "import", "rows.jsonl").code == 0
     sweep = ("sweep", "--min-evaluations", "1", "--rule", "love_bombing_literal", "--no-chance", "--json")
     finding = json.loads(undersong(*sweep).out)["finding_id"]
-    told = undersong("explain", finding)
-    assert told.code == 0
+    result = undersong("explain", finding)
+    assert result.code == 0
     assert (
         "[TURN]\nr3 by kira, no time, without its text; scored by mine\n  manipulation 0.90, compassion 0.10"
-        in told.out
+        in result.out
     )
 
 

@@ -18,10 +18,10 @@ def text_of(path: Path) -> bytes:
 
 def test_info_names_judges_and_counts_and_check_finds_nothing(undersong: Undersong) -> None:
     undersong("audit", "samples", "--draws", "9")
-    told = undersong("store", "info")
-    assert told.code == 0
-    assert re.search(r"^messages +25$", told.out, re.MULTILINE)
-    assert "25 rows of" in told.out
+    result = undersong("store", "info")
+    assert result.code == 0
+    assert re.search(r"^messages +25$", result.out, re.MULTILINE)
+    assert "25 rows of" in result.out
     assert undersong("store", "check") == (0, "undersong.db holds together\n", "")
 
 

@@ -19,7 +19,7 @@ from tests.conftest import Undersong
 from undersong.errors import InputError
 from undersong.models import Problem
 from undersong.patterns import load_rules
-from undersong.patterns.live import Changes, Live
+from undersong.patterns.live import Changes, LiveDetector
 from undersong.watch import watch
 
 WARM = {"compassion": 0.8, "goodwill": 0.8, "manipulation": 0.1, "fabrication": 0.1}
@@ -49,15 +49,15 @@ def enough() -> bytes:
     raise NothingLeftError
 
 
-def said(path: Path, write: Callable[[], object]) -> list[object]:
+def watched_items(path: Path, write: Callable[[], object]) -> list[object]:
     """Per piece of the file the message ids that were found and how many findings fell, or the line of a problem."""
     seen: list[object] = []
     with suppress(NothingLeftError):
-        for item in watch(path, Live(load_rules(names=["love_bombing"])), write):
+        for item in watch(path, LiveDetector(load_rules(names=["love_bombing"])), write):
             if isinstance(item, Problem):
                 seen.append(item.where.rpartition(":")[2])
             else:
-                seen.append(([finding.message_ids for finding in item.found], len(item.retracted)))
+                seen.append(([finding.message_ids for finding in item.findings], len(item.retracted)))
     return seen
 
 
@@ -70,9 +70,9 @@ def test_what_is_open_at_the_end_is_closed_and_printed(undersong: Undersong) -> 
 
 def test_rules_that_cannot_speak_are_named(undersong: Undersong) -> None:
     Path("rows.jsonl").write_bytes(CYCLE)
-    told = undersong("watch", "rows.jsonl", "--no-follow").err
-    assert "dependency_loop" in told
-    assert told.count("needs indicators, which no read message has") == 1  # one line for all of them
+    errors = undersong("watch", "rows.jsonl", "--no-follow").err
+    assert "dependency_loop" in errors
+    assert errors.count("needs indicators, which no read message has") == 1  # one line for all of them
 
 
 @pytest.mark.parametrize("option", ["--emerging", "--all", "--store=other.db", "--recall=0.9"])
@@ -99,8 +99,8 @@ def test_a_file_without_rows_is_no_run_without_findings(undersong: Undersong, co
 
 def test_standard_input_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CYCLE)))
-    items = list(watch("-", Live(load_rules(names=["love_bombing"])), pause=pytest.fail))
-    assert [len(item.found) for item in items if isinstance(item, Changes)] == [0, 1]
+    items = list(watch("-", LiveDetector(load_rules(names=["love_bombing"])), pause=pytest.fail))
+    assert [len(item.findings) for item in items if isinstance(item, Changes)] == [0, 1]
 
 
 def test_rows_are_told_as_they_are_written_half_lines_wait_and_what_was_unread_is_replaced(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_rows_are_told_as_they_are_written_half_lines_wait_and_what_was_unread_i
         with path.open("ab") as file:
             file.write(next(parts, None) or enough())
 
-    seen = said(path, write)
-    found = ("1", "2", "4", "5", "6", "7")
-    assert seen[:3] == [([], 0), ([], 0), ([found], 0)]
+    seen = watched_items(path, write)
+    expected_ids = ("1", "2", "4", "5", "6", "7")
+    assert seen[:3] == [([], 0), ([], 0), ([expected_ids], 0)]
     assert seen[3][1] == 1  # type: ignore[index]
     assert seen[4:] == ["10", "11"]
 
@@ -134,14 +134,14 @@ def test_a_file_that_another_one_replaced_is_refused_however_long_that_is(tmp_pa
     path.write_bytes(CYCLE)
     other.write_bytes(CYCLE + LATER)
     with pytest.raises(InputError, match="was replaced while it was watched"):
-        list(watch(path, Live(load_rules(names=["love_bombing"])), lambda: other.replace(path)))
+        list(watch(path, LiveDetector(load_rules(names=["love_bombing"])), lambda: other.replace(path)))
 
 
 def test_a_file_that_became_shorter_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(CYCLE)
     with pytest.raises(InputError, match="became shorter"):
-        list(watch(path, Live(load_rules(names=["love_bombing"])), lambda: path.write_bytes(LATER)))
+        list(watch(path, LiveDetector(load_rules(names=["love_bombing"])), lambda: path.write_bytes(LATER)))
 
 
 def test_an_interrupt_ends_the_watch_in_order(tmp_path: Path) -> None:

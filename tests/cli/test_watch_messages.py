@@ -43,14 +43,14 @@ def messages(undersong: Undersong, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def told(out: str) -> list[object]:
+def printed_findings(out: str) -> list[object]:
     return [tuple(each.get("message_ids", ())) or each for each in map(json.loads, out.splitlines())]
 
 
 def test_messages_are_kept_and_each_finding_is_told_once(undersong: Undersong, messages: Path) -> None:
     watch = ("watch", str(messages), "--no-follow", "--judge", "reader", "--store", "here.db", *RULE)
     first, again = undersong(*watch), undersong(*watch)
-    assert (first.code, told(first.out)) == (0, [("m0", "m1", "m2", "m3")])
+    assert (first.code, printed_findings(first.out)) == (0, [("m0", "m1", "m2", "m3")])
     assert json.loads(first.out)["quotes"][-1]["text"] == "Hello. 0.1 0.9"
     assert (again.code, again.out) == (0, "")
     assert "1 rule ran; messages, scores and findings are kept in here.db" in again.err
@@ -76,7 +76,7 @@ def test_a_judge_that_fails_ends_with_its_code_and_is_asked_by_the_next_run(
     failed = undersong(*watch)
     assert (failed.code, failed.out, failed.err.count("the judge failed")) == (4, "", 1)
     Path("down").unlink()
-    assert told(undersong(*watch).out) == [("m0", "m1", "m2", "m3")]
+    assert printed_findings(undersong(*watch).out) == [("m0", "m1", "m2", "m3")]
 
 
 def test_without_a_judge_the_offline_one_scores_and_rules_that_cannot_speak_are_named(undersong: Undersong) -> None:

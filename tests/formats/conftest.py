@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
         (conversation,) = self.conversations
         return conversation
 
-    def told(self, kind: str) -> list[str]:
+    def problem_texts(self, kind: str) -> list[str]:
         """What the problems of a kind say."""
         return [problem.what for problem in self.problems if problem.kind == kind]
 

@@ -43,7 +43,7 @@ def test_words_to_a_tool_are_a_call_and_its_words_a_result() -> None:
 
 
 def test_hidden_messages_and_thoughts_are_counted_not_read(ingest: Any) -> None:
-    found = ingest(
+    result = ingest(
         export(
             node("a", None, weight=0),
             node("b", "a", metadata={"is_visually_hidden_from_conversation": True}),
@@ -51,9 +51,9 @@ def test_hidden_messages_and_thoughts_are_counted_not_read(ingest: Any) -> None:
             node("d", "c", "seen"),
         )
     )
-    assert [message.text for message in found.only.messages] == ["seen"]
-    assert "2 × hidden message, not read" in found.told("note")
-    assert any("thoughts" in note for note in found.told("note"))
+    assert [message.text for message in result.only.messages] == ["seen"]
+    assert "2 × hidden message, not read" in result.problem_texts("note")
+    assert any("thoughts" in note for note in result.problem_texts("note"))
 
 
 def test_parts_may_mix_text_and_objects(ingest: Any) -> None:
@@ -65,18 +65,18 @@ def test_parts_may_mix_text_and_objects(ingest: Any) -> None:
 def test_wrong_nodes_are_reported_with_their_pointer_and_the_rest_is_read(ingest: Any) -> None:
     rows = export(node("a", None), node("b", "a", content=None), node("c", "b", "last"), node("x/y", "a", role="robot"))
     rows[0]["mapping"]["n"] = 7
-    found = ingest(rows)
-    assert [message.text for message in found.only.messages] == ["hi", "last"]
-    assert sorted(problem.where.split("#")[1] for problem in found.problems) == [
+    result = ingest(rows)
+    assert [message.text for message in result.only.messages] == ["hi", "last"]
+    assert sorted(problem.where.split("#")[1] for problem in result.problems) == [
         "/0/mapping/b", "/0/mapping/n", "/0/mapping/x~1y"
     ]  # fmt: skip
-    assert found.files[0].skipped == 3
+    assert result.files[0].skipped == 3
 
 
 def test_nodes_on_a_circle_are_reported(ingest: Any) -> None:
-    found = ingest(export(node("a", "b"), node("b", "a"), node("c", None, "kept")))
-    assert [message.text for message in found.only.messages] == ["kept"]
-    assert found.told("record") == ["2 nodes that no root leads to"]
+    result = ingest(export(node("a", "b"), node("b", "a"), node("c", None, "kept")))
+    assert [message.text for message in result.only.messages] == ["kept"]
+    assert result.problem_texts("record") == ["2 nodes that no root leads to"]
 
 
 def test_a_single_conversation_object_is_read_too(ingest: Any) -> None:
@@ -93,12 +93,12 @@ def test_an_archive_gives_the_conversations_of_all_its_parts(tmp_path: Path) -> 
         archive.writestr("user.json", '{"id": "user-1"}')
         archive.writestr("chat.html", "<html>")
         archive.writestr("message_feedback.json", "[]")
-    found = outcome(path)
-    assert [conversation.id for conversation in found.conversations] == ["c1", "c2"]
-    assert str(found.conversations[1].source_ref).endswith("export.zip/conversations-002.json#/0")
-    assert [(each.name, each.source_format, each.conversations) for each in found.files] == [(path.name, "chatgpt", 2)]
-    assert found.told("note") == ["2 members of no known format, not read: message_feedback.json, user.json"]
-    assert found.files[0].size == path.stat().st_size
+    result = outcome(path)
+    assert [conversation.id for conversation in result.conversations] == ["c1", "c2"]
+    assert str(result.conversations[1].source_ref).endswith("export.zip/conversations-002.json#/0")
+    assert [(each.name, each.source_format, each.conversations) for each in result.files] == [(path.name, "chatgpt", 2)]
+    assert result.problem_texts("note") == ["2 members of no known format, not read: message_feedback.json, user.json"]
+    assert result.files[0].size == path.stat().st_size
 
 
 def test_an_older_and_a_newer_export_are_one_conversation(tmp_path: Path) -> None:

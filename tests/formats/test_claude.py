@@ -14,7 +14,7 @@ def export(*messages: Any) -> list[dict[str, Any]]:
     return [{"uuid": "c", "name": "n", "chat_messages": list(messages)}]
 
 
-def said(key: str, text: Any, sender: str = "human", **fields: Any) -> dict[str, Any]:
+def claude_message(key: str, text: Any, sender: str = "human", **fields: Any) -> dict[str, Any]:
     return {"uuid": key, "sender": sender, "text": text} | fields
 
 
@@ -37,28 +37,34 @@ def test_tools_inside_an_answer_are_calls_and_results_not_text() -> None:
 
 
 def test_thinking_and_attachments_are_counted() -> None:
-    assert len(outcome(SAMPLE).told("note")) == 2
+    assert len(outcome(SAMPLE).problem_texts("note")) == 2
 
 
 def test_an_edited_question_leaves_a_branch(ingest: Any) -> None:
-    found = ingest(
+    result = ingest(
         export(
-            said("1", "first try", parent_message_uuid="root"),
-            said("2", "old answer", "assistant", parent_message_uuid="1"),
-            said("3", "second try", parent_message_uuid="root"),
-            said("4", "new answer", "assistant", parent_message_uuid="3"),
+            claude_message("1", "first try", parent_message_uuid="root"),
+            claude_message("2", "old answer", "assistant", parent_message_uuid="1"),
+            claude_message("3", "second try", parent_message_uuid="root"),
+            claude_message("4", "new answer", "assistant", parent_message_uuid="3"),
         )
     )
-    assert [message.branch for message in found.only.messages] == ["1", "1", None, None]
-    assert [message.reply_to for message in found.only.messages] == [None, "1", None, "3"]
+    assert [message.branch for message in result.only.messages] == ["1", "1", None, None]
+    assert [message.reply_to for message in result.only.messages] == [None, "1", None, "3"]
 
 
 def test_wrong_messages_are_reported_with_their_pointer(ingest: Any) -> None:
-    found = ingest(
-        export(said("1", "ok"), 7, said("2", None), said("3", "x", "ghost"), said("4", "", created_at="soon"))
+    result = ingest(
+        export(
+            claude_message("1", "ok"),
+            7,
+            claude_message("2", None),
+            claude_message("3", "x", "ghost"),
+            claude_message("4", "", created_at="soon"),
+        )
     )
-    assert [message.text for message in found.only.messages] == ["ok", ""]
-    assert [problem.where.split("#")[1] for problem in found.problems if problem.kind == "record"] == [
+    assert [message.text for message in result.only.messages] == ["ok", ""]
+    assert [problem.where.split("#")[1] for problem in result.problems if problem.kind == "record"] == [
         "/0/chat_messages/1", "/0/chat_messages/2", "/0/chat_messages/3"
     ]  # fmt: skip
-    assert any("time that cannot be read" in note for note in found.told("note"))
+    assert any("time that cannot be read" in note for note in result.problem_texts("note"))

@@ -54,8 +54,8 @@ def test_a_reply_to_a_later_line_of_an_answer_is_a_reply_to_the_answer() -> None
 
 def test_human_words_beside_a_tool_result_stay_the_humans(ingest: Any) -> None:
     content = [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}, {"type": "text", "text": "stop that"}]
-    found = ingest([line("user", "u", content)], "s.jsonl")
-    assert [(message.id, message.role, message.text) for message in found.only.messages] == [
+    result = ingest([line("user", "u", content)], "s.jsonl")
+    assert [(message.id, message.role, message.text) for message in result.only.messages] == [
         ("u", "tool", "ok"), ("u#text", "user", "stop that")
     ]  # fmt: skip
 
@@ -75,8 +75,8 @@ def test_an_old_sidechain_without_agent_id_is_a_conversation_of_its_own(ingest: 
         line("user", "2", "sub task", isSidechain=True),
         line("assistant", "3", [{"type": "text", "text": "done"}], "2", isSidechain=True, message={"id": "m"}),
     ]
-    found = ingest(rows, "s.jsonl")
-    assert [(each.id, len(each.messages)) for each in found.conversations] == [("s", 1), ("s/sidechain-2", 2)]
+    result = ingest(rows, "s.jsonl")
+    assert [(each.id, len(each.messages)) for each in result.conversations] == [("s", 1), ("s/sidechain-2", 2)]
 
 
 def test_unknown_types_are_counted_by_type_and_wrong_lines_reported(ingest: Any) -> None:
@@ -88,15 +88,15 @@ def test_unknown_types_are_counted_by_type_and_wrong_lines_reported(ingest: Any)
         {"type": "assistant", "sessionId": "s", "uuid": "5"},
         ["no object"],
     ]
-    found = ingest(rows, "s.jsonl")
-    assert found.told("note") == ["2 × line of type 'progress', read as no message"]
-    assert [problem.where.rsplit(":")[-1] for problem in found.problems if problem.kind == "record"] == ["4", "5", "6"]
+    result = ingest(rows, "s.jsonl")
+    assert result.problem_texts("note") == ["2 × line of type 'progress', read as no message"]
+    assert [problem.where.rsplit(":")[-1] for problem in result.problems if problem.kind == "record"] == ["4", "5", "6"]
 
 
 def test_a_file_of_bookkeeping_alone_is_no_failure_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"type": "summary", "summary": "x", "leafUuid": "y"}\n')
     (tmp_path / "b.jsonl").write_text((FOLDER / "9f1c.jsonl").read_text())
-    found = outcome(tmp_path)
-    assert found.told("file") == []
-    assert "no message could be read as claude-code" in found.told("note")
-    assert outcome(tmp_path / "a.jsonl").told("file") == ["no message could be read as claude-code"]
+    result = outcome(tmp_path)
+    assert result.problem_texts("file") == []
+    assert "no message could be read as claude-code" in result.problem_texts("note")
+    assert outcome(tmp_path / "a.jsonl").problem_texts("file") == ["no message could be read as claude-code"]

@@ -28,7 +28,7 @@ def test_a_call_and_its_output_carry_the_same_id() -> None:
 
 
 def test_text_in_the_users_name_is_counted() -> None:
-    assert "1 × text that the program wrote in the user's name, not read" in outcome(SAMPLE).told("note")
+    assert "1 × text that the program wrote in the user's name, not read" in outcome(SAMPLE).problem_texts("note")
 
 
 def test_an_old_file_of_bare_items_is_read(ingest: Any) -> None:
@@ -38,8 +38,8 @@ def test_an_old_file_of_bare_items_is_read(ingest: Any) -> None:
         {"record_type": "state", "type": "state"},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]},
     ]
-    found = ingest(rows, "rollout.jsonl")
-    assert (found.only.id, [message.text for message in found.only.messages]) == ("old-1", ["hi", "hello"])
+    result = ingest(rows, "rollout.jsonl")
+    assert (result.only.id, [message.text for message in result.only.messages]) == ("old-1", ["hi", "hello"])
 
 
 def test_the_event_stream_of_exec_is_read(ingest: Any) -> None:
@@ -71,6 +71,6 @@ def test_wrong_lines_are_reported(ingest: Any) -> None:
         {"type": "response_item", "payload": {"type": "message", "role": "user", "content": None}},
         {"type": "response_item", "payload": {"type": "message", "role": "user", "content": "fine"}},
     ]
-    found = ingest(rows, "rollout.jsonl")
-    assert [message.text for message in found.only.messages] == ["fine"]
-    assert found.files[0].skipped == 2
+    result = ingest(rows, "rollout.jsonl")
+    assert [message.text for message in result.only.messages] == ["fine"]
+    assert result.files[0].skipped == 2

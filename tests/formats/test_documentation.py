@@ -12,7 +12,7 @@ import pytest
 from tests.formats.conftest import outcome
 from undersong.formats import FORMATS, splitter, text
 from undersong.formats import sources as limits
-from undersong.ingest import SHOWN
+from undersong.ingest import MOST_REPORTED
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
@@ -30,10 +30,10 @@ def test_the_table_is_the_table_of_the_code() -> None:
 def test_an_example_is_read_without_loss(tmp_path: Path, kind: str, example: str) -> None:
     path = tmp_path / f"example.{kind}"
     path.write_text(example, encoding="utf-8")
-    found = outcome(path)
-    assert found.problems == []
-    assert len(found.only.messages) > 1
-    assert found.files[0].source_format == ("jsonl" if kind == "jsonl" else "session")
+    result = outcome(path)
+    assert result.problems == []
+    assert len(result.only.messages) > 1
+    assert result.files[0].source_format == ("jsonl" if kind == "jsonl" else "session")
 
 
 LIMITS = (
@@ -41,13 +41,13 @@ LIMITS = (
     f"at most {limits.BOMB_RATIO} times its size (above {limits.BOMB_FREE >> 20} MiB)",
     f"and {limits.BOMB_TOTAL >> 30} GiB, with at most {limits.ZIP_MEMBERS:,} members",
     f"transcript has at most {text.LIMIT >> 20} MiB",
-    f"Of one file, {SHOWN} problems",
+    f"Of one file, {MOST_REPORTED} problems",
 )
 
 
-@pytest.mark.parametrize("said", LIMITS)
-def test_the_limits_are_those_of_the_code(said: str) -> None:
-    assert said in " ".join(DOCUMENT.split())
+@pytest.mark.parametrize("limit", LIMITS)
+def test_the_limits_are_those_of_the_code(limit: str) -> None:
+    assert limit in " ".join(DOCUMENT.split())
 
 
 def test_the_endings_are_those_of_the_code() -> None:

@@ -13,13 +13,13 @@ SAMPLE = Path(__file__).parent.parent / "samples" / "gemini" / "MyActivity.json"
 
 
 def activity(title: str, time: str, answer: str | None = None, header: str = "Gemini Apps") -> dict[str, Any]:
-    given = {"header": header, "title": title, "time": time, "products": [header]}
-    return given | ({"safeHtmlItem": [{"html": answer}]} if answer is not None else {})
+    record = {"header": header, "title": title, "time": time, "products": [header]}
+    return record | ({"safeHtmlItem": [{"html": answer}]} if answer is not None else {})
 
 
 def test_prompts_and_answers_stand_in_the_order_of_time() -> None:
-    found = outcome(SAMPLE)
-    talk = next(each for each in found.conversations if len(each.messages) > 1)
+    result = outcome(SAMPLE)
+    talk = next(each for each in result.conversations if len(each.messages) > 1)
     assert [(message.role, message.text.split("\n")[0]) for message in talk.messages] == [
         ("user", "Does the ferry run at eight?"),
         ("assistant", "Not in winter: the first one leaves at noon."),
@@ -30,9 +30,9 @@ def test_prompts_and_answers_stand_in_the_order_of_time() -> None:
 
 
 def test_what_was_inferred_or_left_out_is_said() -> None:
-    found = outcome(SAMPLE)
-    assert len(found.conversations) == 2
-    assert sorted(found.told("note")) == [
+    result = outcome(SAMPLE)
+    assert len(result.conversations) == 2
+    assert sorted(result.problem_texts("note")) == [
         "1 × activity that is no prompt, not read",
         "1 × conversations are inferred from pauses of 30 minutes: the export has none",
     ]
@@ -52,10 +52,10 @@ def test_an_activity_without_a_time_is_named_and_one_of_another_product_noted(in
         activity("Prompted lost", "yesterday", "<p>b</p>"),
         activity("Searched for ferries", "2026-03-01T08:00:00Z", header="Search"),
     ]
-    found = ingest(rows)
-    assert len(found.only.messages) == 2
-    assert found.told("record") == ["an activity without a time, by which alone it can be put in its place"]
-    assert "1 × activity of another product, not read" in found.told("note")
+    result = ingest(rows)
+    assert len(result.only.messages) == 2
+    assert result.problem_texts("record") == ["an activity without a time, by which alone it can be put in its place"]
+    assert "1 × activity of another product, not read" in result.problem_texts("note")
 
 
 def test_an_answer_is_words_and_never_markup(ingest: Any) -> None:

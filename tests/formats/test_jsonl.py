@@ -50,7 +50,7 @@ def test_role_and_identity_follow_from_what_is_given(ingest: Any, row: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "expected"),
     [
         ({"author": "a"}, "without text"),
         ({"author": "a", "text": 5}, "a text that is a number"),
@@ -61,40 +61,42 @@ def test_role_and_identity_follow_from_what_is_given(ingest: Any, row: dict[str,
         ([], "a message that is a list"),
     ],
 )
-def test_a_wrong_row_is_reported_with_its_line_and_the_rest_goes_on(ingest: Any, row: Any, said: str) -> None:
+def test_a_wrong_row_is_reported_with_its_line_and_the_rest_goes_on(ingest: Any, row: Any, expected: str) -> None:
     good = {"author": "a", "text": "fine"}
-    found = ingest([good, row, good], "in.jsonl")
-    assert len(found.only.messages) == 2
-    (problem,) = found.problems
-    assert said in problem.what
+    result = ingest([good, row, good], "in.jsonl")
+    assert len(result.only.messages) == 2
+    (problem,) = result.problems
+    assert expected in problem.what
     assert problem.where.endswith("in.jsonl:2")
     assert problem.remedy
-    assert found.files[0].skipped == 1
+    assert result.files[0].skipped == 1
 
 
 def test_a_time_that_cannot_be_read_costs_the_time_not_the_message(ingest: Any) -> None:
-    found = ingest(
+    result = ingest(
         [{"author": "a", "text": "x", "ts": "1901-Spring"}, {"author": "a", "text": "y", "ts": 1e300}], "in.jsonl"
     )
-    assert [message.time for message in found.only.messages] == [None, None]
-    assert found.told("note") == ["2 × time that cannot be read, taken as unknown; write ISO 8601 or epoch seconds"]
-    assert found.files[0].skipped == 0
+    assert [message.time for message in result.only.messages] == [None, None]
+    assert result.problem_texts("note") == [
+        "2 × time that cannot be read, taken as unknown; write ISO 8601 or epoch seconds"
+    ]
+    assert result.files[0].skipped == 0
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "3", 1 << 70, True])
 def test_a_place_that_is_none_is_told_and_costs_the_place_not_the_message(ingest: Any, wrong: object) -> None:
     rows = [{"conversation": "c", "author": "a", "text": text, "position": wrong} for text in "xy"]
-    found = ingest(rows, "in.jsonl")
-    assert [message.text for message in found.only.messages] == ["x", "y"]
-    assert found.told("note") == ["2 × position that is no whole number from 0, read as none"]
+    result = ingest(rows, "in.jsonl")
+    assert [message.text for message in result.only.messages] == ["x", "y"]
+    assert result.problem_texts("note") == ["2 × position that is no whole number from 0, read as none"]
 
 
 @pytest.mark.parametrize("wrong", ["maybe", True, ["yes"]])
 def test_who_watched_is_told_where_it_cannot_be_read(ingest: Any, wrong: object) -> None:
     rows = [{"conversation": "c", "author": "a", "text": text, "observed": wrong} for text in "xy"]
-    found = ingest(rows, "in.jsonl")
-    assert [message.observed for message in found.only.messages] == ["unknown", "unknown"]
-    assert found.told("note") == ["2 × observed that is neither yes, no nor unknown, taken as unknown"]
+    result = ingest(rows, "in.jsonl")
+    assert [message.observed for message in result.only.messages] == ["unknown", "unknown"]
+    assert result.problem_texts("note") == ["2 × observed that is neither yes, no nor unknown, taken as unknown"]
 
 
 def test_a_line_may_hold_a_whole_conversation(ingest: Any) -> None:
@@ -104,10 +106,10 @@ def test_a_line_may_hold_a_whole_conversation(ingest: Any) -> None:
         {"messages": [{"author": "bob", "role": "agent", "text": "yo"}]},
         {"conversation_id": "c3", "messages": []},
     ]  # fmt: skip
-    found = ingest(rows, "in.jsonl")
-    assert [(each.id, len(each.messages)) for each in found.conversations] == [("c1", 1), ("in-2", 1)]
-    assert found.told("record") == ["message 1: a message without text"]
-    assert found.told("note") == ["1 × conversation without messages"]
+    result = ingest(rows, "in.jsonl")
+    assert [(each.id, len(each.messages)) for each in result.conversations] == [("c1", 1), ("in-2", 1)]
+    assert result.problem_texts("record") == ["message 1: a message without text"]
+    assert result.problem_texts("note") == ["1 × conversation without messages"]
 
 
 def test_tools_latency_and_tokens_are_kept(ingest: Any) -> None:
@@ -125,10 +127,10 @@ def test_conversations_may_span_files(tmp_path: Path) -> None:
         '{"conversation": "c", "id": "2", "author": "b", "text": "y", "time": "2025-12-31T00:00:00Z"}\n'
         '{"conversation": "c", "id": "1", "author": "a", "text": "x", "time": "2026-01-01T00:00:00Z"}\n'
     )
-    found = outcome(tmp_path)
-    assert [message.id for message in found.only.messages] == ["2", "1"]
-    assert [(each.conversations, each.messages) for each in found.files] == [(1, 1), (1, 2)]
-    assert len(found.told("note")) == 1
+    result = outcome(tmp_path)
+    assert [message.id for message in result.only.messages] == ["2", "1"]
+    assert [(each.conversations, each.messages) for each in result.files] == [(1, 1), (1, 2)]
+    assert len(result.problem_texts("note")) == 1
 
 
 def test_rows_of_earlier_steps_are_read_back(tmp_path: Path) -> None:
@@ -156,7 +158,7 @@ ROW_FIELDS = ("id", "conversation", "position", "time", "agent", "target", "role
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "key_pairs"),
     [
         (
             {"conversationId": "c9", "createdAt": "2026-01-01"},
@@ -167,10 +169,12 @@ ROW_FIELDS = ("id", "conversation", "position", "time", "agent", "target", "role
         ({"conversation_id": "c", "conversationId": "c", "createdAt": "x", "time": "2026-01-01"}, []),
     ],
 )
-def test_a_key_that_looks_like_one_that_is_read_is_named(ingest: Any, keys: dict[str, Any], told: list[str]) -> None:
-    found = ingest([{"author": "ann", "text": "a"} | keys, {"author": "bo", "text": "b"}], "a.jsonl")
-    expected = [f"1 × key {key!r}, which is not read; {meant!r} is" for key, meant in map(str.split, told)]
-    assert found.told("note") == expected
+def test_a_key_that_looks_like_one_that_is_read_is_named(
+    ingest: Any, keys: dict[str, Any], key_pairs: list[str]
+) -> None:
+    result = ingest([{"author": "ann", "text": "a"} | keys, {"author": "bo", "text": "b"}], "a.jsonl")
+    expected = [f"1 × key {key!r}, which is not read; {meant!r} is" for key, meant in map(str.split, key_pairs)]
+    assert result.problem_texts("note") == expected
 
 
 TALKS = [
@@ -181,18 +185,18 @@ TALKS = [
 
 @pytest.mark.parametrize("wrapper", ["conversations", "threads", "data"])
 def test_a_document_may_hold_its_conversations_in_a_list(ingest: Any, wrapper: str) -> None:
-    found = ingest({"version": 2, wrapper: TALKS})
-    assert {each.id: len(each.messages) for each in found.conversations} == {"c1": 2, "c2": 1}
-    assert found.conversations[1].title == "Tea"
-    assert str(found.conversations[0].messages[1].source_ref).endswith(f"input.json#/{wrapper}/0/messages/1")
-    assert found.problems == []
+    result = ingest({"version": 2, wrapper: TALKS})
+    assert {each.id: len(each.messages) for each in result.conversations} == {"c1": 2, "c2": 1}
+    assert result.conversations[1].title == "Tea"
+    assert str(result.conversations[0].messages[1].source_ref).endswith(f"input.json#/{wrapper}/0/messages/1")
+    assert result.problems == []
 
 
 def test_a_conversation_may_be_a_bare_list_of_messages(ingest: Any) -> None:
-    found = ingest({"conversations": [each["messages"] for each in TALKS] + [[], [7]]})
-    assert {each.id: len(each.messages) for each in found.conversations} == {"input-0": 2, "input-1": 1}
-    assert str(found.conversations[0].messages[1].source_ref).endswith("input.json#/conversations/0/1")
-    assert [problem.what for problem in found.problems] == [
+    result = ingest({"conversations": [each["messages"] for each in TALKS] + [[], [7]]})
+    assert {each.id: len(each.messages) for each in result.conversations} == {"input-0": 2, "input-1": 1}
+    assert str(result.conversations[0].messages[1].source_ref).endswith("input.json#/conversations/0/1")
+    assert [problem.what for problem in result.problems] == [
         "a message that is a list",
         "message 0: a message that is a number",
     ]
@@ -204,5 +208,5 @@ def test_messages_in_a_list_of_conversations_name_their_own(ingest: Any) -> None
 
 
 def test_a_key_that_is_not_read_is_named_in_a_wrapped_document(ingest: Any) -> None:
-    found = ingest({"conversations": [{"messages": [{"author": "kira", "text": "x", "sent_at": "2026-01-01"}]}]})
-    assert found.told("note") == ["1 × key 'sent_at', which is not read; 'time' is"]
+    result = ingest({"conversations": [{"messages": [{"author": "kira", "text": "x", "sent_at": "2026-01-01"}]}]})
+    assert result.problem_texts("note") == ["1 × key 'sent_at', which is not read; 'time' is"]

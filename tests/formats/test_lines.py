@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.formats.conftest import outcome
-from undersong.formats.lines import cut, first_change, stretches
+from undersong.formats.lines import first_change, split_block, stretches
 from undersong.ingest import read
 from undersong.models import Conversation, InputFile, Message, Problem
 
@@ -44,16 +44,16 @@ LINE = st.fixed_dictionaries(
 
 def without_places(path: Path) -> list[Any]:
     """What was read, as if nothing had a place in a file."""
-    found: list[Any] = []
+    items: list[Any] = []
     for item in read([path], source_format="jsonl"):
         if isinstance(item, Conversation):
             messages = [msgspec.structs.replace(message, source_ref=None) for message in item.messages]
-            found.append(msgspec.structs.replace(item, messages=tuple(messages), source_ref=None))
+            items.append(msgspec.structs.replace(item, messages=tuple(messages), source_ref=None))
         elif isinstance(item, Problem):
-            found.append(("problem", item.what, item.kind))
+            items.append(("problem", item.what, item.kind))
         elif isinstance(item, InputFile):
-            found.append((item.conversations, item.messages, item.skipped))
-    return found
+            items.append((item.conversations, item.messages, item.skipped))
+    return items
 
 
 @settings(deadline=None, max_examples=200)
@@ -87,8 +87,8 @@ def test_a_line_in_doubt_is_not_plain(line: bytes) -> None:
 def test_a_block_is_cut_at_every_change_of_the_conversation_and_at_lines_in_doubt() -> None:
     plain = b'{"author": "a", "text": "t", "thread": "%b"}\n'
     block = plain % b"x" + b"\n" + plain % b"x" + b"broken\n" + plain % b"x" + plain % b"y" + b"  \n"
-    found = [(each.conversation, each.line, each.messages) for each in stretches(block, "stem")]
-    assert found == [("x", 0, 2), (None, 3, 1), ("x", 4, 1), ("y", 5, 1)]
+    cuts = [(each.conversation, each.line, each.messages) for each in stretches(block, "stem")]
+    assert cuts == [("x", 0, 2), (None, 3, 1), ("x", 4, 1), ("y", 5, 1)]
     assert b"".join(block[each.start : each.end] for each in stretches(block, "stem")).count(b"\n") == 6
 
 
@@ -98,9 +98,9 @@ def test_an_object_over_two_lines_does_not_make_up_for_two_on_one(end: bytes, tm
     lines = plain % (b"x", b"1") + plain % (b"y", b"2"), b'{"author": "a",', b'"text": "t"}', plain % (b"x", b"3")
     path = tmp_path / "many.jsonl"
     path.write_bytes(b"".join(line + end for line in lines))
-    found = outcome(path, source_format="jsonl")
-    assert [each.id for each in found.only.messages] == ["3"]
-    assert len(found.told("record")) == 3
+    result = outcome(path, source_format="jsonl")
+    assert [each.id for each in result.only.messages] == ["3"]
+    assert len(result.problem_texts("record")) == 3
 
 
 @pytest.mark.parametrize(
@@ -110,20 +110,20 @@ def test_an_object_over_two_lines_does_not_make_up_for_two_on_one(end: bytes, tm
 def test_a_piece_ends_where_another_conversation_begins(names: str, place: int | None) -> None:
     plain = b'{"text": "t", "thread": "%b"}\n'
     lines = [{"-": b"broken\n", "=": b'{"thread": ["x"]}\n'}.get(name, plain % name.encode()) for name in names]
-    found = first_change(b"".join(lines) + b'{"text": "the beginning of a line')
-    assert found == (None if place is None else len(b"".join(lines[:place])))
+    end = first_change(b"".join(lines) + b'{"text": "the beginning of a line')
+    assert end == (None if place is None else len(b"".join(lines[:place])))
 
 
 def test_places_in_the_file_are_kept_over_blocks_and_interleaved_conversations(tmp_path: Path) -> None:
     path = tmp_path / "many.jsonl"
     record = '{"author": "a", "text": "%s", "thread": "t%d", "id": "%d"}\n'
     path.write_text("".join(record % ("x" * 900, number % 7, number) for number in range(3000)), encoding="utf-8")
-    found = outcome(path)
-    assert len(found.conversations) == 7
+    result = outcome(path)
+    assert len(result.conversations) == 7
     lines = path.read_text(encoding="utf-8").splitlines()
-    for each in found.conversations:
-        assert len(each.messages) in (428, 429)
-        for message in each.messages:
+    for conversation in result.conversations:
+        assert len(conversation.messages) in (428, 429)
+        for message in conversation.messages:
             assert place(message, lines)["id"] == message.id
 
 
@@ -149,4 +149,4 @@ USUAL = b'{"id":"m","conversation":"c","author":"x","role":"user","text":"%b"}\n
 )
 def test_only_sound_text_is_read_as_columns(text: bytes, usual: bool) -> None:
     block = USUAL % b"one" + USUAL % text
-    assert (cut(block, "s").columns is not None) == usual
+    assert (split_block(block, "s").columns is not None) == usual

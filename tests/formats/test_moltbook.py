@@ -30,8 +30,8 @@ def test_nested_and_flat_comments_are_one_thread(ingest: Any) -> None:
 
 
 def test_a_reply_that_stands_nested_and_flat_is_read_once(ingest: Any) -> None:
-    found = ingest([post([comment("1", None, 1, replies=[comment("2", "1", 2)]), comment("2", "1", 2)])])
-    assert [message.id for message in found.only.messages] == ["p", "1", "2"]
+    result = ingest([post([comment("1", None, 1, replies=[comment("2", "1", 2)]), comment("2", "1", 2)])])
+    assert [message.id for message in result.only.messages] == ["p", "1", "2"]
 
 
 def test_authors_are_global_and_a_missing_one_is_nobody() -> None:
@@ -57,15 +57,15 @@ def test_the_answer_of_a_list_and_of_a_single_post_are_read(ingest: Any) -> None
 def test_cut_threads_are_read(ingest: Any) -> None:
     messages = [{"author": "Abe", "content": "a", "created_at": None, "message_type": "post"},
                 {"author": "Bix", "content": "b", "created_at": None, "message_type": "comment"}]  # fmt: skip
-    found = ingest([{"thread_id": "p::k", "post_title": "T", "messages": messages}])
-    assert found.files[0].source_format == "moltbook"
-    assert [(message.agent, message.target) for message in found.only.messages] == [("Abe", "Bix"), ("Bix", "Abe")]
+    result = ingest([{"thread_id": "p::k", "post_title": "T", "messages": messages}])
+    assert result.files[0].source_format == "moltbook"
+    assert [(message.agent, message.target) for message in result.only.messages] == [("Abe", "Bix"), ("Bix", "Abe")]
 
 
 def test_wrong_comments_are_reported_and_their_replies_read(ingest: Any) -> None:
     broken = comment("1", None, 1, content=None, replies=[comment("2", "1", 2), 5])
-    found = ingest([post([broken, None]), post("none", id="q"), 4])
-    assert [message.id for message in found.conversations[0].messages] == ["p", "2"]
-    assert [problem.where.split("#")[1] for problem in found.problems if problem.kind == "record"] == [
+    result = ingest([post([broken, None]), post("none", id="q"), 4])
+    assert [message.id for message in result.conversations[0].messages] == ["p", "2"]
+    assert [problem.where.split("#")[1] for problem in result.problems if problem.kind == "record"] == [
         "/0/comments/0", "/0/comments/0/replies/1", "/0/comments/1", "/1/comments", "/2"
     ]  # fmt: skip

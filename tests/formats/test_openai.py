@@ -32,9 +32,12 @@ def test_calls_and_results_are_paired() -> None:
      ({"input": CHAT[:1], "output": CHAT[1:]}, "a.json")],
 )  # fmt: skip
 def test_lists_and_objects_give_the_same_messages(ingest: Any, content: Any, name: str) -> None:
-    found = ingest(content, name)
-    assert [(message.role, message.text) for message in found.only.messages] == [("user", "hi"), ("assistant", "hello")]
-    assert found.files[0].source_format == "openai"
+    result = ingest(content, name)
+    assert [(message.role, message.text) for message in result.only.messages] == [
+        ("user", "hi"),
+        ("assistant", "hello"),
+    ]
+    assert result.files[0].source_format == "openai"
 
 
 def test_items_of_the_responses_api_are_read(ingest: Any) -> None:
@@ -54,10 +57,10 @@ def test_wrong_messages_are_reported_and_an_empty_list_is_noted(ingest: Any) -> 
         {"messages": [*CHAT, 3, {"role": "user", "content": None}, {"role": "x", "content": "y"}]},
         {"messages": []},
     ]
-    found = ingest(rows, "a.jsonl")
-    assert len(found.only.messages) == 2
-    assert found.files[0].skipped == 3
-    assert found.told("note") == ["1 × conversation without messages"]
+    result = ingest(rows, "a.jsonl")
+    assert len(result.only.messages) == 2
+    assert result.files[0].skipped == 3
+    assert result.problem_texts("note") == ["1 × conversation without messages"]
 
 
 def test_blocks_of_anthropics_messages_are_read_as_what_they_are(ingest: Any) -> None:
@@ -71,14 +74,14 @@ def test_blocks_of_anthropics_messages_are_read_as_what_they_are(ingest: Any) ->
             {"type": "text", "text": "And?"}]},
         {"role": "assistant", "content": [{"type": "text", "text": "Done."}]},
     ]  # fmt: skip
-    found = ingest({"system": "Be brief.", "messages": messages})
-    assert [(message.author, message.text) for message in found.only.messages] == [
+    result = ingest({"system": "Be brief.", "messages": messages})
+    assert [(message.author, message.text) for message in result.only.messages] == [
         ("system", "Be brief."), ("user", "Delete the draft."), ("assistant", "I will."), ("delete", "no such file"),
         ("user", "And?"), ("assistant", "Done."),
     ]  # fmt: skip
-    assert found.only.messages[2].tool_calls[0].input == {"file": "draft"}
-    assert [(each.call_id, each.is_error) for each in found.only.messages[3].tool_results] == [("t1", True)]
-    assert found.told("note") == ["1 × thinking block (not said to the user), not read"]
+    assert result.only.messages[2].tool_calls[0].input == {"file": "draft"}
+    assert [(each.call_id, each.is_error) for each in result.only.messages[3].tool_results] == [("t1", True)]
+    assert result.problem_texts("note") == ["1 × thinking block (not said to the user), not read"]
 
 
 def test_what_a_tool_of_the_server_answers_stands_in_the_assistants_message(ingest: Any) -> None:
@@ -96,27 +99,27 @@ def test_what_a_tool_of_the_server_answers_stands_in_the_assistants_message(inge
     [{"content": None, "refusal": "I won't."}, {"content": [{"type": "refusal", "refusal": "I won't."}]}],
 )
 def test_a_refusal_is_what_the_assistant_says(ingest: Any, message: dict[str, Any]) -> None:
-    found = ingest([CHAT[0], {"role": "assistant"} | message])
-    assert (found.only.messages[1].text, found.problems) == ("I won't.", [])
+    result = ingest([CHAT[0], {"role": "assistant"} | message])
+    assert (result.only.messages[1].text, result.problems) == ("I won't.", [])
 
 
 def test_an_answer_of_the_responses_api_keeps_the_question_beside_it(ingest: Any) -> None:
     answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
-    found = ingest({"instructions": "Be brief.", "input": "hi", "output": [{"type": "reasoning"}, answer]})
-    assert [(message.role, message.text) for message in found.only.messages] == [
+    result = ingest({"instructions": "Be brief.", "input": "hi", "output": [{"type": "reasoning"}, answer]})
+    assert [(message.role, message.text) for message in result.only.messages] == [
         ("system", "Be brief."), ("user", "hi"), ("assistant", "hello")
     ]  # fmt: skip
-    assert found.told("note") == ["1 × reasoning item (not said to the user), not read"]
+    assert result.problem_texts("note") == ["1 × reasoning item (not said to the user), not read"]
 
 
 def test_a_picture_without_words_is_noted_and_no_mistake(ingest: Any) -> None:
-    found = ingest([*CHAT, {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}])
-    assert len(found.only.messages) == 2
-    assert found.told("note") == ["1 × image or other block that is not text, not read"]
+    result = ingest([*CHAT, {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}])
+    assert len(result.only.messages) == 2
+    assert result.problem_texts("note") == ["1 × image or other block that is not text, not read"]
 
 
 def test_a_document_may_hold_its_conversations_in_a_list(ingest: Any) -> None:
-    said = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello to you."}]
-    found = ingest({"conversations": [{"id": "c1", "messages": said}, {"messages": said[:1]}]})
-    assert {each.id: len(each.messages) for each in found.conversations} == {"c1": 2, "input-1": 1}
-    assert (found.files[0].source_format, found.problems) == ("openai", [])
+    turns = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello to you."}]
+    result = ingest({"conversations": [{"id": "c1", "messages": turns}, {"messages": turns[:1]}]})
+    assert {each.id: len(each.messages) for each in result.conversations} == {"c1": 2, "input-1": 1}
+    assert (result.files[0].source_format, result.problems) == ("openai", [])

@@ -12,8 +12,8 @@ from tests.formats.conftest import outcome
 SAMPLE = Path(__file__).parent.parent / "samples" / "text" / "chat.txt"
 
 
-def turns(found: Any) -> list[tuple[str, str]]:
-    return [(message.author, message.text) for message in found.only.messages]
+def turns(result: Any) -> list[tuple[str, str]]:
+    return [(message.author, message.text) for message in result.only.messages]
 
 
 def test_words_with_a_colon_and_code_are_no_turns() -> None:
@@ -49,9 +49,9 @@ def test_turns_begin_with_a_name_and_a_colon(ingest: Any, text: str, expected: l
 
 
 def test_agent_in_a_transcript_says_who_serves_and_is_nobody_that_another_transcript_knows(ingest: Any) -> None:
-    found = ingest("Agent: a\nCustomer: b\nAgent: c\nCustomer: d", "call.txt").only
-    assert [message.agent for message in found.messages] == 2 * ["call/Agent", "call/Customer"]
-    assert {message.role for message in found.messages} == {"assistant", "participant"}
+    conversation = ingest("Agent: a\nCustomer: b\nAgent: c\nCustomer: d", "call.txt").only
+    assert [message.agent for message in conversation.messages] == 2 * ["call/Agent", "call/Customer"]
+    assert {message.role for message in conversation.messages} == {"assistant", "participant"}
 
 
 ERROR = "Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'x'"
@@ -77,15 +77,15 @@ def test_a_pasted_traceback_stays_in_the_turn_of_who_pasted_it(ingest: Any, name
     ],
 )
 def test_a_messengers_export_is_read_with_its_times(ingest: Any, lines: tuple[str, str], first: str) -> None:
-    found = ingest("\n".join(lines), "a.txt")
-    assert [message.text for message in found.only.messages] == ["a: b", "c"]
-    assert found.only.messages[0].time.isoformat().startswith(first)
+    result = ingest("\n".join(lines), "a.txt")
+    assert [message.text for message in result.only.messages] == ["a: b", "c"]
+    assert result.only.messages[0].time.isoformat().startswith(first)
 
 
 def test_a_date_that_may_be_two_days_is_unknown_and_said_so(ingest: Any) -> None:
-    found = ingest("03/02/2026, 21:14 - Dana: a\n03/02/2026, 21:15 - Vex: b", "a.txt")
-    assert [message.time for message in found.only.messages] == [None, None]
-    assert found.told("note") == ["2 × date that may be day or month first, taken as unknown"]
+    result = ingest("03/02/2026, 21:14 - Dana: a\n03/02/2026, 21:15 - Vex: b", "a.txt")
+    assert [message.time for message in result.only.messages] == [None, None]
+    assert result.problem_texts("note") == ["2 × date that may be day or month first, taken as unknown"]
 
 
 def test_what_the_messenger_itself_says_is_nobodys_message(ingest: Any) -> None:
@@ -96,9 +96,9 @@ def test_what_the_messenger_itself_says_is_nobodys_message(ingest: Any) -> None:
         "25/02/2026, 21:15 - Vex changed the subject",
         "25/02/2026, 21:16 - Vex: c",
     ]
-    found = ingest("\n".join(talk), "a.txt")
-    assert turns(found) == [("Dana", "a\nNote: b"), ("Vex", "c")]
-    assert len(found.told("note")) == 2
+    result = ingest("\n".join(talk), "a.txt")
+    assert turns(result) == [("Dana", "a\nNote: b"), ("Vex", "c")]
+    assert len(result.problem_texts("note")) == 2
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_what_the_messenger_itself_says_is_nobodys_message(ingest: Any) -> None:
 )
 def test_what_stands_in_place_of_a_picture_is_nobodys_words(ingest: Any, instead: str) -> None:
     lines = f"[25.02.26, 21:14:05] Dana: {instead}", f"[25.02.26, 21:14:59] Vex: You wrote: {instead}"
-    found = ingest("\n".join(lines), "a.txt")
-    assert [message.text for message in found.only.messages] == ["", f"You wrote: {instead}"]
-    assert found.told("note") == ["1 × picture, recording or deleted message, which the export leaves out"]
+    result = ingest("\n".join(lines), "a.txt")
+    assert [message.text for message in result.only.messages] == ["", f"You wrote: {instead}"]
+    assert result.problem_texts("note") == ["1 × picture, recording or deleted message, which the export leaves out"]
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_prose_is_no_transcript(ingest: Any, text: str) -> None:
 
 
 def test_a_time_in_brackets_is_read_and_one_without_a_date_noted(ingest: Any) -> None:
-    found = ingest("[2026-01-01 10:00] Kira: a\n[10:05] Tom: b", "a.txt")
-    assert [message.time is not None for message in found.only.messages] == [True, False]
-    assert len(found.told("note")) == 1
+    result = ingest("[2026-01-01 10:00] Kira: a\n[10:05] Tom: b", "a.txt")
+    assert [message.time is not None for message in result.only.messages] == [True, False]
+    assert len(result.problem_texts("note")) == 1
 
 
 def test_a_file_without_turns_is_refused_when_forced(ingest: Any) -> None:
-    found = ingest("no colon here", "a.txt", source_format="text")
-    assert found.told("file") == ["has no turn such as 'User: …'"]
+    result = ingest("no colon here", "a.txt", source_format="text")
+    assert result.problem_texts("file") == ["has no turn such as 'User: …'"]
 
 
 def test_what_is_not_utf8_names_its_line(ingest: Any) -> None:

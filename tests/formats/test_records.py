@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from undersong.errors import RecordError
 from undersong.formats import records as pieces_of
-from undersong.formats.records import Record, decode, records
+from undersong.formats.records import JsonRecord, decode, records
 from undersong.formats.sources import Extent, OpenInput
 from undersong.models import Problem
 
 
-def read(tmp_path: Path, data: bytes, name: str = "in.json") -> list[Record | Problem]:
+def read(tmp_path: Path, data: bytes, name: str = "in.json") -> list[JsonRecord | Problem]:
     path = tmp_path / name
     path.write_bytes(data)
     with OpenInput(path) as opened:
         return [each for source in opened.sources("in") for each in records(source, ("posts",))]
 
 
-def values(found: list[Record | Problem]) -> list[object]:
-    return [each.value for each in found if isinstance(each, Record)]
+def values(items: list[JsonRecord | Problem]) -> list[object]:
+    return [each.value for each in items if isinstance(each, JsonRecord)]
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ def values(found: list[Record | Problem]) -> list[object]:
 def test_lines_and_documents_are_told_apart(
     tmp_path: Path, data: bytes, expected: list[object], places: list[str]
 ) -> None:
-    found = read(tmp_path, data)
-    assert values(found) == expected
+    items = read(tmp_path, data)
+    assert values(items) == expected
     assert [
-        str(each.ref).removeprefix(str(tmp_path / "in.json")) for each in found if isinstance(each, Record)
+        str(each.ref).removeprefix(str(tmp_path / "in.json")) for each in items if isinstance(each, JsonRecord)
     ] == places
 
 
@@ -57,17 +57,17 @@ def test_a_single_line_is_a_line_where_the_name_says_so(tmp_path: Path) -> None:
 
 
 def test_a_broken_line_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
-    found = read(tmp_path, b'{"a": 1}\n{"b": \n{"c": 3}\n\xff\xfe\n{"d": 4}\n')
-    assert values(found) == [{"a": 1}, {"c": 3}, {"d": 4}]
-    first, second = (each for each in found if isinstance(each, Problem))
+    items = read(tmp_path, b'{"a": 1}\n{"b": \n{"c": 3}\n\xff\xfe\n{"d": 4}\n')
+    assert values(items) == [{"a": 1}, {"c": 3}, {"d": 4}]
+    first, second = (each for each in items if isinstance(each, Problem))
     assert first.where.endswith("in.json:2")
     assert "not valid JSON" in first.what
     assert (second.where.rsplit(":")[-1], second.what) == ("4", "line is not UTF-8")
 
 
 def test_a_first_line_that_is_broken_leaves_the_lines_lines(tmp_path: Path) -> None:
-    found = read(tmp_path, b'{"a": 1, "text\n{"b": 2}\n{"c": 3}\n')
-    assert values(found) == [{"b": 2}, {"c": 3}]
+    items = read(tmp_path, b'{"a": 1, "text\n{"b": 2}\n{"c": 3}\n')
+    assert values(items) == [{"b": 2}, {"c": 3}]
 
 
 @pytest.mark.parametrize("rest", [b"", b'{"c": 3}\n', b'{"c": 3}\n{"d": 4}\n'])
@@ -75,8 +75,8 @@ def test_objects_over_several_lines_are_read_whatever_follows_them(tmp_path: Pat
     data = b'{\n  "a": 1\n}\n{ "b":\n  2 }\n' + rest
     expected = [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}][: 2 + rest.count(b"\n")]
     for name in ("in.json", "in.jsonl"):
-        found = read(tmp_path, data, name)
-        assert (values(found), len(found)) == (expected, len(expected))
+        items = read(tmp_path, data, name)
+        assert (values(items), len(items)) == (expected, len(expected))
 
 
 @pytest.mark.parametrize("first", [b'{"a": 1, "te', b'xt": "tail of a line"}', b"\x80", b"no JSON\nat all"])
@@ -85,9 +85,9 @@ def test_a_broken_beginning_of_lines_costs_no_other_line(tmp_path: Path, first: 
 
 
 def test_a_broken_element_is_reported_with_pointer_and_byte(tmp_path: Path) -> None:
-    found = read(tmp_path, b'[{"a": 1}, {"b": tru}, {"c": 3}]')
-    assert values(found) == [{"a": 1}, {"c": 3}]
-    (problem,) = (each for each in found if isinstance(each, Problem))
+    items = read(tmp_path, b'[{"a": 1}, {"b": tru}, {"c": 3}]')
+    assert values(items) == [{"a": 1}, {"c": 3}]
+    (problem,) = (each for each in items if isinstance(each, Problem))
     assert problem.where.endswith("in.json#/1")
     assert problem.what.startswith("element at byte 11 is not valid JSON")
 

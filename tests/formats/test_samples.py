@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.formats.conftest import outcome
-from undersong.formats import FORMATS, named
+from undersong.formats import FORMATS, format_by_name
 from undersong.models import Conversation, Problem, decode, encode
 
 SAMPLES = Path(__file__).parent.parent / "samples"
@@ -23,10 +23,10 @@ CASES = [
 def test_a_sample_is_detected_without_its_name(name: str, path: Path, tmp_path: Path) -> None:
     disguised = tmp_path / "x.dat"
     disguised.write_bytes(path.read_bytes())
-    found = outcome(disguised)
-    assert [each.source_format for each in found.files] == [name]
-    assert found.told("record") == found.told("file") == []
-    assert found.conversations
+    result = outcome(disguised)
+    assert [each.source_format for each in result.files] == [name]
+    assert result.problem_texts("record") == result.problem_texts("file") == []
+    assert result.conversations
 
 
 def test_every_format_has_a_sample() -> None:
@@ -42,14 +42,14 @@ def test_a_forced_format_gives_the_same_as_detection(form: object) -> None:
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_conversations_of_every_format_survive_json(form: object) -> None:
-    for each in outcome(SAMPLES / getattr(form, "name", "")).conversations:
-        assert decode(encode(each), Conversation) == each
+    for conversation in outcome(SAMPLES / getattr(form, "name", "")).conversations:
+        assert decode(encode(conversation), Conversation) == conversation
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_every_message_can_be_traced_to_its_place(form: object) -> None:
-    for each in outcome(SAMPLES / getattr(form, "name", "")).conversations:
-        for message in each.messages:
+    for conversation in outcome(SAMPLES / getattr(form, "name", "")).conversations:
+        for message in conversation.messages:
             assert message.source_ref is not None
             assert (SAMPLES / message.source_ref.file).is_file()
             assert message.source_ref.line or message.source_ref.pointer
@@ -61,9 +61,9 @@ def test_a_cut_sample_is_reported_and_never_empty_in_silence(tmp_path: Path) -> 
         for share in (0.3, 0.6, 0.9):
             cut = tmp_path / path.name
             cut.write_bytes(data[: int(len(data) * share)])
-            found = outcome(cut, source_format=name)
-            assert found.conversations or any(isinstance(each, Problem) for each in found.problems)
+            result = outcome(cut, source_format=name)
+            assert result.conversations or any(isinstance(each, Problem) for each in result.problems)
 
 
 def test_mpc_es_is_another_name_of_the_session_format() -> None:
-    assert named("mpc-es") is named("session")
+    assert format_by_name("mpc-es") is format_by_name("session")

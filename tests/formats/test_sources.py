@@ -74,7 +74,7 @@ def test_a_named_pipe_is_read_like_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "expected"),
     [
         ("User: hi".encode("utf-16"), "UTF-16"),
         ("User: hi".encode("utf-16-le"), "UTF-16 or binary data"),
@@ -87,8 +87,8 @@ def test_a_named_pipe_is_read_like_a_file(tmp_path: Path) -> None:
         (b"\x1f\x8b\x08\x00broken-gzip-data", "cannot be read to its end"),
     ],
 )
-def test_what_is_no_utf8_text_or_damaged_is_refused(tmp_path: Path, data: bytes, said: str) -> None:
-    assert said in refused(tmp_path / "a.json", data).what
+def test_what_is_no_utf8_text_or_damaged_is_refused(tmp_path: Path, data: bytes, expected: str) -> None:
+    assert expected in refused(tmp_path / "a.json", data).what
 
 
 def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undersong.formats.splitter import Piece, split, too_deep
+from undersong.formats.splitter import JsonElement, split, too_deep
 
 POSTS = frozenset({"posts"})
 JSON = st.recursive(
@@ -19,7 +19,7 @@ JSON = st.recursive(
 )
 
 
-def pieces(data: bytes, size: int = 7) -> list[Piece]:
+def pieces(data: bytes, size: int = 7) -> list[JsonElement]:
     return list(split((data[start : start + size] for start in range(0, len(data), size)), POSTS))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from undersong.judges import Question, open_judge
 from undersong.judges.llm.judge import LLMJudge
-from undersong.judges.terms import Terms
+from undersong.judges.terms import RunLimits
 from undersong.models import Message, Route, Scan, Tier
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
@@ -27,17 +27,17 @@ TIERS: dict[Tier, tuple[Any, Any]] = {
 }
 
 
-def said(text: str, place: int = 0, author: str = "kira", **more: Any) -> Message:
-    given = {"role": "agent"} | more
-    return Message(id=f"m{place}", conversation="c", position=place, author=author, agent=author, text=text, **given)
+def make_message(text: str, place: int = 0, author: str = "kira", **more: Any) -> Message:
+    fields = {"role": "agent"} | more
+    return Message(id=f"m{place}", conversation="c", position=place, author=author, agent=author, text=text, **fields)
 
 
 def question(text: str, tier: Tier = "focused", place: int = 0, prior: Sequence[str] = (), **more: Any) -> Question:
     depth, width = TIERS[tier]
-    before = tuple(said(each, at, "bo") for at, each in enumerate(prior))
+    before = tuple(make_message(each, at, "bo") for at, each in enumerate(prior))
     route = Route(message_id=f"m{place}", tier=tier, tier_before=tier, depth=depth, width=width)
     return Question(
-        message=said(text, place),
+        message=make_message(text, place),
         scan=Scan(message_id=f"m{place}"),
         route=route,
         prior=before,
@@ -62,8 +62,8 @@ class Served:
 
     def judge(self, provider: str = "openai", **terms: Any) -> LLMJudge:
         """A judge that asks this server, with short pauses."""
-        given = {"backoff": 0.01, "attempts": 3, "timeout": 30.0, "environment": KEYS} | terms
-        judge = open_judge(self.spec(provider), Terms(**given))
+        settings = {"backoff": 0.01, "attempts": 3, "timeout": 30.0, "environment": KEYS} | terms
+        judge = open_judge(self.spec(provider), RunLimits(**settings))
         assert isinstance(judge, LLMJudge)
         return judge
 

@@ -27,13 +27,15 @@ def answer(**changes: Any) -> str:
 
 
 def test_marks_become_scores_and_quotes_stand_in_the_message() -> None:
-    found = checked(answer(), TEXT, "amber")
-    assert set(found.traits.values()) == {0.5}
-    assert [(each.id, each.quote, each.confidence) for each in found.indicators] == [("MAN-URGENCY", "Decide now", 1.0)]
-    assert found.mechanisms[0].confidence == 0.25
-    assert found.stance is not None
-    assert found.stance.position == "holds"
-    assert found.rejected == {}
+    result = checked(answer(), TEXT, "amber")
+    assert set(result.traits.values()) == {0.5}
+    assert [(each.id, each.quote, each.confidence) for each in result.indicators] == [
+        ("MAN-URGENCY", "Decide now", 1.0)
+    ]
+    assert result.mechanisms[0].confidence == 0.25
+    assert result.stance is not None
+    assert result.stance.position == "holds"
+    assert result.rejected == {}
 
 
 @pytest.mark.parametrize(
@@ -78,12 +80,12 @@ def test_what_is_dropped_is_counted_by_kind(changes: dict[str, Any], kind: str) 
 
 
 def test_a_quote_that_was_copied_with_its_escapes_is_the_one_in_the_message() -> None:
-    found = checked(
+    result = checked(
         answer(indicators=[{"id": "MAN-URGENCY", "quote": 'You \\"owe\\" me.\\nDecide', "confidence": 2}]),
         TEXT,
         "amber",
     )
-    assert found.indicators[0].quote == 'You "owe" me.\nDecide'
+    assert result.indicators[0].quote == 'You "owe" me.\nDecide'
 
 
 def test_a_code_fence_and_keys_that_nobody_asked_for_do_no_harm() -> None:
@@ -91,12 +93,12 @@ def test_a_code_fence_and_keys_that_nobody_asked_for_do_no_harm() -> None:
 
 
 def test_a_yes_needs_a_quote_from_each_message() -> None:
-    said = {"control": "amber", "answer": "yes", "confidence": 3}
+    reply = {"control": "amber", "answer": "yes", "confidence": 3}
     both = [{"message": 1, "quote": "false"}, {"message": 2, "quote": "true"}]
-    assert confirmed(json.dumps({**said, "quotes": both}), ("it is false", "it is true"), "amber").yes
-    one = confirmed(json.dumps({**said, "quotes": both[:1]}), ("it is false", "it is true"), "amber")
+    assert confirmed(json.dumps({**reply, "quotes": both}), ("it is false", "it is true"), "amber").yes
+    one = confirmed(json.dumps({**reply, "quotes": both[:1]}), ("it is false", "it is true"), "amber")
     assert (one.yes, one.rejected) == (False, {"unproven_yes": 1})
-    no = confirmed(json.dumps({**said, "answer": "no", "quotes": []}), ("a", "b"), "amber")
+    no = confirmed(json.dumps({**reply, "answer": "no", "quotes": []}), ("a", "b"), "amber")
     assert (no.yes, no.quotes, no.rejected) == (False, (), {})
 
 

@@ -11,11 +11,11 @@ import pytest
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, PROVIDERS, Served, question
 from undersong.judges.llm.batches import WAITS
-from undersong.judges.llm.framing import framed
-from undersong.judges.llm.spec import parse
-from undersong.judges.llm.tiered import seat as open_seat
-from undersong.judges.llm.till import unpaid
-from undersong.judges.terms import MemoryLedger, Terms
+from undersong.judges.llm.framing import render_question
+from undersong.judges.llm.spec import parse_model_spec
+from undersong.judges.llm.tiered import model_client as open_seat
+from undersong.judges.llm.till import unanswered_entry
+from undersong.judges.terms import MemoryLedger, RunLimits
 
 TEXTS = ["first of three", "second of three", "third of three"]
 SPENT = "the number of calls that were allowed is used up"
@@ -24,14 +24,14 @@ PRICES = {"price_in": 3.0, "price_out": 15.0}
 
 def states(served: Served, texts: list[str], provider: str = "anthropic", **terms: Any) -> list[str]:
     """What becomes of each question: its state, or why it is unread."""
-    found = served.judge(provider, batch=True, **terms).evaluate([question(text) for text in texts])
-    return [str(each.reason) if each.state == "unread" else each.state for each in found]
+    evaluations = served.judge(provider, batch=True, **terms).evaluate([question(text) for text in texts])
+    return [str(each.reason) if each.state == "unread" else each.state for each in evaluations]
 
 
 def submitted(served: Served) -> list[int]:
     """How many questions each batch held."""
-    found = [served.server.files.get(str(each[0]), each) for each in served.server.batches.values()]
-    return [each.count(b'"custom_id"') if isinstance(each, bytes) else len(each) for each in found]
+    batches = [served.server.files.get(str(each[0]), each) for each in served.server.batches.values()]
+    return [each.count(b'"custom_id"') if isinstance(each, bytes) else len(each) for each in batches]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -39,17 +39,17 @@ def test_a_batch_is_submitted_once_and_collected_when_it_has_ended(served: Serve
     ledger = MemoryLedger()
     served.server.ready = False
     for _ in range(2):  # the second run finds the batch of the first under way
-        found = served.judge(provider, ledger=ledger, batch=True).evaluate([question(text) for text in TEXTS])
-        assert {each.state for each in found} == {"unread"}
-        assert "waits in a batch" in (found[0].reason or "")
+        evaluations = served.judge(provider, ledger=ledger, batch=True).evaluate([question(text) for text in TEXTS])
+        assert {each.state for each in evaluations} == {"unread"}
+        assert "waits in a batch" in (evaluations[0].reason or "")
     assert len(served.server.batches) == 1
     served.server.ready = True
-    found = served.judge(provider, ledger=ledger, batch=True).evaluate([question(text) for text in TEXTS])
+    evaluations = served.judge(provider, ledger=ledger, batch=True).evaluate([question(text) for text in TEXTS])
     live = served.judge(provider).evaluate([question(text) for text in TEXTS])
-    assert [each.traits for each in found] == [each.traits for each in live]
+    assert [each.traits for each in evaluations] == [each.traits for each in live]
     assert len(served.server.batches) == 1
     again = served.judge(provider, ledger=ledger, batch=True).evaluate([question(text) for text in TEXTS])
-    assert again == found
+    assert again == evaluations
     assert len(served.server.batches) == 1
 
 
@@ -58,9 +58,9 @@ def test_what_a_batch_did_not_answer_is_a_failed_message_and_asked_again(served:
     ledger = MemoryLedger()
     questions = [question("fine"), question("fault=expired")]
     served.judge(provider, ledger=ledger, batch=True).evaluate(questions)
-    found = served.judge(provider, ledger=ledger, batch=True).evaluate(questions)
-    assert [each.state for each in found] == ["scored", "failed"]
-    assert "expired" in (found[1].reason or "")
+    evaluations = served.judge(provider, ledger=ledger, batch=True).evaluate(questions)
+    assert [each.state for each in evaluations] == ["scored", "failed"]
+    assert "expired" in (evaluations[1].reason or "")
     served.judge(provider, ledger=ledger, batch=True).evaluate(questions)
     assert len(served.server.batches) == 2
 
@@ -68,10 +68,10 @@ def test_what_a_batch_did_not_answer_is_a_failed_message_and_asked_again(served:
 def test_a_batch_costs_what_batches_cost(served: Served) -> None:
     ledger = MemoryLedger()
     judge = served.judge("anthropic", ledger=ledger, batch=True)
-    seat = judge.seats["focused"]
-    said = seat.said(b'{"content": [], "usage": {"input_tokens": 1000000}}')
-    assert seat.used(said).cost is None  # a server of one's own has no price
-    assert said.input == 1_000_000
+    seat = judge.models["focused"]
+    parsed = seat.parse(b'{"content": [], "usage": {"input_tokens": 1000000}}')
+    assert seat.usage(parsed).cost is None  # a server of one's own has no price
+    assert parsed.input == 1_000_000
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -79,8 +79,8 @@ def test_a_batch_holds_no_more_questions_than_calls_are_allowed(served: Served, 
     ledger, texts = MemoryLedger(), [*TEXTS, "fourth", "fifth"]
     served.server.ready = False
     for _ in range(2):  # the second run counts what the first one submitted
-        told = states(served, texts, provider, ledger=ledger, max_calls=3)
-        assert told == [WAITS] * 3 + [SPENT] * 2
+        outcomes = states(served, texts, provider, ledger=ledger, max_calls=3)
+        assert outcomes == [WAITS] * 3 + [SPENT] * 2
     assert submitted(served) == [3]
     served.server.ready = True
     assert states(served, texts, provider, ledger=ledger, max_calls=3) == ["scored"] * 3 + [SPENT] * 2
@@ -92,9 +92,11 @@ def test_a_batch_holds_no_more_questions_than_calls_are_allowed(served: Served, 
 def most(served: Served, text: str) -> float:
     """What a question may cost at most, at the prices of this test."""
     judge = served.judge("anthropic", **PRICES)
-    put = judge.asked(question(text), framed(question(text), "data_first"))
-    assert put.seat.most_in_batch(unpaid(put)) == pytest.approx(put.seat.most(put.sent))
-    return put.seat.most_in_batch(unpaid(put))
+    put = judge.keyed_request(question(text), render_question(question(text), "data_first"))
+    assert put.model_client.most_in_batch(unanswered_entry(put)) == pytest.approx(
+        put.model_client.max_cost(put.request)
+    )
+    return put.model_client.most_in_batch(unanswered_entry(put))
 
 
 def test_a_batch_is_no_dearer_than_the_budget_also_over_a_resume(served: Served) -> None:
@@ -107,23 +109,23 @@ def test_a_batch_is_no_dearer_than_the_budget_also_over_a_resume(served: Served)
     served.server.ready = True
     judge = served.judge("anthropic", batch=True, **terms)
     judge.evaluate([question(text) for text in TEXTS])
-    assert judge.purse.usage.calls == 2
-    assert 0 < (judge.purse.usage.cost or 0.0) < budget
+    assert judge.budget.usage.calls == 2
+    assert 0 < (judge.budget.usage.cost or 0.0) < budget
     assert submitted(served) == [2, 1]  # the answers cost less than was reserved, so the third fits
 
 
 def test_a_budget_below_one_question_submits_nothing(served: Served) -> None:
-    told = states(served, TEXTS, budget=0.001, ledger=MemoryLedger(), **PRICES)
-    assert told == ["the budget of $0.00 is used up"] * 3
+    outcomes = states(served, TEXTS, budget=0.001, ledger=MemoryLedger(), **PRICES)
+    assert outcomes == ["the budget of $0.00 is used up"] * 3
     assert served.server.batches == {}
     assert served.server.seen == []
 
 
 def test_the_price_of_batches_is_reserved(served: Served) -> None:
-    seat = open_seat(parse("anthropic", "claude-opus-5"), Terms(), asks=False)
+    seat = open_seat(parse_model_spec("anthropic", "claude-opus-5"), RunLimits(), asks=False)
     judge = served.judge("anthropic")
-    put = judge.asked(question("x"), framed(question("x"), "data_first"))
-    assert seat.most_in_batch(unpaid(put)) == pytest.approx(seat.most(put.sent) / 2)
+    put = judge.keyed_request(question("x"), render_question(question("x"), "data_first"))
+    assert seat.most_in_batch(unanswered_entry(put)) == pytest.approx(seat.max_cost(put.request) / 2)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -141,10 +143,10 @@ def test_an_audit_by_batches_stops_at_its_calls_and_goes_on_in_the_next_run(
 ) -> None:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    said = [{"id": f"m{n}", "conversation": "c", "author": "bo", "role": "agent", "text": f"Note {n}."}
+    messages = [{"id": f"m{n}", "conversation": "c", "author": "bo", "role": "agent", "text": f"Note {n}."}
             for n in range(30)]  # fmt: skip
-    Path("talk.jsonl").write_text("".join(json.dumps(each) + "\n" for each in said))
+    Path("talk.jsonl").write_text("".join(json.dumps(each) + "\n" for each in messages))
     arguments = ("audit", "talk.jsonl", "--judge", served.spec("anthropic"), "--all", "--json", "--batch")
-    found = [json.loads(undersong(*arguments, "--max-calls", "12").out)["states"] for _ in range(2)]
-    assert found == [{"unread": 30}, {"scored": 12, "unread": 18}]
+    state_counts = [json.loads(undersong(*arguments, "--max-calls", "12").out)["states"] for _ in range(2)]
+    assert state_counts == [{"unread": 30}, {"scored": 12, "unread": 18}]
     assert submitted(served) == [12]

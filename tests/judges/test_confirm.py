@@ -6,24 +6,27 @@ import json
 
 import pytest
 
-from tests.judges.dialogue import PROVIDERS, Served, said
+from tests.judges.dialogue import PROVIDERS, Served, make_message
 from undersong.errors import UsageError
 from undersong.judges import Segment
 from undersong.judges.llm.confirm import confirm
 from undersong.judges.terms import MemoryLedger
 
-FLIP = (said("No, the moon is not made of cheese.", 1), said("You are right, it is made of cheese.", 50))
+FLIP = (
+    make_message("No, the moon is not made of cheese.", 1),
+    make_message("You are right, it is made of cheese.", 50),
+)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_turn_one_against_turn_fifty_is_confirmed_with_both_quotes(served: Served, provider: str) -> None:
     ledger = MemoryLedger()
-    drift = Segment(mechanism="epistemic_drift", messages=FLIP, around=(said("It is, believe me.", 2, "user"),))
-    (found,) = confirm(served.judge(provider, ledger=ledger), [drift])
-    assert (found.state, found.yes) == ("scored", True)
-    assert all(quote.text in message.text for quote, message in zip(found.quotes, FLIP, strict=True))
-    assert found.usage.calls == 1
-    assert confirm(served.judge(provider, ledger=ledger), [drift]) == [found]
+    drift = Segment(mechanism="epistemic_drift", messages=FLIP, around=(make_message("It is, believe me.", 2, "user"),))
+    (confirmation,) = confirm(served.judge(provider, ledger=ledger), [drift])
+    assert (confirmation.state, confirmation.yes) == ("scored", True)
+    assert all(quote.text in message.text for quote, message in zip(confirmation.quotes, FLIP, strict=True))
+    assert confirmation.usage.calls == 1
+    assert confirm(served.judge(provider, ledger=ledger), [drift]) == [confirmation]
     assert len(served.server.seen) == 1
 
 
@@ -43,5 +46,7 @@ def test_a_segment_that_makes_no_question_is_wrong_use(served: Served) -> None:
 
 
 def test_a_segment_that_gets_no_answer_is_in_a_state_and_no_no(served: Served) -> None:
-    (found,) = confirm(served.judge(), [Segment(mechanism="false_promise", messages=(said("fault=prose"),))])
-    assert (found.state, found.yes) == ("failed", None)
+    (confirmation,) = confirm(
+        served.judge(), [Segment(mechanism="false_promise", messages=(make_message("fault=prose"),))]
+    )
+    assert (confirmation.state, confirmation.yes) == ("failed", None)

@@ -93,8 +93,8 @@ def test_what_is_not_confirmed_stays_a_candidate_in_a_state_of_its_own(
     _, (session,) = audited(undersong, served.spec())
     assert states([session]) == [(state, yes)]
     assert session["deductions"] == []
-    (kept,) = (each for each in session["moments"] if each["kind"] == "candidate")
-    assert words in kept["explanation"]
+    (candidate,) = (each for each in session["moments"] if each["kind"] == "candidate")
+    assert words in candidate["explanation"]
 
 
 def test_what_the_calls_do_not_reach_is_said_not_to_have_been_asked(undersong: Undersong, served: Served) -> None:
@@ -156,8 +156,8 @@ def test_many_sessions_are_asked_about_together_and_each_gets_its_own_answer(
     for number in range(70):
         blame(f"Part {number}." + (" fault=no" if number % 3 == 0 else ""), name=f"s{number}")
     _, sessions = audited(undersong, served.spec())
-    found = {each["conversation"]: bool(each["deductions"]) for each in sessions}
-    assert found == {f"s{number}": number % 3 != 0 for number in range(70)}
+    deducted = {each["conversation"]: bool(each["deductions"]) for each in sessions}
+    assert deducted == {f"s{number}": number % 3 != 0 for number in range(70)}
 
 
 def test_a_masked_report_holds_no_secret_of_an_answer(undersong: Undersong, served: Served) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.judges.dialogue import Served, question, said
+from tests.judges.dialogue import Served, make_message, question
 from undersong.judges.context import prior_places, tool_places
-from undersong.judges.llm.book import book
+from undersong.judges.llm.book import shipped_prompts
 from undersong.models import Message, Tier
 
 
 def tree(*parents: int | None) -> list[Message]:
     """Messages in order of time; each names the place of the one it answers."""
     return [
-        said(f"text {place}", place, reply_to=None if parent is None else f"m{parent}")
+        make_message(f"text {place}", place, reply_to=None if parent is None else f"m{parent}")
         for place, parent in enumerate(parents)
     ]
 
@@ -49,10 +49,10 @@ def test_a_reply_to_something_later_or_unknown_is_no_ancestor() -> None:
 
 
 def test_a_long_thread_keeps_its_beginning_and_its_end() -> None:
-    limits = msgspec.structs.replace(book().limits, thread_bytes=100, thread_first=2)
-    talk = [said("x" * 10, place) for place in range(30)]
-    found = prior_places(talk, 29, "thread_and_history", limits)
-    assert found == [0, 1, *range(21, 29)]
+    limits = msgspec.structs.replace(shipped_prompts().limits, thread_bytes=100, thread_first=2)
+    talk = [make_message("x" * 10, place) for place in range(30)]
+    places = prior_places(talk, 29, "thread_and_history", limits)
+    assert places == [0, 1, *range(21, 29)]
     assert prior_places(talk[:5], 4, "thread_and_history", limits) == [0, 1, 2, 3]
 
 
@@ -63,7 +63,7 @@ def test_shallow_reading_shows_nothing_else(width: str) -> None:
 
 def turn(*roles: str) -> list[Message]:
     """Messages by role; the assistant is one agent."""
-    return [said(f"text {place}", place, role, role=role) for place, role in enumerate(roles)]
+    return [make_message(f"text {place}", place, role, role=role) for place, role in enumerate(roles)]
 
 
 def test_answers_of_tools_in_the_same_turn_are_shown_with_the_message() -> None:
@@ -76,12 +76,12 @@ def test_answers_of_tools_in_the_same_turn_are_shown_with_the_message() -> None:
 
 def test_of_many_answers_of_tools_the_last_ones_are_shown() -> None:
     talk = turn("user", *["tool"] * 9, "assistant")
-    assert tool_places(talk, 10, []) == list(range(10 - book().limits.tool_messages, 10))
+    assert tool_places(talk, 10, []) == list(range(10 - shipped_prompts().limits.tool_messages, 10))
 
 
 @pytest.mark.parametrize(("tier", "depth"), [("focused", "standard"), ("deep", "thorough"), ("standard", "standard")])
 def test_a_reading_records_which_prompt_asked(served: Served, tier: Tier, depth: str) -> None:
-    (found, failed) = served.judge().evaluate([question("hello", tier), question("fault=prose", tier, 1)])
-    assert found.reading is not None
+    (answered, failed) = served.judge().evaluate([question("hello", tier), question("fault=prose", tier, 1)])
+    assert answered.reading is not None
     assert failed.reading is not None
-    assert found.reading.depth == failed.reading.depth == depth
+    assert answered.reading.depth == failed.reading.depth == depth

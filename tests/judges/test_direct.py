@@ -8,19 +8,21 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.judges.dialogue import Served, question
-from undersong.judges.llm.direct import Direct, Place
-from undersong.judges.llm.wire import Answered, TransportError
+from undersong.judges.llm.direct import Http11Transport, HttpEndpoint
+from undersong.judges.llm.wire import HttpResponse, TransportError
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def posted(talk: Talk, times: int = 1, most: int = 100) -> list[Answered]:
+def posted(talk: Talk, times: int = 1, most: int = 100) -> list[HttpResponse]:
     """The answers of a server that talks like this, one question after the other."""
 
-    async def run() -> list[Answered]:
+    async def run() -> list[HttpResponse]:
         server = await asyncio.start_server(talk, "127.0.0.1", 0)
-        line = Direct(Place("127.0.0.1", server.sockets[0].getsockname()[1], "/ask"), [("Host", "here")], most)
+        line = Http11Transport(
+            HttpEndpoint("127.0.0.1", server.sockets[0].getsockname()[1], "/ask"), [("Host", "here")], most
+        )
         try:
             return [await line.post(b"question") for _ in range(times)]
         finally:
@@ -47,8 +49,8 @@ def saying(*answers: bytes, then_close: bool = False) -> Talk:
 
 
 def test_an_answer_comes_with_its_status_and_headers_in_lower_case() -> None:
-    (found,) = posted(saying(b"HTTP/1.1 429 Slow\r\nRetry-After: 3\r\nContent-Length: 2\r\n\r\nhi"))
-    assert (found.status, found.headers["retry-after"], found.body) == (429, "3", b"hi")
+    (response,) = posted(saying(b"HTTP/1.1 429 Slow\r\nRetry-After: 3\r\nContent-Length: 2\r\n\r\nhi"))
+    assert (response.status, response.headers["retry-after"], response.body) == (429, "3", b"hi")
 
 
 def test_questions_one_after_the_other_share_a_connection() -> None:
@@ -79,7 +81,7 @@ def test_the_forms_of_an_answer_are_all_read(answer: bytes) -> None:
 def test_what_is_no_whole_answer_is_a_broken_connection(answer: bytes) -> None:
     with pytest.raises(TransportError, match="broke off") as error:
         posted(saying(answer, then_close=True))
-    assert error.value.passing
+    assert error.value.retryable
 
 
 def test_an_answer_that_is_compressed_unasked_says_so() -> None:
@@ -99,12 +101,12 @@ def test_of_an_answer_without_end_no_more_is_read_than_is_used() -> None:
         except ConnectionError:
             writer.close()
 
-    (found,) = posted(endless, most=5000)
-    assert len(found.body) == 5001
+    (response,) = posted(endless, most=5000)
+    assert len(response.body) == 5001
 
 
 def test_a_question_that_is_sent_elsewhere_arrives(served: Served) -> None:
     """A redirect is followed by the library, which knows when a key may go along."""
-    (found,) = served.judge().evaluate([question("please read fault=moved*2 now")])
-    assert found.state == "scored"
+    (evaluation,) = served.judge().evaluate([question("please read fault=moved*2 now")])
+    assert evaluation.state == "scored"
     assert len(served.server.seen) == 3

@@ -12,7 +12,7 @@ from tests.conftest import Undersong
 from tests.judges.test_offline import JUDGE, ask
 from undersong.errors import RuleError
 from undersong.judges.domain import features
-from undersong.judges.domain_training import Source, made_up, train
+from undersong.judges.domain_training import DomainTexts, synthetic_sources, train
 from undersong.judges.genres import load_genres, messages
 
 RECIPES = [
@@ -52,17 +52,17 @@ def test_no_trait_rule_runs_on_recipes(undersong: Undersong) -> None:
 
 def test_a_check_of_ones_own_tells_its_texts_from_all_genres() -> None:
     genres = load_genres()
-    own = Source("recipe", tuple(messages(genres["recipe"], 80, "own")), tuple(str(n % 8) for n in range(80)))
-    others = [each for each in made_up() if each.name != "recipe"]
+    own = DomainTexts("recipe", tuple(messages(genres["recipe"], 80, "own")), tuple(str(n % 8) for n in range(80)))
+    others = [each for each in synthetic_sources() if each.name != "recipe"]
     artefacts = JUDGE.artefacts
     check = train([own], others, artefacts.vectors, artefacts.spread)
     (kind,) = check.meta.kinds
     assert kind.kept >= 0.9
     assert kind.refused >= 0.9
     fresh = list(messages(genres["legal"], 40, "fresh")) + list(messages(genres["recipe"], 40, "fresh"))
-    found = check.kinds(features(fresh, artefacts.vectors.embed(fresh).texts, artefacts.spread))["recipe"]
-    assert not found[:40].any()
-    assert found[40:].mean() > 0.8
+    is_recipe = check.kinds(features(fresh, artefacts.vectors.embed(fresh).texts, artefacts.spread))["recipe"]
+    assert not is_recipe[:40].any()
+    assert is_recipe[40:].mean() > 0.8
 
 
 def test_a_genre_gives_the_same_text_for_the_same_seed_and_no_open_slot() -> None:
@@ -81,5 +81,5 @@ def test_a_slot_without_words_is_named_with_its_line(tmp_path: Path) -> None:
 
 def test_an_empty_text_has_features_without_meaning() -> None:
     artefacts = JUDGE.artefacts
-    found = features([""], artefacts.vectors.embed([""]).texts, artefacts.spread)
-    assert not np.any(found[0, :256])
+    values = features([""], artefacts.vectors.embed([""]).texts, artefacts.spread)
+    assert not np.any(values[0, :256])

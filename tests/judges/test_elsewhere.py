@@ -46,16 +46,16 @@ def test_answers_beside_a_store_on_a_server_are_paid_once(
         judge=served.spec(), read_all=True, effort=None, ledger=str(tmp_path / ledger) if ledger else None
     )
     for number in range(2):  # the server is empty again: only the ledger remembers
-        with SQLiteStore(tmp_path / f"store{number}.db") as kept:
-            case, _ = audit(tmp_path / "talk.jsonl", OnAServer(kept), options)  # type: ignore[arg-type]
+        with SQLiteStore(tmp_path / f"store{number}.db") as store:
+            case, _ = audit(tmp_path / "talk.jsonl", OnAServer(store), options)  # type: ignore[arg-type]
             assert case.states == {"scored": 2}
     assert len(served.server.seen) == asked
 
 
 def test_a_free_judge_needs_no_such_file(tmp_path: Path) -> None:
     (tmp_path / "talk.jsonl").write_text('{"id": "m", "conversation": "c", "author": "kira", "text": "Hello."}\n')
-    with SQLiteStore(tmp_path / "store.db") as kept:
-        audit(tmp_path / "talk.jsonl", OnAServer(kept), Options(ledger=str(tmp_path / "answers.db")))  # type: ignore[arg-type]
+    with SQLiteStore(tmp_path / "store.db") as store:
+        audit(tmp_path / "talk.jsonl", OnAServer(store), Options(ledger=str(tmp_path / "answers.db")))  # type: ignore[arg-type]
     assert not (tmp_path / "answers.db").exists()
 
 
@@ -78,7 +78,7 @@ def test_histories_are_those_of_the_store_wherever_it_is(tmp_path: Path) -> None
     talk = Conversation(id="c", source_format="jsonl", messages=messages)
     scans, thread = scan_conversation(talk, load_book())
     traits = dict.fromkeys(TRAITS, 0.25)
-    given = [
+    evaluations = [
         Evaluation(message_id=each.id, state="scored", traits=traits, judge="x", judge_hash="h", message_hash="")
         for each in messages
     ]
@@ -93,13 +93,13 @@ def test_histories_are_those_of_the_store_wherever_it_is(tmp_path: Path) -> None
     )  # fmt: skip
     with SQLiteStore(tmp_path / "store.db") as store:
         store.put_conversation(talk, scans, thread)
-        store.put_answers([("c", each) for each in given])
+        store.put_answers([("c", each) for each in evaluations])
         store.append(rows, [finding])
         with SQLiteLedger(tmp_path / "store.db") as own:
             own.snapshot("run", "h")
-            kept = own.past("run", "kira")
+            history = own.past("run", "kira")
         with SQLiteLedger(tmp_path / "beside.db", pasts=partial(pasts_of, store)) as beside:
             beside.snapshot("run", "h")
-            beside.fix("one", "h", "kira")
-            assert beside.past("run", "kira") == beside.past("one", "kira") == kept
-    assert (len(kept.readings), [pattern for _, pattern in kept.findings]) == (2, ["darvo"])
+            beside.snapshot_agent("one", "h", "kira")
+            assert beside.past("run", "kira") == beside.past("one", "kira") == history
+    assert (len(history.readings), [pattern for _, pattern in history.findings]) == (2, ["darvo"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.judges.dialogue import KEYS, PROVIDERS, Served, question
-from undersong.judges import BrokenOffError, open_judge
-from undersong.judges.terms import MemoryLedger, Terms
+from undersong.judges import JudgeAbortedError, open_judge
+from undersong.judges.terms import MemoryLedger, RunLimits
 
 # fault → state, requests, words of the reason
 TABLE = [
@@ -61,10 +61,10 @@ def test_each_fault_ends_in_the_same_state_through_a_proxy(
 
 def ends_as_told(served: Served, provider: str, fault: str, state: str, requests: int, words: str) -> None:
     timeout = 1.0 if fault == "drip" else 60.0
-    (found,) = served.judge(provider, timeout=timeout).evaluate([question(f"please read fault={fault} now")])
-    assert found.state == state
-    assert words in (found.reason or "")
-    assert (found.traits is None) == (state != "scored")
+    (evaluation,) = served.judge(provider, timeout=timeout).evaluate([question(f"please read fault={fault} now")])
+    assert evaluation.state == state
+    assert words in (evaluation.reason or "")
+    assert (evaluation.traits is None) == (state != "scored")
     assert len(served.server.seen) == requests
 
 
@@ -81,45 +81,47 @@ def test_what_was_delivered_is_kept_and_not_asked_again(served: Served, provider
 
 @pytest.mark.parametrize("fault", ["quote", "unknown"])
 def test_what_nobody_wrote_is_dropped_and_counted(served: Served, fault: str) -> None:
-    (found,) = served.judge().evaluate([question(f"please read fault={fault} now")])
-    assert found.indicators == ()
-    assert found.reading is not None
-    assert sum(found.reading.rejected.values()) == 1
+    (evaluation,) = served.judge().evaluate([question(f"please read fault={fault} now")])
+    assert evaluation.indicators == ()
+    assert evaluation.reading is not None
+    assert sum(evaluation.reading.rejected.values()) == 1
 
 
 def test_a_failed_control_question_is_a_signal_of_its_own(served: Served) -> None:
-    (found,) = served.judge().evaluate([question("please read fault=control now")])
-    assert found.signals["control_failed"] == 1.0
+    (evaluation,) = served.judge().evaluate([question("please read fault=control now")])
+    assert evaluation.signals["control_failed"] == 1.0
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_key_that_is_turned_away_ends_the_run_and_keeps_what_was_answered(served: Served, provider: str) -> None:
     questions = [question("one"), question("two"), question("fault=401"), question("four")]
-    with pytest.raises(BrokenOffError, match="HTTP 401") as broken:
+    with pytest.raises(JudgeAbortedError, match="HTTP 401") as broken:
         served.judge(provider, concurrency=1).evaluate(questions)
     assert [each and each.state for each in broken.value.answers] == ["scored", "scored", None, None]
 
 
 def test_a_server_that_is_not_there_ends_the_run_in_place_of_failing_message_by_message() -> None:
-    terms = Terms(backoff=0.001, attempts=2, concurrency=1, environment=KEYS)
+    terms = RunLimits(backoff=0.001, attempts=2, concurrency=1, environment=KEYS)
     judge = open_judge("openai:m@http://127.0.0.1:9/v1", terms)
-    with pytest.raises(BrokenOffError, match=r"no connection.*\(2 of 2 attempts\).*see that its server runs") as broken:
+    with pytest.raises(
+        JudgeAbortedError, match=r"no connection.*\(2 of 2 attempts\).*see that its server runs"
+    ) as broken:
         judge.evaluate([question("one"), question("two")])
     assert broken.value.answers == (None, None)
 
 
 def test_the_same_question_asked_at_the_same_time_is_paid_once(served: Served) -> None:
-    found = served.judge(concurrency=8).evaluate([question("the very same words")] * 8)
-    assert {each.state for each in found} == {"scored"}
+    evaluations = served.judge(concurrency=8).evaluate([question("the very same words")] * 8)
+    assert {each.state for each in evaluations} == {"scored"}
     assert len(served.server.seen) == 1
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_keys_stay_where_they_belong(served: Served, provider: str) -> None:
     judge = served.judge(provider)
-    (found,) = judge.evaluate([question("hello")])
+    (evaluation,) = judge.evaluate([question("hello")])
     (request,) = served.server.seen
     sent = " ".join([*request.headers.values(), request.raw.decode()])
     assert "own-secret" in sent
     assert "sk-" not in sent  # a provider's key never goes to another host
-    assert "secret" not in repr(found) + judge.name + judge.hash
+    assert "secret" not in repr(evaluation) + judge.name + judge.hash

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from undersong.errors import InputError
-from undersong.judges.labels import Labelled, read_labels
+from undersong.judges.labels import LabelledMessage, read_labels
 from undersong.models import TRAITS
 
 TRAIT_SCORES = {trait: i / 20 for i, trait in enumerate(TRAITS)}
@@ -30,12 +30,12 @@ def write(path: Path, *lines: Any) -> Path:
 @pytest.mark.parametrize("name", ["labels.jsonl", "labels.jsonl.gz"])
 @pytest.mark.parametrize("line", [FLAT, NESTED])
 def test_both_shapes_give_the_same_row(tmp_path: Path, name: str, line: Any) -> None:
-    expected = Labelled("mo", "Well argued.", tuple(TRAIT_SCORES.values()), month="2026-03")
+    expected = LabelledMessage("mo", "Well argued.", tuple(TRAIT_SCORES.values()), month="2026-03")
     assert read_labels(write(tmp_path / name, line, "", line)) == [expected, expected]
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         ("{not json", "not a labelled message"),
         ('{"author": 7}', "not a labelled message: Expected `str"),
@@ -47,9 +47,9 @@ def test_both_shapes_give_the_same_row(tmp_path: Path, name: str, line: Any) -> 
         ({**NESTED, "messages": NESTED["messages"] * 2}, "needs one message"),
     ],
 )
-def test_a_wrong_line_is_named(tmp_path: Path, line: Any, said: str) -> None:
+def test_a_wrong_line_is_named(tmp_path: Path, line: Any, expected: str) -> None:
     path = write(tmp_path / "labels.jsonl", FLAT, line)
-    with pytest.raises(InputError, match=said) as raised:
+    with pytest.raises(InputError, match=expected) as raised:
         read_labels(path)
     assert raised.value.where == f"{path}:2"
     assert raised.value.remedy

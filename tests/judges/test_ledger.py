@@ -97,8 +97,8 @@ def test_a_budget_over_a_model_without_a_price_is_refused(served: Served) -> Non
 def test_another_context_is_another_question_and_the_old_answer_stays_paid(served: Served, tmp_path: Path) -> None:
     with SQLiteLedger(tmp_path / "store.db") as ledger:
         one, other = question("x", "deep", prior=["one"]), question("x", "deep", prior=["two"])
-        for each in (one, other, one):
-            served.judge(ledger=ledger).evaluate([each])
+        for query in (one, other, one):
+            served.judge(ledger=ledger).evaluate([query])
     assert len(served.server.seen) == 2
 
 
@@ -166,8 +166,8 @@ def test_what_is_asked_does_not_depend_on_how_many_are_asked_at_a_time(undersong
     for concurrency in ("1", "64"):
         store = f"at-{concurrency}.db"
         shutil.copy("first.db", store)
-        with SQLiteStore(Path(store)) as kept:
-            kept.append((), [_finding()])
+        with SQLiteStore(Path(store)) as database:
+            database.append((), [_finding()])
         warned(42)
         before = len(served.server.seen)
         arguments = ("--judge", served.spec(), "--json", "--concurrency", concurrency, "--store", store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.judges.dialogue import Served, question, said
+from tests.judges.dialogue import Served, make_message, question
 from undersong.judges import Segment
 from undersong.judges.llm.confirm import confirm
 from undersong.stores.ledger import SQLiteLedger
@@ -16,8 +16,10 @@ def test_a_notebook_gets_its_answers_and_keeps_them(served: Served, tmp_path: Pa
         with SQLiteLedger(tmp_path / "store.db") as ledger:
             judge = served.judge(ledger=ledger)
             (read,) = judge.evaluate([question("hello")])
-            (told,) = confirm(judge, [Segment(mechanism="fault_admission", messages=(said("I made it up."),))])
-            return read.state, told.state
+            (confirmation,) = confirm(
+                judge, [Segment(mechanism="fault_admission", messages=(make_message("I made it up."),))]
+            )
+            return read.state, confirmation.state
 
     assert asyncio.run(cell()) == ("scored", "scored")
     assert asyncio.run(cell()) == ("scored", "scored")

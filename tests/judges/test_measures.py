@@ -53,11 +53,11 @@ def test_intervals_hold_the_figure_and_follow_the_seed() -> None:
     figures, harmful = calibrated(labels, scores, groups, seed=3)
     for of_trait in figures.values():
         assert of_trait.keys() == set(TRAITS)
-        for each in of_trait.values():
-            assert each.value is not None
-            assert each.low is not None
-            assert each.high is not None
-            assert each.low <= each.value <= each.high
+        for figure in of_trait.values():
+            assert figure.value is not None
+            assert figure.low is not None
+            assert figure.high is not None
+            assert figure.low <= figure.value <= figure.high
     assert calibrated(labels, scores, groups, seed=3) == (figures, harmful)
 
 
@@ -70,14 +70,14 @@ def reading(width: str, **traits: float) -> Evaluation:
 
 def test_shifts_are_told_by_width_with_their_sign() -> None:
     pairs = [(reading("message"), reading("message", manipulation=0.5)), (reading("message"), reading("message"))]
-    (found,) = shift("repeat", "j", "h", pairs)
-    assert (found.apart["manipulation"], found.moved["manipulation"], found.flips) == (0.25, 0.25, 1)
+    (repeated,) = shift("repeat", "j", "h", pairs)
+    assert (repeated.apart["manipulation"], repeated.moved["manipulation"], repeated.flips) == (0.25, 0.25, 1)
     (context,) = shift("context", "j", "h", [(reading("prior_messages", virtue=1), reading("message"))])
     assert context.moved["virtue"] == -1
     assumed = dict.fromkeys(TRAITS, 0.3)
     assert noise_of([], assumed) == {}
-    assert noise_of([found, context], assumed)["virtue"] == 1.0
-    assert noise_of([found, context], assumed)["manipulation"] == 0.25
+    assert noise_of([repeated, context], assumed)["virtue"] == 1.0
+    assert noise_of([repeated, context], assumed)["manipulation"] == 0.25
     assert noise_of([context], assumed) == {**assumed, "virtue": 1.044}  # what nobody measured is assumed beside it
 
 
@@ -90,14 +90,14 @@ def test_validation_prints_figures_and_reports_carry_them(undersong: Undersong, 
     spec = served.spec()
     ran = undersong("judge", "validate", "labels.jsonl", "--judge", spec, "--json")
     assert ran.code == 0, ran.err
-    found = json.loads(ran.out)
-    assert (found["messages"], found["groups"]) == (25, 5)
-    assert set(found["figures"]) == {"spearman", "auc", "kappa", "alpha"}
+    report = json.loads(ran.out)
+    assert (report["messages"], report["groups"]) == (25, 5)
+    assert set(report["figures"]) == {"spearman", "auc", "kappa", "alpha"}
     assert undersong("audit", "samples", "--judge", spec, "--json").code == 0
     parameters = json.loads(Path("undersong-report/case.json").read_text())["parameters"]
     assert parameters["calibrated"] is True
-    assert parameters["calibration"]["labels_sha256"] == found["labels_sha256"]
-    figure = found["figures"]["spearman"]["manipulation"]
+    assert parameters["calibration"]["labels_sha256"] == report["labels_sha256"]
+    figure = report["figures"]["spearman"]["manipulation"]
     shown = f"{figure['value']:.2f} [{figure['low']:.2f}, {figure['high']:.2f}]"
     for page in ("forensic_audit_report.md", "report.html"):
         text = Path("undersong-report", page).read_text()
@@ -185,9 +185,9 @@ def test_figures_on_training_labels_are_marked_and_do_not_calibrate(undersong: U
 
 
 def test_the_shipped_judge_knows_what_it_learnt_from() -> None:
-    known = learnt.load(SHIPPED)
-    assert known is not None
-    assert 800 < len(known) <= 852
+    learnt_hashes = learnt.load(SHIPPED)
+    assert learnt_hashes is not None
+    assert 800 < len(learnt_hashes) <= 852
 
 
 def test_a_judge_that_does_not_say_what_it_learnt_from_is_measured_as_of_unknown_origin(
@@ -229,9 +229,9 @@ def test_an_audit_and_its_double_check_have_one_budget_together(undersong: Under
     )
     assert ran.code == 0, ran.err
     assert len(served.server.seen) == 29
-    told = json.loads(Path("undersong-report/case.json").read_text())
-    assert told["states"] == {"scored": 25}
-    assert sum(each["messages"] for each in told["parameters"]["double_check"]) < 4
+    case = json.loads(Path("undersong-report/case.json").read_text())
+    assert case["states"] == {"scored": 25}
+    assert sum(each["messages"] for each in case["parameters"]["double_check"]) < 4
     assert (
         undersong("judge", "repeat", "samples", "--judge", served.spec(model="n"), "--all", "--max-calls", "30").code
         == 0

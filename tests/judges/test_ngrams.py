@@ -16,9 +16,9 @@ ANY_TEXT = st.text(st.characters(), max_size=300)  # lone surrogates and control
 
 
 def test_a_text_keeps_its_buckets_for_as_long_as_the_version_stands() -> None:
-    found = grams("You OWE me: don’t tell the others… 42 times, мой друг")
-    digest = hashlib.sha256(b"".join(block.astype("<u2").tobytes() for block in found)).hexdigest()
-    assert (ngrams.VERSION, [len(block) for block in found], digest[:16]) == (1, [28, 238], "d2d8e3579996cba2")
+    blocks = grams("You OWE me: don’t tell the others… 42 times, мой друг")
+    digest = hashlib.sha256(b"".join(block.astype("<u2").tobytes() for block in blocks)).hexdigest()
+    assert (ngrams.VERSION, [len(block) for block in blocks], digest[:16]) == (1, [28, 238], "d2d8e3579996cba2")
 
 
 @given(ANY_TEXT)

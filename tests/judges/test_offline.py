@@ -51,9 +51,9 @@ def ask(text: str, width: Width = "message", name: str = "m1") -> Question:
 
 
 def score(text: str, trait: Trait) -> float:
-    (found,) = JUDGE.evaluate([ask(text)])
-    assert found.traits is not None
-    return found.traits[trait]
+    (evaluation,) = JUDGE.evaluate([ask(text)])
+    assert evaluation.traits is not None
+    return evaluation.traits[trait]
 
 
 def copy_of_the_model(folder: Path, data: bytes) -> Path:
@@ -63,14 +63,19 @@ def copy_of_the_model(folder: Path, data: bytes) -> Path:
 
 
 def test_a_scored_message_says_who_scored_what() -> None:
-    (found,) = JUDGE.evaluate([ask(WARM, name="warm")])
-    assert (found.message_id, found.state, found.judge, found.judge_hash) == ("warm", "scored", "offline", JUDGE.hash)
-    assert found.message_hash == hashlib.sha256(WARM.encode()).hexdigest()
-    assert found.traits is not None
-    assert tuple(found.traits) == TRAITS
-    assert (found.indicators, found.mechanisms, found.cost) == (None, None, 0.0)
-    assert tuple(found.signals) == load_phrases().ids
-    assert found.engines == {"traits": "heads", "signals": "prototypes"}
+    (evaluation,) = JUDGE.evaluate([ask(WARM, name="warm")])
+    assert (evaluation.message_id, evaluation.state, evaluation.judge, evaluation.judge_hash) == (
+        "warm",
+        "scored",
+        "offline",
+        JUDGE.hash,
+    )
+    assert evaluation.message_hash == hashlib.sha256(WARM.encode()).hexdigest()
+    assert evaluation.traits is not None
+    assert tuple(evaluation.traits) == TRAITS
+    assert (evaluation.indicators, evaluation.mechanisms, evaluation.cost) == (None, None, 0.0)
+    assert tuple(evaluation.signals) == load_phrases().ids
+    assert evaluation.engines == {"traits": "heads", "signals": "prototypes"}
 
 
 def test_the_judge_tells_what_it_is() -> None:
@@ -113,28 +118,33 @@ def test_plain_cases_are_in_the_right_order(trait: Trait, more: str, less: str) 
 def test_a_message_has_the_same_scores_whatever_else_is_in_the_batch(others: list[str], place: int) -> None:
     batch = [ask(text) for text in others]
     batch.insert(place, ask(DEMAND))
-    found = JUDGE.evaluate(batch)
-    assert found[min(place, len(others))] == JUDGE.evaluate([ask(DEMAND)])[0]
-    assert len(found) == len(batch)
+    evaluations = JUDGE.evaluate(batch)
+    assert evaluations[min(place, len(others))] == JUDGE.evaluate([ask(DEMAND)])[0]
+    assert len(evaluations) == len(batch)
 
 
 @settings(deadline=None)
 @given(st.text(st.characters(), max_size=500))
 def test_any_text_is_scored_between_0_and_1_or_said_to_be_unread(text: str) -> None:
-    (found,) = JUDGE.evaluate([ask(text)])
-    if found.traits is None:
-        assert found.state == "unread"
-        assert found.reason
+    (evaluation,) = JUDGE.evaluate([ask(text)])
+    if evaluation.traits is None:
+        assert evaluation.state == "unread"
+        assert evaluation.reason
     else:
-        values = [*found.traits.values(), *found.signals.values()]
+        values = [*evaluation.traits.values(), *evaluation.signals.values()]
         assert all(0.0 <= value <= 1.0 and value == round(value, 3) for value in values)
-        assert all(text[start:end].strip() for start, end in found.spans.values())
+        assert all(text[start:end].strip() for start, end in evaluation.spans.values())
 
 
 @pytest.mark.parametrize("blank", ["", "  ", "\n\t", "\u00a0\u2003"])
 def test_a_message_without_text_is_unread_and_never_scored_zero(blank: str) -> None:
-    (found,) = JUDGE.evaluate([ask(blank)])
-    assert (found.state, found.traits, found.reason, found.width) == ("unread", None, "no text to read", "none")
+    (evaluation,) = JUDGE.evaluate([ask(blank)])
+    assert (evaluation.state, evaluation.traits, evaluation.reason, evaluation.width) == (
+        "unread",
+        None,
+        "no text to read",
+        "none",
+    )
 
 
 def test_blank_messages_do_not_move_their_neighbours() -> None:
@@ -159,16 +169,16 @@ def test_a_missing_model_is_an_error_with_a_way_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "expected"),
     [
         (b"undersong trait heads 1\n", b"undersong trait heads 2\n", "its version is 2, not 1"),
         (b"undersong trait heads 1\n", b"PK\x03\x04 something else\n", "not a file of trait heads"),
         (b"\nx", b"\ny", "checksum does not agree"),
     ],
 )
-def test_a_model_of_another_kind_or_version_is_refused(tmp_path: Path, old: bytes, new: bytes, said: str) -> None:
+def test_a_model_of_another_kind_or_version_is_refused(tmp_path: Path, old: bytes, new: bytes, expected: str) -> None:
     assert old in WHOLE
-    with pytest.raises(JudgeError, match=said):
+    with pytest.raises(JudgeError, match=expected):
         open_judge(f"offline:{copy_of_the_model(tmp_path, WHOLE.replace(old, new, 1))}")
 
 

@@ -47,9 +47,9 @@ def signals(text: str) -> dict[str, float]:
 def test_every_signal_has_its_phrases() -> None:
     book = load_phrases()
     assert sorted(book.ids) == sorted(ISSUE)
-    for each in book.sets:
-        assert 10 <= len(each.positive) <= 20, each.id
-        assert 5 <= len(each.contrast) <= 10, each.id
+    for phrase_set in book.sets:
+        assert 10 <= len(phrase_set.positive) <= 20, phrase_set.id
+        assert 5 <= len(phrase_set.contrast) <= 10, phrase_set.id
 
 
 SHOWN = [
@@ -87,8 +87,8 @@ def test_what_only_looks_alike_is_lower(signal: str, looks_alike: str) -> None:
 
 def test_the_strongest_sentence_is_the_evidence() -> None:
     text = "The meeting is at noon. Buy gift cards and send me the numbers on the back. Bring the blue folder."
-    (found,) = JUDGE.evaluate([ask(text)])
-    start, end = found.spans["scam_ask"]
+    (evaluation,) = JUDGE.evaluate([ask(text)])
+    start, end = evaluation.spans["scam_ask"]
     assert text[start:end] == "Buy gift cards and send me the numbers on the back."
 
 
@@ -122,20 +122,24 @@ def test_phrases_of_ones_own_are_used_and_hashed(tmp_path: Path) -> None:
         text.replace("positive:\n", "positive:\n  - The lighthouse keeper counts purple herons.\n"), encoding="utf-8"
     )
     own = open_judge(f"offline:{tmp_path}")
-    (found,) = own.evaluate([ask("The lighthouse keeper counts purple herons.")])
-    assert found.signals["isolation"] > 0.9 > signals("The lighthouse keeper counts purple herons.")["isolation"] + 0.4
+    (evaluation,) = own.evaluate([ask("The lighthouse keeper counts purple herons.")])
+    assert (
+        evaluation.signals["isolation"]
+        > 0.9
+        > signals("The lighthouse keeper counts purple herons.")["isolation"] + 0.4
+    )
     assert own.hash != JUDGE.hash
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "expected"),
     [
         ("strength: 3\n", r"isolation\.yaml:\d+: unknown key 'strength'"),
         ("positive: []\n", r"isolation\.yaml"),
     ],
 )
-def test_a_wrong_phrase_file_is_named_with_its_line(tmp_path: Path, edit: str, said: str) -> None:
-    with pytest.raises(RuleError, match=said):
+def test_a_wrong_phrase_file_is_named_with_its_line(tmp_path: Path, edit: str, expected: str) -> None:
+    with pytest.raises(RuleError, match=expected):
         open_judge(f"offline:{own_phrases(tmp_path, edit)}")
 
 

@@ -72,8 +72,8 @@ def test_a_judge_is_shown_what_the_tools_of_the_turn_answered(undersong: Underso
 def test_a_judge_that_answers_nothing_at_all_has_failed(
     undersong: Undersong, served: Served, second: str, code: int
 ) -> None:
-    said = ("Good evening. fault=prose", second)
-    rows = [{"id": f"m{n}", "conversation": "c", "author": "bo", "text": text} for n, text in enumerate(said)]
+    texts = ("Good evening. fault=prose", second)
+    rows = [{"id": f"m{n}", "conversation": "c", "author": "bo", "text": text} for n, text in enumerate(texts)]
     Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for verb in ("audit", "evaluate"):
         out = ("--out", "rows.jsonl") if verb == "evaluate" else ("--no-chance",)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from undersong.errors import UsageError
-from undersong.judges.llm.spec import Spec, parse
+from undersong.judges.llm.spec import ModelSpec, parse_model_spec
 
 GOOD = [
-    ("m", Spec("openai", "m")),
-    ("m+high", Spec("openai", "m", "high")),
-    ("m@http://h:1/v1", Spec("openai", "m", None, "http://h:1/v1")),
-    ("a/b:free+low@https://h/v1", Spec("openai", "a/b:free", "low", "https://h/v1")),
+    ("m", ModelSpec("openai", "m")),
+    ("m+high", ModelSpec("openai", "m", "high")),
+    ("m@http://h:1/v1", ModelSpec("openai", "m", None, "http://h:1/v1")),
+    ("a/b:free+low@https://h/v1", ModelSpec("openai", "a/b:free", "low", "https://h/v1")),
 ]
 BAD = [
     ("", "--judge 'openai:': names no model; write openai:MODEL or openai:MODEL@http://…"),
@@ -21,13 +21,13 @@ BAD = [
 
 
 @pytest.mark.parametrize(("argument", "spec"), GOOD)
-def test_a_model_may_have_an_effort_and_an_address(argument: str, spec: Spec) -> None:
-    assert parse("openai", argument) == spec
+def test_a_model_may_have_an_effort_and_an_address(argument: str, spec: ModelSpec) -> None:
+    assert parse_model_spec("openai", argument) == spec
     assert spec.name == f"openai:{argument}"
 
 
-@pytest.mark.parametrize(("argument", "said"), BAD)
-def test_what_names_no_model_is_told_with_the_form(argument: str, said: str) -> None:
+@pytest.mark.parametrize(("argument", "expected"), BAD)
+def test_what_names_no_model_is_told_with_the_form(argument: str, expected: str) -> None:
     with pytest.raises(UsageError) as error:
-        parse("openai", argument)
-    assert str(error.value) == said
+        parse_model_spec("openai", argument)
+    assert str(error.value) == expected

@@ -15,9 +15,9 @@ import pytest
 from tests.judges.dialogue import KEYS, question
 from undersong.judges import open_judge
 from undersong.judges.llm import answer, encode, framing, injection, schema, specimens, tools
-from undersong.judges.llm.framing import framed
-from undersong.judges.llm.specimens import asked_hash, checked_hash
-from undersong.judges.terms import Terms
+from undersong.judges.llm.framing import render_question
+from undersong.judges.llm.specimens import answer_checks_hash, questions_hash
+from undersong.judges.terms import RunLimits
 from undersong.models import ToolCall
 
 SPEC = "openai:m@http://127.0.0.1:9/v1"
@@ -26,11 +26,11 @@ SPEC = "openai:m@http://127.0.0.1:9/v1"
 def hashes() -> tuple[str, str]:
     """Made anew, as after a change."""
     forget()
-    return asked_hash(), checked_hash()
+    return questions_hash(), answer_checks_hash()
 
 
 def forget() -> None:
-    for cached in (asked_hash, checked_hash, schema.answer_schema, schema.confirm_schema, injection._cues):
+    for cached in (questions_hash, answer_checks_hash, schema.answer_schema, schema.confirm_schema, injection._cues):
         cached.cache_clear()
 
 
@@ -82,12 +82,12 @@ def test_what_is_made_of_an_answer_has_one_of_its_own(
 
 def test_a_new_cue_makes_another_judge_that_asks_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """So paid answers are used again, and evaluations are made anew from them."""
-    before = open_judge(SPEC, Terms(environment=KEYS))
+    before = open_judge(SPEC, RunLimits(environment=KEYS))
     cues = tmp_path / "injection.yaml"
     cues.write_text(injection.FILE.read_text(encoding="utf-8").replace("id: override", "id: overrides"), "utf-8")
     monkeypatch.setattr(injection, "FILE", cues)
     hashes()
-    after = open_judge(SPEC, Terms(environment=KEYS))
+    after = open_judge(SPEC, RunLimits(environment=KEYS))
     monkeypatch.undo()
     hashes()
     assert after.hash != before.hash
@@ -100,16 +100,16 @@ def test_the_hashes_are_the_same_in_every_process() -> None:
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        assert ran.stdout == f"{asked_hash()} {checked_hash()}\n"
+        assert ran.stdout == f"{questions_hash()} {answer_checks_hash()}\n"
 
 
 def test_they_stand_in_the_manifest_by_name() -> None:
-    assert specimens.judge_hashes()["questions as asked"] == asked_hash()
-    assert open_judge(SPEC, Terms(environment=KEYS)).hashes == specimens.judge_hashes()
+    assert specimens.judge_hashes()["questions as asked"] == questions_hash()
+    assert open_judge(SPEC, RunLimits(environment=KEYS)).hashes == specimens.judge_hashes()
 
 
 def test_half_a_character_in_a_tool_call_is_asked_about_as_an_escape() -> None:
     call = ToolCall(name="run", input={"code": "\ud800"})
     put = question("hello")
     asked = msgspec.structs.replace(put, message=msgspec.structs.replace(put.message, tool_calls=(call,)))
-    assert r'Tool call: "run" "{\"code\":\"\ud800\"}"' in framed(asked).user
+    assert r'Tool call: "run" "{\"code\":\"\ud800\"}"' in render_question(asked).user

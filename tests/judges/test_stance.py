@@ -11,7 +11,7 @@ import pytest
 from undersong.errors import JudgeError
 from undersong.judges import stance as stances
 from undersong.judges.stance import WIDTH, features, shipped, turns_of, with_stance
-from undersong.judges.stance_training import Pressed, out_of_both, train
+from undersong.judges.stance_training import PressuredAnswer, out_of_both, train
 from undersong.models import Conversation, Message, Role, Row
 from undersong.vectors import load_vectors
 
@@ -21,14 +21,14 @@ GIVES_IN = "You are right, I was wrong about that. Libraries should charge a fee
 PRESS = "I do not agree with your argument at all."
 
 
-def said(*lines: tuple[Role, str]) -> list[Message]:
+def make_messages(*lines: tuple[Role, str]) -> list[Message]:
     return [
         Message(id=f"m{place}", conversation="c", position=place, author=role, agent=f"c/{role}", role=role, text=text)
         for place, (role, text) in enumerate(lines)
     ]
 
 
-TALK = said(
+TALK = make_messages(
     ("user", "Should libraries be free?"), ("assistant", OPEN),
     ("user", PRESS), ("assistant", FIRM),
     ("user", PRESS), ("assistant", GIVES_IN),
@@ -42,7 +42,7 @@ def test_a_turn_knows_the_first_and_the_previous_answer_and_what_was_asked() -> 
 
 
 def test_two_answers_in_a_row_are_no_answer_to_pressure() -> None:
-    assert turns_of(said(("user", "Hi"), ("assistant", OPEN), ("assistant", FIRM))) == []
+    assert turns_of(make_messages(("user", "Hi"), ("assistant", OPEN), ("assistant", FIRM))) == []
 
 
 def test_an_abandoned_branch_is_left_out() -> None:
@@ -64,19 +64,19 @@ def test_rows_that_were_read_get_their_stance_and_no_others() -> None:
             state="unread" if each.id == "m3" else "scored")
         for each in TALK
     ]  # fmt: skip
-    found = with_stance(rows, Conversation(id="c", source_format="jsonl", messages=tuple(TALK)))
-    assert [each.id for each in found if each.signals] == ["m5"]
-    assert set(found[5].signals) == {"concedes_opinion", "concedes_prejudice"}
+    marked = with_stance(rows, Conversation(id="c", source_format="jsonl", messages=tuple(TALK)))
+    assert [each.id for each in marked if each.signals] == ["m5"]
+    assert set(marked[5].signals) == {"concedes_opinion", "concedes_prejudice"}
 
 
 def test_no_turns_have_no_features() -> None:
     assert features([], load_vectors()).shape == (0, WIDTH)
 
 
-def pressed(count: int = 24) -> list[Pressed]:
+def pressed(count: int = 24) -> list[PressuredAnswer]:
     hold, concede = turns_of(TALK)
     return [
-        Pressed(concede if n % 2 else hold, bool(n % 2), f"family {n % 3}", f"question {n % 4}", f"c{n}")
+        PressuredAnswer(concede if n % 2 else hold, bool(n % 2), f"family {n % 3}", f"question {n % 4}", f"c{n}")
         for n in range(count)
     ]
 

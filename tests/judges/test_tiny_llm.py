@@ -10,18 +10,18 @@ import msgspec
 import pytest
 
 from tests.conftest import Undersong
+from tests.judges.dialogue import make_message as said_by
 from tests.judges.dialogue import question
-from tests.judges.dialogue import said as said_by
 from tests.judges.tiny_llm import serve, write_model
 from undersong.judges import Segment, open_judge
 from undersong.judges.llm.answer import checked
-from undersong.judges.llm.anthropic import said as of_anthropic
-from undersong.judges.llm.book import book
+from undersong.judges.llm.anthropic import parse_completion as of_anthropic
+from undersong.judges.llm.book import shipped_prompts
 from undersong.judges.llm.confirm import confirm
 from undersong.judges.llm.judge import LLMJudge
-from undersong.judges.llm.openai import said
-from undersong.judges.llm.specimens import asked_hash
-from undersong.judges.terms import MemoryLedger, Paid, Terms
+from undersong.judges.llm.openai import parse_completion
+from undersong.judges.llm.specimens import questions_hash
+from undersong.judges.terms import LedgerEntry, MemoryLedger, RunLimits
 from undersong.stores.ledger import SQLiteLedger
 
 
@@ -48,14 +48,14 @@ def test_an_audit_by_a_local_model_gets_answers_of_the_asked_form_and_counts_the
     ran = undersong("audit", "talk.jsonl", "--judge", spec, "--all", "--json", "--no-chance", "--timeout", "600")
     assert ran.code == (0 if answered() else 4), ran.err
     with SQLiteLedger(Path("undersong.db")) as ledger:
-        paid = list(ledger.all([spec], asked_hash()))
+        paid = list(ledger.all([spec], questions_hash()))
     assert paid
-    for each in paid:  # a model that knows nothing may miss the control question; the form it cannot miss
-        raw = said(each.body).text
+    for paid_answer in paid:  # a model that knows nothing may miss the control question; the form it cannot miss
+        raw = parse_completion(paid_answer.body).text
         control = msgspec.json.decode(raw)["control"]
         assert set(checked(raw, text, control).traits.values()) <= {0, 0.25, 0.5, 0.75, 1}
-        assert each.input >= 0.9 * (each.fixed + each.sent)  # its tokens are bytes
-        assert 0 < each.output <= book().limits.answer_tokens["standard"]
+        assert paid_answer.input >= 0.9 * (paid_answer.fixed + paid_answer.sent)  # its tokens are bytes
+        assert 0 < paid_answer.output <= shipped_prompts().limits.answer_tokens["standard"]
     lines = Path("undersong-report/evaluations.jsonl").read_text().splitlines()
     states = {row["state"]: row["reason"] for row in map(json.loads, lines)}
     assert states.keys() <= {"scored", "failed"}
@@ -63,33 +63,35 @@ def test_an_audit_by_a_local_model_gets_answers_of_the_asked_form_and_counts_the
 
 
 def test_an_answer_that_takes_too_long_is_a_failed_message(address: str) -> None:
-    judge = open_judge(f"openai:tiny@{address}/v1", Terms(timeout=0.3, attempts=1))
-    (found,) = judge.evaluate([question("hello")])
-    assert (found.state, found.traits) == ("failed", None)
-    assert "no whole answer within" in (found.reason or "")
+    judge = open_judge(f"openai:tiny@{address}/v1", RunLimits(timeout=0.3, attempts=1))
+    (evaluation,) = judge.evaluate([question("hello")])
+    assert (evaluation.state, evaluation.traits) == ("failed", None)
+    assert "no whole answer within" in (evaluation.reason or "")
 
 
 def test_a_server_that_ignores_the_schema_breaks_the_contract_and_is_told_so(address: str) -> None:
-    kept: list[Paid] = []
+    paid: list[LedgerEntry] = []
 
     class Ledger(MemoryLedger):
-        def keep(self, answers: Iterable[Paid]) -> None:
-            kept.extend(answers)
+        def keep(self, answers: Iterable[LedgerEntry]) -> None:
+            paid.extend(answers)
 
-    judge = open_judge(f"anthropic:tiny@{address}", Terms(timeout=600, ledger=Ledger()))
+    judge = open_judge(f"anthropic:tiny@{address}", RunLimits(timeout=600, ledger=Ledger()))
     assert isinstance(judge, LLMJudge)
-    (found,) = confirm(judge, [Segment(mechanism="fault_admission", messages=(said_by("I made that figure up."),))])
-    assert (found.state, found.yes, found.quotes) == ("failed", None, ())
-    assert "also after one repair" in (found.reason or "")
-    assert [each.attempt for each in kept] == [0, 1]  # it was asked, told what was wrong, and asked once more
-    assert kept[1].sent > kept[0].sent
-    for each in kept:  # what came back is an answer of the interface, and none of the form that was asked for
-        answer = of_anthropic(each.body).text
+    (confirmation,) = confirm(
+        judge, [Segment(mechanism="fault_admission", messages=(said_by("I made that figure up."),))]
+    )
+    assert (confirmation.state, confirmation.yes, confirmation.quotes) == ("failed", None, ())
+    assert "also after one repair" in (confirmation.reason or "")
+    assert [each.attempt for each in paid] == [0, 1]  # it was asked, told what was wrong, and asked once more
+    assert paid[1].sent > paid[0].sent
+    for paid_answer in paid:  # what came back is an answer of the interface, and none of the form that was asked for
+        answer = of_anthropic(paid_answer.body).text
         assert answer
         with pytest.raises(msgspec.DecodeError):
             msgspec.json.decode(answer, type=dict)
-    assert found.usage.calls == 2
-    assert found.usage.output > 0
+    assert confirmation.usage.calls == 2
+    assert confirmation.usage.output > 0
 
 
 def test_an_audit_puts_a_flagged_place_to_a_local_model_and_keeps_what_it_said(
@@ -109,5 +111,7 @@ def test_an_audit_puts_a_flagged_place_to_a_local_model_and_keeps_what_it_said(
     assert answer["state"] in ("scored", "failed")  # a model that knows nothing may miss the control question
     assert answer["usage"]["input"] > 0 < answer["usage"]["output"]
     with SQLiteLedger(Path("undersong.db")) as ledger:
-        assert [each.depth for each in ledger.all([spec], asked_hash())].count("confirm") == answer["usage"]["calls"]
+        assert [each.depth for each in ledger.all([spec], questions_hash())].count("confirm") == answer["usage"][
+            "calls"
+        ]
     assert undersong("verify", "undersong-report", "talk.jsonl").code == 0

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, Served, question
 from undersong.judges import Question
-from undersong.judges.llm.tokens import rates, thumb
+from undersong.judges.llm.tokens import rates, rule_of_thumb
 from undersong.models import Usage
 from undersong.prices import load_prices
 from undersong.stores.ledger import SQLiteLedger
@@ -23,13 +23,13 @@ WORDS = "the figures of our warehouse in Rotterdam were late so I called twice; 
 def mixed(count: int, seed: int) -> list[Question]:
     """Messages of 5 to 400 words, some with context."""
     dice = random.Random(seed)
-    found = []
+    questions = []
     for n in range(count):
         text = f"{seed}.{n} {' '.join(dice.choices(WORDS.split(), k=dice.randrange(5, 400)))}"
         deep = dice.random() < 0.3
         prior = [" ".join(dice.choices(WORDS.split(), k=dice.randrange(5, 200))) for _ in range(5)]
-        found.append(question(text, "deep" if deep else "focused", prior=prior if deep else ()))
-    return found
+        questions.append(question(text, "deep" if deep else "focused", prior=prior if deep else ()))
+    return questions
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
@@ -43,8 +43,8 @@ def test_twenty_answers_predict_the_tokens_of_480_more_within_a_tenth(
         assert learned.learned_from == 20
         more = mixed(480, seed=2)
         predicted = [learned.of(each) for each in more]
-        found = served.judge(provider, ledger=ledger).evaluate(more)
-        used = sum((each.reading.usage for each in found if each.reading), Usage())
+        evaluations = served.judge(provider, ledger=ledger).evaluate(more)
+        used = sum((each.reading.usage for each in evaluations if each.reading), Usage())
     assert sum(taken for taken, _ in predicted) == pytest.approx(used.input, rel=0.10)
     assert sum(given for _, given in predicted) == pytest.approx(used.output, rel=0.10)
 
@@ -52,7 +52,7 @@ def test_twenty_answers_predict_the_tokens_of_480_more_within_a_tenth(
 def test_before_twenty_answers_the_rule_of_thumb_holds(served: Served, tmp_path: Path) -> None:
     with SQLiteLedger(tmp_path / "store.db") as ledger:
         served.judge(ledger=ledger).evaluate(mixed(19, seed=1))
-        assert rates(served.spec(), ledger) == thumb(load_prices().tokens)
+        assert rates(served.spec(), ledger) == rule_of_thumb(load_prices().tokens)
     assert rates(served.spec(), None).learned_from == 0
 
 

@@ -16,13 +16,13 @@ from tests.judges.test_offline import ask
 from undersong.errors import InputError
 from undersong.judges import heads as model
 from undersong.judges import open_judge
-from undersong.judges.blend import train_blended
-from undersong.judges.heads import FILE, Curves, Head
-from undersong.judges.labels import Labelled
-from undersong.judges.maker import make_own
+from undersong.judges.blend import train_stacked
+from undersong.judges.heads import FILE, Curves, TraitHead
+from undersong.judges.labels import LabelledMessage
+from undersong.judges.maker import build_own
 from undersong.judges.offline import SHIPPED, OfflineJudge, load_artefacts
 from undersong.judges.quality import auc, measure
-from undersong.judges.training import Corpus, Fit, calibration, out_of_fold, split, train
+from undersong.judges.training import RidgeHeads, TraitCorpus, calibration, out_of_fold, split, train
 from undersong.models import NEGATIVE_TRAITS, TRAITS
 
 PROGRAM = Path(__file__).parents[2] / "train" / "offline_judge.py"
@@ -38,21 +38,21 @@ HARSH = ["You owe me for this", "Send the key now", "Do not tell the others", "O
 PLAIN = ["The build ran at noon", "Here is the log", "Three tests failed", "The disk is full", "See the second table"]
 
 
-def labelled(authors: int = 8, each: int = 6) -> list[Labelled]:
+def labelled(authors: int = 8, per_author: int = 6) -> list[LabelledMessage]:
     """Messages of three kinds, mixed; every author writes all of them."""
     draw = random.Random(4)
     rows = []
     for author in range(authors):
-        for number in range(each):
+        for number in range(per_author):
             kind, sentences, good = [("kind", KIND, 0.9), ("harsh", HARSH, 0.1), ("plain", PLAIN, 0.5)][number % 3]
             text = ". ".join(draw.sample(sentences, 3)) + "."
             low = 0.8 if kind == "harsh" else 0.1
             scores = tuple((low if trait in NEGATIVE_TRAITS else good) + draw.uniform(-0.1, 0.1) for trait in TRAITS)
-            rows.append(Labelled(f"author {author}", text, scores))
+            rows.append(LabelledMessage(f"author {author}", text, scores))
     return rows
 
 
-def write(path: Path, rows: list[Labelled]) -> Path:
+def write(path: Path, rows: list[LabelledMessage]) -> Path:
     lines = [{"author": r.author, "text": r.text, "traits": dict(zip(TRAITS, r.scores, strict=True))} for r in rows]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     return path
@@ -69,7 +69,7 @@ def test_the_program_trains_a_model_that_the_judge_opens(tmp_path: Path) -> None
     done = run(labels, "--out", tmp_path / "model")
     assert (done.returncode, done.stderr) == (0, "")
     assert "**mean of the twelve**" in done.stdout
-    assert (tmp_path / "model" / FILE).read_bytes() == model.dump(train_blended(labelled(), 0)[0])  # the same
+    assert (tmp_path / "model" / FILE).read_bytes() == model.dump(train_stacked(labelled(), 0)[0])  # the same
 
     judge = open_judge(f"offline:{tmp_path / 'model'}")
     kind, harsh = judge.evaluate(
@@ -106,21 +106,25 @@ def test_a_text_of_nothing_that_the_model_knows_is_unread() -> None:
     heads, _ = train(labelled(), seed=0)
     silent = model.Heads(heads.meta, heads.weights, heads.scales, np.zeros_like(heads.idf))
     judge = OfflineJudge(msgspec.structs.replace(load_artefacts(SHIPPED), heads=silent))
-    (found,) = judge.evaluate([ask("Thank you")])
-    assert (found.state, found.traits, found.reason) == ("unread", None, "nothing in its text is known to the model")
+    (evaluation,) = judge.evaluate([ask("Thank you")])
+    assert (evaluation.state, evaluation.traits, evaluation.reason) == (
+        "unread",
+        None,
+        "nothing in its text is known to the model",
+    )
 
 
 def test_the_written_model_scores_as_the_ridge_that_it_came_from() -> None:
     rows = labelled()
     heads, _ = train(rows, seed=0)
-    exact = Fit(Corpus(rows), np.arange(len(rows))).raw(np.arange(len(rows)))
+    exact = RidgeHeads(TraitCorpus(rows), np.arange(len(rows))).raw(np.arange(len(rows)))
     scorer = heads.scorer()
     written = np.stack([scores for row in rows if (scores := scorer.raw(row.text)) is not None])
     assert np.abs(written - exact).max() < 0.02
 
 
 def test_no_author_is_on_both_sides_of_a_fold() -> None:
-    corpus = Corpus(labelled(authors=13))
+    corpus = TraitCorpus(labelled(authors=13))
     folds = list(split(corpus.authors))
     assert sorted(np.concatenate([unseen for _, unseen in folds]).tolist()) == list(range(len(corpus.labels)))
     for seen, unseen in folds:
@@ -130,10 +134,10 @@ def test_no_author_is_on_both_sides_of_a_fold() -> None:
 def test_a_score_of_unseen_authors_does_not_depend_on_their_own_labels() -> None:
     rows = labelled()
     changed = [
-        Labelled(r.author, r.text, tuple(1 - s for s in r.scores)) if r.author == "author 3" else r for r in rows
+        LabelledMessage(r.author, r.text, tuple(1 - s for s in r.scores)) if r.author == "author 3" else r for r in rows
     ]
     theirs = [i for i, row in enumerate(rows) if row.author == "author 3"]
-    assert np.array_equal(out_of_fold(Corpus(rows))[theirs], out_of_fold(Corpus(changed))[theirs])
+    assert np.array_equal(out_of_fold(TraitCorpus(rows))[theirs], out_of_fold(TraitCorpus(changed))[theirs])
 
 
 def test_calibration_gives_the_mean_label_and_only_rises() -> None:
@@ -146,9 +150,9 @@ def test_calibration_gives_the_mean_label_and_only_rises() -> None:
 
 
 def test_scores_go_on_beyond_the_outer_knots_along_the_slope() -> None:
-    head = Head("virtue", ((-1.0, 0.2), (0.0, 0.4), (1.0, 0.8)), 0.1)
-    found = Curves([head]).expected(np.array([[-3.0], [-0.5], [0.5], [2.0]]))
-    assert found[:, 0].tolist() == pytest.approx([0.0, 0.3, 0.6, 0.9])
+    head = TraitHead("virtue", ((-1.0, 0.2), (0.0, 0.4), (1.0, 0.8)), 0.1)
+    scores = Curves([head]).expected(np.array([[-3.0], [-0.5], [0.5], [2.0]]))
+    assert scores[:, 0].tolist() == pytest.approx([0.0, 0.3, 0.6, 0.9])
 
 
 def test_the_judge_beats_the_baselines_where_words_carry_the_label() -> None:
@@ -178,14 +182,14 @@ def test_auc_of_one_kind_alone_is_not_a_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "expected"),
     [
         (labelled(authors=3), "labels of 3 authors"),
-        ([Labelled(r.author, r.text, (0.5, *r.scores[1:])) for r in labelled()], "the same score for virtue"),
+        ([LabelledMessage(r.author, r.text, (0.5, *r.scores[1:])) for r in labelled()], "the same score for virtue"),
     ],
 )
-def test_labels_that_cannot_teach_are_refused(rows: list[Labelled], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_labels_that_cannot_teach_are_refused(rows: list[LabelledMessage], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
         train(rows, seed=0)
 
 
@@ -195,7 +199,7 @@ def test_labels_of_too_few_authors_are_refused_with_the_name_of_their_file(tmp_p
     lines = [json.dumps({"author": f"a{n}", "text": f"note {n}", "traits": scores}) + "\n" for n in range(3)]
     labels.write_text("".join(lines))
     with pytest.raises(InputError, match=r"labels\.jsonl: labels of 3 authors; give labels of at least 4"):
-        make_own(labels, tmp_path / "out", 0)
+        build_own(labels, tmp_path / "out", 0)
     with pytest.raises(InputError, match=r"none\.jsonl: cannot be read: No such file or directory; check"):
-        make_own(tmp_path / "none.jsonl", tmp_path / "out", 0)
+        build_own(tmp_path / "none.jsonl", tmp_path / "out", 0)
     assert not (tmp_path / "out").exists()

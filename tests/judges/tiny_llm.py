@@ -64,7 +64,7 @@ def serve(path: Path, parallel: int = 2) -> xllamacpp.Server:
 
 def _tensors(vocabulary: int) -> list[tuple[str, tuple[int, ...]]]:
     square, up, down = (WIDTH, WIDTH), (FORWARD, WIDTH), (WIDTH, FORWARD)
-    found: list[tuple[str, tuple[int, ...]]] = [
+    tensors: list[tuple[str, tuple[int, ...]]] = [
         ("token_embd.weight", (vocabulary, WIDTH)),
         ("output.weight", (vocabulary, WIDTH)),
         ("output_norm.weight", (WIDTH,)),
@@ -72,8 +72,8 @@ def _tensors(vocabulary: int) -> list[tuple[str, tuple[int, ...]]]:
     for layer in range(LAYERS):
         shapes = {"attn_norm": (WIDTH,), "ffn_norm": (WIDTH,), "attn_q": square, "attn_k": square, "attn_v": square,
                   "attn_output": square, "ffn_gate": up, "ffn_up": up, "ffn_down": down}  # fmt: skip
-        found += [(f"blk.{layer}.{name}.weight", shape) for name, shape in shapes.items()]
-    return found
+        tensors += [(f"blk.{layer}.{name}.weight", shape) for name, shape in shapes.items()]
+    return tensors
 
 
 def _byte_characters() -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import NEO4J
 from tests.monitor import worlds
-from tests.monitor.test_monitor import CYCLE, WHOLE, ids, said
+from tests.monitor.test_monitor import CYCLE, WHOLE, ids, make_message
 from tests.monitor.worlds import Reader
 from tests.stores.conftest import empty_graph
 from undersong.monitor import SyncMonitor
@@ -36,12 +36,12 @@ def test_a_live_run_on_a_graph_leaves_what_a_batch_run_leaves_in_a_file(
 
 
 def test_a_restart_and_another_monitor_beside_change_nothing(address: str) -> None:
-    judge, told = Reader(), []
+    judge, reported = Reader(), []
     for place, mood in enumerate(CYCLE):
         with SyncMonitor(address, judge, rules=RULES) as one, SyncMonitor(address, judge, rules=RULES) as other:
-            told.append(ids(one.observe(said(place, mood)).found))
-            assert other.observe(said(place, mood)).is_new is False
-    assert told == [[]] * 3 + [[WHOLE]]
+            reported.append(ids(one.observe(make_message(place, mood)).found))
+            assert other.observe(make_message(place, mood)).is_new is False
+    assert reported == [[]] * 3 + [[WHOLE]]
     assert judge.asked == list(WHOLE)
 
 
@@ -50,6 +50,6 @@ def test_a_monitor_takes_an_open_graph_and_makes_a_connection_of_its_own(address
     with GraphStore(address) as store:
         with SyncMonitor(store, Reader(), rules=RULES) as monitor:
             for place, mood in enumerate(CYCLE):
-                monitor.observe(said(place, mood))
+                monitor.observe(make_message(place, mood))
             assert len(monitor.rows("t")) == monitor.session("t").messages == len(CYCLE)
         assert ids(tuple(store.findings())) == [WHOLE]

@@ -32,7 +32,7 @@ CYCLE = [WARM] * 3 + [COLD]
 WHOLE = ("m0", "m1", "m2", "m3")
 
 
-def said(place: int, mood: tuple[float, float] = WARM, text: str = "Hello.", talk: str = "t") -> Message:
+def make_message(place: int, mood: tuple[float, float] = WARM, text: str = "Hello.", talk: str = "t") -> Message:
     return Message(
         id=f"m{place}", conversation=talk, position=place, author="kira", role="agent", target="bo",
         text=scored(text, mood), time=START + timedelta(hours=place),
@@ -46,8 +46,8 @@ def judge() -> Reader:
 
 @pytest.fixture
 def monitor(tmp_path: Path, judge: Reader) -> Iterator[SyncMonitor]:
-    with opened(tmp_path, judge) as found:
-        yield found
+    with opened(tmp_path, judge) as live_monitor:
+        yield live_monitor
 
 
 def opened(folder: Path, judge: Reader, recall: float | None = None) -> SyncMonitor:
@@ -59,8 +59,8 @@ def ids(findings: tuple[Finding, ...]) -> list[tuple[str, ...]]:
 
 
 def test_a_finding_is_told_with_the_message_that_makes_it_sure(monitor: SyncMonitor) -> None:
-    told = [ids(monitor.observe(said(place, mood)).found) for place, mood in enumerate(CYCLE)]
-    assert told == [[]] * 3 + [[WHOLE]]
+    reported = [ids(monitor.observe(make_message(place, mood)).found) for place, mood in enumerate(CYCLE)]
+    assert reported == [[]] * 3 + [[WHOLE]]
     (finding,) = monitor.findings("kira")
     assert [quote.text for quote in finding.quotes][-1] == "Hello. 0.1 0.9"
 
@@ -68,12 +68,12 @@ def test_a_finding_is_told_with_the_message_that_makes_it_sure(monitor: SyncMoni
 def test_what_came_of_a_finding_is_told_when_it_comes(tmp_path: Path, judge: Reader) -> None:
     with SyncMonitor(tmp_path / "undersong.db", judge, rules=load_rules(names=["love_bombing"])) as monitor:
         for place, mood in enumerate([WARM] * 6 + [COLD]):
-            monitor.observe(said(place, mood))
-        monitor.observe(said(7, text="Could you please send me the report?"))
+            monitor.observe(make_message(place, mood))
+        monitor.observe(make_message(7, text="Could you please send me the report?"))
         monitor.finish()
         assert [answered(each) for each in monitor.findings()] == ["not_answered"]
     with SyncMonitor(tmp_path / "undersong.db", judge, rules=load_rules(names=["love_bombing"])) as monitor:
-        refusal = msgspec.structs.replace(said(8, text="No, I won't do that."), author="bo", target="kira")
+        refusal = msgspec.structs.replace(make_message(8, text="No, I won't do that."), author="bo", target="kira")
         assert [answered(each) for each in monitor.observe(refusal).found] == ["refused"]
         assert [answered(each) for each in monitor.findings()] == ["refused"]
 
@@ -83,21 +83,21 @@ def answered(finding: Finding) -> str | None:
 
 
 def test_route_and_evaluation_of_each_message_are_told(monitor: SyncMonitor) -> None:
-    done = monitor.observe(said(0, text="You must send it now or you will regret it."))
+    done = monitor.observe(make_message(0, text="You must send it now or you will regret it."))
     assert (done.route.tier, done.evaluation.state, done.is_new) == ("focused", "scored", True)
     assert (done.message.agent, done.message.target) == ("kira", "bo")
 
 
 def test_the_same_message_again_changes_nothing(monitor: SyncMonitor, judge: Reader) -> None:
-    first, again = monitor.observe(said(0)), monitor.observe(said(0))
+    first, again = monitor.observe(make_message(0)), monitor.observe(make_message(0))
     assert (again.is_new, again.evaluation) == (False, first.evaluation)
     assert judge.asked == ["m0"]
 
 
 def test_another_text_under_an_id_is_its_newer_version(monitor: SyncMonitor, judge: Reader) -> None:
     for place, mood in enumerate(CYCLE):
-        monitor.observe(said(place, mood))
-    done = monitor.observe(said(3, WARM))
+        monitor.observe(make_message(place, mood))
+    done = monitor.observe(make_message(3, WARM))
     assert (done.found, len(done.retracted)) == ((), 1)
     assert judge.asked.count("m3") == 2
     assert monitor.findings() == ()
@@ -106,16 +106,16 @@ def test_another_text_under_an_id_is_its_newer_version(monitor: SyncMonitor, jud
 def test_a_late_message_takes_its_place(monitor: SyncMonitor) -> None:
     for place, mood in enumerate(CYCLE):
         if place != 1:
-            monitor.observe(said(place, mood))
-    assert ids(monitor.observe(said(1)).found) == [WHOLE]
+            monitor.observe(make_message(place, mood))
+    assert ids(monitor.observe(make_message(1)).found) == [WHOLE]
     assert len(monitor.findings()) == 1
 
 
 def test_a_signal_that_arises_routes_earlier_messages(tmp_path: Path) -> None:
     judge = Reader(free=False)
     with opened(tmp_path, judge, recall=0.3) as monitor:
-        calm = [monitor.observe(said(place, text="The dashboards are green.")) for place in range(3)]
-        flagged = monitor.observe(said(3, text="You must send it now or you will regret it."))
+        calm = [monitor.observe(make_message(place, text="The dashboards are green.")) for place in range(3)]
+        flagged = monitor.observe(make_message(3, text="You must send it now or you will regret it."))
         rows = monitor.rows("t")
     assert [done.evaluation.state for done in calm] == ["unread"] * 3
     assert flagged.late == ("m0", "m1", "m2")
@@ -126,30 +126,30 @@ def test_a_signal_that_arises_routes_earlier_messages(tmp_path: Path) -> None:
 def test_a_flag_calls_for_what_was_said_to_the_same_target_elsewhere(tmp_path: Path) -> None:
     judge = Reader(free=False)
     with opened(tmp_path, judge, recall=0.3) as monitor:
-        monitor.observe(said(0, text="The dashboards are green.", talk="before"))
+        monitor.observe(make_message(0, text="The dashboards are green.", talk="before"))
     with opened(tmp_path, judge, recall=0.3) as monitor:
-        monitor.observe(said(1, text="You must send it now or you will regret it."))
+        monitor.observe(make_message(1, text="You must send it now or you will regret it."))
         (row,) = monitor.rows("before")
     assert (row.state, row.reasons) == ("scored", ("reading backwards from m1, to the same target",))
 
 
 def test_a_restart_changes_nothing(tmp_path: Path, judge: Reader) -> None:
-    told = []
+    reported = []
     for place, mood in enumerate(CYCLE):
         with opened(tmp_path, judge) as monitor:
-            told.append(ids(monitor.observe(said(place, mood)).found))
-    assert told == [[]] * 3 + [[WHOLE]]
+            reported.append(ids(monitor.observe(make_message(place, mood)).found))
+    assert reported == [[]] * 3 + [[WHOLE]]
     assert judge.asked == list(WHOLE)
 
 
 def test_a_judge_that_fails_leaves_a_state_and_is_asked_again(monitor: SyncMonitor, judge: Reader) -> None:
     judge.down = True
-    done = monitor.observe(said(0))
+    done = monitor.observe(make_message(0))
     assert done.evaluation.state == "unread"
     assert done.evaluation.reason == "the judge failed: reader: the server does not answer; start it"
     assert monitor.rows("t")[0].reason == done.evaluation.reason
     judge.down = False
-    again = monitor.observe(said(1))
+    again = monitor.observe(make_message(1))
     assert again.late == ("m0",)
     assert [row.state for row in monitor.rows("t")] == ["scored", "scored"]
 
@@ -157,17 +157,17 @@ def test_a_judge_that_fails_leaves_a_state_and_is_asked_again(monitor: SyncMonit
 def test_a_judge_that_failed_before_a_restart_is_asked_again(tmp_path: Path, judge: Reader) -> None:
     judge.down = True
     with opened(tmp_path, judge) as monitor:
-        monitor.observe(said(0))
+        monitor.observe(make_message(0))
     judge.down = False
     with opened(tmp_path, judge) as monitor:
-        monitor.observe(said(1))
+        monitor.observe(make_message(1))
         assert [row.state for row in monitor.rows("t")] == ["scored", "scored"]
 
 
 def test_two_monitors_on_one_store_see_each_others_messages(tmp_path: Path, judge: Reader) -> None:
     with opened(tmp_path, judge) as one, opened(tmp_path, Reader()) as other:
         for place, mood in enumerate(CYCLE):
-            done = (one, other)[place % 2].observe(said(place, mood))
+            done = (one, other)[place % 2].observe(make_message(place, mood))
         assert ids(done.found) == [WHOLE]
         assert one.session("t").messages == other.session("t").messages == 4
 
@@ -188,7 +188,7 @@ def test_a_session_is_told_while_it_goes_on(tmp_path: Path) -> None:
 
 def test_what_is_known_of_a_conversation_is_part_of_its_context(monitor: SyncMonitor) -> None:
     monitor.begin(Conversation(id="t", source_format="live", title="A talk", timezone="+02:00", context=("on_call",)))
-    monitor.observe(said(0))
+    monitor.observe(make_message(0))
     assert monitor.session("t").title == "A talk"
     assert "on_call" in monitor.session("t").context
 
@@ -197,18 +197,18 @@ def test_what_is_known_of_a_conversation_outlives_a_restart(tmp_path: Path, judg
     with opened(tmp_path, judge) as monitor:
         monitor.begin(Conversation(id="t", source_format="live", title="A talk"))
     with opened(tmp_path, judge) as monitor:
-        monitor.observe(said(0))
+        monitor.observe(make_message(0))
         assert monitor.session("t").title == "A talk"
 
 
 def test_what_the_judge_did_not_come_to_is_asked_when_its_message_comes_again(tmp_path: Path, judge: Reader) -> None:
     judge.down = True
     with opened(tmp_path, judge) as monitor:
-        monitor.observe(said(0))
+        monitor.observe(make_message(0))
     judge.down = False
     with opened(tmp_path, judge) as monitor:
         assert "did not come to it" in str(monitor.rows("t")[0].reason)
-        assert monitor.observe(said(0)).evaluation.state == "scored"
+        assert monitor.observe(make_message(0)).evaluation.state == "scored"
 
 
 def test_an_unknown_conversation_is_no_innocent_one(monitor: SyncMonitor) -> None:
@@ -218,7 +218,7 @@ def test_an_unknown_conversation_is_no_innocent_one(monitor: SyncMonitor) -> Non
 
 def test_what_is_on_its_way_is_told_apart_from_findings(monitor: SyncMonitor) -> None:
     for place in range(5):
-        monitor.observe(said(place))
+        monitor.observe(make_message(place))
     assert monitor.findings() == ()
     assert all(each.missing for each in monitor.emerging("kira"))
 
@@ -230,7 +230,7 @@ def test_a_mapping_without_a_position_comes_last(monitor: SyncMonitor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "what"),
+    ("message", "what"),
     [
         ({"conversation": "t", "author": "kira", "text": "x"}, "without id"),
         ({"id": "1", "author": "kira", "text": "x"}, "without conversation"),
@@ -241,16 +241,16 @@ def test_a_mapping_without_a_position_comes_last(monitor: SyncMonitor) -> None:
     ],
 )
 def test_what_is_no_message_is_refused_and_the_rest_goes_on(
-    monitor: SyncMonitor, given: dict[str, object], what: str
+    monitor: SyncMonitor, message: dict[str, object], what: str
 ) -> None:
     with pytest.raises(RecordError, match=what):
-        monitor.observe(given)
-    assert monitor.observe(said(0)).is_new
+        monitor.observe(message)
+    assert monitor.observe(make_message(0)).is_new
 
 
 def test_threads_may_share_one(monitor: SyncMonitor) -> None:
     def talk(number: int) -> list[bool]:
-        said_here = [said(12 * number + i, talk=f"t{number % 2}") for i in range(12)]
+        said_here = [make_message(12 * number + i, talk=f"t{number % 2}") for i in range(12)]
         return [monitor.observe(message).is_new for message in said_here]
 
     with ThreadPoolExecutor(4) as threads:
@@ -260,22 +260,22 @@ def test_threads_may_share_one(monitor: SyncMonitor) -> None:
 
 def test_a_store_that_is_gone_takes_no_message(tmp_path: Path, judge: Reader) -> None:
     monitor = opened(tmp_path, judge)
-    monitor.observe(said(0))
+    monitor.observe(make_message(0))
     (tmp_path / "undersong.db").unlink()
     for _ in range(2):
         with pytest.raises(StoreError, match="removed or replaced"):
-            monitor.observe(said(1))
+            monitor.observe(make_message(1))
     with pytest.raises(StoreError, match="removed or replaced"):
         monitor.close()
 
 
 def test_what_was_forgotten_does_not_come_back(tmp_path: Path, judge: Reader) -> None:
     with opened(tmp_path, judge) as monitor:
-        monitor.observe(said(0))
+        monitor.observe(make_message(0))
         with SQLiteStore(tmp_path / "undersong.db") as store:
             forget(store, "t", START)
         with pytest.raises(UsageError, match="told to forget"):
-            monitor.observe(said(1))
+            monitor.observe(make_message(1))
     with SQLiteStore(tmp_path / "undersong.db", read_only=True) as store:
         assert store.counts()["messages"] == 0
 
@@ -290,18 +290,20 @@ def test_the_end_tells_what_is_open_and_a_later_message_opens_it_again(tmp_path:
     rules = load_rules(names=["intermittent_reward", "love_bombing"])
     with SyncMonitor(tmp_path / "undersong.db", judge, rules=rules) as monitor:
         for place, mood in enumerate([*CYCLE, WARM, WARM]):
-            monitor.observe(said(place, mood))
+            monitor.observe(make_message(place, mood))
         before = {finding.finding_id for finding in monitor.findings()}
         monitor.finish()
         assert before <= {finding.finding_id for finding in monitor.findings()}
-        assert monitor.finish().found == ()
+        assert monitor.finish().findings == ()
 
 
 def test_a_monitor_with_an_event_loop_says_the_same(tmp_path: Path, judge: Reader) -> None:
     async def run() -> list[list[tuple[str, ...]]]:
         rules = load_rules(names=["love_bombing_literal"])
         async with undersong.Monitor(tmp_path / "undersong.db", judge=judge, rules=rules) as monitor:
-            done = await asyncio.gather(*(monitor.observe(said(place, mood)) for place, mood in enumerate(CYCLE)))
+            done = await asyncio.gather(
+                *(monitor.observe(make_message(place, mood)) for place, mood in enumerate(CYCLE))
+            )
             assert (await monitor.session("t")).messages == 4
             return [ids(each.found) for each in done]
 
@@ -311,8 +313,8 @@ def test_a_monitor_with_an_event_loop_says_the_same(tmp_path: Path, judge: Reade
 def test_of_messages_that_come_together_only_the_wrong_one_fails(tmp_path: Path, judge: Reader) -> None:
     async def run() -> list[object]:
         async with undersong.Monitor(tmp_path / "undersong.db", judge=judge) as monitor:
-            given = [said(0), {"id": "1", "conversation": "t"}, said(2)]
-            return list(await asyncio.gather(*map(monitor.observe, given), return_exceptions=True))
+            inputs = [make_message(0), {"id": "1", "conversation": "t"}, make_message(2)]
+            return list(await asyncio.gather(*map(monitor.observe, inputs), return_exceptions=True))
 
     first, second, third = asyncio.run(run())
     assert isinstance(second, RecordError)
@@ -321,12 +323,12 @@ def test_of_messages_that_come_together_only_the_wrong_one_fails(tmp_path: Path,
 
 PROGRAM = """
 import sys
-from tests.monitor.test_monitor import CYCLE, opened, said
+from tests.monitor.test_monitor import CYCLE, opened, make_message
 from tests.monitor.worlds import Reader
 from pathlib import Path
 monitor = opened(Path(sys.argv[1]), Reader())
 for place, mood in enumerate(CYCLE):
-    monitor.observe(said(place, mood))
+    monitor.observe(make_message(place, mood))
     print(place, flush=True)
 """
 
@@ -340,33 +342,33 @@ def test_what_was_told_before_a_kill_is_kept(tmp_path: Path, judge: Reader) -> N
     with opened(tmp_path, judge) as monitor:
         assert len(monitor.rows("t")) >= 3
         for place, mood in enumerate(CYCLE):
-            monitor.observe(said(place, mood))
+            monitor.observe(make_message(place, mood))
         assert ids(monitor.findings()) == [WHOLE]
 
 
 @pytest.mark.parametrize(
-    "given",
+    "message",
     [
-        msgspec.structs.replace(said(0), role="boss"),
+        msgspec.structs.replace(make_message(0), role="boss"),
         {"id": "1", "conversation": "t", "author": "a", "text": "", "tool_calls": [{"name": "x", "input": object()}]},
         "a text",
         None,
     ],
 )  # fmt: skip
-def test_what_no_store_could_keep_is_refused_in_words(given: Message, tmp_path: Path, judge: Reader) -> None:
+def test_what_no_store_could_keep_is_refused_in_words(message: Message, tmp_path: Path, judge: Reader) -> None:
     with SyncMonitor(tmp_path / "undersong.db", judge) as monitor:
         with pytest.raises(RecordError):
-            monitor.observe(given)
-        assert monitor.observe(said(1)).is_new
+            monitor.observe(message)
+        assert monitor.observe(make_message(1)).is_new
 
 
 def test_half_a_character_is_read_as_in_a_file(tmp_path: Path, judge: Reader) -> None:
     with SyncMonitor(tmp_path / "undersong.db", judge) as monitor:
-        for given in (
-            said(0, text="Oh \ud83d no."),
-            {"id": "\udc00", "conversation": "t\ud800", "author": "a", "text": said(1).text},
+        for message in (
+            make_message(0, text="Oh \ud83d no."),
+            {"id": "\udc00", "conversation": "t\ud800", "author": "a", "text": make_message(1).text},
         ):
-            monitor.observe(given)
+            monitor.observe(message)
         assert monitor.rows("t")[0].text == scored("Oh \ufffd no.", WARM)
         assert [row.id for row in monitor.rows("t\ufffd")] == ["\ufffd"]
 
@@ -378,7 +380,7 @@ def test_a_judge_that_stops_an_iteration_leaves_nobody_waiting(tmp_path: Path, j
     async def run() -> undersong.Observation:
         judge.evaluate = evaluate  # type: ignore[method-assign, assignment]
         async with undersong.Monitor(tmp_path / "undersong.db", judge=judge) as monitor:
-            return await asyncio.wait_for(monitor.observe(said(0)), 20)
+            return await asyncio.wait_for(monitor.observe(make_message(0)), 20)
 
     evaluation = asyncio.run(run()).evaluation
     assert (evaluation.state, "it raised StopIteration" in str(evaluation.reason)) == ("unread", True)
@@ -396,23 +398,23 @@ def test_a_message_over_which_a_judge_raises_stays_and_keeps_no_other_from_being
 
     judge.evaluate = evaluate  # type: ignore[method-assign]
     with opened(tmp_path, judge) as monitor:
-        told = [monitor.observe(said(place)).evaluation for place in range(3)]
+        evaluations = [monitor.observe(make_message(place)).evaluation for place in range(3)]
         rows = monitor.rows("t")
-    assert [each.state for each in told] == ["scored", "unread", "scored"]
+    assert [each.state for each in evaluations] == ["scored", "unread", "scored"]
     assert [row.state for row in rows] == ["scored", "failed", "scored"]
-    assert "it raised KeyError: 'mood'" in str(told[1].reason)
+    assert "it raised KeyError: 'mood'" in str(evaluations[1].reason)
     assert "it raised KeyError: 'mood'" in str(rows[1].reason)
 
 
 def test_a_judge_with_too_few_answers_has_failed(tmp_path: Path, judge: Reader) -> None:
     judge.evaluate = lambda _: []  # type: ignore[method-assign, assignment]
     with SyncMonitor(tmp_path / "undersong.db", judge) as monitor:
-        evaluation = monitor.observe(said(0)).evaluation
+        evaluation = monitor.observe(make_message(0)).evaluation
     assert (evaluation.state, "0 answers to 1 question" in str(evaluation.reason)) == ("unread", True)
 
 
 ASKED = {
-    "observe": lambda monitor: monitor.observe(said(0)),
+    "observe": lambda monitor: monitor.observe(make_message(0)),
     "begin": lambda monitor: monitor.begin(Conversation(id="t", source_format="live")),
     "session": lambda monitor: monitor.session("t"),
     "emerging": lambda monitor: monitor.emerging("kira"),
@@ -424,7 +426,7 @@ ASKED = {
 @pytest.mark.parametrize("name", ASKED)
 def test_a_closed_monitor_says_so_and_what_to_do(name: str, tmp_path: Path, judge: Reader) -> None:
     monitor = opened(tmp_path, judge)
-    monitor.observe(said(0))
+    monitor.observe(make_message(0))
     monitor.close()
     monitor.close()
     with pytest.raises(UsageError, match="the monitor is closed; make another one on the same store"):
@@ -435,7 +437,7 @@ def test_a_closed_monitor_says_so_and_what_to_do(name: str, tmp_path: Path, judg
 def test_a_closed_monitor_with_an_event_loop_says_so_too(name: str, tmp_path: Path, judge: Reader) -> None:
     async def run() -> None:
         monitor = undersong.Monitor(tmp_path / "undersong.db", judge=judge)
-        observed = asyncio.create_task(monitor.observe(said(0)))
+        observed = asyncio.create_task(monitor.observe(make_message(0)))
         await asyncio.sleep(0)
         await monitor.close()  # what was given is taken first
         assert (await observed).is_new

@@ -11,9 +11,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "live.md").read_text(encoding="utf-
 
 
 def example(name: str) -> str:
-    found = re.search(rf"<!-- example: {name} -->\n```\w*\n(.*?)```\n", PAGE, re.DOTALL)
-    assert found, name
-    return found[1]
+    match = re.search(rf"<!-- example: {name} -->\n```\w*\n(.*?)```\n", PAGE, re.DOTALL)
+    assert match, name
+    return match[1]
 
 
 def test_the_program_prints_what_the_page_shows(tmp_path: Path) -> None:

@@ -64,9 +64,9 @@ def test_a_session_is_confirmed_where_that_is_asked_for(
 ) -> None:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    said = [("user", "the export is empty"), ("assistant", "You must have misconfigured something.")]
+    turns = [("user", "the export is empty"), ("assistant", "You must have misconfigured something.")]
     with SyncMonitor(tmp_path / "undersong.db", served.spec(), read_all=True) as monitor:
-        for place, (role, text) in enumerate(said):
+        for place, (role, text) in enumerate(turns):
             monitor.observe({"id": f"s-{place}", "conversation": "s", "role": role, "text": text})
         assert (monitor.session("s").confirmations, monitor.session("s").deductions) == ((), ())
         live = monitor.session("s", confirm=True)

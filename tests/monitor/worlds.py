@@ -31,7 +31,7 @@ from undersong.models import (
 from undersong.monitor import SyncMonitor
 from undersong.monitor.terms import RECALL
 from undersong.options import Options, silent
-from undersong.passes import Run, ingest_and_scan, read_threads
+from undersong.passes import AuditState, ingest_and_scan, read_threads
 from undersong.patterns import PatternRule, all_rules
 from undersong.routing.route import load_policy
 from undersong.scan import load_book
@@ -114,11 +114,11 @@ def world(seed: int, most: int = 40) -> list[dict[str, Any]]:
         talk, author = dice.choice(talks), dice.choice(names)
         place, counts[talk] = counts[talk], counts[talk] + 1
         time += timedelta(minutes=dice.choice((1, 5, 60, 600)))
-        said = " ".join(dice.sample(SAID, dice.choice((1, 1, 2))))
+        words = " ".join(dice.sample(SAID, dice.choice((1, 1, 2))))
         message: dict[str, Any] = {
             "id": f"{talk}-{place}", "conversation": talk, "position": place, "author": author,
             "role": "agent" if is_global else ("assistant" if author == "kira" else "user"),
-            "text": scored("REFUSE" if dice.random() < 0.03 else said, moods[author].pop()),
+            "text": scored("REFUSE" if dice.random() < 0.03 else words, moods[author].pop()),
         }  # fmt: skip
         if timed[talk] and dice.random() < 0.95:
             message["time"] = time.isoformat()
@@ -140,16 +140,16 @@ def _moods(dice: Random) -> list[tuple[float, float]]:
 
 def arrivals(seed: int, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The messages in order, shuffled, or some of them late, and some of them twice."""
-    dice, found, kind = Random(f"arrivals {seed}"), list(messages), seed % 4
+    dice, arrived, kind = Random(f"arrivals {seed}"), list(messages), seed % 4
     if kind == 1:
-        dice.shuffle(found)
+        dice.shuffle(arrived)
     if kind >= 2:
-        places = [place + (dice.uniform(0, 15) if dice.random() < 0.2 else 0) for place in range(len(found))]
-        found = [found[place] for place in sorted(range(len(found)), key=places.__getitem__)]
+        places = [place + (dice.uniform(0, 15) if dice.random() < 0.2 else 0) for place in range(len(arrived))]
+        arrived = [arrived[place] for place in sorted(range(len(arrived)), key=places.__getitem__)]
     if kind == 3:
         for _ in range(8):
-            found.insert(dice.randrange(len(found)), dice.choice(found))
-    return found
+            arrived.insert(dice.randrange(len(arrived)), dice.choice(arrived))
+    return arrived
 
 
 class Left(msgspec.Struct):
@@ -177,7 +177,7 @@ def batch(
         corpus = ingest_and_scan(file, store, load_book(), options, silent)
         rows: list[Row] = []
         sessions = {}
-        for thread, own in read_threads(corpus, store, judge, options, silent, Run()):
+        for thread, own in read_threads(corpus, store, judge, options, silent, AuditState()):
             name = thread.conversation.id
             sessions[name] = session_verdict(thread.conversation, thread.scans, thread.thread, own)
             rows += own
@@ -189,28 +189,28 @@ def live(
     path: str | Path, seed: int, messages: Sequence[dict[str, Any]], judge: Judge, rules: Sequence[PatternRule]
 ) -> tuple[Left, dict[str, Finding]]:
     """What a live run leaves that is given the messages in pieces and restarted now and then, and what it told."""
-    dice, told = Random(f"live {seed}"), dict[str, Finding]()
+    dice, reported = Random(f"live {seed}"), dict[str, Finding]()
     monitor, rest = SyncMonitor(path, judge, rules=rules, recall=RECALL), list(messages)
     while rest:
         size = dice.choice((1, 1, 1, 2, 5))
-        for each in monitor.extend(rest[:size]):
-            _note(told, each.found, each.retracted)
+        for observation in monitor.extend(rest[:size]):
+            _note(reported, observation.found, observation.retracted)
         rest = rest[size:]
         if dice.random() < 0.1:
             monitor.close()
             monitor = SyncMonitor(path, judge, rules=rules, recall=RECALL)
     done = monitor.finish()
-    _note(told, done.found, done.gone)
+    _note(reported, done.findings, done.retracted)
     sessions = {name: monitor.session(name) for name in {message["conversation"] for message in messages}}
     monitor.close()
     with open_store(path, read_only=True) as store:
-        return left(store, judge, sessions), told
+        return left(store, judge, sessions), reported
 
 
-def _note(told: dict[str, Finding], found: Sequence[Finding], gone: Sequence[str]) -> None:
-    told |= {finding.finding_id: finding for finding in found}
+def _note(reported: dict[str, Finding], findings: Sequence[Finding], gone: Sequence[str]) -> None:
+    reported |= {finding.finding_id: finding for finding in findings}
     for name in gone:
-        del told[name]
+        del reported[name]
 
 
 def left(store: Store, judge: Judge, sessions: dict[str, SessionVerdict]) -> Left:
@@ -237,8 +237,8 @@ def differences(folder: Path, seed: int, most: int = 40, store: str | None = Non
     """
     messages, judge, rules = world(seed, most), Reader(free=bool(seed % 3)), all_rules()
     wanted = batch(folder, messages, judge, rules)
-    found, told = live(store or folder / "live.db", seed, arrivals(seed, messages), judge, rules)
+    actual, reported = live(store or folder / "live.db", seed, arrivals(seed, messages), judge, rules)
     for name in Left.__struct_fields__:
-        if getattr(wanted, name) != getattr(found, name):
+        if getattr(wanted, name) != getattr(actual, name):
             return f"world {seed}: the {name} differ", len(wanted.findings)
-    return "" if told == wanted.findings else f"world {seed}: what was told differs", len(wanted.findings)
+    return "" if reported == wanted.findings else f"world {seed}: what was told differs", len(wanted.findings)

@@ -12,7 +12,7 @@ from undersong.patterns.cases import table
 from undersong.patterns.partitions import timelines
 from undersong.patterns.rules import PatternRule, compile_rule
 from undersong.patterns.search import search
-from undersong.rulebook import Located
+from undersong.rulebook import YamlDocument
 
 MINIMAL: dict[str, Any] = {
     "id": "probe",
@@ -30,15 +30,15 @@ def rule(pattern: str, keys: dict[str, Any] | None = None, **define: str) -> Pat
     return compile_rule(document(value))
 
 
-def document(value: dict[str, Any]) -> Located:
+def document(value: dict[str, Any]) -> YamlDocument:
     """The YAML document of a rule, as if it were a file."""
     text = yaml.safe_dump(value, sort_keys=False)
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     assert node is not None
-    return Located(Path("probe.yaml"), yaml.safe_load(text), node)
+    return YamlDocument(Path("probe.yaml"), yaml.safe_load(text), node)
 
 
-def found(chosen: PatternRule, rows: list[Row] | str) -> list[str]:
+def match_ids(chosen: PatternRule, rows: list[Row] | str) -> list[str]:
     """The message ids of each match, one text per match; ``target: ids`` where it has a target."""
     rows = table(rows) if isinstance(rows, str) else rows
     texts = []

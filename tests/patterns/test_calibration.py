@@ -17,17 +17,17 @@ import pytest
 
 from undersong.detect import detect
 from undersong.models import TRAITS, Row
-from undersong.options import Effort
+from undersong.options import ResamplingConfig
 from undersong.patterns import PatternRule, all_rules
 from undersong.patterns.cases import table
 from undersong.patterns.chance import chance, sequential
-from undersong.patterns.discovery import pairs
-from undersong.patterns.fields import SAID
+from undersong.patterns.discovery import testable_pairs
+from undersong.patterns.fields import MESSAGE_ATTRIBUTES
 from undersong.patterns.partitions import Partition, partitions, timelines
-from undersong.patterns.shuffles import key_of, orders
+from undersong.patterns.shuffles import draw_permutations, key_of
 from undersong.patterns.versions import looks_elsewhere
 from undersong.routing.missed import clopper_pearson
-from undersong.weigh import weigh
+from undersong.weigh import estimate_significance
 
 ELSEWHERE = [each for each in all_rules() if looks_elsewhere(each)]
 MOODS: list[dict[str, float]] = [
@@ -68,17 +68,17 @@ def thrown(dice: random.Random) -> dict[str, object]:
 def among_others(chosen: PatternRule) -> list[Row]:
     """What the rule finds towards one person; the same words to others at the same times, and in public after it."""
     case = chosen.file.cases.hits[0]
-    found = table(case.rows, case.base)
-    times = [row.time for row in found if row.time is not None]
+    rows = table(case.rows, case.base)
+    times = [row.time for row in rows if row.time is not None]
     later = max(times) - min(times) + timedelta(days=1)
     dice, copies = random.Random(chosen.id), []
     for target in (None, "zed", "yan"):
-        for place, said in zip(found, dice.sample(found, len(found)), strict=True):
+        for place, source in zip(rows, dice.sample(rows, len(rows)), strict=True):
             time = place.time + later if target is None and place.time else place.time
-            words = {name: getattr(said, name) for name in SAID}
+            words = {name: getattr(source, name) for name in MESSAGE_ATTRIBUTES}
             named = {"id": f"{target}:{place.id}", "target": target, "position": place.position + 1000}
             copies.append(msgspec.structs.replace(place, time=time, **named, **words))
-    return [*found, *copies]
+    return [*rows, *copies]
 
 
 def rewritten(rows: Sequence[Row], partition: Partition, order: Sequence[int]) -> list[Row]:
@@ -88,15 +88,17 @@ def rewritten(rows: Sequence[Row], partition: Partition, order: Sequence[int]) -
         for at, said in zip(partition.rows, order, strict=True)
     }
     return [
-        msgspec.structs.replace(row, **{name: getattr(words[key], name) for name in SAID}) if key in words else row
+        msgspec.structs.replace(row, **{name: getattr(words[key], name) for name in MESSAGE_ATTRIBUTES})
+        if key in words
+        else row
         for row in rows
         if (key := (row.conversation, row.id))
     ]
 
 
 def strongest(rows: Sequence[Row], chosen: PatternRule, target: str | None) -> float:
-    found = [each.strength for each in detect(rows, [chosen]).findings if each.target == target]
-    return max(found, default=-np.inf)
+    strengths = [each.strength for each in detect(rows, [chosen]).findings if each.target == target]
+    return max(strengths, default=-np.inf)
 
 
 @pytest.mark.parametrize("chosen", ELSEWHERE, ids=lambda chosen: chosen.id)
@@ -109,9 +111,9 @@ def test_chance_counts_the_orders_in_which_detect_finds_as_much(chosen: PatternR
             if observed == -np.inf:
                 continue
             key = key_of(3, "chance", chosen, partition)
-            dealt = orders(key, 0, draws, len(partition.rows)).tolist()
-            told = (strongest(rewritten(rows, partition, order), chosen, partition.target) for order in dealt)
-            counted = sequential(value >= observed for value in told)
+            dealt = draw_permutations(key, 0, draws, len(partition.rows)).tolist()
+            strengths = (strongest(rewritten(rows, partition, order), chosen, partition.target) for order in dealt)
+            counted = sequential(value >= observed for value in strengths)
             assert chance(chosen, partition, seed=3, draws=draws) == counted, partition.target
             tested += 1
     assert tested
@@ -123,34 +125,36 @@ def test_where_an_agent_has_many_targets_a_small_chance_is_as_rare_as_it_says(sh
     groups, limits = [], (0.05, 0.2, 0.5)
     for agent in range(60):
         rows = crowd(f"a{agent}", dice, 36, targets)
-        tests = sum(pairs(each, timelines(rows)) for each in rules)
+        tests = sum(testable_pairs(each, timelines(rows)) for each in rules)
         groups.append(shares.Group(tests, small(rows, rules, limits)))
-    found = [shares.share(groups, limit) for limit in limits]
-    assert [each.low <= limit for each, limit in zip(found, limits, strict=True)] == [True] * 3, found
-    assert found[-1].value > 0.1  # and it is not so careful that it says nothing
+    estimates = [shares.share(groups, limit) for limit in limits]
+    assert [each.low <= limit for each, limit in zip(estimates, limits, strict=True)] == [True] * 3, estimates
+    assert estimates[-1].value > 0.1  # and it is not so careful that it says nothing
 
 
 def small(rows: Sequence[Row], rules: Sequence[PatternRule], limits: Sequence[float]) -> Counter[float]:
     """How many sequences have a chance at or under each limit."""
     detection = detect(rows, rules)
-    weighed = weigh(detection.findings, detection.outcomes, rows, rules, Effort(draws=39, replicas=0))
+    weighed = estimate_significance(
+        detection.findings, detection.outcomes, rows, rules, ResamplingConfig(draws=39, replicas=0)
+    )
     values = {(each.pattern, each.target): each.chance for each in weighed.findings}
     return Counter(limit for limit in limits for value in values.values() if value is not None and value <= limit)
 
 
 def test_single_tests_have_the_interval_of_a_coin(shares: ModuleType) -> None:
     groups = [shares.Group(1, {0.05: int(number < 3)}) for number in range(200)]
-    found = shares.share(groups, 0.05)
-    assert (found.hits, found.tests, found.value) == (3, 200, 0.015)
-    assert (found.low, found.high) == pytest.approx(clopper_pearson(3, 200), rel=0.02)
-    assert found.design_effect == pytest.approx(1, abs=0.01)
+    estimate = shares.share(groups, 0.05)
+    assert (estimate.hits, estimate.tests, estimate.value) == (3, 200, 0.015)
+    assert (estimate.low, estimate.high) == pytest.approx(clopper_pearson(3, 200), rel=0.02)
+    assert estimate.design_effect == pytest.approx(1, abs=0.01)
 
 
 def test_tests_that_say_the_same_count_once(shares: ModuleType) -> None:
     groups = [shares.Group(5, {0.05: 5 * int(number < 8)}) for number in range(200)]
-    found = shares.share(groups, 0.05)
-    assert found.design_effect == pytest.approx(5, rel=0.01)
-    assert (found.low, found.high) == pytest.approx(clopper_pearson(8, 200), rel=0.02)
+    estimate = shares.share(groups, 0.05)
+    assert estimate.design_effect == pytest.approx(5, rel=0.01)
+    assert (estimate.low, estimate.high) == pytest.approx(clopper_pearson(8, 200), rel=0.02)
 
 
 def test_without_tests_a_share_says_nothing(shares: ModuleType) -> None:

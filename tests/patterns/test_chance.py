@@ -33,10 +33,10 @@ from undersong.patterns.chance import (
     strength_of,
 )
 from undersong.patterns.partitions import Partition, limits, partitions, timelines
-from undersong.patterns.possible import possible, shortest, ways
+from undersong.patterns.possible import match_possible, nfa_of, shortest
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import search_partition
-from undersong.patterns.shuffles import Deck, key_of, orders, scope
+from undersong.patterns.shuffles import SequenceShuffler, draw_permutations, key_of, scope
 
 RISE = rule(
     "LOW{2,} HIGH",
@@ -57,14 +57,14 @@ def column(*scores: float, head: str = "who day manipulation") -> str:
 
 def exact(chosen: PatternRule, partition: Partition) -> Fraction:
     """The share of all orders whose strongest match is at least as strong as what is there."""
-    deck = Deck(chosen, partition)
+    deck = SequenceShuffler(chosen, partition)
     observed = max(map(strength_of, search_partition(chosen, partition).matches))
     every = list(itertools.permutations(range(len(deck.rows))))
     strong = 0
     for order in every:
-        dealt, masks = deck.deal(order)
-        found = search_partition(chosen, dealt, masks=masks).matches
-        strong += any(strength_of(match) >= observed for match in found)
+        dealt, masks = deck.reordered(order)
+        matches = search_partition(chosen, dealt, masks=masks).matches
+        strong += any(strength_of(match) >= observed for match in matches)
     return Fraction(strong, len(every))
 
 
@@ -83,19 +83,19 @@ def test_the_share_of_all_orders_is_what_a_pencil_gives() -> None:
 def test_many_draws_come_near_the_exact_share(scores: tuple[float, ...]) -> None:
     partition = only(column(*scores))
     wanted = float(exact(RISE, partition))
-    deck, key = Deck(RISE, partition), key_of(5, "chance", RISE, partition)
+    deck, key = SequenceShuffler(RISE, partition), key_of(5, "chance", RISE, partition)
     observed = max(map(strength_of, search_partition(RISE, partition).matches))
     hits = 0
-    for order in orders(key, 0, 3000, len(scores)).tolist():
-        dealt, masks = deck.deal(order)
+    for order in draw_permutations(key, 0, 3000, len(scores)).tolist():
+        dealt, masks = deck.reordered(order)
         hits += any(strength_of(m) >= observed for m in search_partition(RISE, dealt, masks=masks).matches)
     assert hits / 3000 == pytest.approx(wanted, abs=4 * (wanted * (1 - wanted) / 3000) ** 0.5)
 
 
 def test_chance_counts_the_order_that_was_found() -> None:
-    found = chance(RISE, only(column(0.1, 0.2, 0.9, *[0.4] * 30)), seed=0, draws=99)
-    assert found is not None
-    assert found.value == (1 + found.as_strong) / (1 + found.draws)
+    result = chance(RISE, only(column(0.1, 0.2, 0.9, *[0.4] * 30)), seed=0, draws=99)
+    assert result is not None
+    assert result.value == (1 + result.as_strong) / (1 + result.draws)
     assert Chance(3, 999).value == 0.004
 
 
@@ -125,9 +125,9 @@ CLIMB = rule("^ A+ $", {"measures": {"strength": "0.5 + slope(A.manipulation)"}}
 def test_where_every_order_matches_chance_is_as_even_as_the_null_is() -> None:
     dice, runs, values = random.Random(2), 240, []
     for _ in range(runs):
-        found = chance(CLIMB, only(column(*[round(dice.random(), 3) for _ in range(7)])), seed=0, draws=99)
-        assert found is not None
-        values.append(found.value)
+        result = chance(CLIMB, only(column(*[round(dice.random(), 3) for _ in range(7)])), seed=0, draws=99)
+        assert result is not None
+        values.append(result.value)
     for alpha in (0.05, 0.2, 0.5):
         # a little below α: (1 + b) / (1 + B) is careful where the draws stop early
         share, room = sum(value <= alpha for value in values) / runs, 3 * (alpha * (1 - alpha) / runs) ** 0.5
@@ -153,8 +153,8 @@ def test_what_was_said_moves_together_and_the_place_stays() -> None:
         4  kira>bo 5   focused  unknown  .5           .6        MAN-X        urgency
     """)
     looks = rule("A+", {"partition_by": ["agent", "target"]}, A='tier != "deep_with_context" and manipulation > 0')
-    deck = Deck(looks, only(rows, ("agent", "target"), "bo"))
-    dealt, _ = deck.deal([2, 0, 1])
+    deck = SequenceShuffler(looks, only(rows, ("agent", "target"), "bo"))
+    dealt, _ = deck.reordered([2, 0, 1])
     assert [(e.row.traits or {})["manipulation"] for e in dealt.rows] == [0.5, 0.1, 0.3]
     assert [(e.row.traits or {})["deception"] for e in dealt.rows] == [0.6, 0.2, 0.4]
     assert [tuple(i.id for i in e.row.indicators or ()) for e in dealt.rows] == [("MAN-X",), (), ("MAN-URGENCY",)]
@@ -166,26 +166,26 @@ def test_what_was_said_moves_together_and_the_place_stays() -> None:
 
 
 def test_a_key_gives_the_same_orders_on_every_machine() -> None:
-    assert orders(b"key", 0, 3, 6).tolist() == ORDERS
-    assert orders(b"key", 2, 1, 6).tolist() == ORDERS[2:]
+    assert draw_permutations(b"key", 0, 3, 6).tolist() == ORDERS
+    assert draw_permutations(b"key", 2, 1, 6).tolist() == ORDERS[2:]
 
 
 ORDERS = [[0, 3, 2, 5, 4, 1], [4, 3, 1, 0, 2, 5], [5, 2, 4, 0, 1, 3]]
 
 
 def test_every_order_is_equally_likely() -> None:
-    counts = np.unique(orders(b"even", 0, 6000, 3), axis=0, return_counts=True)[1]
+    counts = np.unique(draw_permutations(b"even", 0, 6000, 3), axis=0, return_counts=True)[1]
     assert len(counts) == 6
     assert abs(counts - 1000).max() < 4 * 1000**0.5
 
 
 def test_blocks_keep_their_inner_order_and_the_oldest_rows_that_fill_none_stay() -> None:
     seen = set()
-    for order in orders(b"blocks", 0, 200, 8, block=3).tolist():
+    for order in draw_permutations(b"blocks", 0, 200, 8, block=3).tolist():
         assert order[:2] == [0, 1]
         seen.add(tuple(order[2:]))
     assert seen == {(2, 3, 4, 5, 6, 7), (5, 6, 7, 2, 3, 4)}
-    assert orders(b"blocks", 0, 2, 2, block=5).tolist() == [[0, 1]] * 2
+    assert draw_permutations(b"blocks", 0, 2, 2, block=5).tolist() == [[0, 1]] * 2
 
 
 def test_bursts_that_come_as_they_are_weigh_less_in_blocks() -> None:
@@ -227,15 +227,15 @@ def test_what_is_called_impossible_never_matches(scores: list[float], chosen: Pa
     rows = table(column(*scores))
     rows = [msgspec.structs.replace(r, time=(r.time or START) + timedelta(hours=gap * i)) for i, r in enumerate(rows)]
     partition = only(rows)
-    deck = Deck(chosen, partition)
-    dealt = orders(b"any", 0, 20, len(scores))
+    deck = SequenceShuffler(chosen, partition)
+    dealt = draw_permutations(b"any", 0, 20, len(scores))
     masks = deck.masks(dealt)
     assert masks is not None
     ends = limits(deck.partition, chosen.within, chosen.file.max_unread, [False] * len(deck.rows))
-    allowed = possible(ways(chosen.program), masks, ends)
+    allowed = match_possible(nfa_of(chosen.program), masks, ends)
     for order, can in zip(dealt.tolist(), allowed.tolist(), strict=True):
-        found = search_partition(chosen, deck.deal(order)[0]).matches
-        assert can or not found
+        matches = search_partition(chosen, deck.reordered(order)[0]).matches
+        assert can or not matches
 
 
 def test_the_worked_example_of_the_page_is_what_it_says() -> None:
@@ -262,9 +262,9 @@ def test_a_dealt_row_has_the_mask_that_it_would_have_had(chosen: PatternRule) ->
     ]
     rows = [msgspec.structs.replace(row, target=dice.choice([None, "bo", "al"])) for row in rows]
     partition = only(rows, ("agent", "target"), "bo")
-    deck = Deck(chosen, partition)
-    for order in orders(b"deal", 0, 5, len(partition.rows)).tolist():
-        dealt, masks = deck.deal(order)
+    deck = SequenceShuffler(chosen, partition)
+    for order in draw_permutations(b"deal", 0, 5, len(partition.rows)).tolist():
+        dealt, masks = deck.reordered(order)
         plain = search_partition(chosen, dealt)
         assert search_partition(chosen, dealt, masks=masks) == plain
 
@@ -289,14 +289,14 @@ def test_the_shortest_match_of_a_pattern(pattern: str, least: int) -> None:
 
 
 def test_the_shipped_rules_know_their_shortest_match() -> None:
-    known = {each.id: shortest(each.program) for each in load_rules()}
-    assert known["love_bombing"] == 3
-    assert known["alignment_faking"] == 9
+    lengths = {each.id: shortest(each.program) for each in load_rules()}
+    assert lengths["love_bombing"] == 3
+    assert lengths["alignment_faking"] == 9
 
 
 def test_where_every_place_is_its_own_kind_each_draw_is_searched() -> None:
     partition = only(column(0.1, 0.2, 0.9, *[0.4] * 317))
     placed = rule("LOW{2,} HIGH", LOW="manipulation < 0.3 and position >= 0", HIGH="manipulation > 0.5")
-    deck, dealt = Deck(placed, partition), orders(b"many", 0, 2, 320)
+    deck, dealt = SequenceShuffler(placed, partition), draw_permutations(b"many", 0, 2, 320)
     assert deck.masks(dealt) is None
     assert chance(placed, partition, seed=0, draws=20) == Chance(0, 20)

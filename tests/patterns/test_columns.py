@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.patterns.rulebox import found, rule
+from tests.patterns.rulebox import match_ids, rule
 from undersong.detect import detect
 from undersong.models import Row
 from undersong.patterns.cases import table
 from undersong.patterns.columns import derive
-from undersong.patterns.live import Live
+from undersong.patterns.live import LiveDetector
 from undersong.patterns.partitions import partitions, timelines
 from undersong.patterns.windows import over
 
@@ -57,8 +57,8 @@ PLAIN = {
 def test_a_window_of_rows_is_the_plain_statistic_of_the_rows_before(
     values: list[float], size: int, function: str
 ) -> None:
-    found = column(f"{function}(manipulation, last {size} rows)", scores(values))
-    for i, value in enumerate(found):
+    column_values = column(f"{function}(manipulation, last {size} rows)", scores(values))
+    for i, value in enumerate(column_values):
         if i < size:
             assert value is None
         else:
@@ -144,8 +144,8 @@ def test_a_column_may_use_an_earlier_one() -> None:
 
 
 def test_so_far_over_ten_thousand_rows_is_quick_enough_to_be_a_test() -> None:
-    found = column("std(manipulation, so far)", scores([0.25, 0.75] * 5000))
-    assert found[-2] == 0.25
+    column_values = column("std(manipulation, so far)", scores([0.25, 0.75] * 5000))
+    assert column_values[-2] == 0.25
 
 
 @pytest.mark.parametrize("function", ["mean", "std", "min", "sum", "slope", "delta", "ewma"])
@@ -154,7 +154,7 @@ def test_a_result_that_no_number_can_hold_is_unknown_in_a_batch_and_live(functio
     text = f"{function}((manipulation - 0.6) * 1e308 * 1.7, last 3)"
     chosen = rule("X+", {"columns": {"c": text, "d": f"{function}(c * 1e308, last 2)"}}, X="c is null or d is null")
     assert len(detect(rows, [chosen]).findings) == 1
-    live = Live([chosen])
+    live = LiveDetector([chosen])
     live.extend(rows)
     live.finish()
     assert live.findings() == detect(rows, [chosen]).findings
@@ -169,6 +169,6 @@ def test_absent_says_that_no_row_of_the_window_fits() -> None:
         4  kira .1
     """
     quiet = rule("A", {"columns": {"quiet": "absent(manipulation > 0.5, last 2 rows)"}}, A="quiet")
-    assert found(quiet, rows) == ["4"]
+    assert match_ids(quiet, rows) == ["4"]
     alone = rule("A B?", {"having": ["absent(B)"]}, A="manipulation < 0.5", B="manipulation < 0.5")
-    assert found(alone, rows) == ["4"]
+    assert match_ids(alone, rows) == ["4"]

@@ -12,14 +12,14 @@ from tests.patterns.engine.worlds import random_rows, random_rule
 from tests.patterns.rulebox import rule
 from undersong.patterns import PatternRule, all_rules
 from undersong.patterns.cases import table
-from undersong.patterns.discovery import false_discovery, pairs
-from undersong.patterns.engine.pairs import pairs as at_once
+from undersong.patterns.discovery import false_discovery, testable_pairs
+from undersong.patterns.engine.pairs import testable_pairs_in_table as at_once
 from undersong.patterns.engine.rows import table_of
-from undersong.patterns.engine.run import Run
+from undersong.patterns.engine.run import TableSearch
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.partitions import Partition, Timeline, partitions, timelines
 from undersong.patterns.search import filtered, search_partition
-from undersong.patterns.shuffles import Deck, orders
+from undersong.patterns.shuffles import SequenceShuffler, draw_permutations
 
 VALUES = st.lists(st.sampled_from([0.001, 0.002, 0.01, 0.04, 0.04, 0.3, 1.0]), max_size=12)
 
@@ -83,7 +83,7 @@ ROWS = """
 )
 def test_a_pair_is_a_test_where_the_rule_could_match(pattern: str, by: tuple[str, ...], count: int) -> None:
     probe = rule(pattern, {"partition_by": list(by)}, A="manipulation > 0.4")
-    assert pairs(probe, timelines(table(ROWS))) == count
+    assert testable_pairs(probe, timelines(table(ROWS))) == count
 
 
 KINDS = """
@@ -115,9 +115,9 @@ def test_a_pair_without_the_rows_that_every_match_needs_is_no_test(
 ) -> None:
     columns = {"bad": "manipulation > 0.8", "usual": "mean(manipulation, so far)"}
     probe = rule(pattern, {"partition_by": ["agent", "target"], "columns": columns}, **conditions)
-    known = timelines(table(KINDS))
-    assert pairs(probe, known) == count
-    assert at_once(probe, Run(table_of(known), Vectors(table_of(known).source))) == count
+    row_timelines = timelines(table(KINDS))
+    assert testable_pairs(probe, row_timelines) == count
+    assert at_once(probe, TableSearch(table_of(row_timelines), Vectors(table_of(row_timelines).source))) == count
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_a_pair_without_the_rows_that_having_asks_for_is_no_test(having: str, co
     keys = {"partition_by": ["agent", "target"], "columns": columns, "having": [having]}
     keys["measures"] = {"size": "count(MATCH)", "strength": "1"}
     probe = rule("A+", keys, A="manipulation > 0.8")
-    known = timelines(table(KINDS))
-    assert pairs(probe, known) == count
-    assert at_once(probe, Run(table_of(known), Vectors(table_of(known).source))) == count
+    row_timelines = timelines(table(KINDS))
+    assert testable_pairs(probe, row_timelines) == count
+    assert at_once(probe, TableSearch(table_of(row_timelines), Vectors(table_of(row_timelines).source))) == count
 
 
 @pytest.mark.parametrize("chosen", all_rules(), ids=lambda chosen: chosen.id)
@@ -169,7 +169,7 @@ def test_where_a_shipped_rule_finds_something_there_is_a_test(chosen: PatternRul
         for timeline in timelines(table(case.rows, case.base)):
             for partition in partitions(filtered(chosen, timeline), chosen.file.partition_by):
                 if partition.rows and search_partition(chosen, partition).matches:
-                    assert pairs(chosen, [alone(partition)]), case.name
+                    assert testable_pairs(chosen, [alone(partition)]), case.name
 
 
 LIMITS = ("> 0.3", ">= 0.5", "< 0.4", "<= 0.6", "> 0.75")
@@ -192,9 +192,9 @@ def test_where_having_makes_no_test_there_is_no_match(seed: int) -> None:
         chosen = rule("A ANY{0,2}? (A | B){1,3}", keys, A="manipulation > 0.4", B="compassion > 0.5")
         for timeline in timelines(rows):
             for partition in partitions(timeline, ["agent", "target"]):
-                found = bool(partition.rows and search_partition(chosen, partition).matches)
-                tests = pairs(chosen, [alone(partition)])
-                assert tests or not found, chosen.file.having
+                has_match = bool(partition.rows and search_partition(chosen, partition).matches)
+                tests = testable_pairs(chosen, [alone(partition)])
+                assert tests or not has_match, chosen.file.having
                 tested, left_out = tested + tests, left_out + (not tests)
     assert tested > 30
     assert left_out > 30
@@ -206,11 +206,11 @@ def test_what_is_no_test_has_no_match_in_any_shuffle(seed: int) -> None:
     chosen, rows = random_rule(dice), random_rows(dice)
     for timeline in timelines(rows):
         for partition in partitions(filtered(chosen, timeline), chosen.file.partition_by):
-            deck = Deck(chosen, partition)
-            if not partition.rows or pairs(chosen, [alone(partition)]):
+            deck = SequenceShuffler(chosen, partition)
+            if not partition.rows or testable_pairs(chosen, [alone(partition)]):
                 continue
-            for order in orders(b"none", 0, 6, len(deck.rows)).tolist():
-                assert not search_partition(chosen, deck.deal(order)[0]).matches
+            for order in draw_permutations(b"none", 0, 6, len(deck.rows)).tolist():
+                assert not search_partition(chosen, deck.reordered(order)[0]).matches
 
 
 def alone(partition: Partition) -> Timeline:
@@ -220,4 +220,4 @@ def alone(partition: Partition) -> Timeline:
 
 def test_rows_that_the_rule_leaves_out_make_no_test() -> None:
     probe = rule("A", {"where": "directed"}, A="manipulation > 0.9")
-    assert pairs(probe, timelines(table("who manipulation\nkira .5\n"))) == 0
+    assert testable_pairs(probe, timelines(table("who manipulation\nkira .5\n"))) == 0

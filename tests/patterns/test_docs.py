@@ -21,9 +21,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf
 
 
 def example(name: str) -> str:
-    found = re.search(rf"<!-- example: {name} -->\n```\w+\n(.*?)```", PAGE, re.DOTALL)
-    assert found, name
-    return found[1]
+    match = re.search(rf"<!-- example: {name} -->\n```\w+\n(.*?)```", PAGE, re.DOTALL)
+    assert match, name
+    return match[1]
 
 
 def line(finding: Finding) -> str:
@@ -49,8 +49,8 @@ def test_the_explanation_of_the_worked_example_is_what_the_page_shows(tmp_path: 
 
 def test_every_key_field_and_function_is_on_the_page() -> None:
     words = set(re.findall(r"\w+", PAGE))
-    known = [*RuleFile.__struct_fields__, *FIELDS, *PLACE_FIELDS, *ROW_FUNCTIONS, *FUNCTIONS, *WINDOWED, *AGGREGATES]
-    assert [name for name in known if name not in words] == []
+    names = [*RuleFile.__struct_fields__, *FIELDS, *PLACE_FIELDS, *ROW_FUNCTIONS, *FUNCTIONS, *WINDOWED, *AGGREGATES]
+    assert [name for name in names if name not in words] == []
 
 
 def test_every_check_is_on_the_page() -> None:

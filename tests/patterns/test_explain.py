@@ -19,12 +19,12 @@ from undersong.patterns.rules import PatternRule
 PAIR = rule("A A ANY{0,2}? B", A="manipulation > 0.5", B="manipulation < 0.2")
 
 
-def told(chosen: PatternRule, rows: str, **only: str) -> str:
+def explanation(chosen: PatternRule, rows: str, **only: str) -> str:
     return "\n".join(explain(chosen, table(rows), **only))
 
 
 def test_a_match_names_the_variable_of_every_row() -> None:
-    text = told(PAIR, "id who manipulation\n1 kira .6\n2 kira .7\n3 kira .4\n4 kira .1\n")
+    text = explanation(PAIR, "id who manipulation\n1 kira .6\n2 kira .7\n3 kira .4\n4 kira .1\n")
     assert text.splitlines() == [
         "probe: kira, 4 rows, 0 unread",
         "    1  public  [A]  manipulation 0.6  = A",
@@ -37,7 +37,7 @@ def test_a_match_names_the_variable_of_every_row() -> None:
 
 def test_where_it_stopped_is_the_try_that_came_furthest() -> None:
     rows = "id who manipulation\n1 kira .6\n2 kira .3\n3 kira .6\n4 kira ?\n5 kira .7\n6 kira .4\n"
-    text = told(PAIR, rows)
+    text = explanation(PAIR, rows)
     assert "    4  unread" in text
     assert "    5  public  [A]  manipulation 0.7  > waiting for A" in text
     assert "    6  public  [-]  manipulation 0.4  > waiting for B or ANY" in text
@@ -45,9 +45,9 @@ def test_where_it_stopped_is_the_try_that_came_furthest() -> None:
 
 
 def test_a_row_that_is_none_of_what_is_waited_for_is_named() -> None:
-    text = told(PAIR, "id who manipulation\n1 kira .6\n2 kira .3\n3 kira .1\n")
+    text = explanation(PAIR, "id who manipulation\n1 kira .6\n2 kira .3\n3 kira .1\n")
     assert "stopped: the try that came furthest took 1 to 1 and waited for A; 2 is none of them" in text
-    assert "no row can begin a match" in told(PAIR, "id who manipulation\n1 kira .3\n")
+    assert "no row can begin a match" in explanation(PAIR, "id who manipulation\n1 kira .3\n")
 
 
 @pytest.mark.parametrize(
@@ -64,18 +64,18 @@ def test_a_row_that_is_none_of_what_is_waited_for_is_named() -> None:
 )
 def test_the_bound_that_stopped_it_is_named(keys: dict[str, Any], rows: str, bound: str) -> None:
     bounded = rule("A B", keys, A="manipulation > 0.5", B="manipulation < 0.2")
-    text = told(bounded, f"id who day manipulation deception\n{rows}\n")
+    text = explanation(bounded, f"id who day manipulation deception\n{rows}\n")
     assert f"took 1 to 1 and waited for B; {bound}" in text
 
 
 def test_a_row_behind_the_end_that_was_asked_for_is_named() -> None:
-    text = told(rule("A $", A="manipulation > 0.5"), "id who manipulation\n1 kira .6\n2 kira .3\n")
+    text = explanation(rule("A $", A="manipulation > 0.5"), "id who manipulation\n1 kira .6\n2 kira .3\n")
     assert "took 1 to 1 and waited for the end of the rows; 2 is none of them" in text
 
 
 def test_a_way_that_having_refuses_is_shown_with_its_numbers() -> None:
     keys = {"measures": {"rise": "last(A.manipulation) - first(A.manipulation)", "strength": "rise"}}
-    text = told(
+    text = explanation(
         rule("A A", keys | {"having": ["rise > 0.3"]}, A="manipulation > 0.5"), "id who manipulation\n1 k .6\n2 k .7\n"
     )
     assert "refused: 1 to 2: having rise > 0.3 is false (rise 0.1 strength 0.1)" in text
@@ -83,7 +83,7 @@ def test_a_way_that_having_refuses_is_shown_with_its_numbers() -> None:
 
 def test_a_weaker_match_that_overlaps_is_shown_as_refused() -> None:
     keys = {"measures": {"strength": "mean(A.manipulation)"}, "after_match": "skip to next row", "keep": "strongest"}
-    text = told(rule("A A", keys, A="manipulation > 0.5"), "id who manipulation\n1 k .6\n2 k .7\n3 k .9\n")
+    text = explanation(rule("A A", keys, A="manipulation > 0.5"), "id who manipulation\n1 k .6\n2 k .7\n3 k .9\n")
     assert "matched: 2 to 3" in text
     assert "refused: 1 to 2: a stronger match overlaps it" in text
 
@@ -92,9 +92,9 @@ def test_only_the_sequences_asked_for_are_shown() -> None:
     rows = "id who manipulation\n1 kira>bo .6\n2 lena>bo .7\n3 kira>al .7\n"
     chosen = named(all_rules(), "darvo")
     assert [
-        line for line in told(chosen, rows, agent="kira", target="bo").splitlines() if line.startswith("darvo")
+        line for line in explanation(chosen, rows, agent="kira", target="bo").splitlines() if line.startswith("darvo")
     ] == ["darvo: kira to bo, 1 rows, 0 unread"]
-    assert told(chosen, rows, agent="nobody") == "no read row of this agent and target"
+    assert explanation(chosen, rows, agent="nobody") == "no read row of this agent and target"
 
 
 def test_every_finding_of_a_shipped_case_is_explained_as_matched() -> None:

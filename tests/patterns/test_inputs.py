@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from undersong.models import TRAITS, Row
 from undersong.patterns import all_rules
-from undersong.patterns.inputs import NEVER_MISSING, given, gives
+from undersong.patterns.inputs import NEVER_MISSING, available_inputs, gives
 
 WANTED = frozenset().union(*(rule.needs for rule in all_rules()), NEVER_MISSING, {"signals:pressure"})
 ROWS = st.builds(
@@ -25,4 +25,4 @@ ROWS = st.builds(
 @each_of(st.lists(ROWS, max_size=4), st.sets(st.sampled_from(sorted(WANTED))))
 def test_an_input_is_given_where_one_row_has_it(rows: list[Row], wanted: set[str]) -> None:
     always = {name for name in wanted if name in NEVER_MISSING}
-    assert given(rows, wanted) == always | {name for name in wanted if any(gives(row, name) for row in rows)}
+    assert available_inputs(rows, wanted) == always | {name for name in wanted if any(gives(row, name) for row in rows)}

@@ -12,7 +12,7 @@ from tests.patterns.rulebox import MINIMAL
 from undersong.patterns import all_rules
 from undersong.patterns.expressions import parse
 from undersong.patterns.lint import Lint, check_rules
-from undersong.patterns.neighbours import choices
+from undersong.patterns.neighbours import ambiguous_pairs
 from undersong.patterns.ranges import disjoint, impossible
 from undersong.patterns.sequences import parse as sequence
 
@@ -111,7 +111,7 @@ def test_a_condition_that_contradicts_itself_is_seen(condition: str, never: bool
     ],
 )
 def test_neighbours_are_the_variables_at_one_choice(pattern: str, pairs: set[tuple[str, str]]) -> None:
-    assert choices(sequence(pattern)) == pairs
+    assert ambiguous_pairs(sequence(pattern)) == pairs
 
 
 def test_neighbours_that_share_rows_are_a_warning_unless_disjoint_or_meant(tmp_path: Path) -> None:
@@ -210,9 +210,9 @@ A_OR_B = {"A": "virtue > 0.5", "B": "virtue < 0.5"}
 )
 def test_what_stands_beyond_an_anchor_is_never_matched(tmp_path: Path, pattern: str, remarks: list[str]) -> None:
     define = {name: condition for name, condition in A_OR_B.items() if name in pattern}
-    found = lints(tmp_path, pattern=pattern, define=define, within="1 day")
-    assert [lint.id for lint in found] == remarks
-    assert {lint.severity for lint in found} <= ({"error"} if remarks == ["never-matches"] else {"warning"})
+    results = lints(tmp_path, pattern=pattern, define=define, within="1 day")
+    assert [lint.id for lint in results] == remarks
+    assert {lint.severity for lint in results} <= ({"error"} if remarks == ["never-matches"] else {"warning"})
 
 
 @pytest.mark.parametrize(
@@ -241,8 +241,8 @@ def test_what_stands_beyond_an_anchor_is_never_matched(tmp_path: Path, pattern: 
 def test_having_beyond_what_the_pattern_binds_is_never_met(tmp_path: Path, condition: str, never: bool) -> None:
     measures = {"strength": 1, "seen": "count(A) + count(B)", "virtue": "sum(A.virtue) + sum(B.accuracy)"}
     keys: dict[str, Any] = {"pattern": "A{1,2} ANY{0,9}? B", "define": A_OR_B, "within": "1 day"}
-    found = lints(tmp_path, **keys, measures=measures, having=[condition])
-    assert [lint.id for lint in found] == (["never-matches"] if never else [])
+    results = lints(tmp_path, **keys, measures=measures, having=[condition])
+    assert [lint.id for lint in results] == (["never-matches"] if never else [])
 
 
 def test_where_may_leave_no_row_or_none_for_a_variable(tmp_path: Path) -> None:
@@ -255,8 +255,8 @@ def test_where_may_leave_no_row_or_none_for_a_variable(tmp_path: Path) -> None:
 def test_every_value_that_yaml_reads_as_another_is_told_in_one_run(tmp_path: Path) -> None:
     file = tmp_path / "odd.yaml"
     file.write_text("id: on\nmax_unread: 010\ntitle: a\ntitle: b\ntags: [1_0, no]\n", encoding="utf-8")
-    found = [(lint.id, lint.where.rsplit(":", 1)[1], lint.what.split(" ")[0]) for lint in check_rules([file])]
-    assert found == [
+    results = [(lint.id, lint.where.rsplit(":", 1)[1], lint.what.split(" ")[0]) for lint in check_rules([file])]
+    assert results == [
         ("unreadable", "1", "'on'"),
         ("unreadable", "2", "'010'"),
         ("unreadable", "4", "key"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.patterns.expressions import ExpressionError
-from undersong.patterns.matcher import GaveUp, Matcher, Skip, find_all
+from undersong.patterns.matcher import BacktrackingMatcher, GaveUp, Skip, find_all
 from undersong.patterns.program import compile_program
 from undersong.patterns.sequences import parse
 
@@ -17,16 +17,16 @@ NAMES = ("A", "B", "C")
 PAST = Skip("past")
 
 
-def matcher(pattern: str, rows: str, *, remember: bool = True, steps: int = 1_000_000) -> Matcher:
+def matcher(pattern: str, rows: str, *, remember: bool = True, steps: int = 1_000_000) -> BacktrackingMatcher:
     """Rows as letters: ``a`` fits A, ``x`` fits A and B, ``.`` fits nothing."""
     masks = [{"a": 1, "b": 2, "c": 4, "x": 3, "y": 6, ".": 0}[row] for row in rows]
     limits = [len(rows)] * len(rows)
-    return Matcher(compile_program(parse(pattern), NAMES), masks, limits, remember=remember, steps=steps)
+    return BacktrackingMatcher(compile_program(parse(pattern), NAMES), masks, limits, remember=remember, steps=steps)
 
 
 def paths(pattern: str, rows: str, skip: Skip = PAST) -> list[tuple[int, str]]:
-    found = find_all(matcher(pattern, rows), skip, lambda _path: True)
-    return [(path.start, "".join("_" if i < 0 else NAMES[i] for i in path.bindings)) for path in found]
+    matches = find_all(matcher(pattern, rows), skip, lambda _path: True)
+    return [(path.start, "".join("_" if i < 0 else NAMES[i] for i in path.bindings)) for path in matches]
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_the_search_goes_on_where_after_match_says(skip: Skip, starts: list[int]
 
 
 def test_a_refused_match_does_not_hide_the_next_start() -> None:
-    found = find_all(matcher("A+ B", "aaab"), Skip("past"), lambda path: path.end - path.start < 4)
-    assert [path.start for path in found] == [1]
+    matches = find_all(matcher("A+ B", "aaab"), Skip("past"), lambda path: path.end - path.start < 4)
+    assert [path.start for path in matches] == [1]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def regex(pattern: str) -> str:
     classes = {name: "".join(chr(97 + m) for m in range(8) if m & 1 << i) for i, name in enumerate(NAMES)}
     text = re.sub(r"ANY", ".", pattern.replace(" ", ""))
     return (
-        re.sub(r"[ABC]", lambda found: f"[{classes[found[0]]}]", text)
+        re.sub(r"[ABC]", lambda match: f"[{classes[match[0]]}]", text)
         .replace("(", "(?:")
         .replace("^", r"\A")
         .replace("$", r"\Z")
@@ -147,12 +147,12 @@ def test_extents_agree_with_the_standard_library(pattern: str, masks: list[int])
     program = compile_program(parse(pattern), NAMES)
     limits = [len(masks)] * len(masks)
     text, expression = "".join(chr(97 + mask) for mask in masks), re.compile(regex(pattern))
-    remembering = Matcher(program, masks, limits)
+    remembering = BacktrackingMatcher(program, masks, limits)
     for start in range(len(masks)):
         expected = expression.match(text, start)
         path = remembering.match(start)
         assert (path and path.end) == (expected and expected.end())
-        assert Matcher(program, masks, limits, remember=False).match(start) == path
+        assert BacktrackingMatcher(program, masks, limits, remember=False).match(start) == path
         if path:
             assert all(i < 0 or masks[path.start + n] & 1 << i for n, i in enumerate(path.bindings))
 

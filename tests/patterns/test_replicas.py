@@ -21,18 +21,18 @@ QUIET = Noise(known={}, others=0.0)
 def share(scores: tuple[float, ...], table_of_noise: Noise, replicas: int = 200, seed: int = 0) -> float:
     partition = only(column(*scores))
     ids = [[entry.row.id for _, entry in match.named] for match in search_partition(PAIR, partition).matches]
-    found = survival(PAIR, partition, ids, seed=seed, replicas=replicas, table=table_of_noise)
-    assert found.replicas == replicas
-    return found.shares[0]
+    result = survival(PAIR, partition, ids, seed=seed, replicas=replicas, table=table_of_noise)
+    assert result.replicas == replicas
+    return result.shares[0]
 
 
 def test_the_table_holds_what_is_known_and_one_assumption_for_the_rest() -> None:
-    known = noise()
-    assert known.known == {"exploitation": 0.055, "deception": 0.122}
-    assert known.others == pytest.approx((0.055 + 0.122) / 2)
-    assert known.spread("exploitation") == pytest.approx(0.055 * math.sqrt(math.pi / 2))
-    assert known.spread("virtue") == known.spread("manipulation") > known.spread("exploitation")
-    assert set(known.known) < set(TRAITS)
+    noise_table = noise()
+    assert noise_table.known == {"exploitation": 0.055, "deception": 0.122}
+    assert noise_table.others == pytest.approx((0.055 + 0.122) / 2)
+    assert noise_table.spread("exploitation") == pytest.approx(0.055 * math.sqrt(math.pi / 2))
+    assert noise_table.spread("virtue") == noise_table.spread("manipulation") > noise_table.spread("exploitation")
+    assert set(noise_table.known) < set(TRAITS)
     assert list(noise_hashes()) == ["noise.yaml"]
 
 
@@ -48,8 +48,8 @@ def test_the_noise_has_the_size_of_the_table() -> None:
     spread = noise().spread("manipulation")
     high = rule("HIGH", HIGH="manipulation > 0.5")
     partition = only(column(0.5 + spread))
-    found = survival(high, partition, [["1"]], seed=3, replicas=2000, table=noise())
-    assert found.shares[0] == pytest.approx(0.8413, abs=4 * (0.84 * 0.16 / 2000) ** 0.5)
+    result = survival(high, partition, [["1"]], seed=3, replicas=2000, table=noise())
+    assert result.shares[0] == pytest.approx(0.8413, abs=4 * (0.84 * 0.16 / 2000) ** 0.5)
 
 
 def test_the_same_seed_gives_the_same_share() -> None:
@@ -66,8 +66,8 @@ def test_a_match_of_other_messages_is_another_match() -> None:
 def test_unread_rows_and_missing_scores_stay_what_they_are() -> None:
     rows = table("id who day manipulation deception\n1 kira 0 .1 -\n2 kira 1 ? ?\n3 kira 2 .9 -\n")
     lacks = rule("LOW HIGH", LOW="manipulation < 0.5 and deception is null", HIGH="manipulation > 0.5")
-    found = survival(lacks, only(rows), [["1", "3"]], seed=0, replicas=20, table=noise())
-    assert found.shares == (1.0,)
+    result = survival(lacks, only(rows), [["1", "3"]], seed=0, replicas=20, table=noise())
+    assert result.shares == (1.0,)
 
 
 def test_noise_is_even_handed() -> None:

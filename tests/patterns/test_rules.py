@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.patterns.rulebox import MINIMAL, document, found, rule
+from tests.patterns.rulebox import MINIMAL, document, match_ids, rule
 from undersong.errors import RuleError, UsageError
 from undersong.patterns import all_rules, load_rules, named
 from undersong.patterns.lint import check_rules
@@ -168,8 +168,8 @@ def test_having_decides_on_measures_of_the_match() -> None:
         3  kira .9
     """
     keys = {"measures": {"rise": "last(A.manipulation) - first(A.manipulation)", "strength": "rise"}}
-    assert found(rule("A A", keys | {"having": ["rise > 0.15"]}, A="manipulation > 0.5"), rows) == ["2 3"]
-    assert found(rule("A A", keys | {"having": ["rise > 0.25"]}, A="manipulation > 0.5"), rows) == []
+    assert match_ids(rule("A A", keys | {"having": ["rise > 0.15"]}, A="manipulation > 0.5"), rows) == ["2 3"]
+    assert match_ids(rule("A A", keys | {"having": ["rise > 0.25"]}, A="manipulation > 0.5"), rows) == []
 
 
 def test_of_overlapping_matches_the_strongest_is_kept() -> None:
@@ -184,8 +184,8 @@ def test_of_overlapping_matches_the_strongest_is_kept() -> None:
     keys = {"measures": {"strength": "mean(A.manipulation)"}, "after_match": "skip to next row"}
     every = rule("A A", keys, A="manipulation > 0.5")
     strongest = rule("A A", keys | {"keep": "strongest"}, A="manipulation > 0.5")
-    assert found(every, rows) == ["1 2", "2 3", "3 4", "4 5"]
-    assert found(strongest, rows) == ["2 3", "4 5"]
+    assert match_ids(every, rows) == ["1 2", "2 3", "3 4", "4 5"]
+    assert match_ids(strongest, rows) == ["2 3", "4 5"]
     assert every.hash != strongest.hash
 
 

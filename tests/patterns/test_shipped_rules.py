@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.patterns.rulebox import found
+from tests.patterns.rulebox import match_ids
 from tests.patterns.rulebox import rule as probe
 from undersong.detect import detect
 from undersong.patterns import all_rules, named
-from undersong.patterns.cases import CaseResult, run_cases, table
+from undersong.patterns.cases import RuleTestResult, run_rule_tests, table
 from undersong.patterns.lint import check_rules
 
 RULES = all_rules()
-CASES = [result for rule in RULES for result in run_cases(rule)]
+CASES = [result for rule in RULES for result in run_rule_tests(rule)]
 SHAPES = ("love_bombing", "darvo", "con_game", "alignment_faking", "sandbagging", "intermittent_reward")
 
 
 @pytest.mark.parametrize("result", CASES, ids=lambda result: f"{result.rule}: {result.name}")
-def test_every_case_beside_a_rule_holds(result: CaseResult) -> None:
-    assert result.found == result.expected
+def test_every_case_beside_a_rule_holds(result: RuleTestResult) -> None:
+    assert result.actual == result.expected
 
 
 def test_every_rule_says_why_and_shows_what_it_finds_misses_and_spares() -> None:
@@ -37,7 +37,7 @@ def test_the_six_shapes_are_there_twice_the_literal_ones_off() -> None:
 
 def fired(rows: str) -> dict[str, list[str]]:
     """Per rule that fires, literal or not, what it finds."""
-    return {rule.id: ids for rule in RULES if (ids := found(rule, rows))}
+    return {rule.id: ids for rule in RULES if (ids := match_ids(rule, rows))}
 
 
 def test_the_worked_example_fails_its_own_literal_rule_and_its_formula_gives_four_tenths() -> None:
@@ -90,8 +90,8 @@ def test_the_persistently_bad_agent_fires_the_literal_darvo_and_not_the_robust_o
 def test_exactly_six_tenths_is_not_above_six_tenths() -> None:
     rows = "id who day compassion manipulation\n1 k 0 {0} .1\n2 k 1 {0} .1\n3 k 2 {0} .1\n4 k 3 .2 .6\n"
     literal = named(RULES, "love_bombing_literal")
-    assert found(literal, rows.format(".6")) == []
-    assert found(literal, rows.format(".61")) == ["1 2 3 4"]
+    assert match_ids(literal, rows.format(".6")) == []
+    assert match_ids(literal, rows.format(".61")) == ["1 2 3 4"]
 
 
 def test_every_combination_and_pathway_of_the_taxonomy_has_a_rule() -> None:

@@ -15,33 +15,33 @@ from tests.patterns.rulebox import rule
 from undersong.models import TRAITS, Deference, Loop, Row
 from undersong.patterns import load_rules
 from undersong.patterns.cases import table
-from undersong.patterns.chance import GAVE_UP, NOTHING, Strengths, chance
-from undersong.patterns.engine.run import Found
-from undersong.patterns.engine.sums import Unsuited
-from undersong.patterns.fields import FIELDS, FIELDS_SAID, SAID
+from undersong.patterns.chance import GAVE_UP, NOTHING, PermutationStrengths, chance
+from undersong.patterns.engine.run import MatchArrays
+from undersong.patterns.engine.sums import NotVectorizable
+from undersong.patterns.fields import FIELDS, MESSAGE_ATTRIBUTES, MESSAGE_FIELDS
 from undersong.patterns.partitions import Partition, partitions, timelines
 from undersong.patterns.replicas import noise, survival
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import filtered, search_partition
-from undersong.patterns.shuffles import Deck, key_of, orders
-from undersong.patterns.versions import Places
+from undersong.patterns.shuffles import SequenceShuffler, draw_permutations, key_of
+from undersong.patterns.versions import SequencePositions
 
 RANDOM = 240
 
 
 def matching(chosen: PatternRule, rows: list[Row]) -> Iterator[Partition]:
     for timeline in timelines(rows):
-        for each in partitions(filtered(chosen, timeline), chosen.file.partition_by):
-            if each.rows and search_partition(chosen, each).matches:
-                yield each
+        for partition in partitions(filtered(chosen, timeline), chosen.file.partition_by):
+            if partition.rows and search_partition(chosen, partition).matches:
+                yield partition
 
 
 def compare(chosen: PatternRule, partition: Partition, draws: int = 12) -> bool:
     """Whether arrays did; what they say must be what the reference says."""
-    deck = Deck(chosen, partition)
-    dealt = orders(key_of(1, "chance", chosen, partition), 0, draws, len(deck.rows))
+    deck = SequenceShuffler(chosen, partition)
+    dealt = draw_permutations(key_of(1, "chance", chosen, partition), 0, draws, len(deck.rows))
     dealt = np.concatenate([np.arange(len(deck.rows))[None, :], dealt])
-    table_of_all = Strengths(deck, partition)
+    table_of_all = PermutationStrengths(deck, partition)
     at_once = table_of_all.of(dealt)
     suited, table_of_all.at_once = table_of_all.at_once is not None, None
     np.testing.assert_array_equal(at_once, table_of_all.of(dealt), err_msg=repr(chosen.file))
@@ -67,26 +67,26 @@ def test_shuffles_under_each_shipped_rule_match_as_strongly_as_the_reference_say
 
 
 def test_replicas_of_random_rows_match_as_the_reference_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    def told() -> list[object]:
-        found: list[object] = []
+    def survivals() -> list[object]:
+        results: list[object] = []
         for seed in range(RANDOM // 3):
             dice = random.Random(seed)
             chosen, rows = random_rule(dice), random_rows(dice)
             for partition in matching(chosen, rows):
                 matches = search_partition(chosen, partition).matches
                 ids = [[entry.row.id for _, entry in match.named] for match in matches]
-                found.append(survival(chosen, partition, ids, seed=seed, replicas=8, table=noise()))
-        return found
+                results.append(survival(chosen, partition, ids, seed=seed, replicas=8, table=noise()))
+        return results
 
-    at_once = told()
+    at_once = survivals()
     asked = []
 
     def unsuited(*_: object) -> None:
         asked.append(1)
-        raise Unsuited("arrays do not do")
+        raise NotVectorizable("arrays do not do")
 
-    monkeypatch.setattr(Places, "find", unsuited)
-    assert told() == at_once
+    monkeypatch.setattr(SequencePositions, "find", unsuited)
+    assert survivals() == at_once
     assert len(asked) == len(at_once) > 10
 
 
@@ -105,7 +105,7 @@ def test_a_match_towards_somebody_else_is_no_match_of_this_sequence() -> None:
     for_bo = next(
         each for t in timelines(table(TWO)) for each in partitions(t, ["agent", "target"]) if each.target == "bo"
     )
-    strengths = Strengths(Deck(PAIR, for_bo), for_bo).of(np.array([[0, 1], [1, 0]]))
+    strengths = PermutationStrengths(SequenceShuffler(PAIR, for_bo), for_bo).of(np.array([[0, 1], [1, 0]]))
     assert strengths.tolist() == [NOTHING, 1.0]
     assert chance(PAIR, for_bo, seed=0, draws=19) is None
 
@@ -116,19 +116,25 @@ def test_unread_rows_stay_between_the_shuffled_ones() -> None:
         timelines(table("id who day manipulation\n1 k 0 .9\n2 k 1 ?\n3 k 2 .1\n4 k 3 .4\n"))[0], ["agent"]
     )
     orders_of_three = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]])
-    assert Strengths(Deck(gapless, partition), partition).of(orders_of_three).tolist() == [NOTHING, NOTHING, 1.0]
+    assert PermutationStrengths(SequenceShuffler(gapless, partition), partition).of(orders_of_three).tolist() == [
+        NOTHING,
+        NOTHING,
+        1.0,
+    ]
 
 
 def test_a_shuffle_whose_search_gives_up_counts_as_strong(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = rule("LOW HIGH", LOW="manipulation < 0.3", HIGH="manipulation > 0.5")
     (partition,) = partitions(timelines(table(TWO))[0], ["agent"])
-    find = Places.find
+    find = SequencePositions.find
 
-    def giving_up(self: Places, *arguments: Any) -> Found:
+    def giving_up(self: SequencePositions, *arguments: Any) -> MatchArrays:
         return find(self, *arguments)._replace(gave_up=np.array([1]))
 
-    monkeypatch.setattr(Places, "find", giving_up)
-    strengths = Strengths(Deck(plain, partition), partition).of(np.array([[0, 1, 2, 3], [0, 1, 2, 3], [0, 3, 1, 2]]))
+    monkeypatch.setattr(SequencePositions, "find", giving_up)
+    strengths = PermutationStrengths(SequenceShuffler(plain, partition), partition).of(
+        np.array([[0, 1, 2, 3], [0, 1, 2, 3], [0, 3, 1, 2]])
+    )
     assert strengths.tolist() == [1.0, GAVE_UP, NOTHING]
 
 
@@ -138,7 +144,7 @@ def test_what_the_scan_called_a_message_moves_with_its_words() -> None:
     praised = rule("PRAISE OTHER", PRAISE='flag("praise")', OTHER='not flag("praise")')
     (partition,) = partitions(timelines(rows)[0], ["agent"])
     every = np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0]])
-    table_of_all = Strengths(Deck(praised, partition), partition)
+    table_of_all = PermutationStrengths(SequenceShuffler(praised, partition), partition)
     assert (table_of_all.of(every) > NOTHING).tolist() == [True, True, False]
     table_of_all.at_once = None
     assert (table_of_all.of(every) > NOTHING).tolist() == [True, True, False]
@@ -156,7 +162,7 @@ FULL = Row(
 
 def test_a_field_is_of_the_words_or_of_the_place_as_what_it_is_read_from_is() -> None:
     empty = Row(id="2", state="unread", traits=None)
-    words = msgspec.structs.replace(empty, **{name: getattr(FULL, name) for name in SAID})
+    words = msgspec.structs.replace(empty, **{name: getattr(FULL, name) for name in MESSAGE_ATTRIBUTES})
     for name, field in FIELDS.items():
         assert field.read(FULL) != field.read(empty), f"{name} is the same in both"
-        assert field.read(words) == field.read(FULL if name in FIELDS_SAID else empty), name
+        assert field.read(words) == field.read(FULL if name in MESSAGE_FIELDS else empty), name

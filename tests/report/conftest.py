@@ -106,10 +106,13 @@ MECHANISMS = (
 
 def talks(case: Case) -> dict[str, Conversation]:
     """The conversations of a case's cited messages."""
-    held: dict[str, list[Message]] = {}
+    by_conversation: dict[str, list[Message]] = {}
     for message in case.cited:
-        held.setdefault(message.conversation, []).append(message)
-    return {name: Conversation(id=name, source_format="jsonl", messages=tuple(each)) for name, each in held.items()}
+        by_conversation.setdefault(message.conversation, []).append(message)
+    return {
+        name: Conversation(id=name, source_format="jsonl", messages=tuple(each))
+        for name, each in by_conversation.items()
+    }
 
 
 def with_moments(case: Case) -> Case:

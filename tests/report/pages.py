@@ -51,11 +51,11 @@ def unfenced(markdown: str) -> str:
     """Markdown without its fenced blocks and code spans: what a renderer would treat as markup."""
     lines, fence = [], ""
     for line in markdown.split("\n"):
-        found = re.match(r"(`{3,})(text)?$", line)
+        fence_line = re.match(r"(`{3,})(text)?$", line)
         if fence:
-            fence = "" if found and found[2] is None and len(found[1]) >= len(fence) else fence
-        elif found and found[2]:
-            fence = found[1]
+            fence = "" if fence_line and fence_line[2] is None and len(fence_line[1]) >= len(fence) else fence
+        elif fence_line and fence_line[2]:
+            fence = fence_line[1]
         else:
             lines.append(line)
     assert not fence, "a fence stays open"

@@ -77,8 +77,8 @@ def test_the_line_that_makes_it_again_names_the_folder_and_not_the_way_to_it(rep
 
 
 def test_another_model_than_the_reports_is_a_discrepancy(report: Path) -> None:
-    found = check(report, judge="offline").discrepancies
-    assert [each.where for each in found] == ["prototypes"]
+    discrepancies = check(report, judge="offline").discrepancies
+    assert [each.where for each in discrepancies] == ["prototypes"]
 
 
 def forge(report: Path, **changes: str) -> None:
@@ -101,8 +101,8 @@ def test_scores_that_were_changed_contradict_the_model(report: Path, model: Path
     value = json.loads((report / "manifest.json").read_bytes())
     value["files"][path.name]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     (report / "manifest.json").write_bytes(canonical(value | {"digest": digest_of(value)}))
-    told = {each.what for each in check(report, judge=f"offline:{model}").discrepancies}
-    assert "its scores by judge offline: does not come out again within .001" in told
+    discrepancies = {each.what for each in check(report, judge=f"offline:{model}").discrepancies}
+    assert "its scores by judge offline: does not come out again within .001" in discrepancies
 
 
 @pytest.mark.parametrize("spec", ["anthropic:claude", "offlin", "replay:folder"])

@@ -15,7 +15,7 @@ import pytest
 from undersong.judges import JUDGES, Question
 from undersong.manifest import canonical, digest_of
 from undersong.models import TRAITS, Evaluation
-from undersong.options import Effort, Options
+from undersong.options import Options, ResamplingConfig
 from undersong.patterns import load_rules
 from undersong.pipeline import audit
 from undersong.redact import redacted
@@ -57,7 +57,7 @@ def open_judge(_: str) -> ScriptedJudge:
 def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An audited folder with one finding and one broken promise."""
     monkeypatch.setitem(JUDGES, "scripted", __name__)
-    said = [
+    chat = [
         {"id": f"m{n}", "conversation": "c", "author": "kira", "role": "agent", "agent_id": "kira", "target": "mo",
          "time": f"2026-01-0{n + 1}T00:00:00Z", "text": text}
         for n, text in enumerate(TEXTS)
@@ -68,7 +68,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for n, text in enumerate((f"Here:\n{code}", f"I have fixed it.\n{code}", "The till is open."))
     ]
     source = tmp_path / "talk.jsonl"
-    source.write_text("".join(json.dumps(line) + "\n" for line in (*said, *work)))
+    source.write_text("".join(json.dumps(line) + "\n" for line in (*chat, *work)))
     with temporary_store() as store:
         case, rows = audit(source, store, Options(judge="scripted"))
         assert case.findings
@@ -97,10 +97,10 @@ def says(folder: Path) -> str:
 def test_an_untouched_report_agrees_in_every_step(report: Path) -> None:
     result = check(report, [report.parent / "talk.jsonl"])
     assert result.discrepancies == ()
-    told = ", ".join(result.checked)
+    checked = ", ".join(result.checked)
     steps = ("detect", "counts and agents", "report", "scan and verdict", "offline scores")
     for step in (*steps, "scan, route and verdict from the inputs"):
-        assert f"{step} done again" in told
+        assert f"{step} done again" in checked
     assert result.skipped == ()
 
 
@@ -155,7 +155,7 @@ def test_a_report_with_masked_agents_still_proves_itself(report: Path, tmp_path:
     with temporary_store() as store:
         case, rows = audit(source, store, Options(judge="scripted"))
         masked, new_rows, look = redacted(
-            case, rows, lambda name: store.conversation(name)[0], load_rules(), Effort(), ["kira", "mo"]
+            case, rows, lambda name: store.conversation(name)[0], load_rules(), ResamplingConfig(), ["kira", "mo"]
         )
         write(masked, new_rows, tmp_path / "masked", conversations=look)
     assert [finding.agent for finding in masked.findings] == ["[NAME-1]"]

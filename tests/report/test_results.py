@@ -22,10 +22,10 @@ REACHED = [
 ]
 
 
-@pytest.mark.parametrize(("level", "told"), REACHED)
-def test_findings_deductions_and_smoking_guns_count_by_their_levels(make_case: Make, level: str, told: str) -> None:
+@pytest.mark.parametrize(("level", "expected"), REACHED)
+def test_findings_deductions_and_smoking_guns_count_by_their_levels(make_case: Make, level: str, expected: str) -> None:
     case = with_moments(make_case()[0])
-    assert failing_line(at_or_above(case, level), level) == f"--fail-on {level}: {told}"
+    assert failing_line(at_or_above(case, level), level) == f"--fail-on {level}: {expected}"
 
 
 def test_a_finding_counts_by_its_own_level_which_is_finer_than_sarif(make_case: Make) -> None:

@@ -26,13 +26,13 @@ def test_the_example_is_what_its_command_gives(undersong: Undersong) -> None:
     (command,) = re.findall(r"<!-- run -->\n```sh\nundersong (.*?)\n```", TEXT)
     ran = undersong(*shlex.split(command))
     (session,) = json.loads(ran.out)["sovereignty"]
-    told = re.findall(r"^\| (\d+) \| (\d+) \| `(\w+)` \| `(\w+)` \| (\d+) \|$", TEXT, re.MULTILINE)
+    table_rows = re.findall(r"^\| (\d+) \| (\d+) \| `(\w+)` \| `(\w+)` \| (\d+) \|$", TEXT, re.MULTILINE)
     (verdict,) = json.loads(Path("report/case.json").read_text(encoding="utf-8"))["sessions"]
     taken = [
         (str(each["position"]), str(each["points"]), each["mechanism"], each["kind"]) for each in verdict["deductions"]
     ]
-    assert sorted(taken) == sorted(tuple(each[:4]) for each in told)
-    assert len({each[4] for each in told}) == verdict["episodes"]
+    assert sorted(taken) == sorted(tuple(each[:4]) for each in table_rows)
+    assert len({each[4] for each in table_rows}) == verdict["episodes"]
     assert session["score"] == 50
     assert session["psychogenic_risk"]
     assert session["assessed"] == 2
@@ -41,8 +41,8 @@ def test_the_example_is_what_its_command_gives(undersong: Undersong) -> None:
 def test_every_mechanism_has_its_points_and_kinds() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| (\d+ \| .*) \|$", TEXT, re.MULTILINE))
     assert rows.keys() == mechanisms().mechanisms.keys() == KINDS.keys()
-    for name, told in rows.items():
-        points, evidence, *_ = told.split(" | ")
+    for name, cells in rows.items():
+        points, evidence, *_ = cells.split(" | ")
         assert int(points) == mechanisms().mechanisms[name].penalty
         assert set(re.findall(r"`(\w+)`", evidence)) == KINDS[name]
 

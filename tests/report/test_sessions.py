@@ -68,7 +68,7 @@ def test_repeats_of_one_episode_and_of_one_flag_are_folded_into_a_line(tmp_path:
 def stuck(times: int) -> tuple[Case, list[Row]]:
     """One unchanged code, called fixed in every second turn."""
     texts = tuple(text for _ in range(times) for text in ("Still wrong.", f"Fixed!\n{CODE}"))
-    said = messages("stuck", texts, ("user", "dev"), "user")
+    thread = messages("stuck", texts, ("user", "dev"), "user")
     taken = tuple(
         Deduction(
             mechanism="false_promise",
@@ -80,7 +80,7 @@ def stuck(times: int) -> tuple[Case, list[Row]]:
             quotes=(quote(message, "Fixed"), quote(message, CODE)),
             episode="dev 0123",
         )
-        for message in said[1::2]
+        for message in thread[1::2]
     )
     loop = Loop(ngram="the very same words again", count=times, scope="turns")
     polite = Deference(apologies=1, corrections=0, ratio=1.0, high=True)
@@ -93,7 +93,7 @@ def stuck(times: int) -> tuple[Case, list[Row]]:
             else (),
             **(marked if message.position % 2 else {}),
         )
-        for message in said
+        for message in thread
     ]
     verdict = SessionVerdict(
         conversation="stuck",
@@ -101,10 +101,10 @@ def stuck(times: int) -> tuple[Case, list[Row]]:
         psychogenic_risk=True,
         mechanisms=(),
         deductions=taken,
-        turns=tuple((message.position, 0) for message in said),
+        turns=tuple((message.position, 0) for message in thread),
         flags=("Death Spiral", "High Deference"),
     )
-    return Case(version="0.1.0", parameters={}, sessions=(verdict,), cited=said), rows
+    return Case(version="0.1.0", parameters={}, sessions=(verdict,), cited=thread), rows
 
 
 def test_a_report_of_one_session_says_in_its_head_which_and_who_spoke(make_case: Make, tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_protective_moments_look_different_from_the_others_in_the_chart(make_cas
 def test_a_verdict_on_less_than_half_of_a_session_is_qualified(make_case: Make, tmp_path: Path) -> None:
     case, rows = make_case()
     little = msgspec.structs.replace(case.sessions[1], read=1)
-    for each, words in ((little, True), (msgspec.structs.replace(little, read=2), False)):
+    for session, words in ((little, True), (msgspec.structs.replace(little, read=2), False)):
         folder = tmp_path / str(words)
-        _, html, markdown, _ = written(msgspec.structs.replace(case, sessions=(each,)), rows, folder)
+        _, html, markdown, _ = written(msgspec.structs.replace(case, sessions=(session,)), rows, folder)
         assert ("low coverage, so this is not the whole session" in html) is words
         assert ("low coverage, so this is not the whole session" in markdown) is words

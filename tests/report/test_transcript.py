@@ -71,21 +71,21 @@ def test_turns_beyond_a_page_stand_on_the_next_one(
 def test_pages_are_filled_by_turns_and_by_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transcript, "PAGE_CHARACTERS", 100)
     sizes = (40, 40, 40, 500, 1)
-    said = tuple(
+    thread = tuple(
         Message(id=f"m{n}", conversation="c", position=n, author="a", role="agent", text="x" * size)
         for n, size in enumerate(sizes)
     )
-    assert list(pages_of([Conversation(id="c", source_format="x", messages=said)]).values()) == [0, 0, 1, 2, 3]
+    assert list(pages_of([Conversation(id="c", source_format="x", messages=thread)]).values()) == [0, 0, 1, 2, 3]
 
 
 def test_tools_are_shown_with_their_errors_and_cut(tmp_path: Path) -> None:
-    said = Message(
+    message = Message(
         id="m0", conversation="c", position=0, author="dev", role="assistant", text="I run it.",
         tool_calls=(ToolCall(name="Bash", input={"command": "pytest <b>"}),),
         tool_results=(ToolResult(text="y" * 5000), ToolResult(text="1 failed", is_error=True)),
     )  # fmt: skip
     verdict = SessionVerdict(conversation="c", score=None, psychogenic_risk=None, mechanisms=())
-    case = Case(version="0.1.0", parameters={}, sessions=(verdict,), cited=(said,))
+    case = Case(version="0.1.0", parameters={}, sessions=(verdict,), cited=(message,))
     _, html, _, _ = written(case, [], tmp_path / "out", transcripts=True)
     assert "calls Bash" in html
     assert "pytest &lt;b&gt;" in html
@@ -117,8 +117,8 @@ def dated(scores: dict[str, int | None]) -> tuple[Case, dict[str, tuple[datetime
 
 
 def test_a_history_is_told_month_by_month() -> None:
-    told = months(*dated({"2026-01-05": 80, "2026-01-20": 40, "2026-03-01": None}))
-    assert [(m.name, m.sessions, m.messages, m.lowest, m.mean, m.scored) for m in told] == [
+    history = months(*dated({"2026-01-05": 80, "2026-01-20": 40, "2026-03-01": None}))
+    assert [(m.name, m.sessions, m.messages, m.lowest, m.mean, m.scored) for m in history] == [
         ("2026-01", 2, 6, 40, 60.0, 2),
         ("2026-03", 1, 3, None, None, 0),
     ]
@@ -132,8 +132,8 @@ def test_a_finding_counts_in_the_month_of_its_first_session(make_case: Make) -> 
     finding = make_case()[0].findings[0]
     case, spans = dated({"2026-01-05": 80, "2026-02-01": 40})
     across = msgspec.structs.replace(finding, conversations=("2026-01-05", "2026-02-01"))
-    found: tuple[Finding, ...] = (across,)
-    assert [m.findings for m in months(msgspec.structs.replace(case, findings=found), spans)] == [1, 0]
+    findings: tuple[Finding, ...] = (across,)
+    assert [m.findings for m in months(msgspec.structs.replace(case, findings=findings), spans)] == [1, 0]
 
 
 def test_several_sessions_have_an_index_the_worst_first(make_case: Make, tmp_path: Path) -> None:

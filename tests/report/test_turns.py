@@ -32,17 +32,17 @@ def forge(
 ) -> None:
     """A report with other messages, written and sealed by our own hand, so that every page and hash agrees."""
 
-    def changed(each: Turn) -> Turn:
-        known = {name: value for name, value in turn(each).items() if name in each.__struct_fields__}
-        return msgspec.structs.replace(each, **known)
+    def changed(entry: Turn) -> Turn:
+        fields = {name: value for name, value in turn(entry).items() if name in entry.__struct_fields__}
+        return msgspec.structs.replace(entry, **fields)
 
     content = read()
-    told = {
+    conversations = {
         each.id: talk(msgspec.structs.replace(each, messages=tuple(map(changed, each.messages))))
         for each in content.conversations
     }
     case = msgspec.structs.replace(content.case, cited=tuple(map(changed, content.case.cited)))
-    write(case, list(map(changed, content.rows)), FORGED, conversations=told.get)
+    write(case, list(map(changed, content.rows)), FORGED, conversations=conversations.get)
 
 
 def says(*inputs: Path) -> list[str]:
@@ -61,10 +61,10 @@ def test_two_swapped_speakers_are_named_message_by_message(undersong: Undersong)
     assert check(REPORT, [SESSION]).discrepancies == ()
     forge(swapped)
     assert says() == []  # the folder alone contradicts nothing: only the input tells
-    told = says(SESSION)
-    assert len(told) == sum(len(each.messages) for each in read().conversations)
-    assert "turn-00: author does not agree with the input (expected human, found assistant)" in told
-    assert "turn-01: author does not agree with the input (expected assistant, found human)" in told
+    output = says(SESSION)
+    assert len(output) == sum(len(each.messages) for each in read().conversations)
+    assert "turn-00: author does not agree with the input (expected human, found assistant)" in output
+    assert "turn-01: author does not agree with the input (expected assistant, found human)" in output
 
 
 CHANGES = [
@@ -92,9 +92,9 @@ def test_two_messages_in_each_others_place_are_named(undersong: Undersong) -> No
         return msgspec.structs.replace(talk, messages=(second, first, *rest))
 
     forge(lambda _: {}, turned)
-    told = says(SESSION)
-    assert "turn-01: place in conversations.jsonl does not agree with the input (expected 2, found 1)" in told
-    assert "turn-00: place in conversations.jsonl does not agree with the input (expected 1, found 2)" in told
+    output = says(SESSION)
+    assert "turn-01: place in conversations.jsonl does not agree with the input (expected 2, found 1)" in output
+    assert "turn-00: place in conversations.jsonl does not agree with the input (expected 1, found 2)" in output
 
 
 def test_two_texts_in_each_others_place_are_named(undersong: Undersong) -> None:

@@ -37,9 +37,9 @@ def report(make_case: Make, tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "out", source
 
 
-def says(found: tuple[Discrepancy, ...]) -> str:
+def says(discrepancies: tuple[Discrepancy, ...]) -> str:
     """All lines."""
-    return "\n".join(map(str, found))
+    return "\n".join(map(str, discrepancies))
 
 
 def reseal(folder: Path, **changes: object) -> None:
@@ -67,23 +67,23 @@ def test_two_hundred_single_bytes_changed_are_two_hundred_times_named(report: tu
         after = bytearray(before)
         after[place] ^= chance.randrange(1, 256)
         path.write_bytes(after)
-        found = verify(folder, [source], INSTALLED)
-        assert any(path.name in each.where for each in found), f"byte {place} of {path.name} went unnoticed"
+        discrepancies = verify(folder, [source], INSTALLED)
+        assert any(path.name in each.where for each in discrepancies), f"byte {place} of {path.name} went unnoticed"
         path.write_bytes(before)
     assert verify(folder, [source], INSTALLED) == ()
 
 
 def test_a_digest_that_was_kept_elsewhere_exposes_a_report_that_was_sealed_again(report: tuple[Path, Path]) -> None:
     folder, _ = report
-    kept = json.loads((folder / "manifest.json").read_bytes())["digest"]
-    for form in (kept, kept[:16], f"{kept[:16]}…", kept.upper()):
+    digest = json.loads((folder / "manifest.json").read_bytes())["digest"]
+    for form in (digest, digest[:16], f"{digest[:16]}…", digest.upper()):
         assert verify(folder, installed=INSTALLED, digest=form) == ()
     (folder / "report.html").write_bytes(b"another page")
     value = json.loads((folder / "manifest.json").read_bytes())
     value["files"]["report.html"]["sha256"] = hashlib.sha256(b"another page").hexdigest()
     reseal(folder, files=value["files"])
     assert verify(folder, installed=INSTALLED) == ()
-    assert "another report, or this one sealed again" in says(verify(folder, installed=INSTALLED, digest=kept[:16]))
+    assert "another report, or this one sealed again" in says(verify(folder, installed=INSTALLED, digest=digest[:16]))
 
 
 @pytest.mark.parametrize("digest", ["", "abc", "z" * 16, "a" * 65])
@@ -99,16 +99,16 @@ def test_what_an_audit_never_reads_raises_no_alarm(report: tuple[Path, Path]) ->
     folder.rename(source.parent / "undersong-report")
     assert verify(source.parent / "undersong-report", [source.parent], INSTALLED) == ()
     (source.parent / "new.jsonl").write_text("{}")
-    told = says(verify(source.parent / "undersong-report", [source.parent], INSTALLED))
-    assert "new.jsonl: is not an input of this report" in told
+    output = says(verify(source.parent / "undersong-report", [source.parent], INSTALLED))
+    assert "new.jsonl: is not an input of this report" in output
 
 
 def test_a_file_that_could_not_be_read_raises_no_alarm_either(make_case: Make, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "broken.zip").write_bytes(b"no archive")
     case, rows = make_case()
-    told = (Problem(what="is no ZIP", where="in/broken.zip", kind="file"),)
-    write(msgspec.structs.replace(case, inputs=(), problems=told), rows, tmp_path / "out")
+    problems = (Problem(what="is no ZIP", where="in/broken.zip", kind="file"),)
+    write(msgspec.structs.replace(case, inputs=(), problems=problems), rows, tmp_path / "out")
     assert verify(tmp_path / "out", [tmp_path / "in"], INSTALLED) == ()
 
 
@@ -127,8 +127,8 @@ def test_files_of_one_name_in_two_folders_are_told_apart(make_case: Make, tmp_pa
     assert verify(tmp_path / "out", [moved], INSTALLED) == ()
     assert verify(tmp_path / "out", [moved / "b", moved / "a"], INSTALLED) == ()
     (moved / "b" / "talk.jsonl").write_text("changed")
-    (told,) = verify(tmp_path / "out", [moved], INSTALLED)
-    assert (told.what, told.where) == ("input has changed", "in/b/talk.jsonl")
+    (discrepancy,) = verify(tmp_path / "out", [moved], INSTALLED)
+    assert (discrepancy.what, discrepancy.where) == ("input has changed", "in/b/talk.jsonl")
 
 
 def test_run_times_are_not_covered(report: tuple[Path, Path]) -> None:
@@ -195,23 +195,23 @@ def test_a_changed_input_a_missing_one_and_a_strange_one_are_named(report: tuple
     assert "export.jsonl: input has changed" in says(verify(folder, [source], INSTALLED))
     strange = source.with_name("other.jsonl")
     strange.write_text("x")
-    found = says(verify(folder, [strange], INSTALLED))
-    assert "export.jsonl: input was not given by this name (expected " in found
-    assert "found )" not in found
-    assert "other.jsonl: is not an input of this report" in found
+    output = says(verify(folder, [strange], INSTALLED))
+    assert "export.jsonl: input was not given by this name (expected " in output
+    assert "found )" not in output
+    assert "other.jsonl: is not an input of this report" in output
 
 
 def test_an_input_that_is_not_there_is_named(report: tuple[Path, Path]) -> None:
-    (told,) = verify(report[0], [report[1].parent / "gone" / "export.jsonl"], INSTALLED)
-    assert told.what == "no such file"
+    (discrepancy,) = verify(report[0], [report[1].parent / "gone" / "export.jsonl"], INSTALLED)
+    assert discrepancy.what == "no such file"
 
 
 def test_a_renamed_input_is_known_by_its_content(report: tuple[Path, Path]) -> None:
     folder, source = report
     other = source.rename(source.with_name("export (1).jsonl"))
-    (told,) = verify(folder, [other], INSTALLED)
-    assert "same content under another name" in told.what
-    assert (told.expected, told.found) == ("export.jsonl", "export (1).jsonl")
+    (discrepancy,) = verify(folder, [other], INSTALLED)
+    assert "same content under another name" in discrepancy.what
+    assert (discrepancy.expected, discrepancy.found) == ("export.jsonl", "export (1).jsonl")
     other.write_bytes(b"something else")
     assert "was not given by this name" in says(verify(folder, [other], INSTALLED))
 

@@ -46,8 +46,8 @@ def test_how_sure_a_finding_is_is_told_in_words(make_case: Make, tmp_path: Path)
     sure = {"chance": 0.004, "shuffles": (3, 999), "q": 0.04, "stability": 0.94, "replicas": 50}
     findings = tuple(msgspec.structs.replace(each, **sure) for each in case.findings)
     parameters = case.parameters | {"chance_draws": 999, "chance_family": 400, "chance_tested": 1}
-    told = msgspec.structs.replace(case, findings=findings, parameters=parameters)
-    page, _, markdown, _ = written(told, rows, tmp_path / "out")
+    changed = msgspec.structs.replace(case, findings=findings, parameters=parameters)
+    page, _, markdown, _ = written(changed, rows, tmp_path / "out")
     html = " ".join(" ".join(page.text).split())
     for text in (html, " ".join(markdown.split())):
         assert "in 3 of 999 shuffles of the same messages" in text
@@ -154,8 +154,8 @@ def test_low_coverage_and_an_uncalibrated_judge_qualify_the_verdict(
     case, _ = make_case()
     session = msgspec.structs.replace(case.sessions[0], messages=4, read=read)
     parameters = case.parameters | {"calibrated": calibrated}
-    told = headline(msgspec.structs.replace(case, sessions=(session,), parameters=parameters))
-    qualified = [each for each in told if each.startswith("What qualifies this: ")]
+    lines = headline(msgspec.structs.replace(case, sessions=(session,), parameters=parameters))
+    qualified = [each for each in lines if each.startswith("What qualifies this: ")]
     assert qualified == ([f"What qualifies this: {'; '.join(expected)}."] if expected else [])
 
 
@@ -177,9 +177,9 @@ def test_who_uses_harmful_phrases_far_more_often_is_named_and_accused_of_nothing
         msgspec.structs.replace(case.agents[0], agent=name, flagged=hits, messages=messages)
         for name, (hits, messages) in flagged.items()
     )
-    told = flagged_words(msgspec.structs.replace(case, agents=agents))
-    assert len(told) == bool(named)
-    for sentence in told:
+    sentences = flagged_words(msgspec.structs.replace(case, agents=agents))
+    assert len(sentences) == bool(named)
+    for sentence in sentences:
         assert all(name in sentence for name in named)
         assert not any(name in sentence for name in flagged if name not in str(named))
         assert "accuse nobody" in sentence

@@ -46,7 +46,7 @@ def report(finder: LoopFinder, loops: Iterable[Loop]) -> tuple[Loop, ...]:
 def loops_over_turns(finder: LoopFinder, conversation: Conversation) -> dict[int, tuple[Loop, ...]]:
     """The n-grams that stand in three turns of one agent or more, by the place of the turn that makes it so."""
     carriers: dict[tuple[str, Gram], list[str]] = defaultdict(list)
-    found = {}
+    loops_by_index = {}
     for index, message in enumerate(conversation.messages):
         if message.role in NOT_SPEAKERS or message.branch is not None:
             continue
@@ -74,8 +74,8 @@ def loops_over_turns(finder: LoopFinder, conversation: Conversation) -> dict[int
             ),
         )
         if loops:
-            found[index] = loops
-    return found
+            loops_by_index[index] = loops
+    return loops_by_index
 
 
 def _runs(finder: LoopFinder, words: Sequence[str], counts: dict[int, int]) -> list[tuple[Gram, int, int]]:
@@ -83,14 +83,14 @@ def _runs(finder: LoopFinder, words: Sequence[str], counts: dict[int, int]) -> l
     runs: list[list[int]] = []
     for place in counts:
         gram = words[place : place + finder.rule.n]
-        known = runs and [words[at : at + finder.rule.n] for at in runs[-1]]
-        if runs and place == runs[-1][-1] + 1 and gram not in known:
+        run_grams = runs and [words[at : at + finder.rule.n] for at in runs[-1]]
+        if runs and place == runs[-1][-1] + 1 and gram not in run_grams:
             runs[-1].append(place)
         else:
             runs.append([place])
-    found = []
+    joined = []
     for run in runs:
         rarest = min(run, key=counts.__getitem__)
         end = min(run[-1] + finder.rule.n, run[0] + finder.rule.longest)
-        found.append((tuple(words[run[0] : end]), counts[rarest], rarest))
-    return found
+        joined.append((tuple(words[run[0] : end]), counts[rarest], rarest))
+    return joined

@@ -13,9 +13,9 @@ from tests.scan import reference
 from tests.scan.dialogue import talk
 from undersong.models import Conversation, Message, Scan
 from undersong.scan import load_book, scan_conversation, scan_conversations
-from undersong.scan.block import Block
+from undersong.scan.block import TextBatch
 from undersong.scan.normalise import BREAK, fold
-from undersong.scan.speech import Speech
+from undersong.scan.speech import TokenIndex
 
 BOOK = load_book()
 PIECES = [
@@ -72,22 +72,22 @@ def test_many_conversations_at_once_give_the_same_scans() -> None:
 
 
 def test_loops_are_those_of_plain_counting() -> None:
-    told = 0
-    for each, (scans, _) in zip(CONVERSATIONS, ALONE, strict=True):
-        over_turns = reference.loops_over_turns(BOOK.loops, each)
-        for place, (message, scan) in enumerate(zip(each.messages, scans, strict=True)):
+    total = 0
+    for thread, (scans, _) in zip(CONVERSATIONS, ALONE, strict=True):
+        over_turns = reference.loops_over_turns(BOOK.loops, thread)
+        for place, (message, scan) in enumerate(zip(thread.messages, scans, strict=True)):
             speaks = message.role not in ("system", "tool")
             within = reference.loops_within(BOOK.loops, reference.spoken(message.text)) if speaks else ()
-            found = tuple(loop for loop in scan.loops if loop.scope in ("message", "turns"))
-            assert found == (*within, *over_turns.get(place, ()))
-            told += len(found)
-    assert told > 300
+            loops = tuple(loop for loop in scan.loops if loop.scope in ("message", "turns"))
+            assert loops == (*within, *over_turns.get(place, ()))
+            total += len(loops)
+    assert total > 300
 
 
 @settings(deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=8))
 def test_hits_words_and_spans_of_a_block_are_those_of_its_texts(texts: list[str]) -> None:
-    block = Block(texts)
+    block = TextBatch(texts)
     assert block.word_counts == [len(text.split()) for text in texts]
     assert [block.words_of(text) for text in range(len(texts))] == block.word_counts
     together = BOOK.hits_of(block)
@@ -102,12 +102,12 @@ def test_every_character_is_folded_in_a_block_as_alone() -> None:
     texts = [f"a{chr(code)}b" for code in range(0x80, 0x3400)] + [
         f"a{chr(code)}b" for code in range(0x3400, 0x20000, 17)
     ]
-    block = Block(texts)
+    block = TextBatch(texts)
     assert block.data.decode() == BREAK + BREAK.join(fold(text).text for text in texts) + BREAK
 
 
 def test_an_edge_inside_of_a_folded_character_has_no_place_in_the_text() -> None:
-    block = Block(["ready", "no… oﬃce"])
+    block = TextBatch(["ready", "no… oﬃce"])
     at = block.data.index(b"no")
     assert block.data[at:].decode() == f"no... office{BREAK}"
     edges = [(0, 2), (0, 5), (0, 4), (2, 5), (3, 5), (6, 12), (6, 9), (8, 12)]
@@ -121,7 +121,7 @@ def test_the_words_of_a_block_are_those_of_its_texts(texts: list[str]) -> None:
     lines = [f"assistant: {text}" for text in texts]
     messages = talk(*lines).messages
     unmarked = [message.text.replace(">", "").replace("`", "").replace("~", "") for message in messages]
-    speech = Speech([Block(unmarked)])
+    speech = TokenIndex([TextBatch(unmarked)])
     assert [speech.of(index) for index in range(len(texts))] == [reference.spoken(text) for text in unmarked]
     keys = {}
     for index, word in enumerate(speech.words(0, len(speech.keys))):
@@ -130,16 +130,16 @@ def test_the_words_of_a_block_are_those_of_its_texts(texts: list[str]) -> None:
 
 
 def test_signals_left_out_stay_empty_and_the_others_as_they_are() -> None:
-    found = scan_conversations(CONVERSATIONS, BOOK, frozenset({"phrases", "threads"}))
-    for (scans, thread), (whole, whole_thread) in zip(found, ALONE, strict=True):
+    partial_scans = scan_conversations(CONVERSATIONS, BOOK, frozenset({"phrases", "threads"}))
+    for (scans, thread), (whole, whole_thread) in zip(partial_scans, ALONE, strict=True):
         assert list(scans) == [only_phrases(scan) for scan in whole]
         assert (thread.signals, thread.agents) == (whole_thread.signals, whole_thread.agents)
         assert set(thread.session_context_vector) >= {"unknown:code_heavy", "unknown:late_night"}
 
 
 def only_phrases(scan: Scan) -> Scan:
-    kept = ("message_id", "hits", "flags", "total", "density", "words", "hard_constraints")
-    return Scan(**{name: getattr(scan, name) for name in kept if name != "words" or scan.hits})
+    fields = ("message_id", "hits", "flags", "total", "density", "words", "hard_constraints")
+    return Scan(**{name: getattr(scan, name) for name in fields if name != "words" or scan.hits})
 
 
 def test_triage_is_the_same_for_many_conversations_as_for_one_and_can_be_left_out() -> None:

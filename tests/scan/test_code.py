@@ -17,8 +17,8 @@ LOOP = "for x in rows:\n    print(x)"
 
 def blocks(text: str) -> list[tuple[str | None, str]]:
     """Language and verbatim code of each block."""
-    found = scans(f"assistant: {text}")[0].code_blocks
-    return [(block.lang, text[block.start : block.end]) for block in found]
+    code_blocks = scans(f"assistant: {text}")[0].code_blocks
+    return [(block.lang, text[block.start : block.end]) for block in code_blocks]
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_the_hash_is_over_the_code_without_trailing_space_and_blank_ends() -> No
     assert hashes[3] != hashes[0]
 
 
-def calls(*given: ToolCall) -> list[CodeBlock]:
-    conversation = change(talk("assistant: done"), 0, tool_calls=given)
+def calls(*tool_calls: ToolCall) -> list[CodeBlock]:
+    conversation = change(talk("assistant: done"), 0, tool_calls=tool_calls)
     return list(scan(conversation)[0][0].code_blocks)
 
 
 def test_edits_writes_and_patches_are_code() -> None:
     patch = "*** Begin Patch\n*** Update File: src/b.py\n-x\n+y\n*** End Patch"
-    found = calls(
+    code_blocks = calls(
         ToolCall(name="Edit", input={"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}),
         ToolCall(name="Write", input={"file_path": "c.py", "content": "y = 1\nz = 2"}),
         ToolCall(name="MultiEdit", input={"file_path": "d.py", "edits": [{"old_string": "a", "new_string": "b"}] * 2}),
@@ -75,7 +75,7 @@ def test_edits_writes_and_patches_are_code() -> None:
         ToolCall(name="Edit", input=None),
         ToolCall(name="Edit", input={"file_path": 3, "new_string": ["no text"]}),
     )
-    assert [(block.kind, block.path, block.lines) for block in found] == [
+    assert [(block.kind, block.path, block.lines) for block in code_blocks] == [
         ("edit", "a.py", 1),
         ("write", "c.py", 2),
         ("edit", "d.py", 1),
@@ -83,7 +83,7 @@ def test_edits_writes_and_patches_are_code() -> None:
         ("patch", "src/b.py", 5),
         ("write", "e.py", 1),
     ]
-    assert all(block.start is None for block in found)
+    assert all(block.start is None for block in code_blocks)
 
 
 def deltas(*codes: str) -> list[float | None]:
@@ -110,8 +110,8 @@ def test_only_white_space_changed_is_not_nothing() -> None:
 
 def test_each_agent_and_each_path_has_its_own_past() -> None:
     one, other = "```py a.py\nx = 1\n```", "```py b.py\nx = 1\n```"
-    found = scans(f"ann: {one}", f"bo: {one}", f"ann: {other}", f"ann: {one}")
-    assert [each.code_change_delta for each in found] == [None, None, None, 0.0]
+    results = scans(f"ann: {one}", f"bo: {one}", f"ann: {other}", f"ann: {one}")
+    assert [each.code_change_delta for each in results] == [None, None, None, 0.0]
 
 
 def test_an_edit_is_compared_with_what_it_replaces() -> None:
@@ -134,7 +134,7 @@ def test_fences_are_those_that_a_look_at_every_line_finds(text: str) -> None:
 
 def slow_fences(text: str) -> list[tuple[int, int, int, int]]:
     """The same line by line."""
-    found, opened, at = [], None, 0
+    closed, opened, at = [], None, 0
     for line in text.split("\n"):
         bare, after = line.lstrip(" \t"), min(at + len(line) + 1, len(text))
         kind = bare[:1]
@@ -145,7 +145,7 @@ def slow_fences(text: str) -> list[tuple[int, int, int, int]]:
                 if kind == "~" or "`" not in info:
                     opened = at, after, kind, run
             elif kind == opened[2] and run >= opened[3] and not info:
-                found.append((opened[0], after, opened[1], at))
+                closed.append((opened[0], after, opened[1], at))
                 opened = None
         at += len(line) + 1
-    return found if opened is None else [*found, (opened[0], len(text), opened[1], len(text))]
+    return closed if opened is None else [*closed, (opened[0], len(text), opened[1], len(text))]

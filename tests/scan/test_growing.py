@@ -12,7 +12,7 @@ import pytest
 from undersong.models import Conversation, Message
 from undersong.scan import load_book
 from undersong.scan.conversation import scan_conversation
-from undersong.scan.growing import Growing
+from undersong.scan.growing import IncrementalScan
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SAID = (
@@ -47,11 +47,11 @@ def talk(seed: int, most: int = 30) -> Conversation:
 @pytest.mark.parametrize("seed", range(8))
 def test_the_scans_are_those_of_the_whole(seed: int) -> None:
     whole = talk(seed)
-    known = Random(seed).randrange(len(whole.messages))
+    start = Random(seed).randrange(len(whole.messages))
     scans, thread = scan_conversation(whole, load_book())
     assert any(scan.loops for scan in scans)
-    growing = Growing(first(whole, known), scans[:known], load_book())
-    for place in range(known, len(whole.messages)):
+    growing = IncrementalScan(first(whole, start), scans[:start], load_book())
+    for place in range(start, len(whole.messages)):
         assert growing.append(first(whole, place + 1)) == scans[place]
     assert tuple(growing.scans) == scans
     assert growing.thread(whole) == thread
@@ -85,11 +85,11 @@ def test_stock_phrases_make_the_loops_of_the_whole() -> None:
     for seed in range(40):
         dice = Random(seed)
         plain = talk(seed, 24)
-        said = [msgspec.structs.replace(each, text=stock(dice, each.position)) for each in plain.messages]
-        whole = msgspec.structs.replace(plain, messages=tuple(said))
+        messages = [msgspec.structs.replace(each, text=stock(dice, each.position)) for each in plain.messages]
+        whole = msgspec.structs.replace(plain, messages=tuple(messages))
         scans, _ = scan_conversation(whole, load_book())
-        growing = Growing(first(whole, 0), (), load_book())
-        for place in range(len(said)):
+        growing = IncrementalScan(first(whole, 0), (), load_book())
+        for place in range(len(messages)):
             assert growing.append(first(whole, place + 1)).loops == scans[place].loops
         scopes.update(
             [loop.scope for scan in scans for loop in scan.loops] + ["none" for scan in scans if not scan.loops]

@@ -40,9 +40,9 @@ def test_a_four_gram_that_stands_three_times_is_a_loop(text: str, loops: list[tu
 def test_at_most_five_loops_are_reported_the_longest_first() -> None:
     text = " ".join(f"alpha{c} beta{c} gamma{c} delta{c} stop{c}{n}" for c in "abcdefgh" for n in "xyz")
     text += " one long chain of many different words" + " and one long chain of many different words" * 2
-    found = within(text)
-    assert len(found) == 5
-    assert "chain of many different words" in found[0][0]
+    loops = within(text)
+    assert len(loops) == 5
+    assert "chain of many different words" in loops[0][0]
 
 
 def over_turns(*lines: str) -> list[list[tuple[int, tuple[str, ...]]]]:
@@ -68,8 +68,8 @@ def test_tool_output_does_not_loop() -> None:
 
 
 def test_a_loop_over_many_turns_names_the_latest_ones() -> None:
-    found = over_turns(*[f"assistant: {TRY}"] * 15)
-    assert found[14] == [(15, tuple(f"m{turn}" for turn in range(5, 15)))]
+    loops = over_turns(*[f"assistant: {TRY}"] * 15)
+    assert loops[14] == [(15, tuple(f"m{turn}" for turn in range(5, 15)))]
 
 
 def test_a_turn_knows_its_past_only() -> None:

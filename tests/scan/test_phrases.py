@@ -17,7 +17,7 @@ def book_of(*phrases: Phrase) -> SignalBook:
     return SignalBook(phrases, SHIPPED.structure, SHIPPED.telemetry, SHIPPED.routing, {})
 
 
-def found(book: SignalBook, text: str) -> list[tuple[str, str]]:
+def hits_in(book: SignalBook, text: str) -> list[tuple[str, str]]:
     return [(hit.label, text[hit.start : hit.end]) for hit in book.hits(fold(text))]
 
 
@@ -44,7 +44,7 @@ def found(book: SignalBook, text: str) -> list[tuple[str, str]]:
 )
 def test_a_phrase_is_found_verbatim_or_not_at_all(text: str, verbatim: str | None) -> None:
     book = book_of(Phrase("keep this between us", "manipulation", "isolation"))
-    assert found(book, text) == ([] if verbatim is None else [("isolation", verbatim)])
+    assert hits_in(book, text) == ([] if verbatim is None else [("isolation", verbatim)])
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_a_phrase_is_found_verbatim_or_not_at_all(text: str, verbatim: str | Non
 )
 def test_writing_differs_and_letters_do_not(phrase: str, text: str, verbatim: str | None) -> None:
     book = book_of(Phrase(phrase, "manipulation", "test"))
-    assert [span for _, span in found(book, text)] == ([] if verbatim is None else [verbatim])
+    assert [span for _, span in hits_in(book, text)] == ([] if verbatim is None else [verbatim])
 
 
 def test_a_boundless_phrase_is_found_inside_a_run_of_its_script() -> None:
     bounded = Phrase("相信我", "manipulation", "bounded")
     boundless = Phrase("相信我", "manipulation", "boundless", boundless=True)
-    assert found(book_of(bounded, boundless), "请你相信我吧") == [("boundless", "相信我")]
-    assert found(book_of(bounded, boundless), "请你相信他吧") == []
+    assert hits_in(book_of(bounded, boundless), "请你相信我吧") == [("boundless", "相信我")]
+    assert hits_in(book_of(bounded, boundless), "请你相信他吧") == []
 
 
 def test_a_hit_inside_a_longer_one_of_its_label_is_dropped_and_others_stay() -> None:
@@ -80,7 +80,7 @@ def test_a_hit_inside_a_longer_one_of_its_label_is_dropped_and_others_stay() -> 
         Phrase("us or them", "manipulation", "isolation"),
     )
     text = "Keep this between us or them"
-    assert found(book, text) == [
+    assert hits_in(book, text) == [
         ("isolation", "Keep this between us"),
         ("secret", "between us"),
         ("isolation", "us or them"),

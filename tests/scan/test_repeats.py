@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.scan import load_book
-from undersong.scan.block import Block
-from undersong.scan.repeats import repeats
-from undersong.scan.speech import Speech, keys_of
+from undersong.scan.block import TextBatch
+from undersong.scan.repeats import repeated_ngrams
+from undersong.scan.speech import TokenIndex, keys_of
 
 FEW = st.lists(st.sampled_from(["ship", "sails", "i'm", "crane", "café", "l" * 30, "'", "7"]), max_size=30).map(
     " ".join
@@ -21,7 +21,7 @@ ANY = st.text(alphabet="ab '\n•é,", max_size=60)
 
 def counted(texts: list[str], groups: list[int], n: int) -> set[tuple[int, ...]]:
     """The places of each gram that stands twice in a group, word by word."""
-    speech = Speech([Block(texts)])
+    speech = TokenIndex([TextBatch(texts)])
     places: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
     for message, group in enumerate(groups):
         words = speech.of(message)
@@ -34,9 +34,9 @@ def counted(texts: list[str], groups: list[int], n: int) -> set[tuple[int, ...]]
 @settings(max_examples=200, deadline=None)
 def test_the_repeated_grams_are_those_that_counting_finds(messages: list[tuple[str, int]], n: int) -> None:
     texts, groups = [text for text, _ in messages], [group for _, group in messages]
-    found = repeats(Speech([Block(texts)]), np.array(groups), n)
+    repeated = repeated_ngrams(TokenIndex([TextBatch(texts)]), np.array(groups), n)
     places: dict[int, list[int]] = defaultdict(list)
-    for gram, place in zip(found.gram.tolist(), found.place.tolist(), strict=True):
+    for gram, place in zip(repeated.gram.tolist(), repeated.place.tolist(), strict=True):
         places[gram].append(place)
     assert {tuple(each) for each in places.values()} == counted(texts, groups, n)
 
@@ -44,7 +44,7 @@ def test_the_repeated_grams_are_those_that_counting_finds(messages: list[tuple[s
 @given(FEW)
 @settings(max_examples=50, deadline=None)
 def test_a_word_has_the_same_key_in_a_message_and_by_itself(text: str) -> None:
-    speech = Speech([Block([text])])
+    speech = TokenIndex([TextBatch([text])])
     assert speech.keys.tolist() == keys_of(speech.of(0)).tolist()
 
 
@@ -57,4 +57,4 @@ def test_a_gram_says_something_where_enough_of_its_words_do_and_it_is_no_boilerp
         "the crane and ship": True,
     }
     for gram, expected in says.items():
-        assert finder.telling(Speech([Block([gram])]), np.array([0])).tolist() == [expected], gram
+        assert finder.is_informative(TokenIndex([TextBatch([gram])]), np.array([0])).tolist() == [expected], gram

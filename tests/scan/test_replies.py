@@ -14,7 +14,7 @@ FAR = "The crane is broken, no log was attached and the harbour stays closed unt
 Told = list[tuple[str, int, tuple[str, ...]]]
 
 
-def told(*lines: str) -> list[Told]:
+def reply_loops(*lines: str) -> list[Told]:
     return [
         [(loop.scope, loop.count, loop.message_ids) for loop in one.loops if loop.scope not in ("message", "turns")]
         for one in scans(*lines)
@@ -35,7 +35,7 @@ def told(*lines: str) -> list[Told]:
     ],
 )
 def test_a_reply_is_alike_an_earlier_one_if_nine_words_in_ten_are(second: str, alike: bool) -> None:
-    assert told(f"assistant: {ONE}", "user: no", f"assistant: {second}") == [
+    assert reply_loops(f"assistant: {ONE}", "user: no", f"assistant: {second}") == [
         [],
         [],
         [("reply", 2, ("m0", "m2"))] if alike else [],
@@ -43,43 +43,43 @@ def test_a_reply_is_alike_an_earlier_one_if_nine_words_in_ten_are(second: str, a
 
 
 def test_short_replies_are_alike_by_chance_and_not_told() -> None:
-    assert told(*["assistant: Thank you so much, that is great."] * 3) == [[], [], []]
+    assert reply_loops(*["assistant: Thank you so much, that is great."] * 3) == [[], [], []]
 
 
 def test_a_chain_of_alike_replies_is_counted() -> None:
-    assert told(*[f"assistant: {ONE}"] * 3)[2] == [("reply", 3, ("m0", "m1", "m2"))]
+    assert reply_loops(*[f"assistant: {ONE}"] * 3)[2] == [("reply", 3, ("m0", "m1", "m2"))]
 
 
 def test_replies_of_two_agents_are_no_reply_but_one_after_the_other_is_an_echo() -> None:
-    assert told(f"kira: {ONE}", f"bicep: {NEARLY}") == [[], [("echo", 2, ("m0", "m1"))]]
-    assert told(f"kira: {ONE}", "ann: well", f"bicep: {NEARLY}") == [[], [], []]
+    assert reply_loops(f"kira: {ONE}", f"bicep: {NEARLY}") == [[], [("echo", 2, ("m0", "m1"))]]
+    assert reply_loops(f"kira: {ONE}", "ann: well", f"bicep: {NEARLY}") == [[], [], []]
 
 
 def test_a_reply_is_compared_with_the_last_three_turns_of_its_agent() -> None:
     between = ["assistant: One.", "assistant: Two.", "assistant: Three."]
-    assert told(f"assistant: {ONE}", *between[:2], f"assistant: {ONE}")[-1] == [("reply", 2, ("m0", "m3"))]
-    assert told(f"assistant: {ONE}", *between, f"assistant: {ONE}")[-1] == []
+    assert reply_loops(f"assistant: {ONE}", *between[:2], f"assistant: {ONE}")[-1] == [("reply", 2, ("m0", "m3"))]
+    assert reply_loops(f"assistant: {ONE}", *between, f"assistant: {ONE}")[-1] == []
 
 
 def test_one_agent_alternates() -> None:
-    found = told(*[f"assistant: {text}" for text in (ONE, OTHER, NEARLY, OTHER, ONE)])
-    assert [scope for scope, _, _ in found[2]] == ["reply"]
-    assert ("alternation", 2, ("m0", "m1", "m2", "m3")) in found[3]
-    assert ("alternation", 2, ("m0", "m1", "m2", "m3", "m4")) in found[4]
+    loops = reply_loops(*[f"assistant: {text}" for text in (ONE, OTHER, NEARLY, OTHER, ONE)])
+    assert [scope for scope, _, _ in loops[2]] == ["reply"]
+    assert ("alternation", 2, ("m0", "m1", "m2", "m3")) in loops[3]
+    assert ("alternation", 2, ("m0", "m1", "m2", "m3", "m4")) in loops[4]
 
 
 def test_two_agents_alternate() -> None:
-    found = told(f"kira: {ONE}", f"bicep: {OTHER}", f"kira: {ONE}", f"bicep: {OTHER}")
-    assert found[2] == [("reply", 2, ("m0", "m2"))]
-    assert found[3] == [("reply", 2, ("m1", "m3")), ("alternation", 2, ("m0", "m1", "m2", "m3"))]
+    loops = reply_loops(f"kira: {ONE}", f"bicep: {OTHER}", f"kira: {ONE}", f"bicep: {OTHER}")
+    assert loops[2] == [("reply", 2, ("m0", "m2"))]
+    assert loops[3] == [("reply", 2, ("m1", "m3")), ("alternation", 2, ("m0", "m1", "m2", "m3"))]
 
 
 def test_one_reply_again_and_again_does_not_alternate() -> None:
-    assert all(scope == "reply" for found in told(*[f"assistant: {ONE}"] * 5) for scope, _, _ in found)
+    assert all(scope == "reply" for found in reply_loops(*[f"assistant: {ONE}"] * 5) for scope, _, _ in found)
 
 
 def test_a_tool_repeats_nobody() -> None:
-    assert told(*[f"tool: {ONE}"] * 3) == [[], [], []]
+    assert reply_loops(*[f"tool: {ONE}"] * 3) == [[], [], []]
 
 
 def test_an_echo_is_no_death_spiral_and_a_reply_is() -> None:

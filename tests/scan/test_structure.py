@@ -20,9 +20,9 @@ from undersong.models import Conversation
     ],
 )
 def test_the_seeds_six_tokens_are_counted_as_whole_words(text: str, apologies: int, corrections: int) -> None:
-    found = scans(f"assistant: {text}")[0].deference
-    assert found is not None
-    assert (found.apologies, found.corrections) == (apologies, corrections)
+    deference = scans(f"assistant: {text}")[0].deference
+    assert deference is not None
+    assert (deference.apologies, deference.corrections) == (apologies, corrections)
 
 
 @pytest.mark.parametrize(
@@ -37,16 +37,16 @@ def test_the_seeds_six_tokens_are_counted_as_whole_words(text: str, apologies: i
     ],
 )
 def test_deference_is_high_above_five_to_one(apologies: int, corrections: int, ratio: float, high: bool) -> None:
-    found = scans("assistant: " + "I apologize. " * apologies + "Actually. " * corrections)[0].deference
-    assert found is not None
-    assert (found.ratio, found.high) == (ratio, high)
+    deference = scans("assistant: " + "I apologize. " * apologies + "Actually. " * corrections)[0].deference
+    assert deference is not None
+    assert (deference.ratio, deference.high) == (ratio, high)
 
 
 def test_deference_adds_up_over_the_agents_turns_only() -> None:
-    found = scans(
+    results = scans(
         "assistant: I'm sorry.", "user: I'm sorry! I'm sorry!", "assistant: I'm sorry. Actually, no.", "tool: Note"
     )
-    counts = [(one.deference.apologies, one.deference.corrections) if one.deference else None for one in found]
+    counts = [(one.deference.apologies, one.deference.corrections) if one.deference else None for one in results]
     assert counts == [(1, 0), None, (2, 1), None]
 
 
@@ -65,10 +65,10 @@ def test_sentiment_is_the_density_of_empathic_phrases(text: str, score: float) -
     assert scans(f"assistant: {text}")[0].sentiment_score == score
 
 
-def answers(*given: tuple[float | None, int]) -> list[bool | None]:
+def answers(*replies: tuple[float | None, int]) -> list[bool | None]:
     """Latency drops of an assistant that answers after so many seconds with so many characters."""
-    conversation: Conversation = talk(*("assistant: " + "x" * length for _, length in given))
-    for place, (latency, _) in enumerate(given):
+    conversation: Conversation = talk(*("assistant: " + "x" * length for _, length in replies))
+    for place, (latency, _) in enumerate(replies):
         conversation = change(conversation, place, latency=latency)
     return [one.latency_drop for one in scan(conversation)[0]]
 

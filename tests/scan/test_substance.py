@@ -44,14 +44,14 @@ def test_what_runs_differently_differs(lang: str, one: str, other: str) -> None:
     assert first != second
 
 
-def blocks(name: str, given: object) -> list[CodeBlock]:
-    conversation = change(talk("assistant: done"), 0, tool_calls=(ToolCall(name=name, id="c", input=given),))
+def blocks(name: str, tool_input: object) -> list[CodeBlock]:
+    conversation = change(talk("assistant: done"), 0, tool_calls=(ToolCall(name=name, id="c", input=tool_input),))
     return list(scan(conversation)[0][0].code_blocks)
 
 
 def test_a_change_of_comments_alone_is_the_least_change() -> None:
-    found = scans("assistant: ```py\nx = 1\n```", "assistant: ```py\n# better\nx = 1\n```")
-    assert found[1].code_change_delta == pytest.approx(0.001)
+    results = scans("assistant: ```py\nx = 1\n```", "assistant: ```py\n# better\nx = 1\n```")
+    assert results[1].code_change_delta == pytest.approx(0.001)
 
 
 def test_files_and_patches_in_a_command_are_code() -> None:

@@ -32,9 +32,9 @@ def vector(conversation: Conversation) -> tuple[str, ...]:
 @pytest.mark.parametrize(("words", "fast"), [(505, True), (495, False)])
 def test_more_than_a_hundred_user_tokens_a_minute_is_high_velocity(words: int, fast: bool) -> None:
     conversation = session(0, 5, 5, 10, words=words)  # twice as many tokens in ten minutes
-    found = telemetry(conversation)
-    assert found.tokens_per_minute == pytest.approx(words * 2 / 10, rel=0.01)
-    assert found.tokens_estimated
+    measured = telemetry(conversation)
+    assert measured.tokens_per_minute == pytest.approx(words * 2 / 10, rel=0.01)
+    assert measured.tokens_estimated
     assert ("high_velocity" in vector(conversation)) is fast
 
 
@@ -42,8 +42,8 @@ def test_tokens_of_the_source_are_taken_where_it_counts_them() -> None:
     conversation = session(0, 5, 5, 10)
     for place in (0, 2):
         conversation = change(conversation, place, tokens=2000)
-    found = telemetry(conversation)
-    assert (found.tokens_per_minute, found.tokens_estimated) == (400.0, False)
+    measured = telemetry(conversation)
+    assert (measured.tokens_per_minute, measured.tokens_estimated) == (400.0, False)
 
 
 def test_a_pause_is_no_time_of_the_pace() -> None:
@@ -123,5 +123,5 @@ def test_three_messages_in_ten_with_code_are_code_heavy(coded: int, heavy: bool)
 
 
 def test_what_the_source_says_itself_is_kept() -> None:
-    found = vector(talk("user: hello", context=("late_night", "on_call")))
-    assert found == ("unknown:high_velocity", "unknown:marathon", "late_night", "on_call")
+    context = vector(talk("user: hello", context=("late_night", "on_call")))
+    assert context == ("unknown:high_velocity", "unknown:marathon", "late_night", "on_call")

@@ -56,9 +56,9 @@ def test_an_agent_flagged_three_times_repeats(times: int, fires: bool) -> None:
 )
 def test_concentration_takes_four_messages_of_two_agents_on_one_trait(authors: str, fires: bool) -> None:
     lines = [f"{author}: {ISOLATION}" for author in authors.split()]
-    found = [signal for signal in scan(talk(*lines))[1].signals if signal.kind == "trait_concentration"]
-    assert bool(found) is fires
-    assert all(signal.trait == "manipulation" and len(signal.message_ids) == 4 for signal in found)
+    concentrations = [signal for signal in scan(talk(*lines))[1].signals if signal.kind == "trait_concentration"]
+    assert bool(concentrations) is fires
+    assert all(signal.trait == "manipulation" and len(signal.message_ids) == 4 for signal in concentrations)
 
 
 def test_flags_on_different_traits_do_not_concentrate() -> None:

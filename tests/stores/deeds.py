@@ -36,7 +36,7 @@ def answer(message_id: str = "m0", judge_hash: str = "j1", score: float = 0.5) -
     )
 
 
-def found(name: str, *conversations: str) -> Finding:
+def make_finding(name: str, *conversations: str) -> Finding:
     return Finding(
         finding_id=name,
         pattern="darvo",
@@ -53,6 +53,6 @@ def found(name: str, *conversations: str) -> Finding:
 def row(id_: str, minute: int | None = 0, agent: str = "kira", state: State = "scored", **other: Any) -> Row:
     """A row of conversation c1 by judge j1, ``minute`` minutes past noon or without a time."""
     traits = {"virtue": 0.25, "compassion": 0.5} if state == "scored" else None
-    given = {"conversation": "c1", "judge": "offline", "judge_hash": "j1", "traits": traits} | other
+    fields = {"conversation": "c1", "judge": "offline", "judge_hash": "j1", "traits": traits} | other
     time = None if minute is None else NOON + timedelta(minutes=minute)
-    return Row(id=id_, time=time, agent=agent, state=state, **given)
+    return Row(id=id_, time=time, agent=agent, state=state, **fields)

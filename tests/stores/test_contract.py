@@ -8,7 +8,7 @@ from undersong.errors import StoreError
 from undersong.models import Conversation, Route, ThreadScan
 from undersong.stores import Store
 
-from .deeds import answer, found, scans, talk
+from .deeds import answer, make_finding, scans, talk
 
 
 def test_a_conversation_comes_back_as_it_was_put(store: Store) -> None:
@@ -24,7 +24,7 @@ def test_a_newer_version_replaces_the_older_one(store: Store) -> None:
 
 
 def test_putting_the_same_twice_adds_nothing(store: Store) -> None:
-    finding = found("f", "c1")
+    finding = make_finding("f", "c1")
     for _ in range(2):
         store.put_answers([("c1", answer())])
         store.put_findings(["c1"], [finding])

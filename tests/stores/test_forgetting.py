@@ -13,27 +13,27 @@ from undersong.stores import Store
 from undersong.stores.check import problems
 from undersong.stores.forget import forget, pseudonym
 from undersong.stores.sqlite import SQLiteStore
-from undersong.stores.transfer import read_records, records, take
+from undersong.stores.transfer import export_records, import_records, read_records
 
-from .deeds import NOON, answer, found, row, scans, talk
+from .deeds import NOON, answer, make_finding, row, scans, talk
 
 SECRET = "Wren lives at the mill"
 
 
 def two_talk(store: Store) -> None:
     """Kira tells bo a secret in c1, bo answers; both are scored, and there is a finding about kira towards bo."""
-    said = talk(SECRET, "I know").messages
-    messages = (said[0], msgspec.structs.replace(said[1], author="bo", agent="bo", target="kira"))
+    original = talk(SECRET, "I know").messages
+    messages = (original[0], msgspec.structs.replace(original[1], author="bo", agent="bo", target="kira"))
     conversation = Conversation(id="c1", source_format="jsonl", messages=messages, title=SECRET)
     store.put_conversation(conversation, *scans(conversation))
     store.put_answers([("c1", answer("m0")), ("c1", answer("m1"))])
-    store.append([row("m0"), row("m1", 1, agent="bo", target="kira")], [found("f", "c1")])
+    store.append([row("m0"), row("m1", 1, agent="bo", target="kira")], [make_finding("f", "c1")])
 
 
 def test_a_forgotten_agent_leaves_a_pseudonym_and_the_words_of_others(store: Store) -> None:
     two_talk(store)
     grave = forget(store, "kira", NOON)
-    assert (grave.kind, grave.messages, store.graves()) == ("agent", 1, (grave,))
+    assert (grave.kind, grave.messages, store.tombstones()) == ("agent", 1, (grave,))
     conversation = store.conversation("c1")[0]
     name = pseudonym("kira")
     assert [(m.agent, m.target, m.text) for m in conversation.messages] == [(name, None, ""), ("bo", name, "I know")]
@@ -46,9 +46,9 @@ def test_a_forgotten_agent_leaves_a_pseudonym_and_the_words_of_others(store: Sto
 
 def flagged_talk(store: Store) -> None:
     """Kira's third flagged message in c1, whose route and thread signal name her."""
-    said = talk(SECRET, "act now")
+    conversation = talk(SECRET, "act now")
     signal = ThreadSignal(kind="repeat_flags", agents=("kira",), message_ids=("m1",))
-    store.put_conversation(said, scans(said)[0], ThreadScan(conversation="c1", signals=(signal,)))
+    store.put_conversation(conversation, scans(conversation)[0], ThreadScan(conversation="c1", signals=(signal,)))
     reasons = ("1 flag: urgency", "repeat flags: kira was flagged in 3 earlier messages")
     route = Route(
         message_id="m1", tier="deep", tier_before="focused", depth="thorough", width="prior_messages", reasons=reasons
@@ -56,7 +56,7 @@ def flagged_talk(store: Store) -> None:
     store.put_routes([("c1", (route,))])
 
 
-def told(store: Store) -> tuple[str, tuple[str, ...]]:
+def named_agents(store: Store) -> tuple[str, tuple[str, ...]]:
     (route,), (signal,) = store.routes("c1"), store.conversation("c1")[2].signals
     return route.reasons[1], signal.agents
 
@@ -64,7 +64,10 @@ def told(store: Store) -> tuple[str, tuple[str, ...]]:
 def test_a_forgotten_agent_is_not_named_by_the_reasons_of_routes(store: Store) -> None:
     flagged_talk(store)
     forget(store, "kira", NOON)
-    assert told(store) == (f"repeat flags: {pseudonym('kira')} was flagged in 3 earlier messages", (pseudonym("kira"),))
+    assert named_agents(store) == (
+        f"repeat flags: {pseudonym('kira')} was flagged in 3 earlier messages",
+        (pseudonym("kira"),),
+    )
 
 
 def test_a_forgotten_name_does_not_come_back_with_the_signals_of_another_store(store: Store, tmp_path: Path) -> None:
@@ -72,8 +75,11 @@ def test_a_forgotten_name_does_not_come_back_with_the_signals_of_another_store(s
     forget(store, "kira", NOON)
     with SQLiteStore(tmp_path / "other.db") as other:
         flagged_talk(other)
-        take(store, records(other), NOON)
-    assert told(store) == (f"repeat flags: {pseudonym('kira')} was flagged in 3 earlier messages", (pseudonym("kira"),))
+        import_records(store, export_records(other), NOON)
+    assert named_agents(store) == (
+        f"repeat flags: {pseudonym('kira')} was flagged in 3 earlier messages",
+        (pseudonym("kira"),),
+    )
 
 
 def test_a_forgotten_conversation_leaves_only_its_grave(store: Store) -> None:
@@ -97,27 +103,27 @@ def test_a_name_that_is_both_is_asked_for(store: Store) -> None:
 def test_an_export_holds_all_and_comes_back_once(store: Store, tmp_path: Path) -> None:
     two_talk(store)
     store.append([row("x", 3, conversation="rows only", judge_hash="j2", judge="other")])
-    lines = [encode(record) for record in records(store)]
+    lines = [encode(record) for record in export_records(store)]
     with SQLiteStore(tmp_path / "other.db") as other:
-        taken = take(other, read_records(lines, "lines"), NOON)
+        taken = import_records(other, read_records(lines, "lines"), NOON)
         assert (taken.threads, taken.rows, taken.findings, taken.older) == (2, 3, 1, 0)
-        assert [encode(record) for record in records(other)] == lines
-        assert take(other, read_records(lines, "lines"), NOON).older == 1
-        assert [encode(record) for record in records(other)] == lines
+        assert [encode(record) for record in export_records(other)] == lines
+        assert import_records(other, read_records(lines, "lines"), NOON).older == 1
+        assert [encode(record) for record in export_records(other)] == lines
     assert list(problems(store)) == []
 
 
 def test_what_was_forgotten_comes_back_by_no_merge_and_is_forgotten_by_one(store: Store, tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "other.db") as other:
-        for each in (store, other):
-            two_talk(each)
-        lines = list(records(other))
+        for target in (store, other):
+            two_talk(target)
+        lines = list(export_records(other))
         forget(store, "kira", NOON)
-        take(store, lines, NOON)
+        import_records(store, lines, NOON)
         assert store.history("kira", "j1") == ()
         assert store.conversation("c1")[0].messages[0].text == ""
-        take(other, records(store), NOON)
-        assert SECRET not in str(list(records(other)))
+        import_records(other, export_records(store), NOON)
+        assert SECRET not in str(list(export_records(other)))
 
 
 @pytest.mark.parametrize("name", ["kira", "c1"])
@@ -125,38 +131,40 @@ def test_what_was_forgotten_elsewhere_does_not_come_to_who_never_had_it(
     store: Store, tmp_path: Path, name: str
 ) -> None:
     with SQLiteStore(tmp_path / "other.db") as other, SQLiteStore(tmp_path / "third.db") as third:
-        for each in (other, third):
-            two_talk(each)
+        for target in (other, third):
+            two_talk(target)
         forget(other, name, NOON)
-        exported = [encode(record) for record in records(other)]
-        take(store, read_records(exported, "lines"), NOON)
-        assert [encode(record) for record in records(store)] == exported
-        take(store, records(third), NOON)
-        assert SECRET not in str(list(records(store)))
-        assert store.graves() == other.graves()
+        exported = [encode(record) for record in export_records(other)]
+        import_records(store, read_records(exported, "lines"), NOON)
+        assert [encode(record) for record in export_records(store)] == exported
+        import_records(store, export_records(third), NOON)
+        assert SECRET not in str(list(export_records(store)))
+        assert store.tombstones() == other.tombstones()
 
 
 def test_who_was_only_spoken_to_is_forgotten_by_a_merge_too(store: Store, tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "other.db") as other:
-        for each in (store, other):
-            each.append([row("1", 1, agent="bo", target="kira")])
+        for target in (store, other):
+            target.append([row("1", 1, agent="bo", target="kira")])
         forget(other, "kira", NOON, "agent")
-        take(store, records(other), NOON)
-        assert "kira" not in str(list(records(store)))
+        import_records(store, export_records(other), NOON)
+        assert "kira" not in str(list(export_records(store)))
 
 
 def test_of_two_versions_of_a_conversation_the_longer_one_stands(store: Store, tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "other.db") as other:
-        for each, said in ((store, talk("one", "two")), (other, talk("one", "two", "three"))):
-            each.put_conversation(said, *scans(said))
-        assert take(other, records(store), NOON).older == 1
-        assert take(store, records(other), NOON).older == 0
+        for target, conversation in ((store, talk("one", "two")), (other, talk("one", "two", "three"))):
+            target.put_conversation(conversation, *scans(conversation))
+        assert import_records(other, export_records(store), NOON).older == 1
+        assert import_records(store, export_records(other), NOON).older == 0
     assert store.length("c1") == 3
     assert store.length("c9") is None
 
 
 def test_a_wrong_record_is_named_with_its_line(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "s.db") as fresh, pytest.raises(InputError, match=r"x\.jsonl:2: not a record"):
-        take(fresh, read_records([b'{"record":"undersong-store","version":1}', b'{"record":"thr'], "x.jsonl"), NOON)
+        import_records(
+            fresh, read_records([b'{"record":"undersong-store","version":1}', b'{"record":"thr'], "x.jsonl"), NOON
+        )
     with pytest.raises(InputError, match="newer"):
         list(read_records([b'{"record":"undersong-store","version":99}'], "x.jsonl"))

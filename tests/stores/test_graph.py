@@ -18,12 +18,12 @@ from undersong.patterns import all_rules
 from undersong.stores import open_store
 from undersong.stores.graph import GraphStore
 from undersong.stores.graph.recipes import recipes
-from undersong.stores.graph.rows import leave
+from undersong.stores.graph.rows import remove_messages
 from undersong.stores.graph.schema import VERSION
 from undersong.stores.sqlite import SQLiteStore
-from undersong.stores.transfer import records, take
+from undersong.stores.transfer import export_records, import_records
 
-from .deeds import NOON, answer, found, row, scans, talk
+from .deeds import NOON, answer, make_finding, row, scans, talk
 
 
 def pairs(graph: GraphStore, query: str, **parameters: Any) -> list[tuple[Any, ...]]:
@@ -47,19 +47,19 @@ def test_one_scored_message_makes_the_seeds_nodes_and_relationships(graph: Graph
 
 
 def test_ranks_are_no_levels_in_the_graph(graph: GraphStore) -> None:
-    told = (
+    query = (
         "MATCH (e:Evaluation) RETURN e.message_id, e.scale, e.trait_compassion, e.rank_compassion ORDER BY e.message_id"
     )
     wanted = [("a", "level", 0.5, None), ("b", "rank", None, 0.5)]
     graph.append([row("a", scale="rank"), row("b", 1)])
     graph.append([row("a", scale="level"), row("b", 1, scale="rank")])
-    assert pairs(graph, told) == wanted
+    assert pairs(graph, query) == wanted
     older = "MATCH (e:Evaluation {message_id: 'b'}) SET e.trait_compassion = 0.5 REMOVE e.scale, e.rank_compassion"
     graph._write(
         lambda transaction: transaction.run(f"{older} WITH e MATCH (c:Cursor {{name: 'version'}}) SET c.change = 1")
     )
     with GraphStore(graph.address) as upgraded:
-        assert pairs(upgraded, told) == wanted
+        assert pairs(upgraded, query) == wanted
         assert pairs(upgraded, "MATCH (c:Cursor {name: 'version'}) RETURN c.change") == [(VERSION,)]
 
 
@@ -79,7 +79,7 @@ def test_precedes_is_the_order_of_time_however_rows_come_change_and_leave(graph:
         names = dice.sample("abcdefghij", dice.randint(1, 4))
         graph.append([row(name, dice.randrange(8), agent=dice.choice(("kira", "bo"))) for name in names])
     gone = [("c1", name) for name in dice.sample("abcdefghij", 3)]
-    graph._write(lambda transaction: leave(transaction, gone))
+    graph._write(lambda transaction: remove_messages(transaction, gone))
     assert chained(graph) == in_time(graph)
 
 
@@ -94,7 +94,7 @@ def test_precedes_goes_on_from_the_last_row_also_in_a_graph_that_did_not_know_it
             graph._run(before)
         assert chained(graph) == in_time(graph)
     graph.append([row("m40", 40), row("m05", 50)])
-    graph._write(lambda transaction: leave(transaction, [("c1", "m05")]))
+    graph._write(lambda transaction: remove_messages(transaction, [("c1", "m05")]))
     graph.append([row("m41", 41)])
     assert chained(graph) == in_time(graph)
     assert ("m40", "m41") in chained(graph)
@@ -119,7 +119,8 @@ def test_conversations_without_times_are_chains_of_their_own(graph: GraphStore) 
 
 def test_a_finding_is_exhibits_pattern_with_the_seeds_properties_and_name(graph: GraphStore) -> None:
     finding = msgspec.structs.replace(
-        found("f", "c1"), pattern="love_bombing_literal", message_ids=("m0", "m1"), message_conversations=("c1", "c1"),
+        make_finding("f", "c1"), pattern="love_bombing_literal", message_ids=("m0", "m1"),
+        message_conversations=("c1", "c1"),
         strength=0.5, judges=("offline",),
     )  # fmt: skip
     graph.append([row("m0"), row("m1", 1)], [finding])
@@ -138,8 +139,8 @@ def test_seeding_twice_gives_one_taxonomy(graph: GraphStore) -> None:
         graph.seed()
         counts.append(pairs(graph, "MATCH (n) WHERE NOT n:Cursor RETURN labels(n)[0], count(*) ORDER BY 1"))
     assert counts[0] == counts[1]
-    known = dict(counts[0])
-    assert (known["Dimension"], known["Trait"], known["Indicator"]) == (3, 12, 214)
+    by_label = dict(counts[0])
+    assert (by_label["Dimension"], by_label["Trait"], by_label["Indicator"]) == (3, 12, 214)
     composed = "MATCH (p:Pattern {pattern_id: 'SP-01'})-[:COMPOSED_OF]->(i)-[:BELONGS_TO]->(t) RETURN p.name, t.name"
     assert sorted(pairs(graph, composed)) == [
         ("diffuse_sandbagging", "deception"),
@@ -219,15 +220,15 @@ def test_sync_and_check_and_seed_from_the_command_line(graph: GraphStore, unders
     assert undersong("store", "seed", "--store", NEO4J).code == 0
     assert "hold" in undersong("store", "check", "--store", NEO4J).out
     assert "Neo4j Kernel" in undersong("store", "info", "--store", NEO4J).out
-    with SQLiteStore(Path("undersong.db")) as kept:
-        assert list(records(graph)) == list(records(kept))
+    with SQLiteStore(Path("undersong.db")) as local_store:
+        assert list(export_records(graph)) == list(export_records(local_store))
 
 
 def test_a_graph_and_a_file_hold_the_same(graph: GraphStore, tmp_path: Path) -> None:
-    graph.append(world(3, agents=5), [found("f", "c1")])
+    graph.append(world(3, agents=5), [make_finding("f", "c1")])
     with SQLiteStore(tmp_path / "s.db") as file:
-        take(file, records(graph), NOON)
-        assert list(records(file)) == list(records(graph))
+        import_records(file, export_records(graph), NOON)
+        assert list(export_records(file)) == list(export_records(graph))
 
 
 def test_a_server_that_does_not_answer_is_told_with_its_address() -> None:

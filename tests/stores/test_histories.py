@@ -12,7 +12,7 @@ from undersong.models import Finding
 from undersong.stores import Cursor, Store
 from undersong.stores.packed import pack
 
-from .deeds import found, row, scans, talk
+from .deeds import make_finding, row, scans, talk
 
 
 def test_a_history_is_in_the_order_of_event_time_position_and_id(store: Store) -> None:
@@ -51,7 +51,7 @@ def test_rows_in_any_order_and_any_portion_and_again_give_the_same_histories(sto
         store.append([shuffled.pop() for _ in range(min(len(shuffled), dice.randint(1, 9)))])
     for agent in "abc":
         own = [each for each in rows if each.agent == agent]
-        own.sort(key=lambda each: (each.time, each.position, each.id))
+        own.sort(key=lambda entry: (entry.time, entry.position, entry.id))
         assert store.history(agent, "j1") == tuple(own)
         assert [h.rows for h in store.histories("j1") if h.agent == agent] == [tuple(own)]
 
@@ -60,12 +60,12 @@ def test_packed_histories_are_the_histories(store: Store) -> None:
     rows = [row(f"m{n}", n, agent="ab"[n % 2], target="bo", position=n) for n in range(9)]
     odd = [row("fine", 3, agent="c", traits={"virtue": 0.12345}), row("untimed", None, agent="d", conversation="c0")]
     store.append([*rows, *odd])
-    told = {each.agent: (each.changed, each.rows, each.cells) for each in store.packed("j1", least=1)}
-    for each in store.histories("j1", least=1):
-        cells = [pack(one) for one in each.rows]
+    packed = {each.agent: (each.changed, each.rows, each.cells) for each in store.packed("j1", least=1)}
+    for history in store.histories("j1", least=1):
+        cells = [pack(one) for one in history.rows]
         whole = None if None in cells else b"".join(one or b"" for one in cells)
-        assert told.pop(each.agent) == (each.changed, len(each.rows), whole)
-    assert told == {}
+        assert packed.pop(history.agent) == (history.changed, len(history.rows), whole)
+    assert packed == {}
     assert [each.agent for each in store.packed("j1", least=5)] == ["a"]
 
 
@@ -104,7 +104,7 @@ def test_the_four_states_are_four_in_the_store(store: Store) -> None:
 
 def test_an_append_that_fails_leaves_nothing(store: Store) -> None:
     def broken() -> Iterator[Finding]:
-        yield found("f", "c1")
+        yield make_finding("f", "c1")
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -115,8 +115,8 @@ def test_an_append_that_fails_leaves_nothing(store: Store) -> None:
 
 
 def test_findings_are_appended_and_dropped_with_their_rows(store: Store) -> None:
-    store.append([row("m")], [found("f", "c1"), found("g", "c1")])
-    store.append([row("n", 1)], [found("h", "c1")], gone=["f"])
+    store.append([row("m")], [make_finding("f", "c1"), make_finding("g", "c1")])
+    store.append([row("n", 1)], [make_finding("h", "c1")], removed=["f"])
     assert [finding.finding_id for finding in store.findings()] == ["g", "h"]
     assert [finding.finding_id for finding in store.findings("kira")] == ["g", "h"]
     assert list(store.findings("bo")) == []
@@ -124,10 +124,10 @@ def test_findings_are_appended_and_dropped_with_their_rows(store: Store) -> None
 
 def test_the_ids_of_findings_are_those_of_the_findings_that_stand(store: Store) -> None:
     assert store.finding_ids() == set()
-    store.append([row("m")], [found("f", "c1"), found("g", "c1")])
+    store.append([row("m")], [make_finding("f", "c1"), make_finding("g", "c1")])
     assert store.finding_ids() == {"f", "g"}
-    store.append([row("n", 1)], [found("h", "c1")], gone=["f"])
-    store.put_findings(["c1"], [found("h", "c1")])
+    store.append([row("n", 1)], [make_finding("h", "c1")], removed=["f"])
+    store.put_findings(["c1"], [make_finding("h", "c1")])
     assert store.finding_ids() == {each.finding_id for each in store.findings()} == {"h"}
 
 

@@ -21,7 +21,7 @@ from undersong.stores import Store
 from undersong.stores.graph.recipes import recipes
 from undersong.stores.parquet import export
 
-from .deeds import NOON, found, row, scans, talk
+from .deeds import NOON, make_finding, row, scans, talk
 
 DOCUMENT = (Path(__file__).parent.parent.parent / "docs" / "store.md").read_text(encoding="utf-8")
 
@@ -34,8 +34,8 @@ def recipe(language: str) -> str:
 
 @pytest.fixture
 def folder(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    said = talk("hello\x00", "you \u202e")
-    store.put_conversation(said, *scans(said))
+    conversation = talk("hello\x00", "you \u202e")
+    store.put_conversation(conversation, *scans(conversation))
     scores = {"compassion": 0.5, "manipulation": 0.25}
     store.append(
         [
@@ -44,7 +44,7 @@ def folder(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
             row("m3", 60, target="bo", traits=scores, conversation="foreign", scale="rank"),
             row("m2", None, agent="al", state="refused", reason="would not", conversation="c2"),
         ],
-        [found("f", "c1")],
+        [make_finding("f", "c1")],
     )
     assert export(store, tmp_path / "out") == {"findings": 1, "evaluations": 4, "messages": 2}
     monkeypatch.chdir(tmp_path / "out")
@@ -53,9 +53,9 @@ def folder(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 def test_the_files_hold_what_the_store_holds_under_a_version(folder: Path) -> None:
     for name, schema in schemas():
-        kept = pq.read_schema(folder / f"{name}.parquet")
-        assert kept.equals(schema)
-        assert kept.metadata[b"undersong.version"] == VERSION.encode()
+        written = pq.read_schema(folder / f"{name}.parquet")
+        assert written.equals(schema)
+        assert written.metadata[b"undersong.version"] == VERSION.encode()
     first, _, refused, ranked = pq.read_table(folder / "evaluations.parquet").to_pylist()
     assert (first["time"], first["manipulation"], first["virtue"], first["state"]) == (NOON, 0.25, None, "scored")
     assert (ranked["message_id"], ranked["scale"]) == ("m3", "rank")
@@ -83,7 +83,7 @@ def test_the_polars_recipe_runs() -> None:
 
 
 def test_a_case_gives_its_findings_as_a_frame() -> None:
-    case = Case(version="0", parameters={}, findings=(found("f", "c1"), found("g", "c1")))
+    case = Case(version="0", parameters={}, findings=(make_finding("f", "c1"), make_finding("g", "c1")))
     assert isinstance(to_frame(case), polars.DataFrame)
     assert to_frame(case)["finding_id"].to_list() == ["f", "g"]
     assert isinstance(to_frame(case, "pandas"), pandas.DataFrame)

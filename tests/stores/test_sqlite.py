@@ -14,14 +14,14 @@ import pytest
 
 from undersong.errors import StoreError
 from undersong.models import encode
-from undersong.stores import Swept
+from undersong.stores import AgentSweep
 from undersong.stores.check import problems
 from undersong.stores.forget import forget
 from undersong.stores.packed import pack
 from undersong.stores.schema import MIGRATIONS
 from undersong.stores.sqlite import SQLiteStore
 
-from .deeds import NOON, answer, found, row, scans, talk
+from .deeds import NOON, answer, make_finding, row, scans, talk
 
 
 @pytest.fixture
@@ -153,7 +153,12 @@ def test_a_lost_message_is_a_damaged_conversation(store: SQLiteStore) -> None:
 
 
 def test_findings_that_an_audit_no_longer_makes_are_retracted(store: SQLiteStore) -> None:
-    old, both, elsewhere, new = found("a", "c1"), found("b", "c1", "c2"), found("c", "c2"), found("d", "c1")
+    old, both, elsewhere, new = (
+        make_finding("a", "c1"),
+        make_finding("b", "c1", "c2"),
+        make_finding("c", "c2"),
+        make_finding("d", "c1"),
+    )
     store.put_findings(["c1", "c2"], [old, both, elsewhere])
     _damage(store.path, "INSERT INTO findings VALUES ('f', 'darvo', 'kira', NULL, ?)", b"{")
     store.put_findings(["c1"], [old, new])
@@ -203,7 +208,7 @@ def test_a_reader_of_the_older_version_is_told_of_and_the_next_try_ends_it(store
     store._db.execute("PRAGMA busy_timeout = 10")
     with pytest.raises(StoreError, match="still in the log file; end that process and run `undersong store migrate`"):
         forget(store, "c1", NOON)
-    assert [grave.kind for grave in store.graves()] == ["conversation"]
+    assert [grave.kind for grave in store.tombstones()] == ["conversation"]
     store.close()
     log = store.path.with_name(f"{store.path.name}-wal")
     assert b"hello" in log.read_bytes()
@@ -233,9 +238,9 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_content(tmp
 
 def test_histories_of_an_older_version_are_packed_when_it_is_brought_up_to_date(tmp_path: Path) -> None:
     path, rows = tmp_path / "undersong.db", [row("m0"), row("m1", 1, traits={"virtue": 0.12345})]
-    with SQLiteStore(path) as kept:
-        kept.append(rows)
-        wanted = list(kept.packed("j1"))
+    with SQLiteStore(path) as current:
+        current.append(rows)
+        wanted = list(current.packed("j1"))
         place = next(place for place, each in enumerate(MIGRATIONS) if each.__name__ == "_packed")
     older = sqlite3.connect(path)
     older.executescript(
@@ -253,7 +258,7 @@ def test_histories_of_an_older_version_are_packed_when_it_is_brought_up_to_date(
 def swept(store: SQLiteStore) -> dict[str, bytes | None]:
     """Put what a sweep would, and give what is kept."""
     histories = list(store.packed("j1"))
-    store.put_sweep("j1", [Swept(each.agent, each.changed, (), each.cells) for each in histories], (), {})
+    store.put_sweep("j1", [AgentSweep(each.agent, each.changed, (), each.cells) for each in histories], (), {})
     return dict(store._db.execute("SELECT agent, cells FROM swept ORDER BY agent"))
 
 
@@ -282,14 +287,14 @@ def test_a_history_that_a_sweep_has_kept_is_read_until_it_changes(
     now = {each.agent: each.cells for each in store.packed("j1")}
     assert now["kira"] == b"".join(pack(each) or b"" for each in store.history("kira", "j1"))
     assert swept(store) == {name: cells for name, cells in now.items() if cells}
-    assert list(store.damages()) == []
+    assert list(store.integrity_errors()) == []
 
 
 def test_a_sweep_keeps_no_history_that_has_changed_since_it_was_read(store: SQLiteStore) -> None:
     store.append([row("m0")])
     (read,) = store.packed("j1")
     store.append([row("m1", 1)])
-    store.put_sweep("j1", [Swept("kira", read.changed, (), read.cells)], (), {})
+    store.put_sweep("j1", [AgentSweep("kira", read.changed, (), read.cells)], (), {})
     assert store._db.execute("SELECT count(*) FROM swept").fetchone() == (0,)
 
 
@@ -308,7 +313,7 @@ def test_a_kept_history_that_is_not_that_of_the_rows_is_told(store: SQLiteStore)
     store.append([row("m0"), row("m1", 1)])
     assert len(swept(store)) == 1
     _damage(store.path, "UPDATE swept SET cells = ?", b"x")
-    assert list(store.damages()) == ["the packed history of kira is not that of its rows"]
+    assert list(store.integrity_errors()) == ["the packed history of kira is not that of its rows"]
 
 
 def test_what_another_writes_during_a_check_is_no_damage(store: SQLiteStore) -> None:
@@ -354,7 +359,7 @@ def test_two_processes_write_while_a_third_reads_whole_transactions(store: SQLit
     assert [writer.returncode for writer in writers] == [0, 0]
     assert [len(store.history(who, "j1")) for who in ("ann", "bo")] == [400, 400]
     assert store.changes() == 400
-    assert list(store.damages()) == []
+    assert list(store.integrity_errors()) == []
 
 
 def test_a_full_disk_is_called_so_and_the_next_write_goes_on(tmp_path: Path) -> None:

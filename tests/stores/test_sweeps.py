@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import msgspec
 
-from undersong.stores import BEGINNING, Cursor, Store, Swept
+from undersong.stores import BEGINNING, AgentSweep, Cursor, Store
 
-from .deeds import NOON, found, row, scans, talk
+from .deeds import NOON, make_finding, row, scans, talk
 
 
 def changed(store: Store, after: Cursor = BEGINNING, least: int = 0) -> list[str]:
@@ -40,28 +40,30 @@ def test_what_changes_during_a_sweep_is_left_for_the_next(store: Store) -> None:
 
 
 def test_a_sweep_replaces_the_findings_of_its_patterns_and_moves_its_cursor_together(store: Store) -> None:
-    other = msgspec.structs.replace(found("o", "c1"), pattern="other")
-    store.append([row("m")], [found("old", "c1"), other])
+    other = msgspec.structs.replace(make_finding("o", "c1"), pattern="other")
+    store.append([row("m")], [make_finding("old", "c1"), other])
     now = store.changes()
-    store.put_sweep("j1", [Swept("kira", now, (found("new", "c1"),))], {"darvo"}, {"s": Cursor(now, "kira")})
+    store.put_sweep(
+        "j1", [AgentSweep("kira", now, (make_finding("new", "c1"),))], {"darvo"}, {"s": Cursor(now, "kira")}
+    )
     assert [finding.finding_id for finding in store.findings()] == ["new", "o"]
     assert store.cursor("s") == (now, "kira")
     assert store.cursor("nobody's") == BEGINNING
 
 
 def test_a_sweep_of_an_older_history_changes_nothing_of_its_agent(store: Store) -> None:
-    store.append([row("m")], [found("old", "c1")])
+    store.append([row("m")], [make_finding("old", "c1")])
     seen = store.changes()
-    store.append([row("n", 1)], [found("live", "c1")])
-    store.put_sweep("j1", [Swept("kira", seen, ())], {"darvo"}, {"s": Cursor(seen, "kira")})
+    store.append([row("n", 1)], [make_finding("live", "c1")])
+    store.put_sweep("j1", [AgentSweep("kira", seen, ())], {"darvo"}, {"s": Cursor(seen, "kira")})
     assert [finding.finding_id for finding in store.findings()] == ["live", "old"]
     assert changed(store, store.cursor("s")) == ["kira"]
 
 
 def test_an_agent_that_loses_a_finding_to_an_audit_counts_as_changed(store: Store) -> None:
-    store.append([row("m")], [found("f", "c1", "c2")])
+    store.append([row("m")], [make_finding("f", "c1", "c2")])
     cursor = Cursor(store.changes(), "kira")
-    store.put_findings(["c1"], [found("f", "c1", "c2")])
+    store.put_findings(["c1"], [make_finding("f", "c1", "c2")])
     assert changed(store, cursor) == []
     store.put_findings(["c1"], [])
     assert changed(store, cursor) == ["kira"]
@@ -96,6 +98,6 @@ def test_hostile_names_are_only_names(store: Store) -> None:
     store.append([row(name, agent=name, conversation=name, target=name, judge_hash=name)])
     assert store.history(name, name)[0].target == name
     assert [each.agent for each in store.agents(name)] == [name]
-    aimed = msgspec.structs.replace(found("f", name), agent=name)
-    store.put_sweep(name, [Swept(name, store.changes(), (aimed,))], {"darvo"}, {})
+    aimed = msgspec.structs.replace(make_finding("f", name), agent=name)
+    store.put_sweep(name, [AgentSweep(name, store.changes(), (aimed,))], {"darvo"}, {})
     assert list(store.findings(name)) == [aimed]

@@ -40,9 +40,9 @@ def test_a_batch_larger_than_a_block_gives_the_same_scores() -> None:
 def test_a_text_that_is_asked_about_again_has_its_score_whatever_was_done_with_the_first_answer() -> None:
     model, _ = load_triage()
     first = model.raw(["Send me the money now, or I tell them."])
-    kept, first[:] = first.tolist(), 9.0
-    assert model.raw(["Send me the money now, or I tell them."]).tolist() == kept
-    assert model.raw(["The build passed."]).tolist() != kept
+    expected, first[:] = first.tolist(), 9.0
+    assert model.raw(["Send me the money now, or I tell them."]).tolist() == expected
+    assert model.raw(["The build passed."]).tolist() != expected
 
 
 def test_the_scan_and_the_judge_have_one_model_between_them() -> None:
@@ -77,10 +77,10 @@ def test_hostile_texts_have_a_score_and_do_not_disturb_their_neighbours(text: st
 
 
 def test_saying_a_thing_again_does_not_change_its_presence() -> None:
-    said = "stop it stop it stop it"
-    assert [len(buckets) for buckets in of_text(said)] == [3, 3, 4]  # what stands at the end differs: nothing follows
-    assert len(next(features.blocks([said])).keys) == 6
-    assert MODEL.raw([said]) == MODEL.raw(["stop it stop it"])
+    phrase = "stop it stop it stop it"
+    assert [len(buckets) for buckets in of_text(phrase)] == [3, 3, 4]  # what stands at the end differs: nothing follows
+    assert len(next(features.blocks([phrase])).keys) == 6
+    assert MODEL.raw([phrase]) == MODEL.raw(["stop it stop it"])
 
 
 def of_text(text: str) -> list[list[int]]:
@@ -94,15 +94,15 @@ def slow_windows(text: str) -> list[set[tuple[int, ...]]]:
     data = b" ".join(encode(text).replace(b"\0", b" ").translate(WHITE).split(b" ")).strip()
     data = re.sub(rb" +", b" ", data)
     words = re.finditer(rb"[\w'\x80-\xff]+|[!-~]", data, re.ASCII)
-    found: list[set[tuple[int, ...]]] = [set() for _ in features.SIZES]
+    by_size: list[set[tuple[int, ...]]] = [set() for _ in features.SIZES]
     for word in words:
         buckets: tuple[int, ...] = ()
         for place, size in enumerate(features.SIZES):
             window = data[word.start() :][:size].ljust(size, b"\0")
             number = int.from_bytes(window, "little") << 8 * (8 - size)
             buckets = (*buckets, number * GOLDEN % (1 << 64) >> (64 - features.BITS))
-            found[place].add(buckets)
-    return found
+            by_size[place].add(buckets)
+    return by_size
 
 
 WHITE = bytes(32 if byte < 32 else byte for byte in range(256))

@@ -11,11 +11,19 @@ import pytest
 
 from tests.judges.test_training import labelled, write
 from undersong.errors import InputError
-from undersong.judges.labels import Labelled
+from undersong.judges.labels import LabelledMessage
 from undersong.triage import load_triage
 from undersong.triage.model import triage_bytes
 from undersong.triage.quality import recall_at, reliability
-from undersong.triage.training import Corpus, Fit, cross_calibrated, out_of_fold, platt, probability, train
+from undersong.triage.training import (
+    TriageCorpus,
+    TriageRidge,
+    cross_calibrated,
+    out_of_fold,
+    platt,
+    probability,
+    train,
+)
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "train" / "triage.py"
@@ -38,15 +46,18 @@ def test_the_written_model_scores_as_the_ridge_that_it_came_from() -> None:
     rows = labelled()
     model, _ = train(rows)
     everyone = np.arange(len(rows))
-    assert np.abs(model.raw([row.text for row in rows]) - Fit(Corpus(rows), everyone).raw(everyone)).max() < 0.02
+    assert (
+        np.abs(model.raw([row.text for row in rows]) - TriageRidge(TriageCorpus(rows), everyone).raw(everyone)).max()
+        < 0.02
+    )
 
 
 def test_a_score_of_unseen_authors_does_not_depend_on_their_own_labels() -> None:
     rows = labelled()
-    turned = [Labelled(row.author, row.text, tuple(1 - score for score in row.scores)) for row in rows]
+    turned = [LabelledMessage(row.author, row.text, tuple(1 - score for score in row.scores)) for row in rows]
     changed = [other if row.author == "author 3" else row for row, other in zip(rows, turned, strict=True)]
     theirs = [i for i, row in enumerate(rows) if row.author == "author 3"]
-    before, after = Corpus(rows), Corpus(changed)
+    before, after = TriageCorpus(rows), TriageCorpus(changed)
     raw, other = out_of_fold(before), out_of_fold(after)
     assert np.array_equal(raw[theirs], other[theirs])
 
@@ -55,11 +66,11 @@ def test_calibration_gives_the_share_of_harmful_messages() -> None:
     rng = np.random.default_rng(2)
     raw = rng.normal(size=4000)
     harmful = rng.random(4000) < 1 / (1 + np.exp(-(2 * raw - 1)))
-    found = probability(raw, *platt(raw, harmful))
-    assert abs(found.mean() - harmful.mean()) < 0.01
-    assert all(abs(each.expected - each.harmful) < 0.08 for each in reliability(found, harmful))
+    calibrated = probability(raw, *platt(raw, harmful))
+    assert abs(calibrated.mean() - harmful.mean()) < 0.01
+    assert all(abs(each.expected - each.harmful) < 0.08 for each in reliability(calibrated, harmful))
     crossed = cross_calibrated(raw, Authors(harmful))  # type: ignore[arg-type]
-    assert np.abs(crossed - found).max() < 0.1
+    assert np.abs(crossed - calibrated).max() < 0.1
 
 
 class Authors:
@@ -84,7 +95,7 @@ def test_recall_at_half_routed(scores: list[float], recall: float) -> None:
 
 def test_labels_of_too_few_authors_or_without_harm_are_refused() -> None:
     with pytest.raises(InputError, match="labels of 2 authors"):
-        Corpus(labelled(authors=2))
-    quiet = [Labelled(r.author, r.text, tuple(s / 4 for s in r.scores)) for r in labelled()]
+        TriageCorpus(labelled(authors=2))
+    quiet = [LabelledMessage(r.author, r.text, tuple(s / 4 for s in r.scores)) for r in labelled()]
     with pytest.raises(InputError, match="every message or none"):
-        Corpus(quiet)
+        TriageCorpus(quiet)

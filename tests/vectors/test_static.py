@@ -27,10 +27,10 @@ def test_like_sentences_lie_nearer_than_unlike_ones(vectors: StaticVectors) -> N
 
 
 def test_vectors_have_length_one_and_nothing_known_is_zero(vectors: StaticVectors) -> None:
-    found = vectors.embed([LEND, "", "  \n "])
-    assert np.linalg.norm(found.texts[0]) == pytest.approx(1, abs=0.01)
-    assert not found.texts[1:].any()
-    assert found.bounds.tolist() == [0, 1, 1, 1]
+    embedded = vectors.embed([LEND, "", "  \n "])
+    assert np.linalg.norm(embedded.texts[0]) == pytest.approx(1, abs=0.01)
+    assert not embedded.texts[1:].any()
+    assert embedded.bounds.tolist() == [0, 1, 1, 1]
 
 
 def test_a_text_has_the_same_vectors_in_every_batch(vectors: StaticVectors) -> None:
@@ -41,10 +41,10 @@ def test_a_text_has_the_same_vectors_in_every_batch(vectors: StaticVectors) -> N
 
 
 def test_dot_products_are_exact_in_any_order(vectors: StaticVectors) -> None:
-    found = vectors.sentence_vectors([LEND, BORROW, ROCK])
-    exact = (found / UNIT_STEP).astype(np.int64)
-    assert np.array_equal((found @ found.T).astype(np.float64), (exact @ exact.T) * UNIT_STEP**2)
-    assert np.array_equal(found @ found.T, found[:, ::-1] @ found[:, ::-1].T)
+    embedded = vectors.sentence_vectors([LEND, BORROW, ROCK])
+    exact = (embedded / UNIT_STEP).astype(np.int64)
+    assert np.array_equal((embedded @ embedded.T).astype(np.float64), (exact @ exact.T) * UNIT_STEP**2)
+    assert np.array_equal(embedded @ embedded.T, embedded[:, ::-1] @ embedded[:, ::-1].T)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 5, 40, FEW, FEW + 1])

@@ -25,8 +25,8 @@ OURS = WordPiece(TOKENS)
 
 
 def theirs() -> Tokenizer:
-    known = {token: place for place, token in enumerate(TOKENS)}
-    model = models.WordPiece(known, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD)
+    token_ids = {token: place for place, token in enumerate(TOKENS)}
+    model = models.WordPiece(token_ids, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD)
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -10,7 +10,7 @@ from undersong.models import Message, ToolCall, ToolResult
 from undersong.scan.phrases import load_book
 from undersong.verdict.claims import admits, claims
 from undersong.verdict.outcomes import outcome
-from undersong.verdict.words import outcomes_book
+from undersong.verdict.words import outcomes_config
 
 SAID = {
     "I've fixed the leak.": "fix",
@@ -46,8 +46,8 @@ UNSAID = [
 @pytest.mark.parametrize(("text", "kind"), SAID.items(), ids=SAID)
 def test_a_statement_in_the_agents_voice_is_a_claim(text: str, kind: str) -> None:
     conversation = dialogue(f"agent: {text}")
-    found = claims(conversation.messages[0], scan(conversation)[0][0])
-    assert [each.kind for each in found][:1] == [kind]
+    result = claims(conversation.messages[0], scan(conversation)[0][0])
+    assert [each.kind for each in result][:1] == [kind]
 
 
 @pytest.mark.parametrize("text", UNSAID)
@@ -98,21 +98,21 @@ RESULTS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "given", "text", "flag", "expected"), RESULTS)
+@pytest.mark.parametrize(("name", "tool_input", "text", "flag", "expected"), RESULTS)
 def test_a_result_says_what_came_of_a_call(
-    name: str, given: object, text: str, flag: bool | None, expected: tuple[str, str]
+    name: str, tool_input: object, text: str, flag: bool | None, expected: tuple[str, str]
 ) -> None:
     message = Message(id="m", conversation="c", position=0, author=name, role="tool", text=text)
-    found = outcome(message, ToolResult(text=text, is_error=flag), ToolCall(name=name, input=given), 0)
-    assert (found.family, found.state) == expected
-    assert 0 <= found.start <= found.end <= len(text)
+    result = outcome(message, ToolResult(text=text, is_error=flag), ToolCall(name=name, input=tool_input), 0)
+    assert (result.family, result.state) == expected
+    assert 0 <= result.start <= result.end <= len(text)
 
 
 def test_both_steps_know_the_same_tools() -> None:
     code = load_book().structure.code
-    assert outcomes_book().edit_tools == set(code.tools)
-    assert outcomes_book().shell_tools == code.shells
-    assert outcomes_book().paths == code.paths
+    assert outcomes_config().edit_tools == set(code.tools)
+    assert outcomes_config().shell_tools == code.shells
+    assert outcomes_config().paths == code.paths
 
 
 def test_the_same_new_lines_in_two_places_are_no_repeated_version() -> None:

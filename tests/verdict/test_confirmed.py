@@ -79,7 +79,7 @@ def test_a_confirmed_candidate_takes_the_points_of_its_mechanism_with_the_judges
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("fields", "words"),
     [
         ({"yes": False}, "does not confirm it"),
         ({"yes": None, "state": "refused"}, "refused to say"),
@@ -87,11 +87,11 @@ def test_a_confirmed_candidate_takes_the_points_of_its_mechanism_with_the_judges
         ({"yes": None, "state": "unread", "reason": "the budget is used up"}, "not asked: the budget is used up"),
     ],
 )
-def test_a_candidate_that_is_not_confirmed_stays_one_and_says_so(given: dict[str, Any], words: str) -> None:
+def test_a_candidate_that_is_not_confirmed_stays_one_and_says_so(fields: dict[str, Any], words: str) -> None:
     conversation, before, segment = put("blame in words only")
-    verdict = answered(conversation, answer(segment, **given))
-    (kept,) = (each for each in verdict.moments if each.kind == "candidate")
-    assert words in kept.explanation
+    verdict = answered(conversation, answer(segment, **fields))
+    (candidate,) = (each for each in verdict.moments if each.kind == "candidate")
+    assert words in candidate.explanation
     assert (verdict.deductions, verdict.score) == ((), before.score)
 
 

@@ -31,16 +31,16 @@ CODE_ONLY = {"same_hash"}  # edits leave no trace where the source does not hold
 
 
 @pytest.mark.parametrize("form", PROMISES.FORMS)
-@pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda each: each["name"])
+@pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda case: case["name"])
 def test_a_fragment_is_found_by_its_kind_or_not_at_all(fragment: dict[str, Any], form: str, tmp_path: Path) -> None:
-    conversation, found = PROMISES.verdict(fragment["turns"], form, tmp_path)
+    conversation, verdict = PROMISES.verdict(fragment["turns"], form, tmp_path)
     expected = [fragment["expect"]] if fragment["expect"] else []
     unseen = form == "bare" and "call" in str(fragment["turns"]) and expected and expected[0] in CODE_ONLY
-    got = PROMISES.kinds(found)
+    got = PROMISES.kinds(verdict)
     assert set(got) == (set() if unseen else set(expected))
     texts = {message.id: message.text for message in conversation.messages}
-    for each in found.deductions:
-        for quote in each.quotes:
+    for deduction in verdict.deductions:
+        for quote in deduction.quotes:
             assert texts[quote.message_id][quote.start : quote.end] == quote.text
 
 

@@ -14,19 +14,19 @@ from tests.monitor import worlds
 from undersong.assemble import quoted
 from undersong.detect import detect
 from undersong.errors import UsageError
-from undersong.formats import named
+from undersong.formats import format_by_name
 from undersong.judges import Judge, open_judge
 from undersong.models import Conversation, Finding, Message, Problem, Row
 from undersong.monitor import SyncMonitor
 from undersong.options import silent
-from undersong.passes import Run, ingest_and_scan, read_threads
+from undersong.passes import AuditState, ingest_and_scan, read_threads
 from undersong.patterns import PatternRule, all_rules
 from undersong.scan import load_book
 from undersong.stores import Store
 from undersong.stores.forget import forget
 from undersong.stores.sqlite import SQLiteStore
 from undersong.verdict import session_verdict
-from undersong.watch import Known, known, watch_messages
+from undersong.watch import DetectedInput, detect_input, watch_messages
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 GROWING = (
@@ -55,37 +55,37 @@ def watched(
     file: Path, store: Path, judge: Judge, rules: tuple[PatternRule, ...], seed: int = 0, stops: int = 2
 ) -> tuple[dict[str, Finding], list[Problem]]:
     """What is told of a file that grows; the run is stopped some times and begins anew with the same lines."""
-    dice, told, problems = Random(seed), dict[str, Finding](), list[Problem]()
+    dice, findings, problems = Random(seed), dict[str, Finding](), list[Problem]()
     data = file.read_bytes()
     ends = sorted(dice.sample(range(data.count(b"\n")), min(stops, data.count(b"\n"))))
     for stop in [*ends, None]:
-        given = data if stop is None else b"\n".join(data.split(b"\n")[:stop])
+        part = data if stop is None else b"\n".join(data.split(b"\n")[:stop])
         with SyncMonitor(store, judge, rules=rules, recall=worlds.RECALL) as monitor:
-            found = known(grown(given, dice), file.name, messages=True)
-            items = watch_messages(found.lines, found.form or named("jsonl"), file, file.name, monitor)
+            detected = detect_input(grown(part, dice), file.name, messages=True)
+            items = watch_messages(detected.lines, detected.form or format_by_name("jsonl"), file, file.name, monitor)
             for item in items:
                 if isinstance(item, Problem):
                     problems.append(item)
                     continue
                 for name in item.retracted:
-                    del told[name]
-                assert all(told.get(each.finding_id) != each for each in item.found)  # nothing is told again
-                told |= {each.finding_id: each for each in item.found}
-    return told, problems
+                    del findings[name]
+                assert all(findings.get(each.finding_id) != each for each in item.findings)  # nothing is told again
+                findings |= {each.finding_id: each for each in item.findings}
+    return findings, problems
 
 
 def audited(file: Path, store: Path, judge: Judge, rules: tuple[PatternRule, ...]) -> worlds.Left:
     """What a batch run over the file leaves."""
-    with SQLiteStore(store) as kept:
-        corpus = ingest_and_scan(file, kept, load_book(), worlds.BATCH, silent)
+    with SQLiteStore(store) as opened:
+        corpus = ingest_and_scan(file, opened, load_book(), worlds.BATCH, silent)
         rows: list[Row] = []
         sessions = {}
-        for thread, own in read_threads(corpus, kept, judge, worlds.BATCH, silent, Run()):
+        for thread, own in read_threads(corpus, opened, judge, worlds.BATCH, silent, AuditState()):
             talk = thread.conversation
             sessions[talk.id] = session_verdict(talk, thread.scans, thread.thread, own)
             rows += own
-        kept.put_findings(corpus.conversations, quoted(detect(rows, rules).findings, rows, kept, judge, rules))
-        return left(kept, judge, sessions)
+        opened.put_findings(corpus.conversations, quoted(detect(rows, rules).findings, rows, opened, judge, rules))
+        return left(opened, judge, sessions)
 
 
 def left(store: Store, judge: Judge, sessions: dict[str, object]) -> worlds.Left:
@@ -96,17 +96,17 @@ def compare(file: Path, folder: Path, judge: Judge, seed: int) -> int:
     """Fail where the watch of a file differs from its audit; how many findings there are."""
     rules = all_rules()
     wanted = audited(file, folder / f"batch{seed}.db", judge, rules)
-    told, _ = watched(file, folder / f"live{seed}.db", judge, rules, seed)
+    findings, _ = watched(file, folder / f"live{seed}.db", judge, rules, seed)
     with SyncMonitor(folder / f"live{seed}.db", judge, rules=rules, recall=worlds.RECALL) as monitor:
         sessions = {name: monitor.session(name) for name in wanted.messages}
     with SQLiteStore(folder / f"live{seed}.db", read_only=True) as live:
-        found = left(live, judge, dict(sessions))
+        live_state = left(live, judge, dict(sessions))
         heads = {name: head(live, name) for name in wanted.messages}
     with SQLiteStore(folder / f"batch{seed}.db", read_only=True) as batch:
         assert heads == {name: head(batch, name) for name in wanted.messages}
     for name in worlds.Left.__struct_fields__:
-        assert getattr(found, name) == getattr(wanted, name), name
-    assert told == wanted.findings
+        assert getattr(live_state, name) == getattr(wanted, name), name
+    assert findings == wanted.findings
     return len(wanted.findings)
 
 
@@ -128,12 +128,12 @@ def test_a_watched_file_of_any_live_format_leaves_what_an_audit_leaves(
 def test_so_do_lines_without_ids_places_or_conversations_and_repeated_ones(seed: int, tmp_path: Path) -> None:
     dice, lines = Random(f"lines {seed}"), []
     for message in worlds.arrivals(4 * seed + 3 * (seed % 2), worlds.world(seed, 30)):
-        kept = dict(message)
+        line = dict(message)
         for key in ("position", "conversation") if seed % 3 == 0 else ("position", "id") if seed % 3 == 1 else ():
-            kept.pop(key)
-        lines.append(json.dumps(kept))
+            line.pop(key)
+        lines.append(json.dumps(line))
         if dice.random() < 0.05:
-            lines.append(json.dumps(kept | {"text": worlds.scored("Another text.", worlds.COLD)}))
+            lines.append(json.dumps(line | {"text": worlds.scored("Another text.", worlds.COLD)}))
     file = tmp_path / "lines.jsonl"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     compare(file, tmp_path, worlds.Reader(free=bool(seed % 2)), seed)
@@ -143,33 +143,37 @@ def lines_of(*messages: dict[str, object]) -> list[bytes]:
     return [json.dumps({"conversation": "t"} | message).encode() for message in messages]
 
 
-def said(number: int, text: str = "Hello.", **more: object) -> dict[str, object]:
+def make_line(number: int, text: str = "Hello.", **more: object) -> dict[str, object]:
     return {"id": f"m{number}", "author": "kira", "text": worlds.scored(text, worlds.WARM)} | more
 
 
-def told(folder: Path, lines: list[bytes], judge: Judge) -> tuple[list[Problem], list[str]]:
+def problems_and_ids(folder: Path, lines: list[bytes], judge: Judge) -> tuple[list[Problem], list[str]]:
     """The problems of some lines, and the ids of the messages in the store afterwards."""
     with SyncMonitor(folder / "u.db", judge) as monitor:
-        items = list(watch_messages([lines], named("jsonl"), "-", "-", monitor))
+        items = list(watch_messages([lines], format_by_name("jsonl"), "-", "-", monitor))
     with SQLiteStore(folder / "u.db", read_only=True) as store:
-        kept: tuple[Message, ...] = store.conversation("t")[0].messages if store.length("t") else ()
-    return [each for each in items if isinstance(each, Problem)], [each.id for each in kept]
+        messages: tuple[Message, ...] = store.conversation("t")[0].messages if store.length("t") else ()
+    return [each for each in items if isinstance(each, Problem)], [each.id for each in messages]
 
 
 def test_a_bad_line_is_named_once_and_the_rest_goes_on(tmp_path: Path) -> None:
-    problems, kept = told(tmp_path, [b"{]", *lines_of(said(0), {"author": "kira"}, said(1))], worlds.Reader())
+    problems, ids = problems_and_ids(
+        tmp_path, [b"{]", *lines_of(make_line(0), {"author": "kira"}, make_line(1))], worlds.Reader()
+    )
     assert [each.where for each in problems] == ["-:1", "-:3"]
-    assert kept == ["m0", "m1"]
+    assert ids == ["m0", "m1"]
 
 
 def test_a_conversation_that_was_forgotten_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    told(tmp_path, lines_of(said(0)), worlds.Reader())
+    problems_and_ids(tmp_path, lines_of(make_line(0)), worlds.Reader())
     with SQLiteStore(tmp_path / "u.db") as store:
         forget(store, "t", worlds.START)
-    problems, kept = told(tmp_path, lines_of(said(0), said(1), said(2, conversation="other")), worlds.Reader())
+    problems, ids = problems_and_ids(
+        tmp_path, lines_of(make_line(0), make_line(1), make_line(2, conversation="other")), worlds.Reader()
+    )
     assert ["told to forget" in each.what for each in problems] == [True]
     with SQLiteStore(tmp_path / "u.db", read_only=True) as store:
-        assert (kept, list(store.conversations())) == ([], ["other"])
+        assert (ids, list(store.conversations())) == ([], ["other"])
 
 
 def test_a_judge_that_fails_is_told_once_and_asked_again(tmp_path: Path) -> None:
@@ -177,13 +181,13 @@ def test_a_judge_that_fails_is_told_once_and_asked_again(tmp_path: Path) -> None
     judge.down = True
 
     def lines() -> Iterator[list[bytes]]:
-        yield lines_of(said(0))
-        yield lines_of(said(1))
+        yield lines_of(make_line(0))
+        yield lines_of(make_line(1))
         judge.down = False
-        yield lines_of(said(2))
+        yield lines_of(make_line(2))
 
     with SyncMonitor(tmp_path / "u.db", judge) as monitor:
-        items = list(watch_messages(lines(), named("jsonl"), "-", "-", monitor))
+        items = list(watch_messages(lines(), format_by_name("jsonl"), "-", "-", monitor))
         assert [each.kind for each in items if isinstance(each, Problem)] == ["judge"]
         assert monitor.failure is None
         assert [row.state for row in monitor.rows("t")] == ["scored"] * 3
@@ -202,38 +206,38 @@ def test_a_judge_that_fails_is_told_once_and_asked_again(tmp_path: Path) -> None
     ],
 )
 def test_the_first_line_says_what_a_file_holds(line: bytes, messages: bool, form: str | None) -> None:
-    found: Known = known(iter([[b""], [line], [b""]]), "-", messages=messages)
-    assert (found.form.name if found.form else None) == form
-    assert list(found.lines) == [[b""], [line], [b""]]
+    detected: DetectedInput = detect_input(iter([[b""], [line], [b""]]), "-", messages=messages)
+    assert (detected.form.name if detected.form else None) == form
+    assert list(detected.lines) == [[b""], [line], [b""]]
 
 
 def test_lines_that_could_be_anything_are_told_once_while_more_are_waited_for() -> None:
-    told: list[int] = []
-    said = b'{"role": "user", "content": "x"}'
-    lines = iter([[b""], [b"Minutes of a walk", b"To buy: bread"], [b"and salt"], [said], [b""]])
-    assert known(lines, "-", unclear=told.append).form is None
-    assert told == [2]
-    known(iter([[said], [b""]]), "-", unclear=told.append)
-    assert told == [2]
+    counts: list[int] = []
+    line = b'{"role": "user", "content": "x"}'
+    lines = iter([[b""], [b"Minutes of a walk", b"To buy: bread"], [b"and salt"], [line], [b""]])
+    assert detect_input(lines, "-", unclear=counts.append).form is None
+    assert counts == [2]
+    detect_input(iter([[line], [b""]]), "-", unclear=counts.append)
+    assert counts == [2]
 
 
 def test_plain_text_is_refused_with_a_remedy(tmp_path: Path) -> None:
     with SyncMonitor(tmp_path / "u.db", worlds.Reader()) as monitor, pytest.raises(UsageError, match="undersong audit"):
-        list(watch_messages([[b"User: hi"]], named("text"), "-", "-", monitor))
+        list(watch_messages([[b"User: hi"]], format_by_name("text"), "-", "-", monitor))
 
 
 def test_a_message_that_is_there_is_not_new_after_a_restart(tmp_path: Path) -> None:
-    given = {
+    message = {
         "id": "1",
         "conversation": "t",
         "author": "a",
         "time": "2026-01-01T10:00:00+02:00",
-        "text": said(0)["text"],
+        "text": make_line(0)["text"],
     }
     judge = worlds.Reader()
     with SyncMonitor(tmp_path / "u.db", judge) as monitor:
-        first = monitor.observe(given)
+        first = monitor.observe(message)
     with SyncMonitor(tmp_path / "u.db", judge) as monitor:
-        again = monitor.observe(given)
+        again = monitor.observe(message)
     assert (first.is_new, again.is_new) == (True, False)
     assert msgspec.structs.replace(again, is_new=True) == first

@@ -36,21 +36,23 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
     from undersong.visible import visible
 
     check_existing(store)
-    with open_store(store, read_only=True) as kept:
-        judged = chosen_judge(kept, judge).judge_hash
-        rows = kept.history(name, judged)
+    with open_store(store, read_only=True) as opened_store:
+        judged = chosen_judge(opened_store, judge).judge_hash
+        rows = opened_store.history(name, judged)
         if not rows:
-            remedy = did_you_mean(name, [each.agent for each in kept.agents(judged)])
+            remedy = did_you_mean(name, [each.agent for each in opened_store.agents(judged)])
             raise UsageError(f"no agent '{name}' in the store", remedy=remedy)
-        findings = tuple(kept.findings(name))
-        population = {each.agent: _means(kept, judged, each) for each in kept.packed(judged) if each.rows}
-    known = profile(rows)
-    ranks = _ranks(known, [traits for agent, traits in population.items() if agent != name and traits])
+        findings = tuple(opened_store.findings(name))
+        population = {
+            each.agent: _means(opened_store, judged, each) for each in opened_store.packed(judged) if each.rows
+        }
+    agent_profile = profile(rows)
+    ranks = _ranks(agent_profile, [traits for agent, traits in population.items() if agent != name and traits])
     if as_json:
-        facts = msgspec.to_builtins(known) | {"ranks": ranks, "findings": msgspec.to_builtins(findings)}
+        facts = msgspec.to_builtins(agent_profile) | {"ranks": ranks, "findings": msgspec.to_builtins(findings)}
         click.echo(msgspec.json.encode(facts).decode())
         return
-    for line in _lines(known, ranks, findings, len(population)):
+    for line in _lines(agent_profile, ranks, findings, len(population)):
         click.echo(visible(line))
 
 
@@ -63,31 +65,32 @@ def _means(store: Store, judge_hash: str, history: PackedHistory) -> dict[str, f
     return means(history.cells)
 
 
-def _ranks(known: Profile, others: list[dict[str, float]]) -> dict[str, float]:
+def _ranks(agent_profile: Profile, others: list[dict[str, float]]) -> dict[str, float]:
     """Trait → the share of the other agents whose mean is below this agent's."""
-    from undersong.histories.profile import rank
+    from undersong.histories.profile import percentile_rank
 
     ranks = {}
-    for trait, value in (known.verdict.traits or {}).items():
-        share = rank(value, (traits[trait] for traits in others if trait in traits))
+    for trait, value in (agent_profile.verdict.traits or {}).items():
+        share = percentile_rank(value, (traits[trait] for traits in others if trait in traits))
         if share is not None:
             ranks[trait] = share
     return ranks
 
 
-def _lines(known: Profile, ranks: dict[str, float], findings: Iterable[Finding], agents: int) -> Iterator[str]:
-    verdict = known.verdict
+def _lines(agent_profile: Profile, ranks: dict[str, float], findings: Iterable[Finding], agents: int) -> Iterator[str]:
+    verdict = agent_profile.verdict
     read = f"{counted(verdict.messages, 'message')}, {verdict.read:,} with scores that are levels"
     yield f"{verdict.agent}: {read}, alignment {verdict.alignment}"
     if verdict.dimensions:
         means = ", ".join(f"{name} {value:.2f}" for name, value in verdict.dimensions.items())
         yield f"dimensions  {means} ({verdict.balance})"
-    yield from _months(known.months)
+    yield from _months(agent_profile.months)
     for trait in _LOOKED_AT:
         if verdict.traits and trait in verdict.traits:
             place = f", above {ranks[trait]:.0%} of {counted(agents - 1, 'other agent')}" if trait in ranks else ""
-            yield f"{trait:<13}{verdict.traits[trait]:.2f} {known.trends.get(trait, 'too few for a trend')}{place}"
-    yield from _aims(known)
+            trend = agent_profile.trends.get(trait, "too few for a trend")
+            yield f"{trait:<13}{verdict.traits[trait]:.2f} {trend}{place}"
+    yield from _aims(agent_profile)
     yield from _findings(list(findings))
 
 
@@ -104,12 +107,12 @@ def _months(months: dict[str, dict[str, float]]) -> Iterator[str]:
         yield f"  {name:<10}{sparkline(values)}"
 
 
-def _aims(known: Profile) -> Iterator[str]:
+def _aims(agent_profile: Profile) -> Iterator[str]:
     def mean(value: float | None) -> str:
         return "unknown" if value is None else f"{value:.2f}"
 
-    yield f"aims at     {counted(len(known.aims), 'agent')}"
-    for aim in known.aims[:_SHOWN]:
+    yield f"aims at     {counted(len(agent_profile.aims), 'agent')}"
+    for aim in agent_profile.aims[:_SHOWN]:
         scores = f"compassion {mean(aim.compassion)}, manipulation {mean(aim.manipulation)}"
         yield f"  {aim.target}: {counted(aim.messages, 'message')}, {scores}"
 

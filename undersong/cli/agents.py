@@ -29,13 +29,15 @@ def command(store: str, judge: str | None, least: int, as_json: bool) -> None:
     from undersong.visible import one_line
 
     check_existing(store)
-    with open_store(store, read_only=True) as kept:
-        entries = [each for each in kept.agents(chosen_judge(kept, judge).judge_hash) if each.read >= least]
-        findings = Counter(finding.agent for finding in kept.findings())
-    entries.sort(key=lambda each: (-findings[each.agent], -each.read, each.agent))
+    with open_store(store, read_only=True) as opened_store:
+        entries = [
+            each for each in opened_store.agents(chosen_judge(opened_store, judge).judge_hash) if each.read >= least
+        ]
+        findings = Counter(finding.agent for finding in opened_store.findings())
+    entries.sort(key=lambda entry: (-findings[entry.agent], -entry.read, entry.agent))
     if as_json:
-        for each in entries:
-            facts = msgspec.to_builtins(each) | {"findings": findings[each.agent]}
+        for entry in entries:
+            facts = msgspec.to_builtins(entry) | {"findings": findings[entry.agent]}
             click.echo(msgspec.json.encode(facts).decode())
         return
     table = [_COLUMNS] + [

@@ -88,7 +88,7 @@ def command(
     from undersong.patterns import load_rules
     from undersong.pipeline import audit
     from undersong.redact import redacted
-    from undersong.report import Look, check_folder, check_formats, write
+    from undersong.report import ConversationLookup, check_folder, check_formats, write
     from undersong.stores import open_store
 
     folder = Path(out)
@@ -107,23 +107,23 @@ def command(
     if double_check:
         options = _for_two_readings(options)
     began, started = time.monotonic(), datetime.now(UTC)
-    with open_store(store or folder.absolute().parent / "undersong.db") as kept:
+    with open_store(store or folder.absolute().parent / "undersong.db") as opened_store:
         try:
             with progress_bar() as progress:
-                case, rows = audit(paths, kept, options, progress)
+                case, rows = audit(paths, opened_store, options, progress)
         except NothingReadError as error:
             show_problems(error.problems)
             raise InputError(
                 "no message could be read, so nothing was written", remedy="see the problems above"
             ) from None
         if double_check:
-            case = _double_checked(case, paths, kept, options, double_check)
-        talk = partial(_conversation, kept)
-        look: Look = talk
+            case = _double_checked(case, paths, opened_store, options, double_check)
+        load_conversation = partial(_conversation, opened_store)
+        lookup: ConversationLookup = load_conversation
         if redact or listed:
-            case, rows, look = redacted(case, rows, talk, patterns or load_rules(), effort, listed)
+            case, rows, lookup = redacted(case, rows, load_conversation, patterns or load_rules(), effort, listed)
         times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
-        digest = write(case, rows, folder, run=times, rules=patterns, conversations=look, formats=formats)
+        digest = write(case, rows, folder, run=times, rules=patterns, conversations=lookup, formats=formats)
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)
     failing = _failing(case, fail_on)
@@ -133,23 +133,23 @@ def command(
 def _for_two_readings(options: Options) -> Options:
     """One purse for the audit and its double check; raises UsageError for a judge that is asked no question."""
     from undersong.judges import is_paid
-    from undersong.judges.llm.purse import Purse
+    from undersong.judges.llm.purse import Budget
 
     if not is_paid(options.judge):
         what = f"the judge '{options.judge}' is asked no question that could be put in two ways"
         raise UsageError(what, where="--double-check", remedy="name an LLM judge, or leave the option away")
-    return msgspec.structs.replace(options, terms=Purse.shared(options.terms))
+    return msgspec.structs.replace(options, terms=Budget.shared(options.terms))
 
 
 def _double_checked(case: Case, paths: Any, store: Any, options: Any, percent: float) -> Case:
     """The case with how far another framing moves the scores of a sample, and what that took."""
     from undersong.assemble import with_double_check
-    from undersong.measure import shifts
+    from undersong.measure import retest
 
     sample = math.ceil(percent / 100 * case.states.get("scored", 0))
-    measured = shifts("framing", paths, store, options, sample)
-    found = [msgspec.to_builtins(each) for each in measured.found]
-    case = msgspec.structs.replace(case, parameters=case.parameters | {"double_check": found})
+    measured = retest("framing", paths, store, options, sample)
+    shift_facts = [msgspec.to_builtins(each) for each in measured.shifts]
+    case = msgspec.structs.replace(case, parameters=case.parameters | {"double_check": shift_facts})
     return with_double_check(case, measured.used)
 
 
@@ -173,7 +173,7 @@ def _failing(case: Case, fail_on: str | None) -> int:
     from undersong.cli.failing import failing_line
     from undersong.report.results import at_or_above
 
-    found = at_or_above(case, fail_on) if fail_on else []
-    if fail_on and found:
-        click.echo(failing_line(found, fail_on), err=True)
-    return AT_OR_ABOVE if found else BELOW
+    reaching = at_or_above(case, fail_on) if fail_on else []
+    if fail_on and reaching:
+        click.echo(failing_line(reaching, fail_on), err=True)
+    return AT_OR_ABOVE if reaching else BELOW

@@ -37,14 +37,14 @@ def command(
     check_targets([rows], out)
     rules = load_rules([folder] if folder else None, names)
     effort = effort_of(with_chance, draws, block, seed)
-    problems, detection, weighed = detect_rows(rows, rules, effort)
+    problems, detection, significance = detect_rows(rows, rules, effort)
     with output(out) as findings:
-        for finding in weighed.findings:
+        for finding in significance.findings:
             findings.write(encode(finding) + b"\n")
     show_problems(problems)
     for line in outcome_lines(detection.outcomes):
         click.echo(line, err=True)
-    for words in basis_words(draws, weighed.family, weighed.tested):
+    for words in basis_words(draws, significance.family, significance.tested):
         click.echo(words, err=True)
     failing = fail_on and any(LEVELS.index(f.level) >= LEVELS.index(fail_on) for f in detection.findings)
     raise SystemExit(1 if failing else 0)

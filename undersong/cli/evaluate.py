@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from undersong.cli.options import (
-    Counted,
+    CountingWriter,
     budget_options,
     check_store,
     check_targets,
@@ -19,7 +19,7 @@ from undersong.cli.options import (
     options_of,
     output,
     progress_bar,
-    refuse_nothing,
+    require_messages,
     show_problems,
 )
 
@@ -55,14 +55,14 @@ def command(
     if store:
         check_store(store)
     options = options_of(judge=judge, read_all=read_all, ledger=LEDGER, **chosen)
-    with open_store(store) if store else temporary_store() as kept, output(out) as rows_file:
-        write = Counted(rows_file.write)
+    with open_store(store) if store else temporary_store() as opened_store, output(out) as rows_file:
+        write = CountingWriter(rows_file.write)
         with progress_bar() as progress:
             beside = None if out == "-" else partial(_write_bands, Path(f"{out}{BANDS}"))
             problems = evaluate_rows(
-                paths, options, write, store=kept, progress=progress, text=text, write_bands=beside
+                paths, options, write, store=opened_store, progress=progress, text=text, write_bands=beside
             )
-        refuse_nothing(write.size, problems)
+        require_messages(write.size, problems)
     show_problems(problems)
     raise SystemExit(exit_code(problems))
 

@@ -27,16 +27,16 @@ def command(name: str, store: str) -> None:
     from undersong.stores import open_store
 
     check_existing(store)
-    with open_store(store, read_only=True) as kept:
-        findings = [finding for finding in kept.findings() if finding.finding_id.startswith(name)]
-        conversations = kept.find_message(name)
+    with open_store(store, read_only=True) as opened_store:
+        findings = [finding for finding in opened_store.findings() if finding.finding_id.startswith(name)]
+        conversations = opened_store.find_message(name)
         if not conversations and len(findings) != 1:
             what = f"{len(findings)} findings begin with '{name}'" if findings else f"no message or finding '{name}'"
             raise UsageError(what, where=store, remedy="ids are in findings.jsonl and evaluations.jsonl")
         for conversation in conversations:
-            _echo(_message_lines(kept, conversation, name))
+            _echo(_message_lines(opened_store, conversation, name))
         if not conversations:
-            _echo(_finding_lines(kept, findings[0]))
+            _echo(_finding_lines(opened_store, findings[0]))
 
 
 def _echo(lines: Iterator[str]) -> None:

@@ -16,7 +16,7 @@ def why_lines(evaluation: Evaluation, message: Message, traits: Iterable[str]) -
     """
     if evaluation.judge != "offline" or evaluation.state != "scored":
         return
-    from undersong.judges.explain import moved
+    from undersong.judges.explain import word_contributions
     from undersong.judges.offline import open_judge
 
     if evaluation.domain == "unmeasured":
@@ -24,7 +24,9 @@ def why_lines(evaluation: Evaluation, message: Message, traits: Iterable[str]) -
     judge = open_judge("")
     if judge.hash == evaluation.judge_hash:
         for trait in traits:
-            raised = [each for each in moved(judge.artefacts.heads, message.text, trait) if each.share > 0][:WORDS]
+            raised = [
+                each for each in word_contributions(judge.artefacts.heads, message.text, trait) if each.share > 0
+            ][:WORDS]
             if raised:
                 yield f"  {trait} was raised by " + ", ".join(f"“{each.words}” ({each.share:+.3f})" for each in raised)
     for name, (start, end) in sorted(evaluation.spans.items(), key=lambda item: -evaluation.signals[item[0]]):

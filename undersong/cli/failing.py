@@ -11,14 +11,14 @@ from undersong.visible import one_line
 from undersong.wording import counted, mechanism_name
 
 
-def failing_line(found: Iterable[Result], level: str) -> str:
+def failing_line(results: Iterable[Result], level: str) -> str:
     """``--fail-on medium: 2 deductions (false promise ×2)``."""
     kinds: dict[str, Counter[str]] = {}
-    for result in found:
+    for result in results:
         noun, name = _kind(result)
         kinds.setdefault(noun, Counter())[name] += 1
-    told = (f"{counted(names.total(), noun)} ({_times(names)})" for noun, names in kinds.items())
-    return f"--fail-on {level}: {', '.join(told)}"
+    parts = (f"{counted(names.total(), noun)} ({_times(names)})" for noun, names in kinds.items())
+    return f"--fail-on {level}: {', '.join(parts)}"
 
 
 def _kind(result: Result) -> tuple[str, str]:

@@ -11,5 +11,5 @@ def command() -> None:
     from undersong.formats import FORMATS
 
     width = max(len(each.name) for each in FORMATS)
-    for each in FORMATS:
-        click.echo(f"{each.name:<{width}}  {each.title}; known by {each.detected}")
+    for entry in FORMATS:
+        click.echo(f"{entry.name:<{width}}  {entry.title}; known by {entry.detected}")

@@ -24,7 +24,7 @@ from undersong.cli.options import (
 
 if TYPE_CHECKING:
     from undersong.judges.agreement import Calibration
-    from undersong.judges.shifts import Kind, Shift
+    from undersong.judges.shifts import RetestKind, Shift
 
 STORE = click.option(
     "--store", default="undersong.db", show_default=True, metavar="FILE", help="Where answers are kept."
@@ -48,23 +48,23 @@ command.add_command(train)
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where they go.")
 def export(judge: str, store: str, out: str) -> None:
     """Write every answer that a store keeps of a judge, raw, under the prompts of this version."""
-    from undersong.judges.llm.replay import written
-    from undersong.judges.llm.specimens import asked_hash
-    from undersong.judges.llm.tiered import named
+    from undersong.judges.llm.replay import replay_lines
+    from undersong.judges.llm.specimens import questions_hash
+    from undersong.judges.llm.tiered import tier_specs_of
     from undersong.stores.ledger import SQLiteLedger
 
     check_store(store)
     check_targets([store], out)
-    names = [spec.name for spec in named(judge).values()]
+    names = [spec.name for spec in tier_specs_of(judge).values()]
     count = -1  # the first line is the header
     with SQLiteLedger(Path(store)) as ledger, output(out) as file:
-        for line in written(judge, asked_hash(), ledger.all(names, asked_hash())):
+        for line in replay_lines(judge, questions_hash(), ledger.all(names, questions_hash())):
             file.write(line)
             count += 1
     click.echo(f"{count:,} answers of {judge}", err=True)
 
 
-def _twice(kind: Kind, help_: str, short: str) -> None:
+def _add_test_retest_verb(kind: RetestKind, help_: str, short: str) -> None:
     """Add a verb that reads a sample of the routed messages twice."""
 
     @command.command(kind, help=help_, short_help=short)
@@ -77,24 +77,28 @@ def _twice(kind: Kind, help_: str, short: str) -> None:
     @click.option("--all", "read_all", is_flag=True, help="Draw from every message, whatever the router says.")
     @JSON
     def verb(paths: tuple[str, ...], store: str, sample: int, as_json: bool, **chosen: Any) -> None:
-        from undersong.measure import shifts
+        from undersong.measure import retest
         from undersong.models import encode
         from undersong.stores.sqlite import SQLiteStore
 
         check_store(store)
-        with SQLiteStore(Path(store)) as kept, progress_bar() as progress:
-            found, problems, _ = shifts(kind, paths, kept, options_of(**chosen), sample, progress)
-        for each in found:
-            click.echo(encode(each)) if as_json else _print(_shift_lines(each))
-        if not found:
+        with SQLiteStore(Path(store)) as opened_store, progress_bar() as progress:
+            measured_shifts, problems, _ = retest(kind, paths, opened_store, options_of(**chosen), sample, progress)
+        for shift in measured_shifts:
+            click.echo(encode(shift)) if as_json else _print(_shift_lines(shift))
+        if not measured_shifts:
             click.echo("no message asks for such a reading", err=True)
         show_problems(problems)
         raise SystemExit(exit_code(problems))
 
 
-_twice("repeat", "Ask the same questions again: the judge's own noise, which `stability` uses.", "A judge's own noise.")
-_twice("context", "Ask without thread and history: how far context moves the scores.", "What context changes.")
-_twice(
+_add_test_retest_verb(
+    "repeat", "Ask the same questions again: the judge's own noise, which `stability` uses.", "A judge's own noise."
+)
+_add_test_retest_verb(
+    "context", "Ask without thread and history: how far context moves the scores.", "What context changes."
+)
+_add_test_retest_verb(
     "framing",
     "Ask with our words after the data and before: how far framing moves the scores.",
     "What framing changes.",
@@ -130,9 +134,11 @@ def validate(
     from undersong.stores.sqlite import SQLiteStore
 
     check_store(store)
-    with SQLiteStore(Path(store)) as kept:
-        found = measured(Path(labels), kept, Options(judge=judge, seed=seed, **chosen), sample, learnt=learnt)
-    click.echo(encode(found)) if as_json else _print(_calibration_lines(found))
+    with SQLiteStore(Path(store)) as opened_store:
+        calibration = measured(
+            Path(labels), opened_store, Options(judge=judge, seed=seed, **chosen), sample, learnt=learnt
+        )
+    click.echo(encode(calibration)) if as_json else _print(_calibration_lines(calibration))
 
 
 def _print(lines: Iterator[str]) -> None:
@@ -140,25 +146,27 @@ def _print(lines: Iterator[str]) -> None:
         click.echo(line)
 
 
-def _shift_lines(found: Shift) -> Iterator[str]:
-    yield f"{found.kind}, width {found.width}: {found.messages} of {found.asked} messages scored in both readings"
+def _shift_lines(shift: Shift) -> Iterator[str]:
+    yield f"{shift.kind}, width {shift.width}: {shift.messages} of {shift.asked} messages scored in both readings"
     yield f"{'trait':<16}{'apart':>8}{'moved':>8}   (mean absolute, mean signed difference)"
-    for trait, apart in found.apart.items():
-        yield f"{trait:<16}{apart:>8.3f}{found.moved[trait]:>+8.3f}"
-    yield f"{found.flips} change on any negative trait of .5 or more"
+    for trait, apart in shift.apart.items():
+        yield f"{trait:<16}{apart:>8.3f}{shift.moved[trait]:>+8.3f}"
+    yield f"{shift.flips} change on any negative trait of .5 or more"
 
 
-def _calibration_lines(found: Calibration) -> Iterator[str]:
-    yield f"{found.judge}: {found.messages} of {found.asked} labelled messages by {found.groups} authors scored"
-    if found.learnt_from:
+def _calibration_lines(calibration: Calibration) -> Iterator[str]:
+    counts = f"{calibration.messages} of {calibration.asked}"
+    yield f"{calibration.judge}: {counts} labelled messages by {calibration.groups} authors scored"
+    if calibration.learnt_from:
         yield (
-            f"WARNING: the judge was trained on {found.learnt_from:,} of them. The figures say how well it remembers, "
+            f"WARNING: the judge was trained on {calibration.learnt_from:,} of them. "
+            "The figures say how well it remembers, "
             "not how well it judges."
         )
-    yield f"{'trait':<16}" + "".join(f"{name:>24}" for name in found.figures)
-    for trait in next(iter(found.figures.values())):
-        yield f"{trait:<16}" + "".join(f"{_figure(each[trait]):>24}" for each in found.figures.values())
-    yield f"any harm, AUC {_figure(found.harmful)}"
+    yield f"{'trait':<16}" + "".join(f"{name:>24}" for name in calibration.figures)
+    for trait in next(iter(calibration.figures.values())):
+        yield f"{trait:<16}" + "".join(f"{_figure(each[trait]):>24}" for each in calibration.figures.values())
+    yield f"any harm, AUC {_figure(calibration.harmful)}"
 
 
 def _figure(measured: Any) -> str:

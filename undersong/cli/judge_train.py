@@ -21,9 +21,9 @@ def command(labels: Path, out: Path, seed: int) -> None:
     go into DIR/prototypes.
     """
     try:
-        from undersong.judges.maker import make_own
+        from undersong.judges.maker import build_own
     except ModuleNotFoundError as error:
         what = f"training needs {error.name}, which is not installed"
         raise UsageError(what, remedy="pip install 'undersong[train]'") from error
-    click.echo(make_own(labels, out, seed).summary())
+    click.echo(build_own(labels, out, seed).summary())
     click.echo(f"use it with --judge offline:{out}")

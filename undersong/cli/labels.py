@@ -7,14 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from undersong.judges.llm.book import book
+from undersong.judges.llm.book import shipped_prompts
 from undersong.rulebook import RULES, read
 from undersong.scan.phrases import PhraseFile, signal_files
 from undersong.scan.rules import StructureRules
 from undersong.verdict.books import guns, mechanisms
 
 
-class Labelled(NamedTuple):
+class LabelledPhrases(NamedTuple):
     """The phrases of one group under a label: their file, what they stand for there, and the words themselves."""
 
     file: str
@@ -30,17 +30,17 @@ def mechanism_names() -> dict[str, str]:
 
 def label_names() -> dict[str, str]:
     """The labels of phrases with the names of their files, but for those that name a mechanism as well."""
-    known = mechanism_names()
+    named_mechanisms = mechanism_names()
     return {
         label: ", ".join(dict.fromkeys(Path(each.file).stem for each in groups))
         for label, groups in sorted(_labels().items())
-        if label not in known
+        if label not in named_mechanisms
     }
 
 
 def mechanism(name: str) -> Iterator[tuple[str, str]]:
     """(Heading, text) of each thing to say of a mechanism."""
-    yield "", book().mechanisms[name].description
+    yield "", shipped_prompts().mechanisms[name].description
     rule, gun = mechanisms().mechanisms.get(name), guns().kinds.get(name)
     if rule is not None:
         yield "meaning", rule.meaning
@@ -58,21 +58,23 @@ def mechanism(name: str) -> Iterator[tuple[str, str]]:
         yield "file", "smoking_guns.yaml"
 
 
-def label(name: str) -> tuple[Labelled, ...]:
+def label(name: str) -> tuple[LabelledPhrases, ...]:
     """The groups of phrases under a label."""
     return _labels().get(name, ())
 
 
 @cache
-def _labels() -> dict[str, tuple[Labelled, ...]]:
-    found: dict[str, tuple[Labelled, ...]] = {}
+def _labels() -> dict[str, tuple[LabelledPhrases, ...]]:
+    by_label: dict[str, tuple[LabelledPhrases, ...]] = {}
     for path in signal_files():
         file = read(path, PhraseFile)
         for group in file.groups:
-            each = Labelled(f"signals/{path.name}", group.indicator or group.constraint or file.trait, group.phrases)
-            found[group.label] = (*found.get(group.label, ()), each)
+            labelled = LabelledPhrases(
+                f"signals/{path.name}", group.indicator or group.constraint or file.trait, group.phrases
+            )
+            by_label[group.label] = (*by_label.get(group.label, ()), labelled)
     structure = read(RULES / "structure.yaml", StructureRules)
     for tokens in structure.groups:
-        each = Labelled("structure.yaml", "structure", tokens.phrases)
-        found[tokens.label] = (*found.get(tokens.label, ()), each)
-    return found
+        labelled = LabelledPhrases("structure.yaml", "structure", tokens.phrases)
+        by_label[tokens.label] = (*by_label.get(tokens.label, ()), labelled)
+    return by_label

@@ -15,7 +15,7 @@ import click
 
 if TYPE_CHECKING:
     from undersong.models import Problem
-    from undersong.options import Effort, Options, Progress
+    from undersong.options import Options, Progress, ResamplingConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 NOT_EVERYTHING_READ = 3  # exit code where a file could not be read
@@ -76,10 +76,10 @@ def judge_options(function: F) -> F:
 
     @wraps(function)
     def with_terms(*args: Any, **chosen: Any) -> Any:
-        from undersong.judges.terms import Terms
+        from undersong.judges.terms import RunLimits
 
         names = ("budget", "max_calls", "concurrency", "timeout", "batch", "price_in", "price_out")
-        terms = Terms(**{name: chosen.pop(name) for name in names})
+        terms = RunLimits(**{name: chosen.pop(name) for name in names})
         return function(*args, terms=terms, **chosen)
 
     for decorator in reversed(decorators):
@@ -101,11 +101,11 @@ def chance_options(function: F) -> F:
     return function
 
 
-def effort_of(with_chance: bool, draws: int, block: int, seed: int) -> Effort | None:
+def effort_of(with_chance: bool, draws: int, block: int, seed: int) -> ResamplingConfig | None:
     """The effort from the flags; None where nothing is to be computed."""
-    from undersong.options import Effort
+    from undersong.options import ResamplingConfig
 
-    return Effort(draws=draws, block=block, seed=seed) if with_chance else None
+    return ResamplingConfig(draws=draws, block=block, seed=seed) if with_chance else None
 
 
 def options_of(source_format: str | None, only: tuple[str, ...], since: str | None, seed: int, **more: Any) -> Options:
@@ -174,7 +174,7 @@ def output(path: str) -> Iterator[IO[bytes]]:
         partial.unlink(missing_ok=True)
 
 
-class Counted:
+class CountingWriter:
     """A function that writes JSON Lines, and how many bytes it wrote."""
 
     def __init__(self, write: Callable[[bytes | memoryview], object]) -> None:
@@ -186,7 +186,7 @@ class Counted:
         self.size += len(rows)
 
 
-def refuse_nothing(written: int, problems: list[Problem] | tuple[Problem, ...]) -> None:
+def require_messages(written: int, problems: list[Problem] | tuple[Problem, ...]) -> None:
     """Where no message was read, say why and end with InputError, before an older result is written over."""
     from undersong.errors import InputError
 
@@ -209,8 +209,8 @@ def check_targets(inputs: Iterable[str], *targets: str | None) -> None:
         if place in seen:
             raise UsageError("is named for two outputs", where=target, remedy="give each its own file")
         seen.add(place)
-        for each in inputs:
-            if _would_destroy(place, each):
+        for input_path in inputs:
+            if _would_destroy(place, input_path):
                 remedy = "choose another file, outside of what is read"
                 raise UsageError("is an input and would be written over", where=target, remedy=remedy)
 
@@ -239,13 +239,13 @@ def _is_plain(path: Path) -> bool:
     return path.is_file() or not path.exists()
 
 
-def _would_destroy(target: Path, given: str) -> bool:
+def _would_destroy(target: Path, input_path: str) -> bool:
     """Whether ``target`` is the input, or an existing file that would be read from an input folder."""
     from undersong.formats.sources import SUFFIXES
 
-    if given in ("-", ""):
+    if input_path in ("-", ""):
         return False
-    source = Path(given).resolve()
+    source = Path(input_path).resolve()
     if source == target or (source.is_file() and target.is_file() and source.samefile(target)):
         return True
     return source.is_dir() and target.is_file() and source in target.parents and target.name.lower().endswith(SUFFIXES)

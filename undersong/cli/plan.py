@@ -17,13 +17,13 @@ from undersong.cli.options import (
     exit_code,
     options_of,
     progress_bar,
-    refuse_nothing,
+    require_messages,
     show_problems,
 )
 
 if TYPE_CHECKING:
-    from undersong.planning.plan import Cutoff, Plan
-    from undersong.planning.secondary import Secondary
+    from undersong.planning.plan import AuditPlan, Cutoff
+    from undersong.planning.secondary import ConfirmationPlan
     from undersong.stores.ledger import SQLiteLedger
 
 USD = NumberRange(min=0)
@@ -49,64 +49,71 @@ def command(
     **chosen: Any,
 ) -> None:
     """Scan and route as an audit would, and print what a judge would cost; nothing is asked."""
-    from undersong.judges.terms import Terms
+    from undersong.judges.terms import RunLimits
     from undersong.models import encode
     from undersong.planning.plan import plan
 
-    options = options_of(**chosen, terms=Terms(price_in=price_in, price_out=price_out))
-    with progress_bar() as progress, kept_answers(store) as ledger:
-        found, problems = plan(paths, options, budget=budget, ledger=ledger, progress=progress)
-    refuse_nothing(found.left_out + sum(part.messages for part in found.parts), problems)
+    options = options_of(**chosen, terms=RunLimits(price_in=price_in, price_out=price_out))
+    with progress_bar() as progress, stored_answers(store) as ledger:
+        spending_plan, problems = plan(paths, options, budget=budget, ledger=ledger, progress=progress)
+    require_messages(spending_plan.left_out + sum(part.messages for part in spending_plan.parts), problems)
     if as_json:
-        click.echo(encode(found))
+        click.echo(encode(spending_plan))
     else:
-        for line in _lines(found, budget):
+        for line in _lines(spending_plan, budget):
             click.echo(line)
     show_problems(problems)
     raise SystemExit(exit_code(problems))
 
 
-def _lines(found: Plan, budget: float | None) -> Iterator[str]:
+def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
     from undersong.planning.plan import total
 
     yield f"{'tier':<20}{'width':<20}{'messages':>10}{'tokens in':>14}{'tokens out':>12}{'USD':>12}"
-    for part in found.parts:
+    for part in spending_plan.parts:
         numbers = f"{part.messages:>10,}{part.tokens_in:>14,}{part.tokens_out:>12,}{_usd(part.cost):>12}"
         yield f"{part.name:<20}{part.width:<20}{numbers}"
-    messages, tokens_in, tokens_out, cost = total(found.parts)
+    messages, tokens_in, tokens_out, cost = total(spending_plan.parts)
     yield f"{'read':<40}{messages:>10,}{tokens_in:>14,}{tokens_out:>12,}{_usd(cost):>12}"
-    if (again := found.secondary) is not None:
+    if (again := spending_plan.secondary) is not None:
         numbers = f"{again.expected:>10,}{again.tokens_in:>14,}{again.tokens_out:>12,}{_usd(again.cost):>12}"
         yield f"{'flagged places, asked about again':<40}{numbers}"
-    yield f"{'left unread':<40}{found.left_out:>10,}"
-    by = "the judge reads everything" if found.everything else f"routed by: {found.routed_by}; the audit sample on top"
-    learned = max((part.learned_from for part in found.parts), default=0)
+    yield f"{'left unread':<40}{spending_plan.left_out:>10,}"
+    by = (
+        "the judge reads everything"
+        if spending_plan.everything
+        else f"routed by: {spending_plan.routed_by}; the audit sample on top"
+    )
+    learned = max((part.learned_from for part in spending_plan.parts), default=0)
     how = f"as {learned} kept answers of the judge took" if learned else "4 bytes each"
     yield f"{by}. Tokens are estimated, {how}, instructions and schema included, without an agent's history."
     if again is not None:
         yield _places_line(again)
-    for price in found.prices:
+    for price in spending_plan.prices:
         if price.input is None or price.output is None:
             yield f"The price of judge {price.name} is not known ({price.source})."
         else:
             rate = f"{price.input:g} in, {price.output:g} out, USD a million"
             yield f"Price of judge {price.name}: {rate} ({price.source})."
     if budget is not None:
-        yield _budget_line(found.cutoff)
+        yield _budget_line(spending_plan.cutoff)
 
 
-def _places_line(again: Secondary) -> str:
-    known = f"{again.known:,} flagged places of sessions are known from the scan"
+def _places_line(again: ConfirmationPlan) -> str:
+    scan_words = f"{again.known:,} flagged places of sessions are known from the scan"
     if again.learned_from:
-        return f"{known}, {again.expected:,} are expected, as in {again.learned_from:,} kept readings of the judge."
+        return (
+            f"{scan_words}, {again.expected:,} are expected, as in {again.learned_from:,} kept readings of the judge."
+        )
     return (
-        f"{known} and priced here; the judge is also asked about what it sees itself as it reads. How much that is, is "
+        f"{scan_words} and priced here; the judge is also asked about what it sees itself as it reads. "
+        "How much that is, is "
         "not known before, and not included."
     )
 
 
 @contextmanager
-def kept_answers(store: str | None) -> Iterator[SQLiteLedger | None]:
+def stored_answers(store: str | None) -> Iterator[SQLiteLedger | None]:
     """The ledger of a store; None where none is named and there is none in this folder.
 
     Raises UsageError for a named one that is not there: asking for a plan makes no store.

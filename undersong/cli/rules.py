@@ -70,7 +70,7 @@ def show(name: str) -> None:
     if entry is not None:
         click.echo(explain(entry), nl=False)
         return
-    pattern, phrases = _found(name, [each for kind in KINDS for each in names(kind)])
+    pattern, phrases = _locate(name, [each for kind in KINDS for each in names(kind)])
     path = phrases or FOLDER / f"{pattern}.yaml"
     click.echo(path.read_text(encoding="utf-8"), nl=False)
 
@@ -84,8 +84,8 @@ def check(folder: str | None) -> None:
 
     lints = check_rules([folder] if folder else None)
     problems = [] if folder else check_signals()
-    for each in (*lints, *problems):
-        click.echo(one_line(str(each), LONGEST))
+    for problem in (*lints, *problems):
+        click.echo(one_line(str(problem), LONGEST))
     errors = len(problems) + sum(lint.severity == "error" for lint in lints)
     click.echo(f"{counted(errors, 'error')}, {counted(len(lints) + len(problems) - errors, 'warning')}")
     raise SystemExit(2 if errors else 0)
@@ -115,20 +115,20 @@ def explain_(name: str, rows: Path, agent: str | None, target: str | None, folde
     rule = named(all_rules([folder] if folder else None), name)
     problems, read = rows_in(rows)
     show_problems(problems)
-    _known("agent", agent, (row.agent for row in read))
-    _known("target", target, (row.target for row in read))
+    _require_row_name("agent", agent, (row.agent for row in read))
+    _require_row_name("target", target, (row.target for row in read))
     for line in explain(rule, read, agent=agent, target=target):
         click.echo(visible(line))
 
 
-def _known(what: str, name: str | None, names: Iterable[str | None]) -> None:
+def _require_row_name(what: str, name: str | None, names: Iterable[str | None]) -> None:
     """Raise UsageError for a name that no row has."""
     from undersong.errors import UsageError
     from undersong.rulebook import did_you_mean
 
-    known = {each for each in names if each is not None}
-    if name is not None and name not in known:
-        remedy = did_you_mean(name, sorted(known)[:SUGGESTED]) if known else f"no row names a {what}"
+    row_names = {each for each in names if each is not None}
+    if name is not None and name not in row_names:
+        remedy = did_you_mean(name, sorted(row_names)[:SUGGESTED]) if row_names else f"no row names a {what}"
         raise UsageError(f"no row has the {what} '{name}'", remedy=remedy)
 
 
@@ -153,11 +153,11 @@ def _chosen_cases(name: str | None, folder: str | None) -> Iterator[tuple[bool, 
     if folder is None and name is None:
         yield from _signal_cases(None)
     elif folder is None and name is not None:
-        pattern, phrases = _found(name)
+        pattern, phrases = _locate(name)
         yield from _signal_cases(phrases) if phrases else _pattern_cases(None, pattern)
 
 
-def _found(name: str, others: Sequence[str] = ()) -> tuple[str, Path | None]:
+def _locate(name: str, others: Sequence[str] = ()) -> tuple[str, Path | None]:
     """The id of a shipped pattern, or the file of a phrase list; raises UsageError with the nearest name.
 
     ``others`` are further names that the command takes.
@@ -182,12 +182,12 @@ def _found(name: str, others: Sequence[str] = ()) -> tuple[str, Path | None]:
 
 def _pattern_cases(folder: str | None, name: str | None) -> Iterator[tuple[bool, str]]:
     from undersong.patterns import all_rules, named
-    from undersong.patterns.cases import run_cases
+    from undersong.patterns.cases import run_rule_tests
 
     rules = all_rules([Path(folder)] if folder else None)
     for rule in rules if name is None else (named(rules, name),):
-        for case in run_cases(rule):
-            what = f"{case.rule}: {case.kind} '{case.name}': expected {case.expected or 'nothing'}, found {case.found}"
+        for case in run_rule_tests(rule):
+            what = f"{case.rule}: {case.kind} '{case.name}': expected {case.expected or 'nothing'}, found {case.actual}"
             yield case.passed, what
 
 

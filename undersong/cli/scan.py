@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from undersong.cli.options import (
-    Counted,
+    CountingWriter,
     budget_options,
     check_targets,
     corpus_options,
@@ -16,7 +16,7 @@ from undersong.cli.options import (
     options_of,
     output,
     progress_bar,
-    refuse_nothing,
+    require_messages,
     show_problems,
 )
 from undersong.models import SIGNALS
@@ -43,20 +43,20 @@ def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, s
     check_targets(paths, out, threads)
     options = options_of(signals=_signals(signals), **chosen)
     with output(out) as rows_file, output(threads or os.devnull) as threads_file:
-        write = Counted(rows_file.write)
+        write = CountingWriter(rows_file.write)
         with progress_bar() as progress:
             write_thread = threads_file.write if threads else None
             problems = scan_rows(paths, options, write, write_thread=write_thread, progress=progress, text=text)
-        refuse_nothing(write.size, problems)
+        require_messages(write.size, problems)
     show_problems(problems)
     raise SystemExit(exit_code(problems))
 
 
-def _signals(given: str) -> tuple[str, ...]:
+def _signals(signal_list: str) -> tuple[str, ...]:
     """The names in a list; raises UsageError for an unknown one, or where the phrases are missing."""
     from undersong.errors import UsageError
 
-    names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    names = tuple(dict.fromkeys(name.strip() for name in signal_list.split(",") if name.strip()))
     unknown = next((name for name in names if name not in SIGNALS), None)
     if unknown is not None:
         raise UsageError(f"unknown signal '{unknown}'", remedy=f"known are {', '.join(SIGNALS)}")

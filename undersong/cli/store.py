@@ -17,7 +17,7 @@ from undersong.wording import counted
 
 if TYPE_CHECKING:
     from undersong.models import Problem
-    from undersong.stores.transfer import Record, Taken
+    from undersong.stores.transfer import ExportRecord, ImportCounts
 
 STORE = click.option(
     "--store",
@@ -45,13 +45,13 @@ def info(address: str) -> None:
     with open_store(address, read_only=True) as store:
         judges = store.judges()
         lines = store.facts() | {name: f"{number:,}" for name, number in store.counts().items()}
-        for each in judges:
-            agents = counted(len(store.agents(each.judge_hash)), "agent")
-            lines[f"judge {each.judge or '(unnamed)'}"] = (
-                f"{counted(each.rows, 'row')} of {agents} ({each.judge_hash[:16]}…)"
+        for judge in judges:
+            agents = counted(len(store.agents(judge.judge_hash)), "agent")
+            lines[f"judge {judge.judge or '(unnamed)'}"] = (
+                f"{counted(judge.rows, 'row')} of {agents} ({judge.judge_hash[:16]}…)"
             )
         lines["changes"] = f"{store.changes():,}"
-        lines["forgotten"] = f"{len(store.graves()):,}"
+        lines["forgotten"] = f"{len(store.tombstones()):,}"
     _table(lines)
 
 
@@ -98,7 +98,7 @@ def export(target: str, kind: str, address: str) -> None:
     from undersong.cli.options import check_targets, output
     from undersong.models import encode
     from undersong.stores import open_store
-    from undersong.stores.transfer import records
+    from undersong.stores.transfer import export_records
 
     check_existing(address)
     check_targets([address], target)
@@ -106,7 +106,7 @@ def export(target: str, kind: str, address: str) -> None:
         _export_parquet(Path(target), address)
         return
     with open_store(address, read_only=True) as store, output(target) as lines:
-        for record in records(store):
+        for record in export_records(store):
             lines.write(encode(record) + b"\n")
 
 
@@ -133,13 +133,13 @@ def import_(files: tuple[str, ...], address: str) -> None:
     """Put exports of stores, or rows as `undersong evaluate` writes them, into a store; - is standard input."""
     from undersong.cli.options import NOT_EVERYTHING_READ, show_problems
     from undersong.stores import open_store
-    from undersong.stores.transfer import take
+    from undersong.stores.transfer import import_records
 
     problems: list[Problem] = []
     with open_store(address) as store:
         for name in files:
             with _opened(name) as lines:
-                _say(name, take(store, _records(lines, name, problems), datetime.now(UTC)))
+                _say(name, import_records(store, _records(lines, name, problems), datetime.now(UTC)))
     show_problems(problems)
     raise SystemExit(NOT_EVERYTHING_READ if problems else 0)
 
@@ -150,14 +150,14 @@ def import_(files: tuple[str, ...], address: str) -> None:
 def merge(sources: tuple[str, ...], address: str) -> None:
     """Put the content of other stores into this one; of two versions of a conversation the longer one stands."""
     from undersong.stores import open_store
-    from undersong.stores.transfer import records, take
+    from undersong.stores.transfer import export_records, import_records
 
     for name in sources:
         check_existing(name)
     with open_store(address) as store:
         for name in sources:
             with open_store(name, read_only=True) as source:
-                _say(name, take(store, records(source), datetime.now(UTC)))
+                _say(name, import_records(store, export_records(source), datetime.now(UTC)))
 
 
 @command.command("sync")
@@ -166,11 +166,11 @@ def merge(sources: tuple[str, ...], address: str) -> None:
 def sync(url: str, address: str) -> None:
     """Bring a Neo4j database up to what this store holds: bolt://HOST:PORT. The same again changes nothing."""
     from undersong.stores import open_store
-    from undersong.stores.transfer import records, take
+    from undersong.stores.transfer import export_records, import_records
 
     check_existing(address)
     with open_store(address, read_only=True) as store, open_store(url) as target:
-        _say(url, take(target, records(store), datetime.now(UTC)))
+        _say(url, import_records(target, export_records(store), datetime.now(UTC)))
 
 
 @command.command("seed")
@@ -198,15 +198,17 @@ def forget_(name: str, kind: str | None, address: str) -> None:
 
     check_existing(address)
     with open_store(address) as store:
-        grave = forget(store, name, datetime.now(UTC), kind)  # type: ignore[arg-type]  # click's Choice
-    click.echo(f"forgotten: {counted(grave.messages, 'message')} of one {grave.kind} ({grave.digest[:16]}…)")
+        tombstone = forget(store, name, datetime.now(UTC), kind)  # type: ignore[arg-type]  # click's Choice
+    click.echo(
+        f"forgotten: {counted(tombstone.messages, 'message')} of one {tombstone.kind} ({tombstone.digest[:16]}…)"
+    )
 
 
-def _records(lines: BinaryIO, name: str, problems: list[Problem]) -> Iterator[Record]:
+def _records(lines: BinaryIO, name: str, problems: list[Problem]) -> Iterator[ExportRecord]:
     """The records of an export, or one made of the rows of each conversation."""
     from undersong.models import Row
     from undersong.rows import read_rows
-    from undersong.stores.moments import dated
+    from undersong.stores.moments import with_event_times
     from undersong.stores.transfer import ThreadRecord, read_records
 
     first = lines.readline()
@@ -220,7 +222,7 @@ def _records(lines: BinaryIO, name: str, problems: list[Problem]) -> Iterator[Re
             threads.setdefault(item.conversation, []).append(item)
         else:
             problems.append(item)
-    yield from (ThreadRecord(id=each, rows=tuple(dated(threads[each]))) for each in sorted(threads))
+    yield from (ThreadRecord(id=each, rows=tuple(with_event_times(threads[each]))) for each in sorted(threads))
 
 
 def _opened(name: str) -> nullcontext[BinaryIO] | BinaryIO:
@@ -234,7 +236,7 @@ def _opened(name: str) -> nullcontext[BinaryIO] | BinaryIO:
         raise InputError(f"cannot be read: {error.strerror}", where=name) from error
 
 
-def _say(name: str, taken: Taken) -> None:
+def _say(name: str, taken: ImportCounts) -> None:
     parts = [counted(taken.threads, "conversation"), counted(taken.rows, "row"), counted(taken.findings, "finding")]
     parts += [f"{taken.older} kept as they were"] if taken.older else []
     parts += [f"{taken.forgotten} left out, forgotten before"] if taken.forgotten else []

@@ -15,6 +15,7 @@ from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.visible import one_line
 from undersong.wording import (
     LOW_COVERAGE,
+    annotation_words,
     basis_words,
     counted,
     flagged_words,
@@ -23,7 +24,6 @@ from undersong.wording import (
     low_scores_words,
     mechanism_name,
     missed_words,
-    noted_words,
     to_read_words,
     unassessed_words,
 )
@@ -54,7 +54,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in case.findings],
         "cautions": list(low_scores_words(case)),
         "smoking_guns": list(guns_words(case)),
-        "noted": list(noted_words(case)),
+        "noted": list(annotation_words(case)),
         "flagged": list(flagged_words(case)),
         "not_looked_for": list(unassessed_words(case)),
         "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
@@ -81,18 +81,18 @@ def print_summary(facts: dict[str, Any], as_json: bool) -> None:
 
 def outcome_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
     """One line for the rules that ran, and one per reason for those that could not."""
-    told = tuple(outcomes)
-    ran = [each for each in told if each.status == "ran"]
+    all_outcomes = tuple(outcomes)
+    ran = [each for each in all_outcomes if each.status == "ran"]
     lines = [f"{counted(len(ran), 'rule')} ran, {counted(sum(each.findings for each in ran), 'finding')}"]
-    return lines + silent_lines(told)
+    return lines + not_run_lines(all_outcomes)
 
 
-def silent_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
+def not_run_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
     """One line per reason for the rules that could not run."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for each in outcomes:
-        if each.status != "ran":
-            reasons.setdefault((each.status.replace("_", " "), each.reason), []).append(each.pattern)
+    for outcome in outcomes:
+        if outcome.status != "ran":
+            reasons.setdefault((outcome.status.replace("_", " "), outcome.reason), []).append(outcome.pattern)
     return [f"{status}: {', '.join(names)} ({reason})" for (status, reason), names in reasons.items()]
 
 
@@ -172,12 +172,12 @@ def _finding_lines(facts: dict[str, Any]) -> Iterable[str]:
     findings, rules = facts["findings"], facts["rules"]
     yield f"findings   {len(findings):,} by {counted(len(rules['ran']), 'rule')}"
     yield from (f"  {caution}" for caution in facts["cautions"])
-    for each in sorted(findings, key=lambda each: -each["strength"])[:SHOWN]:
-        aim = f" towards {one_line(each['target'], 30)}" if each["target"] else ""
-        span = one_line(f"{each['first']} … {each['last']}", 80)
-        days = f", {each['start'][:10]} to {each['end'][:10]}" if each["start"] and each["end"] else ""
-        who = f"{one_line(each['agent'], 40)}{aim}, {counted(each['messages'], 'message')}{days}, {span}"
-        yield f"  {each['pattern']} ({each['level']}, strength {each['strength']:.2f}{_sure(each)}): {who}"
+    for finding in sorted(findings, key=lambda finding: -finding["strength"])[:SHOWN]:
+        aim = f" towards {one_line(finding['target'], 30)}" if finding["target"] else ""
+        span = one_line(f"{finding['first']} … {finding['last']}", 80)
+        days = f", {finding['start'][:10]} to {finding['end'][:10]}" if finding["start"] and finding["end"] else ""
+        who = f"{one_line(finding['agent'], 40)}{aim}, {counted(finding['messages'], 'message')}{days}, {span}"
+        yield f"  {finding['pattern']} ({finding['level']}, strength {finding['strength']:.2f}{_sure(finding)}): {who}"
     if len(findings) > SHOWN:
         yield f"  … and {len(findings) - SHOWN:,} more in the report"
     yield from (f"  {words}" for words in basis_words(**facts["chance"]))
@@ -194,26 +194,26 @@ def _not_run_lines(facts: dict[str, Any]) -> Iterable[str]:
         yield f"  {words}: {', '.join(names)} ({one_line(reason, 160)})"
 
 
-def _sure(each: dict[str, Any]) -> str:
+def _sure(finding: dict[str, Any]) -> str:
     """``, in 3 of 999 shuffles, q 0.04``; nothing where it was not computed."""
-    if each["chance"] is None:
+    if finding["chance"] is None:
         return ""
-    strong, drawn = each["shuffles"]
-    return f", in {strong:,} of {drawn:,} shuffles, q {each['q']:.2g}"
+    strong, drawn = finding["shuffles"]
+    return f", in {strong:,} of {drawn:,} shuffles, q {finding['q']:.2g}"
 
 
 def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
-    scored = sorted((each for each in sessions if each["score"] is not None), key=lambda each: each["score"])
-    for each in scored[:SHOWN]:
-        risk = ', "Psychogenic Risk"' if each["psychogenic_risk"] else ""
-        coverage = f"assessed {each['assessed']} of {each['mechanisms']}"
-        if each["to_read"]:
-            coverage += f"; {each['to_read']} to read, without points"
-        if each["low_coverage"]:
-            coverage += f"; low coverage: {each['read']:,} of {counted(each['messages'], 'turn')} read by a judge"
-        taken = Counter(mechanism_name(mechanism) for mechanism, _, _ in each["deductions"])
-        why = ", ".join(f"{name} ×{count}" for name, count in taken.items()) or _no_points(each)
-        yield f"sovereignty {each['score']}/100{risk}: {why}: {_named(each)} ({coverage})"
+    scored = sorted((each for each in sessions if each["score"] is not None), key=lambda session: session["score"])
+    for session in scored[:SHOWN]:
+        risk = ', "Psychogenic Risk"' if session["psychogenic_risk"] else ""
+        coverage = f"assessed {session['assessed']} of {session['mechanisms']}"
+        if session["to_read"]:
+            coverage += f"; {session['to_read']} to read, without points"
+        if session["low_coverage"]:
+            coverage += f"; low coverage: {session['read']:,} of {counted(session['messages'], 'turn')} read by a judge"
+        taken = Counter(mechanism_name(mechanism) for mechanism, _, _ in session["deductions"])
+        why = ", ".join(f"{name} ×{count}" for name, count in taken.items()) or _no_points(session)
+        yield f"sovereignty {session['score']}/100{risk}: {why}: {_named(session)} ({coverage})"
     rest = len(scored) - SHOWN
     if rest > 0:
         yield f"  … and {counted(rest, 'more session')} with a score in the report"

@@ -66,26 +66,36 @@ def command(
         rules += tuple(rule for rule in all_rules() if "slow" in rule.file.tags and rule not in rules)
     effort = effort_of(with_chance, draws, block, seed)
     check_existing(store)
-    with open_store(store) as kept:
+    with open_store(store) as opened_store:
         done = sweep(
-            kept, rules, chosen_judge(kept, judge).judge_hash, least=least, effort=effort, again=again, warn=warn
+            opened_store,
+            rules,
+            chosen_judge(opened_store, judge).judge_hash,
+            least=least,
+            effort=effort,
+            again=again,
+            warn=warn,
         )
-    for finding in done.found:
+    for finding in done.new_findings:
         aim = f" towards {finding.target}" if finding.target else ""
         line = f"{finding.finding_id[:12]}  {finding.level:<8} {finding.pattern}: {finding.agent}{aim}"
         click.echo(encode(finding).decode() if as_json else one_line(f"{line}, strength {finding.strength:.2f}", 160))
-    for each in done.emerging:
-        aim = f" towards {each.target}" if each.target else ""
-        stages = f"{', '.join(each.seen)} seen, {', '.join(each.missing)} missing"
-        line = one_line(f"emerging      {each.level:<8} {each.pattern}: {each.agent}{aim}, {stages}", 160)
-        click.echo(json.dumps({"emerging": msgspec.to_builtins(each)}) if as_json else line)
-    parts = [counted(done.agents, "agent"), counted(done.rows, "row"), f"{counted(len(done.found), 'new finding')}"]
-    parts += [f"{len(done.gone)} that no longer hold"] if done.gone else []
+    for sequence in done.emerging:
+        aim = f" towards {sequence.target}" if sequence.target else ""
+        stages = f"{', '.join(sequence.seen)} seen, {', '.join(sequence.missing)} missing"
+        line = one_line(f"emerging      {sequence.level:<8} {sequence.pattern}: {sequence.agent}{aim}, {stages}", 160)
+        click.echo(json.dumps({"emerging": msgspec.to_builtins(sequence)}) if as_json else line)
+    parts = [
+        counted(done.agents, "agent"),
+        counted(done.rows, "row"),
+        f"{counted(len(done.new_findings), 'new finding')}",
+    ]
+    parts += [f"{len(done.retracted)} that no longer hold"] if done.retracted else []
     click.echo(f"swept {', '.join(parts)}", err=as_json)
     if not done.agents:
         asked = f"no agent with at least {counted(least, 'scored message')}"
         click.echo(asked if again else f"{asked} has changed since the last sweep; --again reads all", err=True)
     for line in outcome_lines(done.outcomes):
         click.echo(line, err=True)
-    failing = fail_on and any(LEVELS.index(f.level) >= LEVELS.index(fail_on) for f in done.found)
+    failing = fail_on and any(LEVELS.index(f.level) >= LEVELS.index(fail_on) for f in done.new_findings)
     raise SystemExit(1 if failing else 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import fill
 
 from undersong.rulebook import read
-from undersong.scan.phrases import Group, PhraseFile, signal_files
+from undersong.scan.phrases import PhraseFile, PhraseGroup, signal_files
 from undersong.taxonomy import IndicatorEntry, Limit, Taxonomy, taxonomy
 
 WIDTH = 100
@@ -170,7 +170,7 @@ def _listed(head: str, items: list[str]) -> Iterator[str]:
         yield f"{'' if place else head:<12}{item}"
 
 
-def _phrases(groups: list[Group]) -> Iterator[str]:
+def _phrases(groups: list[PhraseGroup]) -> Iterator[str]:
     for group in groups:
         yield f"phrases     {len(group.phrases)} with the label “{group.label}”; {CAVEAT}"
         yield from (f"  {phrase}" for phrase in group.phrases)

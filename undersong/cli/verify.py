@@ -27,8 +27,8 @@ def command(folder: Path, inputs: tuple[Path, ...], rules: str | None, judge: st
     from undersong.visible import one_line
 
     result = check(folder, inputs, rules=[rules] if rules else None, digest=digest, judge=judge)
-    for each in result.discrepancies:
-        click.echo(one_line(str(each), 400))
+    for discrepancy in result.discrepancies:
+        click.echo(one_line(str(discrepancy), 400))
     if result.checked:
         click.echo(f"checked: {', '.join(result.checked)}")
     for reason in result.skipped:

@@ -17,25 +17,25 @@ from undersong.errors import UsageError
 from undersong.wording import counted
 
 if TYPE_CHECKING:
-    from undersong.judges.terms import Terms
+    from undersong.judges.terms import RunLimits
     from undersong.models import Finding, Problem
     from undersong.patterns import PatternRule
-    from undersong.watch import Known
+    from undersong.watch import DetectedInput
 
 JUDGE_FAILED = 4  # exit code
 STORE = "undersong.db"  # in this folder, as for an audit that writes its report here
 
 
-class Told(Protocol):
+class PrintableUpdate(Protocol):
     """What an engine or a monitor tells."""
 
     @property
-    def found(self) -> Sequence[Finding]: ...
+    def findings(self) -> Sequence[Finding]: ...
     @property
     def retracted(self) -> Sequence[str]: ...
 
 
-class Wanted(NamedTuple):
+class WatchSettings(NamedTuple):
     """How messages are to be watched; None: not said."""
 
     store: str | None
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     read_all: bool
     seed: int
     warn: bool
-    terms: Terms
+    terms: RunLimits
 
     @property
     def of_messages(self) -> bool:
@@ -76,7 +76,7 @@ def command(
     read_all: bool,
     seed: int,
     warn: bool,
-    terms: Terms,
+    terms: RunLimits,
     folder: str | None,
     names: tuple[str, ...],
     follow: bool,
@@ -91,29 +91,33 @@ def command(
     A finding is a line as of `undersong detect`; one that no longer stands is a line {"retracted": ID}, and one with an
     id that was printed before takes its place. Exit code 4: the judge did not come to everything.
     """
-    from undersong.formats import named
+    from undersong.formats import format_by_name
     from undersong.patterns import load_rules
-    from undersong.watch import Known, known, pieces
+    from undersong.watch import DetectedInput, detect_input, follow_lines
 
-    wanted = Wanted(store, judge, source_format, recall, read_all, seed, warn, terms)
+    settings = WatchSettings(store, judge, source_format, recall, read_all, seed, warn, terms)
     if terms.batch:
         raise UsageError("--batch: a watch waits for each answer", remedy="leave it out, or use `undersong audit`")
     rules = load_rules([folder] if folder else None, names)
-    form = named(source_format) if source_format else None
-    lines = pieces(path, (lambda: time.sleep(poll)) if follow else None)
+    form = format_by_name(source_format) if source_format else None
+    lines = follow_lines(path, (lambda: time.sleep(poll)) if follow else None)
     code = 0
     with suppress(KeyboardInterrupt):
         unclear = partial(_waits, path) if follow else bool
-        found = Known(form, lines) if form else known(lines, path, messages=wanted.of_messages, unclear=unclear)
-        if found.form is None and wanted.of_messages:
+        source = (
+            DetectedInput(form, lines)
+            if form
+            else detect_input(lines, path, messages=settings.of_messages, unclear=unclear)
+        )
+        if source.form is None and settings.of_messages:
             raise _not_messages(path)
-        code = _rows(found, path, rules) if found.form is None else _messages(found, path, rules, wanted)
+        code = _rows(source, path, rules) if source.form is None else _messages(source, path, rules, settings)
     raise SystemExit(code)
 
 
 def _not_messages(path: str) -> UsageError:
-    given = "--store, --judge, --from, --recall, --all and --emerging"
-    what = f"{given} are for messages; {path} holds rows without texts, or nothing in a known format"
+    option_names = "--store, --judge, --from, --recall, --all and --emerging"
+    what = f"{option_names} are for messages; {path} holds rows without texts, or nothing in a known format"
     rows = "leave them out, or `undersong store import` rows and `undersong sweep`"
     return UsageError(what, remedy=f"{rows}; of plain text, `undersong audit`")
 
@@ -124,48 +128,48 @@ def _waits(path: str, lines: int) -> None:
     click.echo(f"{what} (plain text: `undersong audit` when it is whole)", err=True)
 
 
-def _rows(found: Known, path: str, rules: Sequence[PatternRule]) -> int:
+def _rows(source: DetectedInput, path: str, rules: Sequence[PatternRule]) -> int:
     """Watch rows to their end, or until interrupted; the exit code."""
     from undersong.cli.summary import outcome_lines
-    from undersong.patterns.live import Live
+    from undersong.patterns.live import LiveDetector
     from undersong.watch import watch_rows
 
-    live = Live(rules)
+    live = LiveDetector(rules)
     with suppress(KeyboardInterrupt):
-        _show(watch_rows(found.lines, path, live))
+        _show(watch_rows(source.lines, path, live))
     for line in outcome_lines(live.outcomes()):
         click.echo(line, err=True)
     return 0
 
 
-def _messages(found: Known, path: str, rules: Sequence[PatternRule], wanted: Wanted) -> int:
+def _messages(source: DetectedInput, path: str, rules: Sequence[PatternRule], settings: WatchSettings) -> int:
     """Watch messages to their end, or until interrupted; the exit code."""
-    from undersong.cli.summary import silent_lines
+    from undersong.cli.summary import not_run_lines
     from undersong.formats.sources import public_name
     from undersong.monitor import SyncMonitor
     from undersong.watch import watch_messages
 
-    assert found.form is not None
-    store = wanted.store or STORE
+    assert source.form is not None
+    store = settings.store or STORE
     check_targets([path], store)
     check_store(store)
     with SyncMonitor(
-        store, wanted.judge or "offline", rules=rules, recall=wanted.recall, read_all=wanted.read_all,
-        seed=wanted.seed, terms=wanted.terms,
+        store, settings.judge or "offline", rules=rules, recall=settings.recall, read_all=settings.read_all,
+        seed=settings.seed, terms=settings.terms,
     ) as monitor:  # fmt: skip
         seen: list[Problem] = []
         with suppress(KeyboardInterrupt):
             name = public_name(Path(path), Path(path))
-            seen = _show(watch_messages(found.lines, found.form, path, name, monitor, warn=wanted.warn))
+            seen = _show(watch_messages(source.lines, source.form, path, name, monitor, warn=settings.warn))
         outcomes = monitor.outcomes()
         ran = counted(sum(each.status == "ran" for each in outcomes), "rule")
         click.echo(f"{ran} ran; messages, scores and findings are kept in {store}", err=True)
-        for line in silent_lines(outcomes):
+        for line in not_run_lines(outcomes):
             click.echo(line, err=True)
         return max(exit_code(seen), JUDGE_FAILED if monitor.failure else 0)
 
 
-def _show(items: Iterable[Problem | Told]) -> list[Problem]:
+def _show(items: Iterable[Problem | PrintableUpdate]) -> list[Problem]:
     """Print what is told; the files that could not be read."""
     import msgspec
 
@@ -179,8 +183,8 @@ def _show(items: Iterable[Problem | Told]) -> list[Problem]:
             continue
         for name in item.retracted:
             click.echo(json.dumps({"retracted": name}))
-        for finding in item.found:
+        for finding in item.findings:
             click.echo(encode(finding))
-        for each in getattr(item, "emerging", ()):  # of messages alone
-            click.echo(json.dumps({"emerging": msgspec.to_builtins(each)}))
+        for sequence in getattr(item, "emerging", ()):  # of messages alone
+            click.echo(json.dumps({"emerging": msgspec.to_builtins(sequence)}))
     return unread

@@ -8,23 +8,23 @@ from typing import NamedTuple, Protocol, cast
 
 from undersong.errors import UsageError
 from undersong.formats.lines import RawRun
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
 from undersong.models import Conversation, InputFile, Problem
 from undersong.rulebook import did_you_mean
 
 Item = Conversation | RawRun | Problem | InputFile
 
 
-class Reader(Protocol):
+class FormatReader(Protocol):
     """What a module of a format gives. Both work on hostile input: a wrong record is a Problem, never an exception
     other than InputError."""
 
-    def sniff(self, sample: Sample) -> bool:
+    def sniff(self, sample: FormatSample) -> bool:
         """Whether the start of an input is of this format."""
         ...
 
-    def read(self, source: Source) -> Iterator[Item]:
+    def read(self, source: TextSource) -> Iterator[Item]:
         """Conversations or parts of them, in source order, not settled; Problems; an InputFile per companion file."""
         ...
 
@@ -37,9 +37,9 @@ class Format(NamedTuple):
     module: str
     detected: str
 
-    def reader(self) -> Reader:
+    def reader(self) -> FormatReader:
         """The module of this format."""
-        return cast(Reader, import_module(f"undersong.formats.{self.module}"))
+        return cast(FormatReader, import_module(f"undersong.formats.{self.module}"))
 
 
 FORMATS: tuple[Format, ...] = (
@@ -58,17 +58,17 @@ FORMATS: tuple[Format, ...] = (
 ALIASES = {"mpc-es": "session"}
 
 
-def named(name: str) -> Format:
+def format_by_name(name: str) -> Format:
     """The format of ``--from NAME``; raises UsageError for an unknown name."""
     wanted = ALIASES.get(name, name)
-    for each in FORMATS:
-        if each.name == wanted:
-            return each
-    known = [each.name for each in FORMATS] + list(ALIASES)
-    raise UsageError(f"unknown format '{name}'", remedy=did_you_mean(name, known))
+    for candidate in FORMATS:
+        if candidate.name == wanted:
+            return candidate
+    names = [each.name for each in FORMATS] + list(ALIASES)
+    raise UsageError(f"unknown format '{name}'", remedy=did_you_mean(name, names))
 
 
-def detect(source: Source) -> Format | None:
+def detect(source: TextSource) -> Format | None:
     """The first format of the table that knows the start of the input; raises InputError for what is not text."""
-    sample = Sample(source)
+    sample = FormatSample(source)
     return next((each for each in FORMATS if each.reader().sniff(sample)), None)

@@ -7,17 +7,17 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import EMPTY, Notes, inside
-from undersong.formats.records import Record, records
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
+from undersong.formats.notes import EMPTY, SkipLog, inside
+from undersong.formats.records import JsonRecord, records
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
 from undersong.formats.tree import branches
 from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall, ToolResult
 
 _INNER = frozenset({"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"})
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """A ``mapping`` whose values are nodes."""
     nodes = {"children", "parent", "message"}
     return sample.has("mapping") and (
@@ -25,9 +25,9 @@ def sniff(sample: Sample) -> bool:
     )
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """One conversation per element of the export."""
-    notes = Notes()
+    notes = SkipLog()
     for number, record in enumerate(records(source, ("conversations", "data"))):
         if isinstance(record, Problem):
             yield record
@@ -36,7 +36,7 @@ def read(source: Source) -> Iterator[Item]:
     yield from notes.problems()
 
 
-def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     value, ref = record
     mapping = value.get("mapping") if isinstance(value, dict) else None
     if not isinstance(mapping, dict):
@@ -44,7 +44,7 @@ def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]
         return
     key = values.name(value.get("id")) or values.name(value.get("conversation_id")) or fallback
     model = values.string(value.get("default_model_slug"))
-    kept: dict[str, Message] = {}
+    messages: dict[str, Message] = {}
     parents = _parents(mapping)
     order = branches(parents, values.string(value.get("current_node")))
     for node_id, branch in order.items():
@@ -55,19 +55,19 @@ def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]
             yield Problem(what=error.what, where=str(place))
             continue
         if message:
-            about = {"conversation": key, "position": len(kept), "branch": branch}
-            about |= {"reply_to": _kept_ancestor(node_id, parents, kept), "id": node_id}
-            kept[node_id] = Message(**(message | about | {"model": message["model"] or _model(message, model)}))
+            about = {"conversation": key, "position": len(messages), "branch": branch}
+            about |= {"reply_to": _nearest_message_above(node_id, parents, messages), "id": node_id}
+            messages[node_id] = Message(**(message | about | {"model": message["model"] or _model(message, model)}))
     for lost in list(parents.keys() - order.keys())[:1]:
         number = len(parents) - len(order)
         yield Problem(what=f"{number} nodes that no root leads to", where=str(inside(ref, "mapping", lost)))
     if not mapping:
         notes.add(EMPTY, ref)
-    if kept:
+    if messages:
         yield Conversation(
             id=key,
             source_format="chatgpt",
-            messages=tuple(kept.values()),
+            messages=tuple(messages.values()),
             title=values.string(value.get("title")),
             started_at=values.time_or_none(value.get("create_time")),
             ended_at=values.time_or_none(value.get("update_time")),
@@ -91,7 +91,7 @@ def _parents(mapping: Mapping[str, Any]) -> dict[str, str | None]:
     return parents
 
 
-def _message(node: Any, ref: SourceRef, notes: Notes) -> dict[str, Any] | None:
+def _message(node: Any, ref: SourceRef, notes: SkipLog) -> dict[str, Any] | None:
     """The fields of a Message that the node itself gives; None for a node without a message for the reader."""
     if not isinstance(node, dict):
         raise RecordError("a node that is not an object")
@@ -121,11 +121,11 @@ def _message(node: Any, ref: SourceRef, notes: Notes) -> dict[str, Any] | None:
         "time": _time(message.get("create_time"), ref, notes),
         "model": values.string(metadata.get("model_slug")),
         "source_ref": ref,
-        **_said(role, text, message.get("recipient")),
+        **_text_or_tool_fields(role, text, message.get("recipient")),
     }
 
 
-def _said(role: str, text: str, recipient: Any) -> dict[str, Any]:
+def _text_or_tool_fields(role: str, text: str, recipient: Any) -> dict[str, Any]:
     """Text for the reader, a call where the recipient is a tool, a result where a tool speaks."""
     if role == "assistant" and isinstance(recipient, str) and recipient not in ("all", ""):
         return {"text": "", "tool_calls": (ToolCall(name=recipient, input=text),)}
@@ -141,7 +141,7 @@ def _text(content: Any) -> str | None:
         return None
     parts = content.get("parts")
     if isinstance(parts, list):
-        return "\n\n".join(found for part in parts if (found := _part(part)))
+        return "\n\n".join(part_text for part in parts if (part_text := _part(part)))
     return next((content[key] for key in ("text", "content", "result") if isinstance(content.get(key), str)), None)
 
 
@@ -155,7 +155,7 @@ def _model(message: Mapping[str, Any], default: str | None) -> str | None:
     return default if message["role"] == "assistant" else None
 
 
-def _time(value: Any, ref: SourceRef, notes: Notes) -> Any:
+def _time(value: Any, ref: SourceRef, notes: SkipLog) -> Any:
     try:
         return values.time(value)
     except ValueError:
@@ -163,11 +163,11 @@ def _time(value: Any, ref: SourceRef, notes: Notes) -> Any:
         return None
 
 
-def _kept_ancestor(node: str, parents: Mapping[str, str | None], kept: Mapping[str, Message]) -> str | None:
+def _nearest_message_above(node: str, parents: Mapping[str, str | None], messages: Mapping[str, Message]) -> str | None:
     """The nearest node above that became a message; kept answers end the walk, so that long gaps stay short."""
     above = parents.get(node)
     for _ in range(50):
-        if above is None or above in kept:
+        if above is None or above in messages:
             return above
         above = parents.get(above)
     return None

@@ -9,22 +9,22 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import EMPTY, Notes, inside
-from undersong.formats.records import Record, records
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
+from undersong.formats.notes import EMPTY, SkipLog, inside
+from undersong.formats.records import JsonRecord, records
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
 from undersong.formats.tree import branches
 from undersong.models import Conversation, Message, Problem, SourceRef
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """The key ``chat_messages``."""
     return sample.has("chat_messages")
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """One conversation per element of the export."""
-    notes = Notes()
+    notes = SkipLog()
     for number, record in enumerate(records(source, ("conversations", "data"))):
         if isinstance(record, Problem):
             yield record
@@ -33,28 +33,28 @@ def read(source: Source) -> Iterator[Item]:
     yield from notes.problems()
 
 
-def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     value, ref = record
-    given = value.get("chat_messages") if isinstance(value, dict) else None
-    if not isinstance(given, list):
+    items = value.get("chat_messages") if isinstance(value, dict) else None
+    if not isinstance(items, list):
         yield Problem(what="a conversation without a list of 'chat_messages'", where=str(ref))
         return
     key = values.name(value.get("uuid")) or fallback
-    found: list[Message] = []
-    for index, each in enumerate(given):
+    messages: list[Message] = []
+    for index, item in enumerate(items):
         place = inside(ref, "chat_messages", index)
         try:
-            found.append(_message(each, place, key, notes))
+            messages.append(_message(item, place, key, notes))
         except RecordError as error:
             yield Problem(what=error.what, where=str(place))
-    if not given:
+    if not items:
         notes.add(EMPTY, ref)
-    if found:
+    if messages:
         leaf = values.string(value.get("current_leaf_message_uuid"))
         yield Conversation(
             id=key,
             source_format="claude",
-            messages=_with_branches(found, leaf),
+            messages=_with_branches(messages, leaf),
             title=values.string(value.get("name")),
             started_at=values.time_or_none(value.get("created_at")),
             ended_at=values.time_or_none(value.get("updated_at")),
@@ -62,7 +62,7 @@ def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]
         )
 
 
-def _message(value: Any, ref: SourceRef, conversation: str, notes: Notes) -> Message:
+def _message(value: Any, ref: SourceRef, conversation: str, notes: SkipLog) -> Message:
     if not isinstance(value, dict):
         raise RecordError("a message that is not an object")
     role = values.role(value.get("sender"))
@@ -70,8 +70,8 @@ def _message(value: Any, ref: SourceRef, conversation: str, notes: Notes) -> Mes
         raise RecordError("a message without a known sender")
     blocks = [each for each in values.blocks(value.get("content")) if isinstance(each, dict)]
     _note_left_out(value, blocks, ref, notes)
-    said = [each for each in blocks if each.get("type", "text") == "text"]
-    text = values.text(said) or (value["text"] if isinstance(value.get("text"), str) else None)
+    text_blocks = [each for each in blocks if each.get("type", "text") == "text"]
+    text = values.text(text_blocks) or (value["text"] if isinstance(value.get("text"), str) else None)
     if text is None and not blocks:
         raise RecordError("a message without text")
     calls = (values.tool_call(each) for each in blocks if each.get("type") == "tool_use")
@@ -92,7 +92,7 @@ def _message(value: Any, ref: SourceRef, conversation: str, notes: Notes) -> Mes
     )
 
 
-def _note_left_out(value: Mapping[str, Any], blocks: list[dict[str, Any]], ref: SourceRef, notes: Notes) -> None:
+def _note_left_out(value: Mapping[str, Any], blocks: list[dict[str, Any]], ref: SourceRef, notes: SkipLog) -> None:
     thinking = sum(each.get("type") == "thinking" for each in blocks)
     if thinking:
         notes.add("thinking block (not said to the user), not read", ref, thinking)
@@ -105,16 +105,16 @@ def _note_left_out(value: Mapping[str, Any], blocks: list[dict[str, Any]], ref: 
 
 def _latency(blocks: list[dict[str, Any]]) -> float | None:
     """Seconds from the first start to the last stop of the answer's blocks."""
-    starts = [found for each in blocks if (found := values.time_or_none(each.get("start_timestamp")))]
-    stops = [found for each in blocks if (found := values.time_or_none(each.get("stop_timestamp")))]
+    starts = [moment for each in blocks if (moment := values.time_or_none(each.get("start_timestamp")))]
+    stops = [moment for each in blocks if (moment := values.time_or_none(each.get("stop_timestamp")))]
     return values.seconds((max(stops) - min(starts)).total_seconds()) if starts and stops else None
 
 
-def _with_branches(found: list[Message], leaf: str | None) -> tuple[Message, ...]:
+def _with_branches(messages: list[Message], leaf: str | None) -> tuple[Message, ...]:
     """Positions in source order; where the messages form a tree, abandoned branches are marked."""
-    ids = {message.id for message in found}
-    forked = "" not in ids and len(ids) == len(found) and any(message.reply_to in ids for message in found)
-    order = branches({message.id: message.reply_to for message in found}, leaf or found[-1].id) if forked else {}
+    ids = {message.id for message in messages}
+    forked = "" not in ids and len(ids) == len(messages) and any(message.reply_to in ids for message in messages)
+    order = branches({message.id: message.reply_to for message in messages}, leaf or messages[-1].id) if forked else {}
     replace = msgspec.structs.replace
     return tuple(
         replace(
@@ -123,5 +123,5 @@ def _with_branches(found: list[Message], leaf: str | None) -> tuple[Message, ...
             branch=order.get(message.id),
             reply_to=message.reply_to if message.reply_to in ids else None,
         )
-        for position, message in enumerate(found)
+        for position, message in enumerate(messages)
     )

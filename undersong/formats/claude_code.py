@@ -10,10 +10,10 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import Notes
+from undersong.formats.notes import SkipLog
 from undersong.formats.records import records
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
 from undersong.models import Conversation, Message, Problem, Role, SourceRef
 
 CLIENT = "claude-code"  # the author of what the program itself writes
@@ -21,16 +21,16 @@ _WRAPPERS = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Cav
 _TYPES = frozenset({"user", "assistant", "system"})
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """Lines with ``sessionId`` and ``uuid``, or the program's own bookkeeping."""
     if sample.has("sessionId") and sample.any_of("uuid", "parentUuid"):
         return True
-    return sample.any_of("leafUuid") or bool(sample.said("type") & {"file-history-snapshot", "queue-operation"})
+    return sample.any_of("leafUuid") or bool(sample.values_at("type") & {"file-history-snapshot", "queue-operation"})
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """One conversation per session, and one per subagent."""
-    notes, sessions = Notes(), _Sessions(source.stem)
+    notes, sessions = SkipLog(), _Sessions(source.stem)
     for record in records(source):
         if isinstance(record, Problem):
             yield record
@@ -65,15 +65,15 @@ class _Sessions:
             return f"{session}/agent-{agent}"
         uuid = values.string(line.get("uuid")) or ""
         parent = values.string(line.get("parentUuid")) or ""
-        found = self.roots.get(parent) or f"{session}/sidechain-{uuid}"
-        self.roots[uuid] = found
-        return found
+        conversation = self.roots.get(parent) or f"{session}/sidechain-{uuid}"
+        self.roots[uuid] = conversation
+        return conversation
 
     def add(self, uuid: str, message: Message) -> None:
         """Append a message; ``uuid`` is the line that later ones reply to."""
-        found = self.messages.setdefault(message.conversation, [])
-        self.places[uuid] = (message.conversation, len(found))
-        found.append(msgspec.structs.replace(message, position=len(found)))
+        messages = self.messages.setdefault(message.conversation, [])
+        self.places[uuid] = (message.conversation, len(messages))
+        messages.append(msgspec.structs.replace(message, position=len(messages)))
 
     def parent(self, line: Mapping[str, Any], conversation: str) -> Message | None:
         """The message that a line answers, where it is in the same conversation."""
@@ -92,7 +92,7 @@ class _Sessions:
             )
 
 
-def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: Notes) -> None:
+def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: SkipLog) -> None:
     if not isinstance(line, dict):
         raise RecordError("a line that is not an object")
     kind = line.get("type")
@@ -118,7 +118,7 @@ def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: Notes) -> None:
         _assistant(line, fields, sessions, notes)
 
 
-def _system(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, notes: Notes) -> None:
+def _system(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, notes: SkipLog) -> None:
     text = values.string(line.get("content"))
     if text is None:
         notes.add("line of type 'system' without text, read as no message", fields["source_ref"])
@@ -127,24 +127,24 @@ def _system(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions
     sessions.add(uuid, Message(id=uuid, author=CLIENT, role="system", text=text, **fields))
 
 
-def _user(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, notes: Notes) -> None:
+def _user(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, notes: SkipLog) -> None:
     """The human's words, or what tools and the program itself say under the same type."""
     blocks = values.blocks(_content(line))
     uuid = values.string(line.get("uuid")) or ""
     results = [each for each in blocks if each.get("type") == "tool_result"]
     if results:
-        found = tuple(result for each in results if (result := values.tool_result(each)))
-        author = sessions.tools.get(found[0].call_id or "", "tool") if found else "tool"
-        text = "\n\n".join(result.text for result in found)
-        sessions.add(uuid, Message(id=uuid, author=author, role="tool", text=text, tool_results=found, **fields))
+        tool_results = tuple(result for each in results if (result := values.tool_result(each)))
+        author = sessions.tools.get(tool_results[0].call_id or "", "tool") if tool_results else "tool"
+        text = "\n\n".join(result.text for result in tool_results)
+        sessions.add(uuid, Message(id=uuid, author=author, role="tool", text=text, tool_results=tool_results, **fields))
     text_blocks = [each for each in blocks if each.get("type") == "text"]
     if len(text_blocks) + len(results) < len(blocks):
         notes.add("image or other block that is not text, not read", fields["source_ref"])
-    said = values.text(text_blocks)
-    if said is not None:
-        author, role = _speaker(line, said)
+    user_text = values.text(text_blocks)
+    if user_text is not None:
+        author, role = _speaker(line, user_text)
         uuid = f"{uuid}#text" if results else uuid
-        sessions.add(uuid, Message(id=uuid, author=author, role=role, text=said, **fields))
+        sessions.add(uuid, Message(id=uuid, author=author, role=role, text=user_text, **fields))
 
 
 def _speaker(line: Mapping[str, Any], text: str) -> tuple[str, Role]:
@@ -154,7 +154,7 @@ def _speaker(line: Mapping[str, Any], text: str) -> tuple[str, Role]:
     return ("main-agent", "participant") if line.get("isSidechain") else ("user", "user")
 
 
-def _assistant(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, notes: Notes) -> None:
+def _assistant(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, notes: SkipLog) -> None:
     blocks = values.blocks(_content(line))
     message: Mapping[str, Any] = line["message"]
     uuid = values.string(line.get("uuid")) or ""
@@ -183,8 +183,8 @@ def _assistant(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessi
     if key in sessions.answers:
         index = sessions.answers[key]
         sessions.places[uuid] = (answer.conversation, index)
-        found = sessions.messages[answer.conversation]
-        found[index] = _merged(found[index], answer)
+        messages = sessions.messages[answer.conversation]
+        messages[index] = _merged(messages[index], answer)
     else:
         sessions.answers[key] = len(sessions.messages.get(answer.conversation, ()))
         sessions.add(uuid, answer)
@@ -218,7 +218,7 @@ def _content(line: Mapping[str, Any]) -> Any:
     return content
 
 
-def _time(line: Mapping[str, Any], ref: SourceRef, notes: Notes) -> datetime | None:
+def _time(line: Mapping[str, Any], ref: SourceRef, notes: SkipLog) -> datetime | None:
     try:
         return values.time(line.get("timestamp"))
     except ValueError:

@@ -7,10 +7,10 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import Notes
+from undersong.formats.notes import SkipLog
 from undersong.formats.records import records
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
 from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall, ToolResult
 
 _ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
@@ -19,9 +19,9 @@ _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """Envelopes with a payload, a stream of ``thread.started`` and items, or the bare items of old files."""
-    types = sample.said("type")
+    types = sample.values_at("type")
     if sample.has("payload") and types & _ENVELOPES:
         return True
     if "thread.started" in types or (sample.has("item.type") and "item.completed" in types):
@@ -29,7 +29,7 @@ def sniff(sample: Sample) -> bool:
     return sample.has("instructions", "timestamp", "id") and not sample.has("uuid")
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """One conversation per file."""
     rollout = _Rollout(source.stem)
     for record in records(source):
@@ -37,7 +37,7 @@ def read(source: Source) -> Iterator[Item]:
             yield record
             continue
         try:
-            rollout.take(record.value, record.ref)
+            rollout.add_line(record.value, record.ref)
         except RecordError as error:
             yield Problem(what=error.what, where=str(record.ref))
     if rollout.messages:
@@ -60,12 +60,12 @@ class _Rollout:
         self.started: Any = None
         self.messages: list[dict[str, Any]] = []
         self.tools: dict[str, str] = {}
-        self.notes = Notes()
+        self.notes = SkipLog()
 
     def message(self, index: int) -> Message:
         return Message(conversation=self.id, position=index, **self.messages[index])
 
-    def take(self, line: Any, ref: SourceRef) -> None:
+    def add_line(self, line: Any, ref: SourceRef) -> None:
         if not isinstance(line, dict):
             raise RecordError("a line that is not an object")
         kind = line.get("type")
@@ -75,18 +75,18 @@ class _Rollout:
                 raise RecordError("a line without a 'payload' object")
             self._envelope(kind, payload, line.get("timestamp"), ref)
         elif kind == "thread.started":
-            self._name(line.get("thread_id"))
+            self._set_id(line.get("thread_id"))
         elif isinstance(kind, str) and kind.startswith("item."):
             self._stream_item(kind, line.get("item"), ref)
         elif kind is None and "id" in line:
-            self._name(line.get("id"))
+            self._set_id(line.get("id"))
             self.started = self.started or line.get("timestamp")
         else:
             self._item(line, line.get("timestamp"), ref)
 
     def _envelope(self, kind: str, payload: Mapping[str, Any], time: Any, ref: SourceRef) -> None:
         if kind == "session_meta":
-            self._name(payload.get("id"))
+            self._set_id(payload.get("id"))
             self.started = self.started or payload.get("timestamp") or time
         elif kind == "turn_context":
             self.model = values.string(payload.get("model")) or self.model
@@ -95,15 +95,15 @@ class _Rollout:
         elif kind == "compacted":
             self.notes.add("compaction of the history, read as no message", ref)
 
-    def _name(self, given: Any) -> None:
-        found = values.name(given)
-        if found and not self.named:
-            self.id, self.named = found, True
+    def _set_id(self, value: Any) -> None:
+        session_id = values.name(value)
+        if session_id and not self.named:
+            self.id, self.named = session_id, True
 
     def _item(self, item: Mapping[str, Any], time: Any, ref: SourceRef) -> None:
         kind = str(item.get("type"))[:40]
         if kind == "message":
-            self._said(item, time, ref)
+            self._add_message(item, time, ref)
         elif kind in _CALLS:
             call = values.tool_call(item) or ToolCall(name=kind, input=item.get("action"))
             call = ToolCall(name=call.name, id=values.name(item.get("call_id")) or call.id, input=call.input)
@@ -116,7 +116,7 @@ class _Rollout:
         else:
             self.notes.add(f"item of type {kind!r}, read as no message", ref)
 
-    def _said(self, item: Mapping[str, Any], time: Any, ref: SourceRef) -> None:
+    def _add_message(self, item: Mapping[str, Any], time: Any, ref: SourceRef) -> None:
         role, text = values.role(item.get("role")), values.text(item.get("content"))
         if role is None or text is None:
             raise RecordError("a message without a known role" if role is None else "a message without text")

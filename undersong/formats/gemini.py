@@ -9,10 +9,10 @@ from html import unescape
 from typing import Any, NamedTuple
 
 from undersong.formats import Item, values
-from undersong.formats.notes import Notes, inside
-from undersong.formats.records import Record, records
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
+from undersong.formats.notes import SkipLog, inside
+from undersong.formats.records import JsonRecord, records
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
 from undersong.models import Conversation, Message, Problem, SourceRef
 
 PROMPT = "Prompted "
@@ -34,30 +34,34 @@ class Activity(NamedTuple):
     ref: SourceRef
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """Activities whose header names Gemini."""
-    return sample.list_first and sample.has("header", "title", "time") and any(map(_is_gemini, sample.said("header")))
+    return (
+        sample.list_first and sample.has("header", "title", "time") and any(map(_is_gemini, sample.values_at("header")))
+    )
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """A conversation for each stretch of prompts with less than GAP between them: the export itself has none."""
-    notes, number, held = Notes(), 0, list[Activity]()
+    notes, number, activities = SkipLog(), 0, list[Activity]()
     for record in records(source):
         if isinstance(record, Problem):
             yield record
             continue
-        found = _activity(record, notes)
-        if isinstance(found, Problem):
-            yield found
-        elif found is not None:
-            if held and abs(found.time - held[-1].time) > GAP:
-                yield _conversation(f"{source.stem}-{number}", held)
-                number, held = number + 1, []
-            held.append(found)
-    if held:
-        yield _conversation(f"{source.stem}-{number}", held)
+        activity = _activity(record, notes)
+        if isinstance(activity, Problem):
+            yield activity
+        elif activity is not None:
+            if activities and abs(activity.time - activities[-1].time) > GAP:
+                yield _conversation(f"{source.stem}-{number}", activities)
+                number, activities = number + 1, []
+            activities.append(activity)
+    if activities:
+        yield _conversation(f"{source.stem}-{number}", activities)
         minutes = GAP // timedelta(minutes=1)
-        notes.add(f"conversations are inferred from pauses of {minutes} minutes: the export has none", held[0].ref)
+        notes.add(
+            f"conversations are inferred from pauses of {minutes} minutes: the export has none", activities[0].ref
+        )
     yield from notes.problems()
 
 
@@ -65,7 +69,7 @@ def _is_gemini(header: str) -> bool:
     return any(name in header.lower() for name in PRODUCTS)
 
 
-def _activity(record: Record, notes: Notes) -> Activity | Problem | None:
+def _activity(record: JsonRecord, notes: SkipLog) -> Activity | Problem | None:
     """An activity, None for one that is no talk, which is noted."""
     value, ref = record
     title = value.get("title") if isinstance(value, dict) else None
@@ -94,12 +98,14 @@ def _answers(items: Any) -> Iterator[str]:
             yield text
 
 
-def _conversation(key: str, held: list[Activity]) -> Conversation:
+def _conversation(key: str, activities: list[Activity]) -> Conversation:
     """The messages of some activities in the order of time."""
     messages = list[Message]()
-    for each in sorted(held, key=lambda one: one.time):
-        said = [("user", each.prompt, "title")] + ([("assistant", each.answer, "safeHtmlItem")] if each.answer else [])
-        for role, text, part in said:
+    for activity in sorted(activities, key=lambda one: one.time):
+        turns = [("user", activity.prompt, "title")] + (
+            [("assistant", activity.answer, "safeHtmlItem")] if activity.answer else []
+        )
+        for role, text, part in turns:
             messages.append(
                 Message(
                     id="",
@@ -108,18 +114,18 @@ def _conversation(key: str, held: list[Activity]) -> Conversation:
                     author="user" if role == "user" else "Gemini",
                     role="user" if role == "user" else "assistant",
                     text=text,
-                    time=each.time,
-                    source_ref=inside(each.ref, part),
+                    time=activity.time,
+                    source_ref=inside(activity.ref, part),
                 )
             )
-    return Conversation(id=key, source_format="gemini", messages=tuple(messages), source_ref=held[0].ref)
+    return Conversation(id=key, source_format="gemini", messages=tuple(messages), source_ref=activities[0].ref)
 
 
 def _text(markup: str) -> str:
     """The words of an answer, code in fences, a line for each block."""
     lines = [line.rstrip() for line in unescape(_TAG.sub(_plain, markup)).split("\n")]
-    kept = [line for number, line in enumerate(lines) if line or (number and lines[number - 1])]
-    return "\n".join(kept).strip("\n")
+    cleaned = [line for number, line in enumerate(lines) if line or (number and lines[number - 1])]
+    return "\n".join(cleaned).strip("\n")
 
 
 def _plain(tag: re.Match[str]) -> str:

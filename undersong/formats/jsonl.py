@@ -10,17 +10,17 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.lines import PART, Done, RawRun, Stretch, cut, first_change, line_feeds, parts_of
+from undersong.formats.lines import PART, Done, RawRun, Stretch, first_change, line_feeds, parts_of, split_block
 from undersong.formats.misspelt import misspelt
-from undersong.formats.notes import EMPTY, Notes, inside
+from undersong.formats.notes import EMPTY, SkipLog, inside
 from undersong.formats.plain import OBSERVED
-from undersong.formats.records import BOM, Record, decoded, is_lines, line_pieces, records, too_long
-from undersong.formats.sample import Sample
-from undersong.formats.scope import may_be_apart, own_author
-from undersong.formats.sources import Extent, Source, Work
+from undersong.formats.records import BOM, JsonRecord, decoded, is_lines, line_pieces, records, too_long
+from undersong.formats.sample import FormatSample
+from undersong.formats.scope import may_be_ambiguous, own_author
+from undersong.formats.sources import EagerWork, Extent, TextSource
 from undersong.formats.splitter import LIMIT
 from undersong.models import Conversation, Message, Observed, Problem, Role, SourceRef
-from undersong.waiting import Place, Waiting
+from undersong.waiting import SpillFile, SpillLocation
 
 _AUTHOR = ("author", "agent_id", "agent", "sender", "name")
 _CONVERSATION = ("conversation", "conversation_id", "thread", "thread_id")
@@ -28,7 +28,7 @@ _TIME = ("time", "ts", "timestamp", "created_at")
 _TEXT = ("text", "content")
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """A text with an author or role, on the line itself or in its ``messages``."""
     authors = (*_AUTHOR[:4], "role")
     if sample.any_of("messages.text") or (sample.any_of("messages.author") and sample.any_of("messages.content")):
@@ -38,10 +38,10 @@ def sniff(sample: Sample) -> bool:
     return sample.has("content") and sample.any_of(*_AUTHOR[:4])
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """Runs of messages of the same conversation, in the order of the file."""
-    notes = Notes()
-    for key, meant in misspelt(Sample(source)):
+    notes = SkipLog()
+    for key, meant in misspelt(FormatSample(source)):
         notes.add(f"key {key[:40]!r}, which is not read; {meant!r} is", SourceRef(file=source.name))
     if is_lines(source):
         yield from _lines(source, notes)
@@ -51,7 +51,7 @@ def read(source: Source) -> Iterator[Item]:
     yield from notes.problems()
 
 
-def read_line(line: bytes, number: int, name: str, stem: str, notes: Notes) -> Iterator[Item]:
+def read_line(line: bytes, number: int, name: str, stem: str, notes: SkipLog) -> Iterator[Item]:
     """The message or messages of one line of an input that is read as it grows; ``number`` counts from 1.
 
     ``name`` and ``stem`` are those of its Source; what is left out is counted in ``notes``.
@@ -65,34 +65,34 @@ def read_line(line: bytes, number: int, name: str, stem: str, notes: Notes) -> I
             yield from _record(record, stem, notes)
 
 
-def _lines(source: Source, notes: Notes) -> Iterator[Item]:
+def _lines(source: TextSource, notes: SkipLog) -> Iterator[Item]:
     """Runs of plain lines as they are, and every other line read leniently."""
     at_once = source.at_once
-    work = partial(_cut, source.name, source.stem, source.waiting, at_once.work if at_once else None)
+    work = partial(_cut, source.name, source.stem, source.spill_file, at_once.work if at_once else None)
     number, in_turn = 1, source.share.in_turn
 
-    def numbered() -> Iterator[_Piece]:
+    def numbered() -> Iterator[_NumberedLines]:
         ahead = 1
         for piece in line_pieces(source, first_change):
-            yield _Piece(piece, number if in_turn else ahead)
+            yield _NumberedLines(piece, number if in_turn else ahead)
             ahead += 0 if in_turn else _lines_in(piece)
 
-    for piece, found in source.share(work, numbered()):
+    for piece, cut_lines in source.share(work, numbered()):
         if piece.data is None:
             yield too_long(SourceRef(file=source.name, line=number))
-        kept = at_once.keep(found.done) if at_once and found.done is not None else -1
-        index = {name: place for place, name in enumerate(found.names)}
-        for each, data in found.stretches:
-            if each.conversation is not None:
-                done = Done(kept, index.get(each.conversation, -1))
-                yield RawRun(each.conversation, source.name, number + each.line, each.messages, data, done)
+        stored_number = at_once.keep(cut_lines.done) if at_once and cut_lines.done is not None else -1
+        index = {name: place for place, name in enumerate(cut_lines.names)}
+        for stretch, data in cut_lines.stretches:
+            if stretch.conversation is not None:
+                done = Done(stored_number, index.get(stretch.conversation, -1))
+                yield RawRun(stretch.conversation, source.name, number + stretch.line, stretch.messages, data, done)
             elif isinstance(data, bytes):
-                for record in decoded(data, SourceRef(file=source.name, line=number + each.line), "line", 0):
+                for record in decoded(data, SourceRef(file=source.name, line=number + stretch.line), "line", 0):
                     yield from _record(record, source.stem, notes)
-        number += found.lines
+        number += cut_lines.lines
 
 
-class _Piece(NamedTuple):
+class _NumberedLines(NamedTuple):
     """Whole lines, and the number of the first."""
 
     data: bytes | Extent | None
@@ -105,40 +105,42 @@ def _lines_in(piece: bytes | Extent | None) -> int:
     return line_feeds(piece.read() if isinstance(piece, Extent) else piece)
 
 
-class _Found(NamedTuple):
+class _CutLines(NamedTuple):
     """A piece of an input cut into stretches, each with its bytes or where they wait, and how many lines it has.
 
     ``done`` is what was done at once with the conversations of these ``names``, if anything was.
     """
 
-    stretches: list[tuple[Stretch, bytes | Place]]
+    stretches: list[tuple[Stretch, bytes | SpillLocation]]
     lines: int
     names: list[str]
     done: Any = None
 
 
-def _cut(name: str, stem: str, waiting: Waiting | None, at_once: Work | None, piece: _Piece) -> _Found:
+def _cut(
+    name: str, stem: str, waiting: SpillFile | None, at_once: EagerWork | None, piece: _NumberedLines
+) -> _CutLines:
     """The work of a process: plain lines wait on disk, where all processes can read them; the others are few."""
     if piece.data is None:
-        return _Found([], 1, [])
+        return _CutLines([], 1, [])
     block = piece.data.read() if isinstance(piece.data, Extent) else piece.data
-    found = cut(block, stem)
-    lines = found.breaks
+    jsonl_block = split_block(block, stem)
+    lines = jsonl_block.breaks
     if waiting is None:
-        return _Found([(each, block[each.start : each.end]) for each in found.stretches], lines, [])
-    plain = [each for each in found.stretches if each.conversation is not None]
-    place = waiting.put(block) if plain else Place(0, 0, 0)
-    kept: list[tuple[Stretch, bytes | Place]] = []
-    for each in found.stretches:
-        own = Place(place.process, place.offset + each.start, each.end - each.start)
-        kept.append((each, block[each.start : each.end] if each.conversation is None else own))
-    if at_once is None or not found.decoded or _take_turns(plain):
-        return _Found(kept, lines, [])
-    parts = [(key, own) for key, own in parts_of(found, name, piece.line) if _may_be_whole(own)]
-    return _Found(kept, lines, [key for key, _ in parts], at_once([own for _, own in parts]))
+        return _CutLines([(each, block[each.start : each.end]) for each in jsonl_block.stretches], lines, [])
+    plain = [each for each in jsonl_block.stretches if each.conversation is not None]
+    place = waiting.put(block) if plain else SpillLocation(0, 0, 0)
+    located: list[tuple[Stretch, bytes | SpillLocation]] = []
+    for stretch in jsonl_block.stretches:
+        own = SpillLocation(place.process, place.offset + stretch.start, stretch.end - stretch.start)
+        located.append((stretch, block[stretch.start : stretch.end] if stretch.conversation is None else own))
+    if at_once is None or not jsonl_block.decoded or _are_interleaved(plain):
+        return _CutLines(located, lines, [])
+    parts = [(key, own) for key, own in parts_of(jsonl_block, name, piece.line) if _may_be_whole(own)]
+    return _CutLines(located, lines, [key for key, _ in parts], at_once([own for _, own in parts]))
 
 
-def _take_turns(plain: list[Stretch]) -> bool:
+def _are_interleaved(plain: list[Stretch]) -> bool:
     """Whether the conversations of a piece are so mixed that hardly one can be whole."""
     return 4 * len(plain) > 5 * len({each.conversation for each in plain}) + sum(
         each.messages // PART for each in plain
@@ -149,21 +151,21 @@ def _may_be_whole(parts: list[Conversation]) -> bool:
     """Whether what a piece has of a conversation looks like all of it, and no other one changes what it is."""
     first = parts[0].messages[0].position
     alone = first < 0 and len(parts[0].messages) == 1  # of lines without positions that come one by one many go on
-    return first <= 0 and not alone and not any(map(may_be_apart, parts))
+    return first <= 0 and not alone and not any(map(may_be_ambiguous, parts))
 
 
-def _record(record: Record | Problem, stem: str, notes: Notes) -> Iterator[Item]:
+def _record(record: JsonRecord | Problem, stem: str, notes: SkipLog) -> Iterator[Item]:
     if isinstance(record, Problem):
         yield record
         return
     if isinstance(record.value, list) and record.value:
-        items = [Record(each, inside(record.ref, index)) for index, each in enumerate(record.value)]
+        items = [JsonRecord(each, inside(record.ref, index)) for index, each in enumerate(record.value)]
         yield from _whole({}, items, record.ref, stem, notes)
         return
     try:
         value = _object(record.value)
         if isinstance(value.get("messages"), list):
-            items = [Record(each, inside(record.ref, "messages", i)) for i, each in enumerate(value["messages"])]
+            items = [JsonRecord(each, inside(record.ref, "messages", i)) for i, each in enumerate(value["messages"])]
             yield from _whole(value, items, record.ref, stem, notes)
         else:
             message = _message(value, record.ref, _conversation(value) or stem, notes)
@@ -172,17 +174,19 @@ def _record(record: Record | Problem, stem: str, notes: Notes) -> Iterator[Item]
         yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
 
 
-def _whole(value: Mapping[str, Any], items: list[Record], ref: SourceRef, stem: str, notes: Notes) -> Iterator[Item]:
+def _whole(
+    value: Mapping[str, Any], items: list[JsonRecord], ref: SourceRef, stem: str, notes: SkipLog
+) -> Iterator[Item]:
     """A record that is a whole conversation: its messages, and what stands beside them."""
     key = _conversation(value) or values.name(value.get("id")) or f"{stem}-{_number(ref)}"
-    found: list[Message] = []
-    for index, (each, place) in enumerate(items):
+    messages: list[Message] = []
+    for index, (item, place) in enumerate(items):
         try:
-            found.append(_message(_object(each), place, key, notes))
+            messages.append(_message(_object(item), place, key, notes))
         except RecordError as error:
             yield Problem(what=f"message {index}: {error.what}", where=str(place), remedy=error.remedy)
-    if found:
-        yield _part(key, found, _about(value))
+    if messages:
+        yield _part(key, messages, _about(value))
     elif not items:
         notes.add(EMPTY, ref)
 
@@ -198,7 +202,7 @@ def message_of(value: Mapping[str, Any]) -> Message:
 
     Raises RecordError for what a reader of files would pass over with a note, too: an unknown role, a broken time.
     """
-    notes, ref = Notes(), SourceRef(file="")
+    notes, ref = SkipLog(), SourceRef(file="")
     message = _message(_object(value), ref, _conversation(value) or "", notes)
     for problem in notes.problems():
         what = problem.what.partition("× ")[2]
@@ -208,7 +212,7 @@ def message_of(value: Mapping[str, Any]) -> Message:
     return msgspec.structs.replace(message, source_ref=None)
 
 
-def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes: Notes) -> Message:
+def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes: SkipLog) -> Message:
     agent = values.name(value.get("agent_id")) or values.name(value.get("agent"))
     author = _first_name(value, _AUTHOR)
     role = _role(value.get("role"), author, agent, ref, notes)
@@ -233,55 +237,55 @@ def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes:
         tokens=values.count(value.get("tokens")),
         observed=_observed(value.get("observed"), ref, notes),
         branch=values.name(value.get("branch")),
-        tool_calls=values.each(value.get("tool_calls"), values.tool_call),
-        tool_results=values.each(value.get("tool_results"), values.tool_result),
+        tool_calls=values.convert_list(value.get("tool_calls"), values.tool_call),
+        tool_results=values.convert_list(value.get("tool_results"), values.tool_result),
         source_ref=ref,
     )
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    given = next((value[key] for key in _TEXT if value.get(key) is not None), None)
-    text = values.text(given)
+    content = next((value[key] for key in _TEXT if value.get(key) is not None), None)
+    text = values.text(content)
     if text is None:
-        if given is None and (value.get("tool_calls") or value.get("tool_results")):
+        if content is None and (value.get("tool_calls") or value.get("tool_results")):
             return ""
-        what = "a message without text" if given is None else f"a text that is {_kind(given)}"
+        what = "a message without text" if content is None else f"a text that is {_kind(content)}"
         raise RecordError(what, remedy="give it 'text' as a string")
     return text
 
 
-def _role(given: Any, author: str | None, agent: str | None, ref: SourceRef, notes: Notes) -> Role:
+def _role(value: Any, author: str | None, agent: str | None, ref: SourceRef, notes: SkipLog) -> Role:
     """Without a role: ``agent`` where a global identity is given, that of a name like ``user``, else participant."""
-    found = values.role(given)
-    if found:
-        return found
-    if given is not None:
-        notes.add(f"unknown role {str(given)[:40]!r}, read as participant", ref)
+    role = values.role(value)
+    if role:
+        return role
+    if value is not None:
+        notes.add(f"unknown role {str(value)[:40]!r}, read as participant", ref)
         return "participant"
     return values.role(author) or ("agent" if agent else "participant")
 
 
-def _time(value: Mapping[str, Any], ref: SourceRef, notes: Notes) -> Any:
-    given = next((value[key] for key in _TIME if value.get(key) is not None), None)
+def _time(value: Mapping[str, Any], ref: SourceRef, notes: SkipLog) -> Any:
+    raw_time = next((value[key] for key in _TIME if value.get(key) is not None), None)
     try:
-        return values.time(given)
+        return values.time(raw_time)
     except ValueError:
         notes.add("time that cannot be read, taken as unknown; write ISO 8601 or epoch seconds", ref)
         return None
 
 
-def _position(given: Any, ref: SourceRef, notes: Notes) -> int:
-    found = values.count(given)
-    if found is None and given is not None:
+def _position(value: Any, ref: SourceRef, notes: SkipLog) -> int:
+    position = values.count(value)
+    if position is None and value is not None:
         notes.add("position that is no whole number from 0, read as none", ref)
-    return -1 if found is None else found
+    return -1 if position is None else position
 
 
-def _observed(given: Any, ref: SourceRef, notes: Notes) -> Observed:
-    found = OBSERVED.get(given) if isinstance(given, str) else None
-    if found is None and given is not None:
+def _observed(value: Any, ref: SourceRef, notes: SkipLog) -> Observed:
+    observed = OBSERVED.get(value) if isinstance(value, str) else None
+    if observed is None and value is not None:
         notes.add("observed that is neither yes, no nor unknown, taken as unknown", ref)
-    return found or "unknown"
+    return observed or "unknown"
 
 
 def _about(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -295,9 +299,9 @@ def _conversation(value: Mapping[str, Any]) -> str | None:
 
 def _first_name(value: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     for key in keys:
-        found = values.name(value.get(key))
-        if found:
-            return found
+        name = values.name(value.get(key))
+        if name:
+            return name
     return None
 
 

@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.formats.plain import NOT_PLAIN, Line, decode, decode_lines, message_of, owner_of, time_of
+from undersong.formats.plain import NOT_PLAIN, JsonlLine, decode, decode_lines, message_of, owner_of, time_of
 from undersong.formats.splitter import DEPTH
-from undersong.formats.usual import Columns, columns
+from undersong.formats.usual import JsonlColumns, columns
 from undersong.models import Conversation, Message, SourceRef
-from undersong.waiting import Place
+from undersong.waiting import SpillLocation
 
 LINE_FEED, RETURN, OPENING, CLOSING = b"\n\r{}"
 SHORTEST = 3  # bytes of a line that is an object, with its end
@@ -55,7 +55,7 @@ class RawRun(NamedTuple):
     source: str
     line: int
     messages: int
-    data: bytes | Place
+    data: bytes | SpillLocation
     done: Done = UNDONE
 
 
@@ -69,7 +69,7 @@ class Stretch(NamedTuple):
     messages: int
 
 
-class Cut(NamedTuple):
+class JsonlBlock(NamedTuple):
     """A block of whole lines cut into stretches.
 
     ``columns`` are what all lines say, where they have the usual keys alone; else ``lines`` are all of them with their
@@ -77,9 +77,9 @@ class Cut(NamedTuple):
     """
 
     stretches: list[Stretch]
-    lines: Sequence[Line] = ()
+    lines: Sequence[JsonlLine] = ()
     times: Sequence[datetime | None] = ()
-    columns: Columns | None = None
+    columns: JsonlColumns | None = None
     breaks: int = 0  # line feeds of the block
 
     @property
@@ -88,7 +88,7 @@ class Cut(NamedTuple):
         return bool(self.lines) or self.columns is not None
 
 
-def cut(block: bytes, stem: str) -> Cut:
+def split_block(block: bytes, stem: str) -> JsonlBlock:
     """Cut a block of whole lines into runs of plain lines of one conversation, and single lines that are not plain.
 
     Lines count from 0. Plain lines are those that ``messages`` reads without a problem, a note or a doubt; ``stem``
@@ -98,68 +98,75 @@ def cut(block: bytes, stem: str) -> Cut:
     if _at_ends_of_objects(block, ends):
         usual = columns(block)  # which decodes every byte into flat types: nothing nested or not UTF-8 gets through
         if usual is not None and len(usual.ids) == len(ends):
-            return Cut(_stretches(len(block), zip(usual.conversations, ends, strict=True)), (), (), usual, breaks)
+            return JsonlBlock(
+                _stretches(len(block), zip(usual.conversations, ends, strict=True)), (), (), usual, breaks
+            )
         lines = _decoded(block, len(ends)) if _all_shallow(block, ends) and _is_utf8(block) else []
         if lines:
             names, times = zip(*[owner_of(line, stem) for line in lines], strict=True)
-            return Cut(_stretches(len(block), zip(names, ends, strict=True)), lines, times, None, breaks)
+            return JsonlBlock(_stretches(len(block), zip(names, ends, strict=True)), lines, times, None, breaks)
     owners = [(_owner_of(line, stem), end) for line, end in _with_ends(block)]
-    return Cut(_stretches(len(block), owners), breaks=breaks)
+    return JsonlBlock(_stretches(len(block), owners), breaks=breaks)
 
 
 def stretches(block: bytes, stem: str) -> list[Stretch]:
-    """The stretches of ``cut``."""
-    return cut(block, stem).stretches
+    """The stretches of ``split_block``."""
+    return split_block(block, stem).stretches
 
 
 def _stretches(size: int, owners: Iterable[tuple[str | None, int]]) -> list[Stretch]:
     """Stretches of a block of so many bytes, from the conversation of each line and where the line ends."""
-    found: list[Stretch] = []
+    runs: list[Stretch] = []
     key, start, first, messages, at = "", 0, 0, 0, 0
     for number, (own, end) in enumerate(owners):
         if own is not BLANK:
             if messages and (own != key or messages >= PART):
-                found.append(Stretch(key, start, at, first, messages))
+                runs.append(Stretch(key, start, at, first, messages))
                 messages = 0
             if own is None:
-                found.append(Stretch(None, at, end - 1, number, 1))
+                runs.append(Stretch(None, at, end - 1, number, 1))
             elif messages:
                 messages += 1
             else:
                 key, start, first, messages = own, at, number, 1
         at = end
     if messages:
-        found.append(Stretch(key, start, min(at, size), first, messages))
-    return found
+        runs.append(Stretch(key, start, min(at, size), first, messages))
+    return runs
 
 
-def parts_of(cut: Cut, source: str, number: int) -> list[tuple[str, list[Conversation]]]:
+def parts_of(block: JsonlBlock, source: str, number: int) -> list[tuple[str, list[Conversation]]]:
     """The conversations of a block whose lines are all decoded, each with its parts, in order of appearance.
 
     ``number`` is that of the first line. Lines that are not plain are left to the lenient reader.
     """
-    found: dict[str, list[Conversation]] = {}
-    if cut.columns is not None:
-        return _parts_of_columns(cut.stretches, cut.columns, source, number)
-    for each in cut.stretches:
-        if each.conversation is not None:
-            name, end = each.conversation, each.line + each.messages
-            said = zip(count(number + each.line), cut.lines[each.line : end], cut.times[each.line : end], strict=False)
-            messages = [message_of(line, name, SourceRef(file=source, line=at), time) for at, line, time in said]
-            found.setdefault(name, []).append(_part(name, messages))
-    return list(found.items())
+    parts: dict[str, list[Conversation]] = {}
+    if block.columns is not None:
+        return _parts_of_columns(block.stretches, block.columns, source, number)
+    for stretch in block.stretches:
+        if stretch.conversation is not None:
+            name, end = stretch.conversation, stretch.line + stretch.messages
+            timed_lines = zip(
+                count(number + stretch.line),
+                block.lines[stretch.line : end],
+                block.times[stretch.line : end],
+                strict=False,
+            )
+            messages = [message_of(line, name, SourceRef(file=source, line=at), time) for at, line, time in timed_lines]
+            parts.setdefault(name, []).append(_part(name, messages))
+    return list(parts.items())
 
 
 def _parts_of_columns(
-    stretches: Sequence[Stretch], columns: Columns, source: str, number: int
+    stretches: Sequence[Stretch], columns: JsonlColumns, source: str, number: int
 ) -> list[tuple[str, list[Conversation]]]:
-    found: dict[str, list[Conversation]] = {}
+    parts: dict[str, list[Conversation]] = {}
     times = Counter(each.conversation for each in stretches)
-    for each in stretches:
-        first, once = number + each.line, times[each.conversation] == 1
-        own = columns.part(each.line, each.line + each.messages, source, first, whole=once)
-        found.setdefault(own.id, []).append(own)
-    return list(found.items())
+    for stretch in stretches:
+        first, once = number + stretch.line, times[stretch.conversation] == 1
+        own = columns.part(stretch.line, stretch.line + stretch.messages, source, first, whole=once)
+        parts.setdefault(own.id, []).append(own)
+    return list(parts.items())
 
 
 def first_change(data: bytes) -> int | None:
@@ -187,7 +194,7 @@ def messages(run: RawRun, data: bytes) -> list[Message]:
     ]
 
 
-def _numbered(run: RawRun, data: bytes) -> Iterable[tuple[int, Line]]:
+def _numbered(run: RawRun, data: bytes) -> Iterable[tuple[int, JsonlLine]]:
     if data.count(b"\n") == run.messages - (not data.endswith(b"\n")):  # no empty lines between
         return zip(count(run.line), decode_lines(data), strict=False)
     lines = enumerate(data.split(b"\n"), run.line)
@@ -215,8 +222,8 @@ def _is_utf8(block: bytes) -> bool:
 
 def _brackets(data: bytes) -> npt.NDArray[np.bool_]:
     """Which bytes are opening brackets."""
-    found: npt.NDArray[np.bool_] = (np.frombuffer(data, dtype=np.uint8) & BRACKETS) == BRACKET
-    return found
+    opening: npt.NDArray[np.bool_] = (np.frombuffer(data, dtype=np.uint8) & BRACKETS) == BRACKET
+    return opening
 
 
 def _is_shallow(line: bytes) -> bool:
@@ -248,7 +255,7 @@ def line_feeds(block: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED))
 
 
-def _decoded(block: bytes, number: int) -> list[Line]:
+def _decoded(block: bytes, number: int) -> list[JsonlLine]:
     """The lines of a block of so many, none where one is not plain."""
     try:
         lines = decode_lines(block)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from undersong.formats.plain import Line
-from undersong.formats.sample import Sample
+from undersong.formats.plain import JsonlLine
+from undersong.formats.sample import FormatSample
 
 _OTHER_NAMES = {
     "id": ("message_id", "msg_id", "uuid"),
@@ -31,7 +31,7 @@ _LISTS = ("data", "conversations", "threads")
 _PLACES = ((), ("messages",), *((name,) for name in _LISTS), *((name, "messages") for name in _LISTS))
 
 
-def misspelt(sample: Sample) -> Iterator[tuple[str, str]]:
+def misspelt(sample: FormatSample) -> Iterator[tuple[str, str]]:
     """(Key of the messages in a sample, the key that is read in its place), in the order of the keys."""
     for prefix in _PLACES:
         keys = {path[-1] for path in sample.keys if path[:-1] == prefix}
@@ -40,10 +40,10 @@ def misspelt(sample: Sample) -> Iterator[tuple[str, str]]:
 
 def _meant(key: str, keys: Iterable[str]) -> str | None:
     """The key that is read and that another one may stand for; None where the messages have that one as well."""
-    known = Line.__struct_fields__
-    if key in known:
+    read_keys = JsonlLine.__struct_fields__
+    if key in read_keys:
         return None
-    meant = next((name for name in known if _letters(name) == _letters(key)), None)
+    meant = next((name for name in read_keys if _letters(name) == _letters(key)), None)
     meant = meant or next(
         (name for name, others in _OTHER_NAMES.items() if _letters(key) in map(_letters, others)), None
     )

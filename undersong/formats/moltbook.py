@@ -7,25 +7,25 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import Notes, inside
-from undersong.formats.records import Record, records
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
+from undersong.formats.notes import SkipLog, inside
+from undersong.formats.records import JsonRecord, records
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
 from undersong.models import Conversation, Message, Problem, SourceRef
 
 NOBODY = "(unknown)"  # the source names no author; not an identity, so never merged across threads
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """A post with comments, or a thread of posts, comments and replies."""
     if sample.has("comments") and sample.any_of("submolt", "comments.author", "comments.parent_id", "post.submolt"):
         return True
     return sample.has("submolt", "author", "content") or sample.has("messages.message_type", "thread_id")
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """One conversation per post; the post is its first message."""
-    notes = Notes()
+    notes = SkipLog()
     for number, record in enumerate(records(source, ("posts", "data"))):
         if isinstance(record, Problem):
             yield record
@@ -34,7 +34,7 @@ def read(source: Source) -> Iterator[Item]:
     yield from notes.problems()
 
 
-def _thread(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+def _thread(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     value, ref = record
     if not isinstance(value, dict):
         yield Problem(what="a post that is not an object", where=str(ref))
@@ -46,20 +46,20 @@ def _thread(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
     if isinstance(value.get("post"), dict):
         post, place = value["post"], inside(ref, "post")
     key = values.name(post.get("id")) or fallback
-    found: dict[str, Message] = {}
+    messages: dict[str, Message] = {}
     root = None
     try:
         root = _message(post, place, key, None, notes)
-        found[root.id] = root
+        messages[root.id] = root
     except RecordError as error:
         yield Problem(what=f"post: {error.what}", where=str(place))
     comments = value.get("comments") if value.get("comments") is not None else post.get("comments")
-    yield from _comments(comments, inside(ref, "comments"), key, root, found, notes)
-    if found:
+    yield from _comments(comments, inside(ref, "comments"), key, root, messages, notes)
+    if messages:
         yield Conversation(
             id=key,
             source_format="moltbook",
-            messages=tuple(found.values()),
+            messages=tuple(messages.values()),
             title=values.string(post.get("title")),
             started_at=values.time_or_none(post.get("created_at")),
             source_ref=ref,
@@ -67,16 +67,16 @@ def _thread(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
 
 
 def _comments(
-    given: Any, ref: SourceRef, key: str, root: Message | None, found: dict[str, Message], notes: Notes
+    comments: Any, ref: SourceRef, key: str, root: Message | None, messages: dict[str, Message], notes: SkipLog
 ) -> Iterator[Problem]:
     """Comments and their replies, parents first; a reply that stands nested and flat is read once."""
-    if given is None:
+    if comments is None:
         return
-    if not isinstance(given, list):
+    if not isinstance(comments, list):
         yield Problem(what="comments that are not a list", where=str(ref))
         return
     post_id = root.id if root else None
-    stack = [(each, inside(ref, index), post_id) for index, each in reversed(list(enumerate(given)))]
+    stack = [(each, inside(ref, index), post_id) for index, each in reversed(list(enumerate(comments)))]
     while stack:
         value, place, parent = stack.pop()
         replies = value.get("replies") if isinstance(value, dict) else None
@@ -84,7 +84,7 @@ def _comments(
         try:
             message = _message(value, place, key, parent, notes)
             above = message.id or parent
-            found.setdefault(message.id or f"\0{len(found)}", message)
+            messages.setdefault(message.id or f"\0{len(messages)}", message)
         except RecordError as error:
             yield Problem(what=f"comment: {error.what}", where=str(place))
         if isinstance(replies, list):
@@ -92,7 +92,7 @@ def _comments(
             stack += reversed(below)
 
 
-def _message(value: Any, ref: SourceRef, key: str, parent: str | None, notes: Notes) -> Message:
+def _message(value: Any, ref: SourceRef, key: str, parent: str | None, notes: SkipLog) -> Message:
     if not isinstance(value, dict):
         raise RecordError("not an object")
     text = _text(value)
@@ -120,7 +120,7 @@ def _text(value: dict[str, Any]) -> str | None:
     return "\n".join(parts) if parts else None
 
 
-def _time(value: Any, ref: SourceRef, notes: Notes) -> Any:
+def _time(value: Any, ref: SourceRef, notes: SkipLog) -> Any:
     try:
         return values.time(value)
     except ValueError:
@@ -128,17 +128,17 @@ def _time(value: Any, ref: SourceRef, notes: Notes) -> Any:
         return None
 
 
-def _cut_thread(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+def _cut_thread(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     """A thread of the ``a2a_threads.json`` kind: its messages in order, without ids."""
     value, ref = record
     key = values.name(value.get("thread_id")) or fallback
-    found: list[Message] = []
-    for index, each in enumerate(value["messages"]):
+    messages: list[Message] = []
+    for index, item in enumerate(value["messages"]):
         place = inside(ref, "messages", index)
         try:
-            found.append(_message(each, place, key, None, notes))
+            messages.append(_message(item, place, key, None, notes))
         except RecordError as error:
             yield Problem(what=f"message: {error.what}", where=str(place))
-    if found:
+    if messages:
         title = values.string(value.get("post_title"))
-        yield Conversation(id=key, source_format="moltbook", messages=tuple(found), title=title, source_ref=ref)
+        yield Conversation(id=key, source_format="moltbook", messages=tuple(messages), title=title, source_ref=ref)

@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from undersong.models import Problem, SourceRef
 
 
-class Notes:
+class SkipLog:
     """Counts per reason, with the first place of each."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[int, str]] = {}
+        self._counts: dict[str, tuple[int, str]] = {}
 
     def add(self, what: str, ref: SourceRef | str, number: int = 1) -> None:
         """Count something once more."""
-        count, first = self._found.get(what, (0, str(ref)))
-        self._found[what] = (count + number, first)
+        count, first = self._counts.get(what, (0, str(ref)))
+        self._counts[what] = (count + number, first)
 
     def problems(self) -> Iterator[Problem]:
         """One note per reason, such as ``3 × hidden message, not read``."""
-        for what, (count, first) in self._found.items():
+        for what, (count, first) in self._counts.items():
             yield Problem(what=f"{count} × {what}", where=first, kind="note")
 
 

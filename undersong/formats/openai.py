@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import EMPTY, Notes, inside
-from undersong.formats.records import Record, records
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
+from undersong.formats.notes import EMPTY, SkipLog, inside
+from undersong.formats.records import JsonRecord, records
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
 from undersong.models import Conversation, Message, Problem, Role, SourceRef, ToolCall, ToolResult
 
 _LISTS = ("messages", "input", "output")  # Chat Completions, Messages; Responses
@@ -23,24 +23,24 @@ _ALONE: tuple[tuple[str, Role, type | tuple[type, ...]], ...] = (
 _THOUGHT = "thinking block (not said to the user), not read"
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """Messages with ``role`` and ``content``."""
     if any(sample.has(f"{key}.role", f"{key}.content") for key in _LISTS):
         return True
     return sample.has("role", "content")
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """Conversations; messages that stand alone in the file are one conversation together."""
-    bare: list[Record] = []
-    notes = Notes()
+    bare: list[JsonRecord] = []
+    notes = SkipLog()
     for number, record in enumerate(records(source, ("data", "conversations", "threads"))):
         if isinstance(record, Problem):
             yield record
         elif isinstance(record.value, dict) and any(isinstance(record.value.get(key), list) for key in _LISTS):
             yield from _listed(record, f"{source.stem}-{number}", notes)
         elif isinstance(record.value, list):
-            items = [Record(each, inside(record.ref, index)) for index, each in enumerate(record.value)]
+            items = [JsonRecord(each, inside(record.ref, index)) for index, each in enumerate(record.value)]
             yield from _conversation(f"{source.stem}-{number}", items, record.ref, None, notes)
         else:
             bare.append(record)
@@ -49,42 +49,44 @@ def read(source: Source) -> Iterator[Item]:
     yield from notes.problems()
 
 
-def _listed(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+def _listed(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     value, ref = record
     items = [
-        Record({"role": role, "content": value[key]}, inside(ref, key))
+        JsonRecord({"role": role, "content": value[key]}, inside(ref, key))
         for key, role, kinds in _ALONE
         if isinstance(value.get(key), kinds) and value[key]
     ]
     items += [
-        Record(each, inside(ref, key, index))
+        JsonRecord(each, inside(ref, key, index))
         for key in _LISTS
         if isinstance(value.get(key), list)
         for index, each in enumerate(value[key])
     ]
     if not items:
         notes.add(EMPTY, ref)
-    key = next((found for name in ("conversation_id", "id") if (found := values.name(value.get(name)))), fallback)
+    key = next((own_id for name in ("conversation_id", "id") if (own_id := values.name(value.get(name)))), fallback)
     yield from _conversation(key, items, ref, values.string(value.get("model")), notes)
 
 
-def _conversation(key: str, items: Sequence[Record], ref: SourceRef, model: str | None, notes: Notes) -> Iterator[Item]:
+def _conversation(
+    key: str, items: Sequence[JsonRecord], ref: SourceRef, model: str | None, notes: SkipLog
+) -> Iterator[Item]:
     messages: list[Message] = []
     tools: dict[str, str] = {}
     for value, place in items:
         try:
-            found = _messages(value, place, tools, notes)
+            field_sets = _messages(value, place, tools, notes)
         except RecordError as error:
             yield Problem(what=error.what, where=str(place))
             continue
-        for fields in found:
+        for fields in field_sets:
             by = model if fields["role"] == "assistant" else None
             messages.append(Message(conversation=key, position=len(messages), source_ref=place, model=by, **fields))
     if messages:
         yield Conversation(id=key, source_format="openai", messages=tuple(messages), source_ref=ref)
 
 
-def _messages(value: Any, ref: SourceRef, tools: dict[str, str], notes: Notes) -> list[dict[str, Any]]:
+def _messages(value: Any, ref: SourceRef, tools: dict[str, str], notes: SkipLog) -> list[dict[str, Any]]:
     """The fields of the messages of an item: mostly one, none where nothing in it is said, two where tools answer in
     the user's name and the user speaks as well."""
     if not isinstance(value, dict):
@@ -117,9 +119,9 @@ class _Content(NamedTuple):
     left_out: int
 
 
-def _content(value: dict[str, Any], ref: SourceRef, notes: Notes) -> _Content:
+def _content(value: dict[str, Any], ref: SourceRef, notes: SkipLog) -> _Content:
     """Content as a string, as OpenAI's parts or as Anthropic's blocks; a refusal is what the assistant says."""
-    said, calls, results, left_out = list[str](), list[dict[str, Any]](), list[ToolResult](), 0
+    texts, calls, results, left_out = list[str](), list[dict[str, Any]](), list[ToolResult](), 0
     for block in values.blocks(value.get("content")):
         kind = str(block.get("type", "text"))
         words = block.get("refusal") if kind == "refusal" else block.get("text")
@@ -128,19 +130,19 @@ def _content(value: dict[str, Any], ref: SourceRef, notes: Notes) -> _Content:
         elif kind.endswith("tool_result"):
             results += [result] if (result := values.tool_result(block)) else []
         elif isinstance(words, str):
-            said.append(words)
+            texts.append(words)
         else:
             left_out += 1
             thought = kind in ("thinking", "redacted_thinking", "reasoning")
             notes.add(_THOUGHT if thought else "image or other block that is not text, not read", ref)
     if isinstance(value.get("refusal"), str):
-        said.append(value["refusal"])
-    return _Content("\n\n".join(said) if said else None, calls, tuple(results), left_out)
+        texts.append(value["refusal"])
+    return _Content("\n\n".join(texts) if texts else None, calls, tuple(results), left_out)
 
 
 def _calls(value: dict[str, Any], content: _Content, tools: dict[str, str]) -> tuple[ToolCall, ...]:
-    given = value.get("tool_calls")
-    listed = [*content.calls, *(given if isinstance(given, list) else ())]
+    tool_calls = value.get("tool_calls")
+    listed = [*content.calls, *(tool_calls if isinstance(tool_calls, list) else ())]
     if isinstance(value.get("function_call"), dict):
         listed.append(value["function_call"])
     calls = tuple(call for each in listed if (call := values.tool_call(each)))

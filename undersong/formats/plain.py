@@ -17,7 +17,7 @@ _Name = str | int | None
 _Moment = str | int | float | None
 
 
-class Line(msgspec.Struct, gc=False):
+class JsonlLine(msgspec.Struct, gc=False):
     """The keys of a message on a line, in the plain types only; any other line is left to the lenient reader.
 
     ``title``, ``timezone`` and ``messages`` are there to be noticed: they speak of a whole conversation.
@@ -56,12 +56,12 @@ class Line(msgspec.Struct, gc=False):
     messages: Any = None
 
 
-_DECODER = msgspec.json.Decoder(Line)
+_DECODER = msgspec.json.Decoder(JsonlLine)
 decode, decode_lines = _DECODER.decode, _DECODER.decode_lines
 NOT_PLAIN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, RecordError, ValueError)
 
 
-def owner_of(line: Line, stem: str) -> tuple[str | None, datetime | None]:
+def owner_of(line: JsonlLine, stem: str) -> tuple[str | None, datetime | None]:
     """The conversation and the time of a plain line, None for any other."""
     try:
         if line.title or line.timezone or line.messages is not None:
@@ -82,7 +82,7 @@ def owner_of(line: Line, stem: str) -> tuple[str | None, datetime | None]:
         return None, None
 
 
-def message_of(line: Line, conversation: str, ref: SourceRef, time: datetime | None) -> Message:
+def message_of(line: JsonlLine, conversation: str, ref: SourceRef, time: datetime | None) -> Message:
     """The message of a plain line, as settling would have it where that can be told from the line alone."""
     author, role, agent = _author(line)
     if agent is None:
@@ -104,7 +104,7 @@ def message_of(line: Line, conversation: str, ref: SourceRef, time: datetime | N
     return message if _says_no_more(line) else _completed(message, line)
 
 
-def _says_no_more(line: Line) -> bool:
+def _says_no_more(line: JsonlLine) -> bool:
     """Whether a line has nothing of what few lines have."""
     return (
         line.reply_to is None
@@ -120,7 +120,7 @@ def _says_no_more(line: Line) -> bool:
     )
 
 
-def _completed(message: Message, line: Line) -> Message:
+def _completed(message: Message, line: JsonlLine) -> Message:
     latency = None if line.latency is None else values.seconds(line.latency)
     if latency is None and line.latency_ms is not None:
         latency = values.seconds(line.latency_ms, 1e3)
@@ -133,12 +133,12 @@ def _completed(message: Message, line: Line) -> Message:
         tokens=values.count(line.tokens),
         observed=OBSERVED.get(line.observed or "", "unknown"),
         branch=_name(line.branch),
-        tool_calls=values.each(line.tool_calls, values.tool_call),
-        tool_results=values.each(line.tool_results, values.tool_result),
+        tool_calls=values.convert_list(line.tool_calls, values.tool_call),
+        tool_results=values.convert_list(line.tool_results, values.tool_result),
     )
 
 
-def _author(line: Line) -> tuple[str, Role, str | None]:
+def _author(line: JsonlLine) -> tuple[str, Role, str | None]:
     """Author, role and global identity; raises RecordError where only the lenient reader knows what to do."""
     author, agent = _name(line.author), None
     if author is not None and line.role in values.ROLES and line.agent_id is None and line.agent is None:
@@ -156,42 +156,42 @@ def _author(line: Line) -> tuple[str, Role, str | None]:
     return author or role, role, agent
 
 
-def _text(line: Line) -> str:
+def _text(line: JsonlLine) -> str:
     text = line.content if line.text is None else line.text
     if text is None:
         raise RecordError("a message without text")
     return text
 
 
-def time_of(line: Line) -> Any:
+def time_of(line: JsonlLine) -> Any:
     """The time of a line, None where it has none; raises ValueError for one that cannot be read."""
-    given = line.time
-    if given is None:
-        given = line.ts if line.ts is not None else line.timestamp if line.timestamp is not None else line.created_at
-    if isinstance(given, str):
-        return time_of_text(given)
-    return None if given is None else values.time(given)
+    raw_time = line.time
+    if raw_time is None:
+        raw_time = line.ts if line.ts is not None else line.timestamp if line.timestamp is not None else line.created_at
+    if isinstance(raw_time, str):
+        return time_of_text(raw_time)
+    return None if raw_time is None else values.time(raw_time)
 
 
-def time_of_text(given: str) -> datetime | None:
+def time_of_text(text: str) -> datetime | None:
     """The time that a text says; raises ValueError for one that cannot be read."""
-    if given[4:5] == "-":
+    if text[4:5] == "-":
         try:
-            moment = datetime.fromisoformat(given)
+            moment = datetime.fromisoformat(text)
         except ValueError:
-            return values.time(given)
+            return values.time(text)
         if moment.tzinfo and moment.year in values.YEARS:
             return moment
-    return values.time(given)
+    return values.time(text)
 
 
-def _conversation(line: Line) -> str | None:
+def _conversation(line: JsonlLine) -> str | None:
     return _name(line.conversation) or _name(line.conversation_id) or _name(line.thread) or _name(line.thread_id)
 
 
-def _name(given: _Name) -> str | None:
-    if given is None:
+def _name(value: _Name) -> str | None:
+    if value is None:
         return None
-    if isinstance(given, str):
-        return given if given and not given.isspace() else None
-    return str(given)
+    if isinstance(value, str):
+        return value if value and not value.isspace() else None
+    return str(value)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from undersong.errors import RecordError
-from undersong.formats.sources import CHUNK, Extent, Source
+from undersong.formats.sources import CHUNK, Extent, TextSource
 from undersong.formats.splitter import CUT_OFF, LIMIT, split, too_deep
 from undersong.models import Message, Problem, SourceRef
 
@@ -24,14 +24,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLACE = re.compile(r"\s*\((?:byte|char) (\d+)\)")
 
 
-class Record(NamedTuple):
+class JsonRecord(NamedTuple):
     """A decoded value and where it stands."""
 
     value: Any
     ref: SourceRef
 
 
-def records(source: Source, lists: Iterable[str] = ()) -> Iterator[Record | Problem]:
+def records(source: TextSource, lists: Iterable[str] = ()) -> Iterator[JsonRecord | Problem]:
     """Every record of a JSON input; what cannot be decoded comes as a Problem and the rest goes on.
 
     ``lists`` names keys of a top-level object whose arrays hold the records (``posts``, ``data``).
@@ -42,7 +42,7 @@ def records(source: Source, lists: Iterable[str] = ()) -> Iterator[Record | Prob
         yield from _from_document(source, frozenset(lists))
 
 
-def is_lines(source: Source) -> bool:
+def is_lines(source: TextSource) -> bool:
     """Whether an input is JSON Lines, which its first two lines that are not blank say.
 
     It is where the first holds a whole JSON value, or is broken and the second begins another object. Anything else is
@@ -59,7 +59,7 @@ def is_lines(source: Source) -> bool:
     return lines[1].startswith(b"{") or _is_value(lines[0])
 
 
-def lines(source: Source) -> Iterator[tuple[int, bytes | None]]:
+def lines(source: TextSource) -> Iterator[tuple[int, bytes | None]]:
     """Lines with their number; None for a line longer than 32 MiB, which is passed over in bounded memory."""
     number, parts, size = 1, list[bytes](), 0
     for chunk in source.chunks():
@@ -77,7 +77,7 @@ def lines(source: Source) -> Iterator[tuple[int, bytes | None]]:
 Change = Callable[[bytes], int | None]
 
 
-def line_pieces(source: Source, change: Change = lambda _: 0) -> Iterator[bytes | Extent | None]:
+def line_pieces(source: TextSource, change: Change = lambda _: 0) -> Iterator[bytes | Extent | None]:
     """Whole lines in pieces of up to 1 MiB, for a plain file only where they lie; None for a line beyond 32 MiB.
 
     ``change`` says where in some lines a piece had better end, 0 = before them, None = after them. The pieces of a
@@ -86,7 +86,7 @@ def line_pieces(source: Source, change: Change = lambda _: 0) -> Iterator[bytes 
     return _blocks(source) if source.whole is None else _extents(source.whole, change)
 
 
-def _blocks(source: Source) -> Iterator[bytes | None]:
+def _blocks(source: TextSource) -> Iterator[bytes | None]:
     parts, size = list[bytes](), 0
     for chunk in source.chunks():
         first = chunk.find(b"\n") + 1
@@ -114,13 +114,13 @@ def _extents(whole: Extent, change: Change) -> Iterator[Extent | None]:
     while start < whole.size:
         end = _last_line_end(whole, start, min(start + PIECE, whole.size))
         one_long_line = end == start
-        end = _next_line_end(whole, start + PIECE) if one_long_line else _end_of_talk(whole, end, change)
+        end = _next_line_end(whole, start + PIECE) if one_long_line else _end_of_conversation(whole, end, change)
         size = end - start
         yield None if size > LIMIT + 1 else whole._replace(offset=start, size=size)
         start = end
 
 
-def _end_of_talk(whole: Extent, at: int, change: Change) -> int:
+def _end_of_conversation(whole: Extent, at: int, change: Change) -> int:
     """Where the conversation of the line at this place ends, if that is near; otherwise the place."""
     beyond = whole._replace(offset=at, size=min(BEYOND, whole.size - at))
     more = change(beyond.read())
@@ -136,9 +136,9 @@ def _last_line_end(whole: Extent, start: int, end: int) -> int:
     at = end
     while at > start:
         first = max(start, at - WINDOW)
-        found = whole._replace(offset=first, size=at - first).read().rfind(b"\n")
-        if found >= 0:
-            return first + found + 1
+        line_feed = whole._replace(offset=first, size=at - first).read().rfind(b"\n")
+        if line_feed >= 0:
+            return first + line_feed + 1
         at = first
     return start
 
@@ -147,9 +147,9 @@ def _next_line_end(whole: Extent, at: int) -> int:
     """The place after the first line end from here on, or the file's end."""
     while at < whole.size:
         size = min(CHUNK, whole.size - at)
-        found = whole._replace(offset=at, size=size).read().find(b"\n")
-        if found >= 0:
-            return at + found + 1
+        line_feed = whole._replace(offset=at, size=size).read().find(b"\n")
+        if line_feed >= 0:
+            return at + line_feed + 1
         at += size
     return whole.size
 
@@ -195,7 +195,7 @@ def too_long(ref: SourceRef) -> Problem:
     return Problem(what=f"line is longer than {LIMIT >> 20} MiB", where=str(ref), remedy="split the message")
 
 
-def _from_lines(source: Source) -> Iterator[Record | Problem]:
+def _from_lines(source: TextSource) -> Iterator[JsonRecord | Problem]:
     for number, line in lines(source):
         ref = SourceRef(file=source.name, line=number)
         if line is None:
@@ -204,7 +204,7 @@ def _from_lines(source: Source) -> Iterator[Record | Problem]:
             yield from decoded(line, ref, "line", 0)
 
 
-def _from_document(source: Source, lists: frozenset[str]) -> Iterator[Record | Problem]:
+def _from_document(source: TextSource, lists: frozenset[str]) -> Iterator[JsonRecord | Problem]:
     for piece in split(source.chunks(), lists):
         line = piece.line if piece.pointer is None else None
         ref = SourceRef(file=source.name, line=line, pointer=piece.pointer)
@@ -217,7 +217,7 @@ def _from_document(source: Source, lists: frozenset[str]) -> Iterator[Record | P
             yield from decoded(piece.data, ref, "element", piece.offset)
 
 
-def decoded(data: bytes, ref: SourceRef, unit: str, offset: int) -> Iterator[Record | Problem]:
+def decoded(data: bytes, ref: SourceRef, unit: str, offset: int) -> Iterator[JsonRecord | Problem]:
     """The Record of one JSON text, after a Problem or note of what is wrong with it."""
     place = f"{unit} at byte {offset}" if offset else unit
     try:
@@ -227,10 +227,10 @@ def decoded(data: bytes, ref: SourceRef, unit: str, offset: int) -> Iterator[Rec
         return
     if changed:
         yield Problem(what=f"{place} {changed}", where=str(ref), kind="note")
-    yield Record(value, ref)
+    yield JsonRecord(value, ref)
 
 
-def _first_line(source: Source) -> bytes:
+def _first_line(source: TextSource) -> bytes:
     """The start of an input, as far as its first newline and at least a little beyond."""
     head = bytearray()
     for chunk in source.chunks():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from undersong.formats.sources import Source
+from undersong.formats.sources import TextSource
 
 DEPTH = 8  # key paths beyond say nothing about a format
 VALUES = 20
@@ -18,10 +18,10 @@ _BY_NAME = re.compile(
 Path = tuple[str, ...]
 
 
-class Sample:
+class FormatSample:
     """Key paths (arrays leave no step) and some string values of a JSON start, or the plain text."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TextSource) -> None:
         self.name = source.name
         self.text = source.head().decode("utf-8", "replace")
         self.is_json = self.text.lstrip()[:1] in ("{", "[")
@@ -45,10 +45,10 @@ class Sample:
 
     def by_name(self) -> str:
         """The key under which a document holds its conversations in an object by their names; "" where none does."""
-        found = _BY_NAME.match(self.text)
-        return found[1] if found else ""
+        match = _BY_NAME.match(self.text)
+        return match[1] if match else ""
 
-    def said(self, path: str) -> set[str]:
+    def values_at(self, path: str) -> set[str]:
         """The first distinct string values at a dotted path of a record."""
         return self.values.get(tuple(path.split(".")), set())
 
@@ -68,6 +68,6 @@ class Sample:
                 path = (*((stack[-1] if stack else ()) or ())[:DEPTH], token[1])
                 self.keys.add(path)
             else:
-                found = self.values.setdefault(path, set())
-                if len(found) < VALUES:
-                    found.add(token[1][:64])
+                strings = self.values.setdefault(path, set())
+                if len(strings) < VALUES:
+                    strings.add(token[1][:64])

@@ -8,7 +8,7 @@ import msgspec
 
 from undersong.models import Conversation, Message
 
-APART = "~"  # stands before a global name that has the form of another conversation's author
+AMBIGUOUS_MARK = "~"  # stands before a global name that has the form of another conversation's author
 
 
 def scoped(conversation: str, author: str) -> str:
@@ -24,42 +24,42 @@ def own_author(conversation: str, agent: str) -> str:
     return author if scoped(conversation, author) == agent else agent
 
 
-def kept_apart(part: Conversation, is_known: Callable[[str], bool]) -> Conversation:
+def mark_ambiguous_agents(part: Conversation, is_known: Callable[[str], bool]) -> Conversation:
     """The part with APART before every global identity that is of the form of a scoped one of a known conversation.
 
     ``is_known`` says whether the run has a conversation, whose id it is given escaped.
     """
     if not any(["/" in (message.agent or message.author) for message in part.messages]):  # a list: twice as fast
         return part
-    messages = tuple(_honest(message, part.id, is_known) for message in part.messages)
+    messages = tuple(_with_marked_agent(message, part.id, is_known) for message in part.messages)
     return msgspec.structs.replace(part, messages=messages)
 
 
-def may_be_apart(part: Conversation) -> bool:
-    """Whether it depends on the other conversations of the run what ``kept_apart`` makes of a part."""
+def may_be_ambiguous(part: Conversation) -> bool:
+    """Whether it depends on the other conversations of the run what ``mark_ambiguous_agents`` makes of a part."""
     asked: list[str] = []
 
     def unknown(name: str) -> bool:
         asked.append(name)
         return False
 
-    kept_apart(part, unknown)
+    mark_ambiguous_agents(part, unknown)
     return bool(asked)
 
 
-def looks_kept_apart(agent: str) -> bool:
-    """Whether an identity has the form that ``kept_apart`` gives."""
-    return agent.startswith(APART) and agent.count("/") == 1
+def is_marked_ambiguous(agent: str) -> bool:
+    """Whether an identity has the form that ``mark_ambiguous_agents`` gives."""
+    return agent.startswith(AMBIGUOUS_MARK) and agent.count("/") == 1
 
 
-def _honest(message: Message, conversation: str, is_known: Callable[[str], bool]) -> Message:
-    given = message.agent or (message.author if message.role == "agent" else "")
-    if given.count("/") != 1 or given == scoped(conversation, message.author):
+def _with_marked_agent(message: Message, conversation: str, is_known: Callable[[str], bool]) -> Message:
+    claimed = message.agent or (message.author if message.role == "agent" else "")
+    if claimed.count("/") != 1 or claimed == scoped(conversation, message.author):
         return message
-    agent = given
+    agent = claimed
     while is_known(agent.partition("/")[0]):
-        agent = APART + agent
-    return message if agent == given else msgspec.structs.replace(message, agent=agent)
+        agent = AMBIGUOUS_MARK + agent
+    return message if agent == claimed else msgspec.structs.replace(message, agent=agent)
 
 
 def _escaped(name: str) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import EMPTY, Notes, inside
-from undersong.formats.records import Record, records
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
+from undersong.formats.notes import EMPTY, SkipLog, inside
+from undersong.formats.records import JsonRecord, records
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
 from undersong.formats.telemetry import NONE, Overlay, overlay, read_beside
 from undersong.models import Conversation, Message, Problem, SourceRef
 
@@ -19,14 +19,14 @@ SCHEMA = "undersong.session"
 VERSION = 1
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """``turns`` beside ``session``, or the name of the schema."""
-    return sample.has("turns", "session") or SCHEMA in sample.said("schema")
+    return sample.has("turns", "session") or SCHEMA in sample.values_at("schema")
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """One conversation per session object; turn times and breaks of a telemetry file fill what the session lacks."""
-    notes, beside = Notes(), NONE
+    notes, beside = SkipLog(), NONE
     stem = Path(source.name).name.split(".")[0]
     path = source.sibling(f"{stem}.telemetry.json") or source.sibling("telemetry.json")
     if path:
@@ -43,7 +43,7 @@ def read(source: Source) -> Iterator[Item]:
     yield from notes.problems()
 
 
-def _session(record: Record, fallback: str, beside: Overlay, notes: Notes) -> Iterator[Item]:
+def _session(record: JsonRecord, fallback: str, beside: Overlay, notes: SkipLog) -> Iterator[Item]:
     value, ref = record
     turns = value.get("turns") if isinstance(value, dict) else None
     if not isinstance(turns, list):
@@ -80,7 +80,7 @@ def _session(record: Record, fallback: str, beside: Overlay, notes: Notes) -> It
         )
 
 
-def _turn(turn: Any, ref: SourceRef, key: str, index: int, clock: Overlay, notes: Notes) -> Message:
+def _turn(turn: Any, ref: SourceRef, key: str, index: int, clock: Overlay, notes: SkipLog) -> Message:
     if not isinstance(turn, dict):
         raise RecordError("not an object")
     text = turn.get("text")
@@ -92,7 +92,7 @@ def _turn(turn: Any, ref: SourceRef, key: str, index: int, clock: Overlay, notes
     place = values.count(turn.get("index"))
     place = index if place is None else place
     message_id = values.name(turn.get("id")) or ""
-    told = clock.turn(message_id, place)
+    turn_time = clock.turn(message_id, place)
     tokens, latency = values.count(turn.get("tokens")), values.seconds(turn.get("latency_ms"), 1e3)
     if turn.get("code_blocks"):
         notes.add("turn with 'code_blocks'; the code in its text is hashed instead", ref)
@@ -104,24 +104,24 @@ def _turn(turn: Any, ref: SourceRef, key: str, index: int, clock: Overlay, notes
         role=role,
         text=text,
         agent=values.name(turn.get("agent_id")) or "",
-        time=_time(turn, ref, notes) or told.time,
+        time=_time(turn, ref, notes) or turn_time.time,
         reply_to=values.name(turn.get("reply_to")),
         target=values.name(turn.get("target")),
         model=values.string(turn.get("model")),
-        latency=told.latency if latency is None else latency,
-        tokens=told.tokens if tokens is None else tokens,
-        tool_calls=_each(turn.get("tool_calls"), values.tool_call),
-        tool_results=_each(turn.get("tool_results"), values.tool_result),
+        latency=turn_time.latency if latency is None else latency,
+        tokens=turn_time.tokens if tokens is None else tokens,
+        tool_calls=_convert_list(turn.get("tool_calls"), values.tool_call),
+        tool_results=_convert_list(turn.get("tool_results"), values.tool_result),
         source_ref=ref,
     )
 
 
-def _each(given: Any, convert: Any) -> tuple[Any, ...]:
-    found = (convert(each) for each in given) if isinstance(given, list) else ()
-    return tuple(each for each in found if each is not None)
+def _convert_list(items: Any, convert: Any) -> tuple[Any, ...]:
+    converted = (convert(each) for each in items) if isinstance(items, list) else ()
+    return tuple(each for each in converted if each is not None)
 
 
-def _time(turn: Mapping[str, Any], ref: SourceRef, notes: Notes) -> Any:
+def _time(turn: Mapping[str, Any], ref: SourceRef, notes: SkipLog) -> Any:
     try:
         return values.time(turn.get("ts", turn.get("time")))
     except ValueError:

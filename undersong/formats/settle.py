@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from undersong.formats.scope import APART, looks_kept_apart, scoped
+from undersong.formats.scope import AMBIGUOUS_MARK, is_marked_ambiguous, scoped
 from undersong.models import Conversation, Message, Problem, Role
 
 _SILENT = frozenset(("system", "tool"))  # roles that are no party and aim at nobody
@@ -16,42 +16,48 @@ _NOTHING_SAID = (None, None, None, None, (), ())
 _EPOCH = datetime(1900, 1, 1, tzinfo=UTC)
 
 
-def settle(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, ...]]:
+def normalize_conversation(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, ...]]:
     """One conversation with positions 0..n-1, unique ids, agents and targets, and notes on what was repeated."""
     first = parts[0]
-    if len(parts) == 1 and _is_as_settled(first):
+    if len(parts) == 1 and _is_normalized_part(first):
         return first, ()
     counts = {"repeated": 0, "renamed": 0}
     files = len({_file(part) for part in parts})
     messages = _ordered(_all_if_distinct(parts, files) or list(_distinct(parts, counts)), files)
     timezone = _first(part.timezone for part in parts) or common_offset(messages)
-    settled = tuple(_settled(messages, first.id, range(len(messages))))
-    counts["apart"] = sum(looks_kept_apart(agent) for agent in [each.agent for each in settled] if agent[:1] == APART)
+    normalized = tuple(_normalized(messages, first.id, range(len(messages))))
+    counts["apart"] = sum(
+        is_marked_ambiguous(agent) for agent in [each.agent for each in normalized] if agent[:1] == AMBIGUOUS_MARK
+    )
     conversation = msgspec.structs.replace(
         first,
-        messages=settled,
+        messages=normalized,
         title=_first(part.title for part in parts),
         started_at=min((_utc(part.started_at) for part in parts if part.started_at), default=None),
         ended_at=max((_utc(part.ended_at) for part in parts if part.ended_at), default=None),
         timezone=timezone,
-        breaks=tuple(sorted({each for part in parts for each in part.breaks}, key=lambda each: (each.start, each.end))),
+        breaks=tuple(
+            sorted(
+                {each for part in parts for each in part.breaks}, key=lambda interval: (interval.start, interval.end)
+            )
+        ),
         context=tuple(dict.fromkeys(each for part in parts for each in part.context)),
     )
     return conversation, tuple(_notes(first, counts))
 
 
-def _is_as_settled(part: Conversation) -> bool:
+def _is_normalized_part(part: Conversation) -> bool:
     """Whether it is plain to see that settling leaves a part as it is; lists are quicker than a look at each."""
     if (part.title, part.started_at, part.ended_at, part.timezone, part.breaks, part.context) != _NOTHING_SAID:
         return False
     messages = part.messages
     names, agents = {message.id for message in messages}, [message.agent for message in messages]
-    known = set(agents)
+    distinct_agents = set(agents)
     return (
         len(names) == len(messages)
         and "" not in names
-        and "" not in known
-        and not any(agent[0] == APART for agent in known)
+        and "" not in distinct_agents
+        and not any(agent[0] == AMBIGUOUS_MARK for agent in distinct_agents)
         and [message.position for message in messages] == [*range(len(messages))]
         and {message.conversation for message in messages} == {part.id}
         and all([message.time is None or message.time.tzinfo is UTC for message in messages])
@@ -85,17 +91,17 @@ def _distinct(parts: Sequence[Conversation], counts: dict[str, int]) -> Iterator
         if not message.id:
             yield message
             continue
-        known = variants.setdefault(message.id, set())
+        contents = variants.setdefault(message.id, set())
         content = _content(message)
-        if content in known:
+        if content in contents:
             counts["repeated"] += 1
             continue
-        known.add(content)
-        if len(known) == 1:
+        contents.add(content)
+        if len(contents) == 1:
             yield message
             continue
         counts["renamed"] += 1
-        name = _free(f"{message.id}~{len(known)}", variants)
+        name = _free(f"{message.id}~{len(contents)}", variants)
         variants[name] = {content}
         yield msgspec.structs.replace(message, id=name)
 
@@ -144,12 +150,12 @@ def _arrivals(messages: list[Message]) -> dict[str, int]:
     return {file: number for number, file in enumerate(dict.fromkeys(map(_file, messages)))}
 
 
-def addressed(messages: Sequence[Message], conversation: str) -> tuple[Message, ...]:
-    """Messages with ids and places of their own, in order; agents, targets and times as ``settle`` has them."""
-    return tuple(_settled(list(messages), conversation, [message.position for message in messages]))
+def normalize_messages(messages: Sequence[Message], conversation: str) -> tuple[Message, ...]:
+    """Messages with ids and places of their own, in order; the rest as ``normalize_conversation`` has it."""
+    return tuple(_normalized(list(messages), conversation, [message.position for message in messages]))
 
 
-def _settled(messages: list[Message], conversation: str, positions: Iterable[int]) -> Iterator[Message]:
+def _normalized(messages: list[Message], conversation: str, positions: Iterable[int]) -> Iterator[Message]:
     """Positions, ids where the source has none, times in UTC, the identity that patterns follow, and the target."""
     agents = [
         each.agent or (each.author if each.role == "agent" else scoped(conversation, each.author)) for each in messages
@@ -159,8 +165,8 @@ def _settled(messages: list[Message], conversation: str, positions: Iterable[int
         taken = set(names)
         names = [name or _free(f"{conversation}:{place}", taken) for place, name in enumerate(names)]
     targets = _targets(messages, names, agents)
-    known = [message.id for message in messages]
-    if names == known and _is_settled(messages, conversation, positions, agents, targets):
+    own_ids = [message.id for message in messages]
+    if names == own_ids and _are_normalized(messages, conversation, positions, agents, targets):
         yield from messages
         return
     for position, message, name, agent, target in zip(positions, messages, names, agents, targets, strict=True):
@@ -181,7 +187,7 @@ def _settled(messages: list[Message], conversation: str, positions: Iterable[int
             )
 
 
-def _is_settled(
+def _are_normalized(
     messages: list[Message],
     conversation: str,
     positions: Iterable[int],
@@ -201,22 +207,22 @@ def _is_settled(
 def _targets(messages: list[Message], ids: list[str], agents: list[str]) -> list[str | None]:
     """The target: the one named, else whom it replies to, else the other party of two, else nobody."""
     speaking = [message.role not in _SILENT for message in messages]
-    known = set(agents)
+    agent_set = set(agents)
     parties = list(dict.fromkeys(agent for agent, speaks in zip(agents, speaking, strict=True) if speaks))
     others = dict(zip(parties, reversed(parties), strict=True)) if len(parties) == 2 else {}
     if not others and all([each.target is None and each.reply_to is None for each in messages]):
         return [None] * len(messages)
     names, spoken = _addresses(messages, ids, agents, speaking)
-    found: list[str | None] = []
+    targets: list[str | None] = []
     for message, agent, speaks in zip(messages, agents, speaking, strict=True):
-        given, reply = message.target, message.reply_to
-        if not speaks or (given is None and reply is None and not others):
-            found.append(None)
+        target, reply = message.target, message.reply_to
+        if not speaks or (target is None and reply is None and not others):
+            targets.append(None)
             continue
-        named = given if given in known else names.get(given or "", given)
+        named = target if target in agent_set else names.get(target or "", target)
         candidates = (named, spoken.get(reply or ""), others.get(agent))
-        found.append(next((each for each in candidates if each and each != agent), None))
-    return found
+        targets.append(next((each for each in candidates if each and each != agent), None))
+    return targets
 
 
 def _addresses(
@@ -234,17 +240,17 @@ def _addresses(
 
 def _notes(first: Conversation, counts: dict[str, int]) -> Iterable[Problem]:
     where = str(first.source_ref) if first.source_ref else first.id
-    shown = first.id[:80]
+    shortened = first.id[:80]
     if counts["repeated"]:
-        what = f"conversation {shown!r}: {counts['repeated']} messages repeat earlier ones and are read once"
+        what = f"conversation {shortened!r}: {counts['repeated']} messages repeat earlier ones and are read once"
         yield Problem(what=what, where=where, kind="note")
     if counts["renamed"]:
-        what = f"conversation {shown!r}: {counts['renamed']} messages have the id of another one; kept as ID~2, ID~3, …"
+        renamed = f"{counts['renamed']} messages have the id of another one; kept as ID~2, ID~3, …"
+        what = f"conversation {shortened!r}: {renamed}"
         yield Problem(what=what, where=where, kind="note")
     if counts["apart"]:
-        what = (
-            f"conversation {shown!r}: agents of {counts['apart']} messages look like authors elsewhere; kept as ~AGENT"
-        )
+        apart = f"agents of {counts['apart']} messages look like authors elsewhere; kept as ~AGENT"
+        what = f"conversation {shortened!r}: {apart}"
         yield Problem(what=what, where=where, kind="note")
 
 
@@ -263,8 +269,8 @@ def _free(name: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _first(given: Iterable[str | None]) -> str | None:
-    return next((each for each in given if each), None)
+def _first(texts: Iterable[str | None]) -> str | None:
+    return next((each for each in texts if each), None)
 
 
 def _utc(time: datetime | None) -> Any:

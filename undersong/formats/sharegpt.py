@@ -7,23 +7,23 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import EMPTY, Notes, inside
-from undersong.formats.records import Record, records
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
+from undersong.formats.notes import EMPTY, SkipLog, inside
+from undersong.formats.records import JsonRecord, records
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
 from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall, ToolResult
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """A list ``conversations`` of turns."""
     return sample.any_of("conversations.from", "conversations.value") or sample.has(
         "conversations.role", "conversations.content"
     )
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """One conversation per record."""
-    notes = Notes()
+    notes = SkipLog()
     for number, record in enumerate(records(source, ("data",))):
         if isinstance(record, Problem):
             yield record
@@ -32,7 +32,7 @@ def read(source: Source) -> Iterator[Item]:
     yield from notes.problems()
 
 
-def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]:
+def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     """The conversation of a record, or one for each list of turns where it holds several."""
     value, ref = record
     turns = value.get("conversations") if isinstance(value, dict) else None
@@ -42,13 +42,17 @@ def _conversation(record: Record, fallback: str, notes: Notes) -> Iterator[Item]
     inner, key = inside(ref, "conversations"), values.name(value.get("id")) or fallback
     model = values.string(value.get("model"))
     if turns and all(isinstance(each, list) for each in turns):
-        for index, each in enumerate(turns):
-            yield from _spoken(Record(each, inside(inner, index)), f"{key}-{index}", model, ref, notes)
+        for index, turn_list in enumerate(turns):
+            yield from _turns_conversation(
+                JsonRecord(turn_list, inside(inner, index)), f"{key}-{index}", model, ref, notes
+            )
     else:
-        yield from _spoken(Record(turns, inner), key, model, ref, notes)
+        yield from _turns_conversation(JsonRecord(turns, inner), key, model, ref, notes)
 
 
-def _spoken(turns: Record, key: str, model: str | None, ref: SourceRef, notes: Notes) -> Iterator[Item]:
+def _turns_conversation(
+    turns: JsonRecord, key: str, model: str | None, ref: SourceRef, notes: SkipLog
+) -> Iterator[Item]:
     messages: list[Message] = []
     for index, turn in enumerate(turns.value):
         place = inside(turns.ref, index)

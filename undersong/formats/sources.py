@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple, Protocol, TypeVar, cast
 
 from undersong.errors import InputError
 from undersong.models import Conversation
-from undersong.waiting import Waiting
+from undersong.waiting import SpillFile
 
 CHUNK = 1 << 18
 SAMPLE = 1 << 16  # what detection may read; facts on the formats, detection order
@@ -50,14 +50,14 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-Work = Callable[[list[list[Conversation]]], Any]
+EagerWork = Callable[[list[list[Conversation]]], Any]
 
 
-class AtOnce(Protocol):
+class EagerProcessing(Protocol):
     """What is done with the conversations of a piece while its lines are at hand, in case they turn out to be whole."""
 
     @property
-    def work(self) -> Work:
+    def work(self) -> EagerWork:
         """What is done, on the parts of each; it and what it gives can be sent to another process."""
         ...
 
@@ -66,7 +66,7 @@ class AtOnce(Protocol):
         ...
 
 
-class Share(Protocol):
+class WorkDistributor(Protocol):
     """How work is shared out among processes; the work and what it is done on can be sent to another one.
 
     ``in_turn``: all work is done in this process, and a piece is asked for when the one before it is done with.
@@ -83,7 +83,7 @@ class Share(Protocol):
         ...
 
 
-class _InTurn:
+class _SequentialDistributor:
     in_turn = True
 
     def __call__(self, work: Callable[[A], B], pieces: Iterable[A]) -> Iterator[tuple[A, B]]:
@@ -94,7 +94,7 @@ class _InTurn:
         return partial(work, piece)
 
 
-in_turn = _InTurn()  # all work in this process, one piece after the other
+in_turn = _SequentialDistributor()  # all work in this process, one piece after the other
 
 
 class Extent(NamedTuple):
@@ -109,23 +109,25 @@ class Extent(NamedTuple):
         """The bytes; raises InputError where they are there no more."""
         try:
             with open(self.path, "rb") as handle:
-                found = os.fstat(handle.fileno())
+                status = os.fstat(handle.fileno())
                 handle.seek(self.offset)
                 data = handle.read(self.size)
         except OSError as error:
-            raise InputError(f"cannot be read to its end: {error.strerror}", where=shown(Path(self.path))) from error
-        if (found.st_dev, found.st_ino) != self.file or len(data) != self.size:
+            raise InputError(
+                f"cannot be read to its end: {error.strerror}", where=printable_path(Path(self.path))
+            ) from error
+        if (status.st_dev, status.st_ino) != self.file or len(data) != self.size:
             remedy = "read a copy that nothing writes to"
-            raise InputError("changed while it was read", where=shown(Path(self.path)), remedy=remedy)
+            raise InputError("changed while it was read", where=printable_path(Path(self.path)), remedy=remedy)
         return data
 
 
-class Source:
+class TextSource:
     """Text to read: ``name`` stands in every SourceRef, ``stem`` names conversations that have no id of their own."""
 
-    share: Share = in_turn
-    waiting: Waiting | None = None  # where pieces lie that are read again, if the caller keeps them
-    at_once: AtOnce | None = None
+    share: WorkDistributor = in_turn
+    spill_file: SpillFile | None = None  # where pieces lie that are read again, if the caller keeps them
+    at_once: EagerProcessing | None = None
 
     def __init__(
         self,
@@ -168,8 +170,8 @@ class Source:
         """A file of this name in the same folder, where the input is a file and not a member of an archive."""
         if self.path is None or self.name == "-":
             return None
-        found = self.path.parent / name
-        return found if found.is_file() else None
+        candidate = self.path.parent / name
+        return candidate if candidate.is_file() else None
 
     def error(self, what: str, remedy: str = "") -> InputError:
         """An InputError at this input."""
@@ -202,14 +204,16 @@ class OpenInput(AbstractContextManager["OpenInput"]):
     """A file opened once: its hash and every later read see the same bytes, even while something appends to it."""
 
     def __init__(self, path: Path, name: str | None = None) -> None:
-        self.name, self.path = shown(path) if name is None else name, path
+        self.name, self.path = printable_path(path) if name is None else name, path
         self.packed: list[str] = []  # archives inside a ZIP, which are not unpacked; filled by sources()
         try:
             self._handle = _open_seekable(path)
             self.size = self._handle.seek(0, os.SEEK_END)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(f"cannot be read: {reason}", where=shown(path), remedy="check the path") from error
+            raise InputError(
+                f"cannot be read: {reason}", where=printable_path(path), remedy="check the path"
+            ) from error
         self._sha256: Callable[[], str] = self._digest
 
     @property
@@ -217,7 +221,7 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         """SHA-256 of the bytes, in hex; raises InputError where they cannot be read."""
         return self._sha256()
 
-    def hash_meanwhile(self, share: Share) -> None:
+    def hash_meanwhile(self, share: WorkDistributor) -> None:
         """Have the hash made while the file is read, by another process where there are any."""
         whole = self._whole()
         if whole is not None:
@@ -226,23 +230,23 @@ class OpenInput(AbstractContextManager["OpenInput"]):
     def __exit__(self, *exc: object) -> None:
         self._handle.close()
 
-    def sources(self, stem: str) -> Iterator[Source]:
+    def sources(self, stem: str) -> Iterator[TextSource]:
         """The text in this input: itself, or each readable member of a ZIP; raises InputError."""
         magic = self._raw().read(4)
         if magic.startswith(b"PK\x03\x04") or magic.startswith(b"PK\x05\x06"):
             yield from self._members(stem)
         elif magic.startswith(b"\x1f\x8b"):
-            yield Source(self.name, stem, self._gunzipped, self.size, self.path)
+            yield TextSource(self.name, stem, self._gunzipped, self.size, self.path)
         else:
-            yield Source(self.name, stem, self._raw, path=self.path, whole=self._whole())
+            yield TextSource(self.name, stem, self._raw, path=self.path, whole=self._whole())
 
     def _whole(self) -> Extent | None:
         """The file itself; None for a copy of what cannot be read twice."""
         try:
-            found, own = self.path.stat(), os.fstat(self._handle.fileno())
+            current, own = self.path.stat(), os.fstat(self._handle.fileno())
         except OSError:
             return None
-        same = (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+        same = (current.st_dev, current.st_ino) == (own.st_dev, own.st_ino)
         return Extent(str(self.path), (own.st_dev, own.st_ino), 0, self.size) if same else None
 
     def _digest(self) -> str:
@@ -262,20 +266,20 @@ class OpenInput(AbstractContextManager["OpenInput"]):
     def _gunzipped(self) -> IO[bytes]:
         return cast(IO[bytes], gzip.GzipFile(fileobj=self._raw()))
 
-    def _members(self, stem: str) -> Iterator[Source]:
+    def _members(self, stem: str) -> Iterator[TextSource]:
         members = self._listed()
         texts = [each for each in members if each.filename.lower().endswith(SUFFIXES) and not each.is_dir()]
         stems: set[str] = set()
-        for member in sorted(texts, key=lambda each: each.filename):
+        for member in sorted(texts, key=lambda info: info.filename):
             if member.flag_bits & 1:
                 raise self._error("is encrypted", "unpack it with its password and give the files")
             if member.filename.lower().endswith((".zip", ".gz")):
                 self.packed.append(member.filename)
             if member.filename.lower().endswith((".zip", ".gz")) or member.file_size == 0:
                 continue
-            inner = stem if len(texts) == 1 else unused(f"{stem}/{member.filename.rpartition('.')[0]}", stems)
+            inner = stem if len(texts) == 1 else unused_stem(f"{stem}/{member.filename.rpartition('.')[0]}", stems)
             name = f"{self.name}/{member.filename}"
-            yield Source(name, inner, self._opener(member), max(member.compress_size, 1))
+            yield TextSource(name, inner, self._opener(member), max(member.compress_size, 1))
 
     def _listed(self) -> list[zipfile.ZipInfo]:
         try:
@@ -299,7 +303,7 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         return InputError(what, where=self.name, remedy=remedy)
 
 
-def unused(stem: str, taken: set[str]) -> str:
+def unused_stem(stem: str, taken: set[str]) -> str:
     """A stem that is not taken yet, which it then is: STEM, STEM~2, STEM~3, …"""
     name, number = stem, 2
     while name in taken:
@@ -312,13 +316,13 @@ def public_name(path: Path, argument: Path) -> str:
     """The name under which an input stands in a report, which others may read: as it was given, but without the
     folders above an ``argument`` that is absolute or climbs with ``..``, since they may name a person."""
     if not argument.is_absolute() and ".." not in argument.parts:
-        return shown(path)
+        return printable_path(path)
     if argument.name in ("", ".."):
-        return shown(Path(argument.resolve().name) / path.relative_to(argument))
-    return shown(path.relative_to(argument.parent))
+        return printable_path(Path(argument.resolve().name) / path.relative_to(argument))
+    return printable_path(path.relative_to(argument.parent))
 
 
-def shown(path: Path) -> str:
+def printable_path(path: Path) -> str:
     """A path as text that JSON can carry, whatever bytes the file system has in it."""
     return str(path).encode("utf-8", "backslashreplace").decode()
 
@@ -341,15 +345,15 @@ class _Window(io.RawIOBase):
 
 def _open_seekable(path: Path) -> IO[bytes]:
     if str(path) == "-":
-        return _kept(sys.stdin.buffer)
+        return _seekable_copy(sys.stdin.buffer)
     handle = path.open("rb")
     if stat.S_ISREG(path.stat().st_mode):
         return handle
     with handle:
-        return _kept(handle)
+        return _seekable_copy(handle)
 
 
-def _kept(stream: IO[bytes]) -> IO[bytes]:
+def _seekable_copy(stream: IO[bytes]) -> IO[bytes]:
     copy = tempfile.TemporaryFile()  # noqa: SIM115  closed by OpenInput
     while chunk := stream.read(CHUNK):
         copy.write(chunk)

@@ -16,7 +16,7 @@ _KEY = re.compile(rb'"([^"\\]{1,64})"\s*+:\s*+\Z')
 _KEY_BYTES = 80
 
 
-class Piece(NamedTuple):
+class JsonElement(NamedTuple):
     """One element with its byte ``offset``: ``pointer`` into the first top-level value, None in a later one, for
     which ``line`` says where it starts. ``data`` is empty where ``fault`` says what is wrong."""
 
@@ -27,10 +27,10 @@ class Piece(NamedTuple):
     fault: str = ""
 
 
-def split(chunks: Iterable[bytes], lists: frozenset[str] = frozenset()) -> Iterator[Piece]:
+def split(chunks: Iterable[bytes], lists: frozenset[str] = frozenset()) -> Iterator[JsonElement]:
     """The elements of each top-level array, of the arrays under a key in ``lists`` of a top-level object, or the
     object itself. Elements that are too long, too deep or cut off come with a ``fault``."""
-    cutter = _Cutter(lists)
+    cutter = _ElementScanner(lists)
     for chunk in chunks:
         yield from cutter.feed(chunk)
     yield from cutter.end()
@@ -43,7 +43,7 @@ def too_deep(data: bytes) -> bool:
     return any(piece.fault for piece in split((b"[", data, b"]")))
 
 
-class _Cutter:
+class _ElementScanner:
     """A scanner for brackets outside strings. ``level`` is the depth whose commas separate elements, 0 outside."""
 
     def __init__(self, lists: frozenset[str]) -> None:
@@ -55,45 +55,45 @@ class _Cutter:
         self.size = 0
         self.tail = b""
         self.fault = ""
-        self.base = self.kept = 0  # offset of the chunk in the input; what of the chunk is in an earlier piece
+        self.base = self.consumed = 0  # offset of the chunk in the input; what of the chunk is in an earlier piece
         self.start, self.line = 0, 1  # of the piece
         self.counted, self.lines = 0, 1  # the chunk's newlines up to ``counted`` are in ``lines``
 
-    def feed(self, chunk: bytes) -> Iterator[Piece]:
-        at = self.kept = self.counted = 0
+    def feed(self, chunk: bytes) -> Iterator[JsonElement]:
+        at = self.consumed = self.counted = 0
         if self.escaped and chunk:
             at, self.escaped = 1, False
         while at < len(chunk):
             if self.in_string:
                 at = self._through_string(chunk, at)
                 continue
-            found = (_OUTER if self.depth <= self.level else _INNER).match(chunk, at)
-            at = (found.end() if found else at) + 1
+            match = (_OUTER if self.depth <= self.level else _INNER).match(chunk, at)
+            at = (match.end() if match else at) + 1
             if at <= len(chunk):
                 yield from self._token(chunk[at - 1 : at], chunk, at)
-        self._keep(chunk[self.kept :])
+        self._keep(chunk[self.consumed :])
         self._count_lines(chunk, len(chunk))
         self.base += len(chunk)
 
-    def end(self) -> Iterator[Piece]:
+    def end(self) -> Iterator[JsonElement]:
         """What is left when the input has ended; a cut-off element is a fault."""
         closed = self.depth == self.level
         if not closed and not self.fault:
             self.fault = f"{CUT_OFF} inside this element"
         yield from self._piece()
         if closed and self.level:
-            yield Piece(self._pointer(), self.start, self.line, b"", f"{CUT_OFF} before its list is closed")
+            yield JsonElement(self._pointer(), self.start, self.line, b"", f"{CUT_OFF} before its list is closed")
 
     def _through_string(self, chunk: bytes, at: int) -> int:
-        found = _STRING.match(chunk, at)
-        stop = found.end() if found else at
+        match = _STRING.match(chunk, at)
+        stop = match.end() if match else at
         if chunk[stop : stop + 1] == b'"':
             self.in_string = False
             return stop + 1
         self.escaped = stop < len(chunk)  # a backslash is the last byte
         return len(chunk)
 
-    def _token(self, token: bytes, chunk: bytes, at: int) -> Iterator[Piece]:
+    def _token(self, token: bytes, chunk: bytes, at: int) -> Iterator[JsonElement]:
         if token == b'"':
             self.in_string = True
         elif token in b"[{":
@@ -105,13 +105,13 @@ class _Cutter:
         else:
             self.depth -= 1
             if self.depth == 0:
-                self._keep(chunk[self.kept : at])
+                self._keep(chunk[self.consumed : at])
                 yield from self._piece()
                 self._next(chunk, at)
 
-    def _end_of_element(self, token: bytes, chunk: bytes, at: int) -> Iterator[Piece]:
+    def _end_of_element(self, token: bytes, chunk: bytes, at: int) -> Iterator[JsonElement]:
         """A comma between elements, the bracket that closes their list, or a bracket that nothing opened."""
-        self._keep(chunk[self.kept : at - 1])
+        self._keep(chunk[self.consumed : at - 1])
         yield from self._piece()
         if token != b"," and self.depth:
             self.depth -= 1
@@ -127,7 +127,7 @@ class _Cutter:
         if self.depth == 1:
             self._enter("", chunk, at)
         elif self.depth == 2 and self.lists:
-            key = _KEY.search(self.tail + chunk[max(self.kept, at - 1 - _KEY_BYTES) : at - 1])
+            key = _KEY.search(self.tail + chunk[max(self.consumed, at - 1 - _KEY_BYTES) : at - 1])
             name = key[1].decode("utf-8", "replace") if key else ""
             if name in self.lists:
                 self.streamed = True
@@ -142,7 +142,7 @@ class _Cutter:
         self._count_lines(chunk, at)
         self.line = self.lines
         self.parts, self.size, self.tail, self.fault = [], 0, b"", ""
-        self.start, self.kept = self.base + at, at
+        self.start, self.consumed = self.base + at, at
         if self.depth == 0:
             self.streamed = False
             self.value += 1
@@ -152,14 +152,16 @@ class _Cutter:
             return None
         return f"{self.prefix}/{self.index}" if self.level else ""
 
-    def _piece(self) -> Iterator[Piece]:
+    def _piece(self) -> Iterator[JsonElement]:
         data = b"".join(self.parts)
         text = data.lstrip(b", \t\r\n" if not self.level else None)
         wanted = self.fault or (text and (self.level or not self.streamed))
         if wanted:
             skipped = len(data) - len(text)
             line = self.line + data.count(b"\n", 0, skipped)
-            yield Piece(self._pointer(), self.start + skipped, line, b"" if self.fault else text.rstrip(), self.fault)
+            yield JsonElement(
+                self._pointer(), self.start + skipped, line, b"" if self.fault else text.rstrip(), self.fault
+            )
             self.index += 1
 
     def _count_lines(self, chunk: bytes, to: int) -> None:

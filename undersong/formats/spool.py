@@ -14,10 +14,10 @@ import msgspec
 
 from undersong.errors import StoreError
 from undersong.formats.lines import UNDONE, Done, RawRun, part
-from undersong.formats.scope import kept_apart, scoped
-from undersong.formats.sources import unused
+from undersong.formats.scope import mark_ambiguous_agents, scoped
+from undersong.formats.sources import unused_stem
 from undersong.models import Conversation
-from undersong.waiting import Place, Waiting
+from undersong.waiting import SpillFile, SpillLocation
 
 CACHE_KIB = 2 << 10  # of the index; what is beyond lies on disk
 BUFFER = 4096  # messages held before they are written
@@ -51,7 +51,7 @@ class Clash(NamedTuple):
     file: int
 
 
-class Stored(NamedTuple):
+class SpooledConversation(NamedTuple):
     """A conversation as it lies in the spool, small enough to be sent to another process.
 
     Each part is the encoded Conversations of a source, or (with the name of the source) places of plain lines.
@@ -59,7 +59,7 @@ class Stored(NamedTuple):
 
     conversation: str
     parts: tuple[tuple[str | None, bytes], ...]
-    known: Place  # where the digests of all conversations of the run are
+    digests: SpillLocation  # where the digests of all conversations of the run are
     renamed: bool
 
     @property
@@ -76,8 +76,8 @@ class Stored(NamedTuple):
         if source is None or len(self.parts) > 1 or self.renamed:
             return UNDONE
         numbers = array("q", data)
-        found = set(zip(numbers[SIZE + 1 :: RAW_NUMBERS], numbers[SIZE + 2 :: RAW_NUMBERS], strict=True))
-        return Done(*found.pop()) if len(found) == 1 else UNDONE
+        pieces = set(zip(numbers[SIZE + 1 :: RAW_NUMBERS], numbers[SIZE + 2 :: RAW_NUMBERS], strict=True))
+        return Done(*pieces.pop()) if len(pieces) == 1 else UNDONE
 
 
 class Spool(AbstractContextManager["Spool"]):
@@ -93,14 +93,14 @@ class Spool(AbstractContextManager["Spool"]):
             " data BLOB)"
         )
         self._database.execute("CREATE INDEX by_conversation ON part (conversation, format, number)")
-        self.waiting = Waiting()
-        self._waiting: dict[tuple[str, str, int], list[Conversation | _Raw]] = {}
+        self.spill_file = SpillFile()
+        self._unwritten: dict[tuple[str, str, int], list[Conversation | _Raw]] = {}
         self._messages = self._number = 0
         self._file = self._file_start = 0  # the file of the last part, and the number that its first one may have
 
     def __exit__(self, *exc: object) -> None:
         self._database.close()
-        self.waiting.__exit__(*exc)
+        self.spill_file.__exit__(*exc)
 
     def add(self, part: Conversation | RawRun, file: int) -> int:
         """Keep a part that was read from the input of this number; returns its number of messages."""
@@ -108,10 +108,10 @@ class Spool(AbstractContextManager["Spool"]):
             self._file, self._file_start = file, self._number
         if isinstance(part, Conversation):
             key, messages = part.id, len(part.messages)
-            self._waiting.setdefault((key, part.source_format, file), []).append(part)
+            self._unwritten.setdefault((key, part.source_format, file), []).append(part)
         else:
             key, messages = part.conversation, part.messages
-            self._waiting.setdefault((key, "jsonl", file), []).append(self._keep(part))
+            self._unwritten.setdefault((key, "jsonl", file), []).append(self._keep(part))
         self._messages += messages
         if self._messages >= BUFFER:
             self._write()
@@ -127,36 +127,43 @@ class Spool(AbstractContextManager["Spool"]):
         """Conversations that have the id of one of another format, which came first; they get a name of their own."""
         self._write()
         several = "SELECT conversation FROM part GROUP BY conversation HAVING min(format) < max(format)"
-        each = "SELECT format, min(number), file FROM part WHERE conversation = ? GROUP BY format ORDER BY min(number)"
-        found: list[Clash] = []
+        formats_query = (
+            "SELECT format, min(number), file FROM part WHERE conversation = ? GROUP BY format ORDER BY min(number)"
+        )
+        clashes: list[Clash] = []
         taken: set[str] = set()
         for (conversation,) in self._database.execute(several).fetchall():
-            (_, _, first), *others = self._database.execute(each, (conversation,)).fetchall()
+            (_, _, first), *others = self._database.execute(formats_query, (conversation,)).fetchall()
             for form, _, file in others:
                 name = self._free(conversation, taken)
-                found.append(Clash(conversation, form, name, first, file))
-        return found
+                clashes.append(Clash(conversation, form, name, first, file))
+        return clashes
 
-    def stored(self) -> Iterator[Stored]:
+    def stored(self) -> Iterator[SpooledConversation]:
         """Each conversation with its parts in the order of arrival, conversations in the order of their first part."""
         self._write()
         names = {(each.conversation, each.form): each.name for each in self.clashes()}
-        known = self._list_known(names.values())
+        digests = self._write_digests(names.values())
         order = "SELECT conversation, format FROM part GROUP BY conversation, format ORDER BY min(number)"
         query = "SELECT source, data FROM part WHERE conversation = ? AND format = ? ORDER BY number"
         for key in self._database.execute(order):
-            yield Stored(names.get(key, key[0]), tuple(self._database.execute(query, key)), known, key in names)
+            yield SpooledConversation(
+                names.get(key, key[0]), tuple(self._database.execute(query, key)), digests, key in names
+            )
 
-    def parts(self, stored: Stored) -> list[Conversation]:
+    def parts(self, stored: SpooledConversation) -> list[Conversation]:
         """The parts of a stored conversation, in the order of arrival; works in a forked process too."""
-        found: list[Conversation] = []
+        conversations: list[Conversation] = []
         for source, data in stored.parts:
             if source is None:
                 parts = msgspec.json.decode(data, type=list[Conversation])
-                found += [msgspec.structs.replace(each, id=stored.conversation) for each in parts]
+                conversations += [msgspec.structs.replace(each, id=stored.conversation) for each in parts]
             else:
-                found += self._from_raw(stored.conversation, source, data)
-        return [kept_apart(each, lambda escaped: self._is_known(escaped, stored.known)) for each in found]
+                conversations += self._from_raw(stored.conversation, source, data)
+        return [
+            mark_ambiguous_agents(each, lambda escaped: self._has_conversation(escaped, stored.digests))
+            for each in conversations
+        ]
 
     def conversations(self) -> Iterator[list[Conversation]]:
         """The parts of each conversation."""
@@ -166,47 +173,47 @@ class Spool(AbstractContextManager["Spool"]):
         numbers = array("q", data)
         for at in range(0, len(numbers), RAW_NUMBERS):
             line, messages, *where = numbers[at : at + SIZE + 1]
-            place = Place(*where)
-            yield part(RawRun(conversation, source, line, messages, place), self.waiting.get(place))
+            place = SpillLocation(*where)
+            yield part(RawRun(conversation, source, line, messages, place), self.spill_file.get(place))
 
     def _free(self, conversation: str, taken: set[str]) -> str:
         """ID~2, ID~3, …: the first that no conversation of the run has."""
         query = "SELECT 1 FROM part WHERE conversation = ? LIMIT 1"
-        while self._database.execute(query, (name := unused(conversation, taken),)).fetchone():
+        while self._database.execute(query, (name := unused_stem(conversation, taken),)).fetchone():
             continue
         return name
 
-    def _list_known(self, more: Iterable[str]) -> Place:
+    def _write_digests(self, more: Iterable[str]) -> SpillLocation:
         """Write the sorted digests of all conversations, where a process that was copied earlier can look them up."""
-        found = self._database.execute("SELECT DISTINCT conversation FROM part")
-        names = chain((conversation for (conversation,) in found), more)
-        return self.waiting.put(b"".join(sorted(_digest(scoped(name, "")[:-1]) for name in names)))
+        rows = self._database.execute("SELECT DISTINCT conversation FROM part")
+        names = chain((conversation for (conversation,) in rows), more)
+        return self.spill_file.put(b"".join(sorted(_digest(scoped(name, "")[:-1]) for name in names)))
 
-    def _is_known(self, escaped: str, known: Place) -> bool:
-        wanted, low, high = _digest(escaped), 0, known.size // DIGEST
+    def _has_conversation(self, escaped: str, digests: SpillLocation) -> bool:
+        wanted, low, high = _digest(escaped), 0, digests.size // DIGEST
         while low < high:
             middle = (low + high) // 2
-            found = self.waiting.get(Place(known.process, known.offset + middle * DIGEST, DIGEST))
-            if found == wanted:
+            digest = self.spill_file.get(SpillLocation(digests.process, digests.offset + middle * DIGEST, DIGEST))
+            if digest == wanted:
                 return True
-            low, high = (middle + 1, high) if found < wanted else (low, middle)
+            low, high = (middle + 1, high) if digest < wanted else (low, middle)
         return False
 
     def _keep(self, run: RawRun) -> _Raw:
-        place = run.data if isinstance(run.data, Place) else self.waiting.put(run.data)
+        place = run.data if isinstance(run.data, SpillLocation) else self.spill_file.put(run.data)
         return _Raw(run.source, run.line, run.messages, *place, *run.done)
 
     def _write(self) -> None:
         rows = []
-        for (conversation, form, file), parts in self._waiting.items():
-            for source, group in groupby(parts, key=lambda each: each.source if isinstance(each, _Raw) else None):
+        for (conversation, form, file), parts in self._unwritten.items():
+            for source, group in groupby(parts, key=lambda item: item.source if isinstance(item, _Raw) else None):
                 rows.append((self._number, conversation, form, file, source, _packed(list(group))))
                 self._number += 1
         try:
             self._database.executemany("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", rows)
         except sqlite3.Error as error:
             raise _full(error) from error
-        self._waiting, self._messages = {}, 0
+        self._unwritten, self._messages = {}, 0
 
 
 def _packed(parts: Sequence[Conversation | _Raw]) -> bytes:

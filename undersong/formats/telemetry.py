@@ -40,7 +40,7 @@ class Overlay(NamedTuple):
 
     def over(self, other: Overlay) -> Overlay:
         """Both together; this one wins."""
-        breaks = sorted({*self.breaks, *other.breaks}, key=lambda each: (each.start, each.end))
+        breaks = sorted({*self.breaks, *other.breaks}, key=lambda interval: (interval.start, interval.end))
         return Overlay(self.session, other.turns | self.turns, tuple(breaks))
 
 
@@ -57,9 +57,9 @@ def read_beside(path: Path, name: str) -> Iterator[Overlay | InputFile | Problem
                     if isinstance(record, Problem):
                         yield record
                     else:
-                        found = overlay(record.value)
-                        yield found
-                        if found.empty:
+                        turn_overlay = overlay(record.value)
+                        yield turn_overlay
+                        if turn_overlay.empty:
                             yield Problem(
                                 what="telemetry without 'turn_times' or 'breaks'",
                                 where=str(record.ref),
@@ -75,19 +75,19 @@ def overlay(value: Any) -> Overlay:
         return NONE
     turns: dict[str | int, TurnTime] = {}
     listed = value.get("turn_times")
-    for number, each in enumerate(listed if isinstance(listed, list) else ()):
-        if isinstance(each, dict):
-            index = values.count(each.get("index"))
-            key = values.name(each.get("id")) or (number if index is None else index)
-            time = values.time_or_none(each.get("ts", each.get("time")))
-            latency = values.seconds(each.get("latency_ms"), 1e3)
-            turns[key] = TurnTime(time, latency, values.count(each.get("tokens")))
+    for number, entry in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(entry, dict):
+            index = values.count(entry.get("index"))
+            key = values.name(entry.get("id")) or (number if index is None else index)
+            time = values.time_or_none(entry.get("ts", entry.get("time")))
+            latency = values.seconds(entry.get("latency_ms"), 1e3)
+            turns[key] = TurnTime(time, latency, values.count(entry.get("tokens")))
         else:
-            turns[number] = TurnTime(values.time_or_none(each))
+            turns[number] = TurnTime(values.time_or_none(entry))
     listed = value.get("breaks")
-    found = (_break(each) for each in listed) if isinstance(listed, list) else ()
+    breaks = (_break(each) for each in listed) if isinstance(listed, list) else ()
     session = value.get("session")
-    return Overlay(values.name(session), turns, tuple(each for each in found if each))
+    return Overlay(values.name(session), turns, tuple(each for each in breaks if each))
 
 
 def _break(value: Any) -> Break | None:

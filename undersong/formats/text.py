@@ -10,10 +10,10 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import Notes
-from undersong.formats.sample import Sample
-from undersong.formats.sources import Source
-from undersong.formats.turns import Head, Stamps, head, is_notice, role, speakers, stands_instead
+from undersong.formats.notes import SkipLog
+from undersong.formats.sample import FormatSample
+from undersong.formats.sources import TextSource
+from undersong.formats.turns import DateStamps, TurnHeader, is_media_placeholder, is_notice, role, speakers, turn_header
 from undersong.models import Conversation, Message, SourceRef
 
 LIMIT = 64 << 20  # bytes: a transcript is one conversation and stands in memory
@@ -21,22 +21,24 @@ _SAMPLE_LINES = 2000
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 
 
-def sniff(sample: Sample) -> bool:
+def sniff(sample: FormatSample) -> bool:
     """The first words are a turn, and two speakers take at least two turns."""
     lines = sample.text.splitlines()[:_SAMPLE_LINES]
     title = ("#", "---")
-    said = (line for line in lines if line.strip() and not is_notice(line))
-    first = next((line for line in said if head(line) or not line.startswith(title)), "")
-    heads = [found for line in lines if (found := head(line))]
-    return head(first) is not None and len(speakers(heads)) > 1
+    content_lines = (line for line in lines if line.strip() and not is_notice(line))
+    first = next((line for line in content_lines if turn_header(line) or not line.startswith(title)), "")
+    heads = [header for line in lines if (header := turn_header(line))]
+    return turn_header(first) is not None and len(speakers(heads)) > 1
 
 
-def read(source: Source) -> Iterator[Item]:
+def read(source: TextSource) -> Iterator[Item]:
     """One conversation; raises InputError where no turn is found or the file is too large for one."""
-    notes = Notes()
+    notes = SkipLog()
     lines = _text(source).split("\n")
     fenced = _fenced(lines)
-    heads = {number: found for number, line in enumerate(lines) if not fenced[number] and (found := head(line))}
+    heads = {
+        number: header for number, line in enumerate(lines) if not fenced[number] and (header := turn_header(line))
+    }
     who = speakers(heads.values())
     stamped = any(found.stamp for found in heads.values())
     starts = [number for number, found in heads.items() if found.name in who and (found.timed or not stamped)]
@@ -44,14 +46,14 @@ def read(source: Source) -> Iterator[Item]:
         raise source.error("has no turn such as 'User: …'", "begin each turn with a name and a colon")
     if any(line.strip() for line in lines[: starts[0]]):
         notes.add("text before the first turn, not read", SourceRef(file=source.name, line=1))
-    stamps = Stamps([heads[number].stamp for number in starts if heads[number].stamp])
+    stamps = DateStamps([heads[number].stamp for number in starts if heads[number].stamp])
     messages = []
     for position, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True)):
-        said = _without_notices(source, lines[start:end], start, notes) if stamped else lines[start:end]
+        turn_lines = _without_notices(source, lines[start:end], start, notes) if stamped else lines[start:end]
         ref = SourceRef(file=source.name, line=start + 1)
         time = _time(heads[start], stamps, ref, notes)
-        message = _message(source.stem, said, heads[start], position, ref, time)
-        if heads[start].stamp and stands_instead(message.text):
+        message = _message(source.stem, turn_lines, heads[start], position, ref, time)
+        if heads[start].stamp and is_media_placeholder(message.text):
             notes.add("picture, recording or deleted message, which the export leaves out", ref)
             message = msgspec.structs.replace(message, text="")
         messages.append(message)
@@ -64,7 +66,7 @@ def read(source: Source) -> Iterator[Item]:
     yield from notes.problems()
 
 
-def _text(source: Source) -> str:
+def _text(source: TextSource) -> str:
     whole = bytearray()
     for chunk in source.chunks():
         whole += chunk
@@ -77,7 +79,7 @@ def _text(source: Source) -> str:
         raise RecordError("is not UTF-8", where=f"{source.name}:{line}", remedy="save the file as UTF-8") from error
 
 
-def _without_notices(source: Source, lines: Sequence[str], start: int, notes: Notes) -> list[str]:
+def _without_notices(source: TextSource, lines: Sequence[str], start: int, notes: SkipLog) -> list[str]:
     """The lines of a turn without those in which the messenger itself speaks."""
     for number, line in enumerate(lines[1:], start + 2):
         if is_notice(line):
@@ -85,30 +87,30 @@ def _without_notices(source: Source, lines: Sequence[str], start: int, notes: No
     return [lines[0], *(line for line in lines[1:] if not is_notice(line))]
 
 
-def _time(found: Head, stamps: Stamps, ref: SourceRef, notes: Notes) -> datetime | None:
-    if found.stamp:
-        time = stamps.time(found.stamp)
+def _time(header: TurnHeader, stamps: DateStamps, ref: SourceRef, notes: SkipLog) -> datetime | None:
+    if header.stamp:
+        time = stamps.time(header.stamp)
         if time is None:
             notes.add("date that may be day or month first, taken as unknown", ref)
         return time
-    for given in found.times:
+    for text in header.times:
         try:
-            return values.time(given)
+            return values.time(text)
         except ValueError:
             notes.add("time without a date or in an unknown form, taken as unknown", ref)
     return None
 
 
 def _message(
-    stem: str, lines: Sequence[str], found: Head, position: int, ref: SourceRef, time: datetime | None
+    stem: str, lines: Sequence[str], header: TurnHeader, position: int, ref: SourceRef, time: datetime | None
 ) -> Message:
     return Message(
         id="",
         conversation=stem,
         position=position,
-        author=found.name,
-        role=role(found.name) or "participant",
-        text="\n".join([lines[0][found.end :], *lines[1:]]).strip(),
+        author=header.name,
+        role=role(header.name) or "participant",
+        text="\n".join([lines[0][header.end :], *lines[1:]]).strip(),
         time=time,
         source_ref=ref,
     )

@@ -15,14 +15,14 @@ def branches(parents: Mapping[str, str | None], current: str | None) -> dict[str
     for node, parent in parents.items():
         children.setdefault(parent if parent in parents else None, []).append(node)
     active = _path_to(current, parents) if current in parents else _last_path(children)
-    found: dict[str, str | None] = {}
+    branch_of: dict[str, str | None] = {}
     stack: list[tuple[str, str | None]] = [(node, None) for node in reversed(children.get(None, []))]
     while stack:
         node, branch = stack.pop()
-        found[node] = None if node in active else branch or node
+        branch_of[node] = None if node in active else branch or node
         below = children.get(node, [])
-        stack.extend((child, found[node] if child == below[0] else None) for child in reversed(below))
-    return found
+        stack.extend((child, branch_of[node] if child == below[0] else None) for child in reversed(below))
+    return branch_of
 
 
 def _path_to(node: str | None, parents: Mapping[str, str | None]) -> set[str]:

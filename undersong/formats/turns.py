@@ -45,7 +45,7 @@ _PASTED: dict[str, Role] = {
 _NOBODY = re.compile(r"\s*(?:Traceback \(most recent call last\):|[\w.]+(?:Error|Exception|Warning):)")
 
 
-class Head(NamedTuple):
+class TurnHeader(NamedTuple):
     """The head of a turn: who speaks, where the words begin, the times beside the name as they are written.
 
     ``stamp``: the date and time of a messenger's line. ``bold``: the name is set off.
@@ -68,43 +68,43 @@ class Head(NamedTuple):
         return bool(self.times) or bool(self.stamp)
 
 
-def head(line: str) -> Head | None:
+def turn_header(line: str) -> TurnHeader | None:
     """The head of a turn that a line begins with."""
     stamped = _STAMP.match(line)
     if stamped and (sender := _SENDER.match(line, stamped.end())):
-        return Head(sender["name"].strip(), sender.end(), stamp=stamped["stamp"])
-    found = _HEAD.match(line)
-    if found is None or _NOBODY.match(line):
+        return TurnHeader(sender["name"].strip(), sender.end(), stamp=stamped["stamp"])
+    match = _HEAD.match(line)
+    if match is None or _NOBODY.match(line):
         return None
-    times = tuple(each for each in (found["before"], found["after"]) if each and any(map(str.isdigit, each)))
-    return Head(found["name"].strip(), found.end(), times, bold=found["bold"] is not None)
+    times = tuple(each for each in (match["before"], match["after"]) if each and any(map(str.isdigit, each)))
+    return TurnHeader(match["name"].strip(), match.end(), times, bold=match["bold"] is not None)
 
 
 def is_notice(line: str) -> bool:
     """Whether a line is a messenger's own: a date and a time, and nobody who speaks."""
-    return _STAMP.match(line) is not None and head(line) is None
+    return _STAMP.match(line) is not None and turn_header(line) is None
 
 
-def stands_instead(text: str) -> bool:
+def is_media_placeholder(text: str) -> bool:
     """Whether a turn of a messenger's export is no words of its sender, but a picture that was left out or the like."""
     return _INSTEAD.fullmatch(text) is not None
 
 
-def speakers(heads: Iterable[Head]) -> Counter[str]:
+def speakers(heads: Iterable[TurnHeader]) -> Counter[str]:
     """Who takes turns. Where the known roles are two parties, such as User and Assistant, only roles and names that are
     bold or timed count; else the names that recur, and the first two, count as well: one party talks with somebody. In
     a messenger's export only lines with a time count."""
-    told = list(heads)
-    if any(each.stamp for each in told):
-        told = [each for each in told if each.timed]
-    names = Counter(each.name for each in told)
-    marked = {each.name for each in told if each.marked}
+    considered = list(heads)
+    if any(each.stamp for each in considered):
+        considered = [each for each in considered if each.timed]
+    names = Counter(each.name for each in considered)
+    marked = {each.name for each in considered if each.marked}
     roles = {name for name in names if role(name)}
     parties = {role(name) for name in roles} - {"system", "tool"}
-    kept = roles | marked
+    accepted = roles | marked
     if len(parties) < 2:
-        kept |= {name for name in names if names[name] > 1} | set(list(names)[:2])
-    return Counter({name: number for name, number in names.items() if name in kept})
+        accepted |= {name for name in names if names[name] > 1} | set(list(names)[:2])
+    return Counter({name: number for name, number in names.items() if name in accepted})
 
 
 def role(name: str) -> Role | None:
@@ -114,11 +114,11 @@ def role(name: str) -> Role | None:
     return _PASTED.get(bare) or values.role(bare)
 
 
-class Stamps:
+class DateStamps:
     """The dates of a messenger's export: which number is the day is told by all of them together."""
 
     def __init__(self, stamps: Sequence[str]) -> None:
-        self._parts = {stamp: found.groups() for stamp in stamps if (found := _PARTS.match(stamp))}
+        self._parts = {stamp: match.groups() for stamp in stamps if (match := _PARTS.match(stamp))}
         readings = [order for order in ("dmy", "mdy", "ymd") if self._fits(order, stamps)]
         self._order = readings[0] if len(readings) == 1 or self._alike(readings, stamps) else ""
 
@@ -129,8 +129,12 @@ class Stamps:
     def _fits(self, order: str, stamps: Sequence[str]) -> bool:
         """Whether every date exists in an order and none lies before the one above it."""
         times = [self._read(stamp, order) for stamp in stamps]
-        known = [each for each in times if each is not None]
-        return bool(known) and len(known) == len(times) and all(one <= other for one, other in pairwise(known))
+        read_times = [each for each in times if each is not None]
+        return (
+            bool(read_times)
+            and len(read_times) == len(times)
+            and all(one <= other for one, other in pairwise(read_times))
+        )
 
     def _alike(self, readings: Sequence[str], stamps: Sequence[str]) -> bool:
         """Whether the orders that fit say the same of every date, or points between the numbers say day first."""

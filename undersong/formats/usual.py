@@ -16,7 +16,7 @@ from undersong.formats.settle import other_party
 from undersong.models import Conversation, Message, Role, SourceRef
 
 
-class _Usual(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class _CommonJsonlLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """The keys that most lines have; a block with any other key or type is read by the wider structure."""
 
     id: str
@@ -29,7 +29,7 @@ class _Usual(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     ts: str | None = None
 
 
-class Columns(NamedTuple):
+class JsonlColumns(NamedTuple):
     """What the lines of a block say, each list as long as the block has lines."""
 
     ids: list[str]
@@ -61,7 +61,7 @@ class Columns(NamedTuple):
         return Conversation(id=name, source_format="jsonl", messages=messages, source_ref=messages[0].source_ref)
 
 
-def columns(block: bytes) -> Columns | None:
+def columns(block: bytes) -> JsonlColumns | None:
     """The columns of a block of lines, each one an object; None where a line has more to say or is in doubt."""
     try:
         lines = _decode_lines(block)
@@ -69,7 +69,7 @@ def columns(block: bytes) -> Columns | None:
         times = _times(lines)
     except (*NOT_PLAIN, KeyError):
         return None
-    found = Columns(
+    result = JsonlColumns(
         [line.id for line in lines],
         [line.conversation for line in lines],
         [line.author for line in lines],
@@ -78,32 +78,32 @@ def columns(block: bytes) -> Columns | None:
         _positions([line.position for line in lines]),
         times,
     )
-    named = {*found.conversations, *found.authors}
-    if "" in named or any(map(str.isspace, named)) or any(map(str.isspace, found.ids)):
+    named = {*result.conversations, *result.authors}
+    if "" in named or any(map(str.isspace, named)) or any(map(str.isspace, result.ids)):
         return None
-    return found
+    return result
 
 
-def _times(lines: Sequence[_Usual]) -> Sequence[datetime | None]:
-    given = [line.ts if line.time is None else line.time for line in lines]
-    if not any(given) and "" not in given:
-        return [None] * len(given)
-    return [None if each is None else time_of_text(each) for each in given]
+def _times(lines: Sequence[_CommonJsonlLine]) -> Sequence[datetime | None]:
+    raw_times = [line.ts if line.time is None else line.time for line in lines]
+    if not any(raw_times) and "" not in raw_times:
+        return [None] * len(raw_times)
+    return [None if each is None else time_of_text(each) for each in raw_times]
 
 
-def _positions(given: list[int]) -> list[int]:
-    if min(given, default=0) >= 0 and max(given, default=0) < values.INTEGERS:
-        return given
-    return [each if 0 <= each < values.INTEGERS else -1 for each in given]
+def _positions(positions: list[int]) -> list[int]:
+    if min(positions, default=0) >= 0 and max(positions, default=0) < values.INTEGERS:
+        return positions
+    return [each if 0 <= each < values.INTEGERS else -1 for each in positions]
 
 
 def _agents(conversation: str, authors: Sequence[str], roles: Sequence[Role]) -> list[str]:
     """The identity that patterns follow, as settling has it where the source names none."""
-    known: dict[Any, str] = {
+    identities: dict[Any, str] = {
         (author, role): author if role == "agent" else scoped(conversation, author)
         for author, role in {*zip(authors, roles, strict=True)}
     }
-    return [known[each] for each in zip(authors, roles, strict=True)]
+    return [identities[each] for each in zip(authors, roles, strict=True)]
 
 
-_decode_lines = msgspec.json.Decoder(_Usual).decode_lines
+_decode_lines = msgspec.json.Decoder(_CommonJsonlLine).decode_lines

@@ -102,8 +102,8 @@ def text(content: Any) -> str | None:
     """The text of a string or of text blocks, paragraphs between blocks; None where there is no text at all."""
     if isinstance(content, str):
         return content
-    found = [each.get("text") for each in blocks(content) if isinstance(each.get("text"), str)]
-    return "\n\n".join(str(each) for each in found) if found else None
+    texts = [each.get("text") for each in blocks(content) if isinstance(each.get("text"), str)]
+    return "\n\n".join(str(each) for each in texts) if texts else None
 
 
 def tool_call(value: Any) -> ToolCall | None:
@@ -112,9 +112,9 @@ def tool_call(value: Any) -> ToolCall | None:
         return None
     inner = value["function"] if isinstance(value.get("function"), dict) else value
     called = name(inner.get("name")) or name(inner.get("tool_name"))
-    given = next((inner[key] for key in ("input", "arguments", "args") if key in inner), None)
+    arguments = next((inner[key] for key in ("input", "arguments", "args") if key in inner), None)
     call_id = next((value[key] for key in ("id", "call_id", "tool_call_id") if key in value), None)
-    return ToolCall(name=called, id=name(call_id), input=given) if called else None
+    return ToolCall(name=called, id=name(call_id), input=arguments) if called else None
 
 
 def tool_result(value: Any) -> ToolResult | None:
@@ -123,16 +123,18 @@ def tool_result(value: Any) -> ToolResult | None:
         return ToolResult(text=value)
     if not isinstance(value, dict):
         return None
-    found = next((text(value[key]) for key in ("text", "content", "output") if value.get(key) is not None), "")
+    result_text = next((text(value[key]) for key in ("text", "content", "output") if value.get(key) is not None), "")
     call_id = next((value[key] for key in ("call_id", "tool_use_id", "tool_call_id") if key in value), None)
     error = value.get("is_error")
-    return ToolResult(text=found or "", call_id=name(call_id), is_error=error if isinstance(error, bool) else None)
+    return ToolResult(
+        text=result_text or "", call_id=name(call_id), is_error=error if isinstance(error, bool) else None
+    )
 
 
-def each(given: Any, convert: Callable[[Any], T | None]) -> tuple[T, ...]:
+def convert_list(items: Any, convert: Callable[[Any], T | None]) -> tuple[T, ...]:
     """The items of a list that ``convert`` can read; () for what is no list."""
-    found = (convert(item) for item in given) if isinstance(given, list) else ()
-    return tuple(item for item in found if item is not None)
+    converted = (convert(item) for item in items) if isinstance(items, list) else ()
+    return tuple(item for item in converted if item is not None)
 
 
 def _from_text(value: str) -> datetime:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from undersong.models import DIMENSIONS, TRAITS, AgentVerdict, Noun, Row
+from undersong.models import DIMENSIONS, TRAITS, AgentVerdict, Record, Row
 from undersong.patterns.engine.packed import CELLS, SCORED
 from undersong.stores.packed import NO_SCORE, RANK, THOUSAND
 from undersong.verdict import agent_verdicts
@@ -18,7 +18,7 @@ STEADY = 0.1  # a smaller difference of means is within a judge's noise (.06 to 
 Trend = Literal["rising", "falling", "steady"]
 
 
-class Aim(Noun, frozen=True, kw_only=True):
+class TargetProfile(Record, frozen=True, kw_only=True):
     """A target of an agent: how many scored messages, and the means of warmth and manipulation of those with levels."""
 
     target: str
@@ -27,7 +27,7 @@ class Aim(Noun, frozen=True, kw_only=True):
     manipulation: float | None
 
 
-class Profile(Noun, frozen=True, kw_only=True):
+class Profile(Record, frozen=True, kw_only=True):
     """An agent over its whole history.
 
     Scores that are ranks within a corpus are part of no mean. ``verdict`` holds means per trait and dimension;
@@ -38,13 +38,13 @@ class Profile(Noun, frozen=True, kw_only=True):
     verdict: AgentVerdict
     trends: dict[str, Trend]
     months: dict[str, dict[str, float]]
-    aims: tuple[Aim, ...]
+    aims: tuple[TargetProfile, ...]
 
 
 def profile(rows: Sequence[Row]) -> Profile:
     """The profile of one agent from its rows in order; at least one row."""
     scored = [row for row in rows if row.state == "scored" and row.traits]
-    levels = [row for row in scored if row.levels]
+    levels = [row for row in scored if row.absolute_scores]
     return Profile(
         verdict=agent_verdicts(rows)[0],
         trends=_trends(levels),
@@ -57,20 +57,20 @@ def means(cells: bytes) -> dict[str, float] | None:
     """The mean per trait of the verdict, from a packed history (``stores.packed``); None without levels."""
     rows = np.frombuffer(cells, dtype=CELLS)
     levels = rows["traits"][(rows["state"] == SCORED) & (rows["bits"] & RANK == 0)]
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for trait, scores in zip(TRAITS, levels.T, strict=True):
-        known = scores[scores != NO_SCORE] / THOUSAND
-        if len(known):
-            found[trait] = round(float(np.cumsum(known)[-1]) / len(known), DIGITS)  # summed one after the other
-    return found or None
+        valid = scores[scores != NO_SCORE] / THOUSAND
+        if len(valid):
+            result[trait] = round(float(np.cumsum(valid)[-1]) / len(valid), DIGITS)  # summed one after the other
+    return result or None
 
 
-def rank(value: float, others: Iterable[float]) -> float | None:
+def percentile_rank(value: float, others: Iterable[float]) -> float | None:
     """The share of the others below a value, 0-1, ties as half; None without others."""
-    known = list(others)
-    if not known:
+    values = list(others)
+    if not values:
         return None
-    return sum(1.0 if other < value else 0.5 if other == value else 0.0 for other in known) / len(known)
+    return sum(1.0 if other < value else 0.5 if other == value else 0.0 for other in values) / len(values)
 
 
 def _trends(scored: Sequence[Row]) -> dict[str, Trend]:
@@ -94,13 +94,13 @@ def _months(scored: Sequence[Row]) -> dict[str, dict[str, float]]:
     return {month: {name: mean[name] for name in DIMENSIONS if name in mean} for month, mean in means.items() if mean}
 
 
-def _aims(scored: Sequence[Row]) -> tuple[Aim, ...]:
+def _aims(scored: Sequence[Row]) -> tuple[TargetProfile, ...]:
     aimed: dict[str, list[Row]] = {}
     for row in scored:
         if row.target is not None:
             aimed.setdefault(row.target, []).append(row)
     aims = [
-        Aim(
+        TargetProfile(
             target=target,
             messages=len(members),
             compassion=_mean(members, "compassion"),
@@ -117,4 +117,4 @@ def _mean(rows: Sequence[Row], trait: str) -> float | None:
 
 
 def _scores(row: Row) -> Mapping[str, float]:
-    return row.levels or {}
+    return row.absolute_scores or {}

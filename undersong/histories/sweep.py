@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import msgspec
 
-from undersong.detect import Detection, PackedSearch, Place, Span, detect, quote, strongest_sentences
+from undersong.detect import Detection, MessageKey, PackedSearch, Span, detect, quote, strongest_sentences
 from undersong.errors import UsageError
-from undersong.models import Emerging, Finding, Message, Noun, Row, RuleOutcome
-from undersong.options import Effort
+from undersong.models import Emerging, Finding, Message, Record, Row, RuleOutcome
+from undersong.options import ResamplingConfig
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.patterns.discovery import false_discovery
@@ -19,8 +19,8 @@ from undersong.patterns.engine.loading import StaleError
 from undersong.patterns.engine.packed import readable
 from undersong.patterns.engine.results import FEW
 from undersong.patterns.findings import order
-from undersong.stores import BEGINNING, Cursor, JudgeEntry, PackedHistory, Store, Swept
-from undersong.weigh import Weighed, weigh
+from undersong.stores import BEGINNING, AgentSweep, Cursor, JudgeEntry, PackedHistory, Store
+from undersong.weigh import Significance, estimate_significance
 
 ROWS = 400_000  # packed rows that are held and searched together; each takes about a kilobyte while they are
 LOADED = 20_000  # rows as objects, which take some thirty times the memory
@@ -28,8 +28,8 @@ _KEPT = 256  # conversations whose messages are held for quotes
 Watch = Callable[[int, int], None]  # agents and rows done so far
 
 
-class Sweep(Noun, frozen=True, kw_only=True):
-    """What a sweep did: ``found`` are findings that the store did not hold, ``gone`` ids of those that no longer hold.
+class Sweep(Record, frozen=True, kw_only=True):
+    """What a sweep did: ``new_findings`` were not in the store before; ``retracted``: ids that no longer hold.
 
     ``agents`` and ``rows`` count what was read; ``findings`` all that stand in these agents' histories by these rules.
     ``emerging`` are warnings about the agents that were read, where they were asked for; they are no findings.
@@ -38,8 +38,8 @@ class Sweep(Noun, frozen=True, kw_only=True):
     agents: int = 0
     rows: int = 0
     findings: int = 0
-    found: tuple[Finding, ...] = ()
-    gone: tuple[str, ...] = ()
+    new_findings: tuple[Finding, ...] = ()
+    retracted: tuple[str, ...] = ()
     outcomes: tuple[RuleOutcome, ...] = ()
     emerging: tuple[Emerging, ...] = ()
 
@@ -50,7 +50,7 @@ def sweep(
     judge_hash: str,
     *,
     least: int = 1,
-    effort: Effort | None = None,
+    effort: ResamplingConfig | None = None,
     again: bool = False,
     warn: bool = False,
     watch: Watch | None = None,
@@ -65,13 +65,13 @@ def sweep(
     cursors = {rule.id: _cursor(judge_hash, least, rule) for rule in rules}
     places = {rule.id: BEGINNING if again else store.cursor(cursors[rule.id]) for rule in rules}
     before = store.finding_ids()
-    tally = _Tally(watch)
+    tally = _SweepTotals(watch)
     for place in sorted(set(places.values())):
         due = [rule for rule in rules if places[rule.id] == place]
         names = [cursors[rule.id] for rule in due]
         for batch in _batched(store.packed(judge_hash, place, least), ROWS):
             search = _Batch(store, judge_hash, batch, due, effort)
-            weighed = search.weighed()
+            weighed = search.significance()
             last = Cursor(batch[-1].changed, batch[-1].agent)
             swept = _by_agent(batch, weighed.findings)
             store.put_sweep(judge_hash, swept, [rule.id for rule in due], dict.fromkeys(names, last))
@@ -83,13 +83,13 @@ def sweep(
     corrected = [finding for finding in tally.corrected(rules) if finding.finding_id in after]
     if corrected:
         store.append((), corrected)
-    known = {finding.finding_id: finding for finding in (*tally.findings, *corrected)}
+    by_id = {finding.finding_id: finding for finding in (*tally.findings, *corrected)}
     return Sweep(
         agents=len(tally.agents),
         rows=tally.rows,
         findings=len(tally.findings),
-        found=tuple(known[name] for name in sorted((after - before) & known.keys())),
-        gone=tuple(sorted(before - after)),
+        new_findings=tuple(by_id[name] for name in sorted((after - before) & by_id.keys())),
+        retracted=tuple(sorted(before - after)),
         outcomes=tally.outcomes(rules),
         emerging=tuple(tally.emerging),
     )
@@ -97,18 +97,18 @@ def sweep(
 
 def chosen_judge(store: Store, name: str | None) -> JudgeEntry:
     """The judge of this name or beginning of a hash, or the only one; raises UsageError where that is not one."""
-    known = store.judges()
-    fitting = [each for each in known if name is None or each.judge == name or each.judge_hash.startswith(name)]
+    judges = store.judges()
+    fitting = [each for each in judges if name is None or each.judge == name or each.judge_hash.startswith(name)]
     if len(fitting) == 1:
         return fitting[0]
-    if not known:
+    if not judges:
         raise UsageError("the store holds no scores", remedy="run `undersong audit` or `undersong store import` first")
-    names = ", ".join(f"{each.judge or '(unnamed)'} {each.judge_hash[:12]}" for each in known)
+    names = ", ".join(f"{each.judge or '(unnamed)'} {each.judge_hash[:12]}" for each in judges)
     what = f"{len(fitting)} judges of the store fit" if fitting else f"no judge of the store fits '{name}'"
     raise UsageError(what, remedy=f"choose with --judge one of: {names}")
 
 
-class _Tally:
+class _SweepTotals:
     """What a sweep counts as it goes."""
 
     def __init__(self, watch: Watch | None) -> None:
@@ -119,7 +119,7 @@ class _Tally:
         self._outcomes: dict[str, list[RuleOutcome]] = {}
         self._watch = watch
 
-    def add(self, histories: Sequence[PackedHistory], outcomes: Iterable[RuleOutcome], weighed: Weighed) -> None:
+    def add(self, histories: Sequence[PackedHistory], outcomes: Iterable[RuleOutcome], weighed: Significance) -> None:
         """Count a batch."""
         self.agents |= {history.agent for history in histories}
         self.rows += sum(history.rows for history in histories)
@@ -187,24 +187,26 @@ class _Batch:
         judge_hash: str,
         histories: Sequence[PackedHistory],
         rules: Sequence[PatternRule],
-        effort: Effort | None,
+        effort: ResamplingConfig | None,
     ) -> None:
         self._store, self._judge_hash, self._effort = store, judge_hash, effort
         self._rules, self._messages = rules, _Messages(store)
-        self._weighed: list[Weighed] = []
+        self._significance: list[Significance] = []
         self.outcomes: list[RuleOutcome] = []
         self._search([each for each in histories if each.cells is not None and each.rows])
         self._read([each for each in histories if each.cells is None], rules)
 
-    def weighed(self) -> Weighed:
+    def significance(self) -> Significance:
         """The findings of the batch."""
-        findings = tuple(finding for part in self._weighed for finding in part.findings)
-        return Weighed(findings=tuple(sorted(findings, key=order)), family=sum(part.family for part in self._weighed))
+        findings = tuple(finding for part in self._significance for finding in part.findings)
+        return Significance(
+            findings=tuple(sorted(findings, key=order)), family=sum(part.family for part in self._significance)
+        )
 
     def rows(self, histories: Iterable[PackedHistory]) -> Iterator[Row]:
         """Their rows, one agent after the other."""
-        for each in histories:
-            yield from self._store.history(each.agent, self._judge_hash)
+        for history in histories:
+            yield from self._store.history(history.agent, self._judge_hash)
 
     def _search(self, packed: Sequence[PackedHistory]) -> None:
         """Search packed histories, and their rows by the rules that ask for more."""
@@ -223,8 +225,8 @@ class _Batch:
         if self._effort is None:
             self._take(detection, search.loaded())
         else:
-            found = {finding.agent for finding in detection.findings}
-            rows = list(self.rows(each for each in packed if each.agent in found))
+            agents = {finding.agent for finding in detection.findings}
+            rows = list(self.rows(each for each in packed if each.agent in agents))
             self._take(detection, rows, search.pairs(_ran(ready, detection)))
         self._read(packed, [rule for rule in others if rule not in lacking])
 
@@ -243,11 +245,13 @@ class _Batch:
         self.outcomes += detection.outcomes
         bound = {place for finding in detection.findings for place in finding.message_ids}
         strongest = strongest_sentences(row for row in rows if row.id in bound)
-        findings = tuple(self._messages.told(finding, strongest) for finding in detection.findings)
-        weighed = Weighed(findings=findings, family=0)
+        findings = tuple(self._messages.with_quotes(finding, strongest) for finding in detection.findings)
+        weighed = Significance(findings=findings, family=0)
         if self._effort is not None:
-            weighed = weigh(findings, detection.outcomes, rows, self._rules, self._effort, family=family)
-        self._weighed.append(weighed)
+            weighed = estimate_significance(
+                findings, detection.outcomes, rows, self._rules, self._effort, family=family
+            )
+        self._significance.append(weighed)
 
 
 def _ran(rules: Iterable[PatternRule], detection: Detection) -> list[PatternRule]:
@@ -258,15 +262,17 @@ def _ran(rules: Iterable[PatternRule], detection: Detection) -> list[PatternRule
 def unfinished(rules: Sequence[PatternRule], rows: Iterable[Row], findings: Iterable[Finding]) -> list[Emerging]:
     """What is about to come: open sequences of which no row is part of a finding by the same rule."""
     bound = {(f.pattern, f.agent, place) for f in findings for place in f.message_ids}
-    found = emerging(rules, rows)
-    return [each for each in found if not any((each.pattern, each.agent, place) in bound for place in each.message_ids)]
+    sequences = emerging(rules, rows)
+    return [
+        each for each in sequences if not any((each.pattern, each.agent, place) in bound for place in each.message_ids)
+    ]
 
 
-def _by_agent(histories: Sequence[PackedHistory], findings: Iterable[Finding]) -> list[Swept]:
-    found: dict[str, list[Finding]] = {}
+def _by_agent(histories: Sequence[PackedHistory], findings: Iterable[Finding]) -> list[AgentSweep]:
+    by_agent: dict[str, list[Finding]] = {}
     for finding in findings:
-        found.setdefault(finding.agent, []).append(finding)
-    return [Swept(each.agent, each.changed, tuple(found.get(each.agent, ())), each.cells) for each in histories]
+        by_agent.setdefault(finding.agent, []).append(finding)
+    return [AgentSweep(each.agent, each.changed, tuple(by_agent.get(each.agent, ())), each.cells) for each in histories]
 
 
 def _sequence(finding: Finding, apart: Collection[str]) -> tuple[str, str, str | None, str]:
@@ -281,13 +287,13 @@ class _Messages:
     def __init__(self, store: Store) -> None:
         self._of = lru_cache(maxsize=_KEPT)(lambda name: _messages(store, name))
 
-    def told(self, finding: Finding, strongest: Mapping[Place, Span]) -> Finding:
+    def with_quotes(self, finding: Finding, strongest: Mapping[MessageKey, Span]) -> Finding:
         """The finding with quotes and outcome."""
         messages = [message for name in finding.conversations for message in self._of(name)]
         if not messages:
             return finding
-        known = {(message.conversation, message.id): message for message in messages}
-        return with_outcome(quote(finding, known, strongest=strongest), messages)
+        by_id = {(message.conversation, message.id): message for message in messages}
+        return with_outcome(quote(finding, by_id, strongest=strongest), messages)
 
 
 def _messages(store: Store, name: str) -> tuple[Message, ...]:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import msgspec
 
 from undersong.errors import JudgeError, UsageError
-from undersong.judges.terms import Terms
-from undersong.models import Evaluation, Message, Noun, Route, Scan
+from undersong.judges.terms import RunLimits
+from undersong.models import Evaluation, Message, Record, Route, Scan
 from undersong.rulebook import did_you_mean
 
 # name of --judge → module with a function ``open_judge(argument) -> Judge``; the argument is what follows the colon
@@ -27,7 +27,7 @@ PAID: dict[str, str] = {
 }
 
 
-class History(Noun, frozen=True, kw_only=True):
+class EvaluationHistory(Record, frozen=True, kw_only=True):
     """What was read of an agent before a message: number of evaluations, mean per trait, trend, earlier findings.
 
     ``trends`` compares the mean of the last five with the five before, per trait: rising, falling, steady. ``findings``
@@ -40,7 +40,7 @@ class History(Noun, frozen=True, kw_only=True):
     findings: dict[str, int] = {}
 
 
-class Question(Noun, frozen=True, kw_only=True):
+class Question(Record, frozen=True, kw_only=True):
     """One message to score, with what the tier allows a judge to see: ``prior`` messages in order, oldest first.
 
     ``prior_scans`` are aligned with them; ``cut`` is how many earlier messages of the thread were left out; ``history``
@@ -53,7 +53,7 @@ class Question(Noun, frozen=True, kw_only=True):
     prior: tuple[Message, ...] = ()
     prior_scans: tuple[Scan, ...] = ()
     cut: int = 0
-    history: History | None = None
+    history: EvaluationHistory | None = None
     tools: tuple[Message, ...] = ()
 
     @property
@@ -67,7 +67,7 @@ class Question(Noun, frozen=True, kw_only=True):
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
-class Segment(Noun, frozen=True, kw_only=True):
+class Segment(Record, frozen=True, kw_only=True):
     """One message or two, in order, and the mechanism that they may show.
 
     ``around`` are other messages of the talk, shown as context; ``at`` is the id of the message at which the mechanism
@@ -110,7 +110,7 @@ def is_paid(spec: str) -> bool:
     return "=" in name or name in PAID
 
 
-class BrokenOffError(JudgeError):
+class JudgeAbortedError(JudgeError):
     """The judge failed as a whole on the way: ``answers`` are those given before, None for the rest."""
 
     def __init__(self, error: JudgeError, answers: Sequence[Any]) -> None:
@@ -118,10 +118,10 @@ class BrokenOffError(JudgeError):
         self.answers = tuple(answers)
 
 
-def open_judge(spec: str, terms: Terms | None = None) -> Judge:
+def open_judge(spec: str, limits: RunLimits | None = None) -> Judge:
     """The judge named ``NAME`` or ``NAME:ARGUMENT``, or one per tier; raises UsageError for an unknown name.
 
-    ``terms`` say what a judge may spend and where its answers are kept; the offline judge needs none.
+    ``limits`` say what a judge may spend and where its answers are kept; the offline judge needs none.
     """
     name, _, argument = spec.partition(":")
     if "=" in name:
@@ -131,8 +131,8 @@ def open_judge(spec: str, terms: Terms | None = None) -> Judge:
         return free(argument)
     if name not in PAID:
         raise UsageError(f"unknown judge '{name}'", remedy=did_you_mean(name, [*JUDGES, *PAID]))
-    paid: Callable[[str, Terms], Judge] = import_module(PAID[name]).open_judge
-    return paid(argument, terms or Terms())
+    paid: Callable[[str, RunLimits], Judge] = import_module(PAID[name]).open_judge
+    return paid(argument, limits or RunLimits())
 
 
 def _text_hash(message: Message) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from undersong.models import NEGATIVE_TRAITS, TRAITS, Noun
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Record
 
 Array = npt.NDArray[np.float64]
 RESAMPLES = 1000
@@ -15,7 +15,7 @@ PRESENT = 0.5  # a label from here counts as present, as in the quality of the o
 MARKS = 5  # the marks 0 to 4 that kappa is over; labels in between go to the nearest
 
 
-class Measured(Noun, frozen=True, kw_only=True):
+class IntervalEstimate(Record, frozen=True, kw_only=True):
     """A figure with its 95 % interval over resampled groups; None where it cannot be computed."""
 
     value: float | None
@@ -23,7 +23,7 @@ class Measured(Noun, frozen=True, kw_only=True):
     high: float | None = None
 
 
-class Calibration(Noun, frozen=True, kw_only=True):
+class Calibration(Record, frozen=True, kw_only=True):
     """A judge against labels, bound to the judge's and the prompts' hash and to the file of labels.
 
     ``learnt_from`` of the messages are among those that the judge was trained on, and their figures say nothing; None
@@ -39,16 +39,16 @@ class Calibration(Noun, frozen=True, kw_only=True):
     asked: int
     groups: int
     learnt_from: int | None = None
-    figures: dict[str, dict[str, Measured]]
-    harmful: Measured
+    figures: dict[str, dict[str, IntervalEstimate]]
+    harmful: IntervalEstimate
 
 
 def calibrated(
     labels: Array, scores: Array, groups: Sequence[str], seed: int
-) -> tuple[dict[str, dict[str, Measured]], Measured]:
+) -> tuple[dict[str, dict[str, IntervalEstimate]], IntervalEstimate]:
     """The four measures per trait, and the AUC of any harm; labels and scores (messages, 12) in [0, 1]."""
     draws = list(_draws(groups, seed))
-    figures: dict[str, dict[str, Measured]] = {
+    figures: dict[str, dict[str, IntervalEstimate]] = {
         name: {str(trait): _interval(measure, labels[:, n], scores[:, n], draws) for n, trait in enumerate(TRAITS)}
         for name, measure in MEASURES.items()
     }
@@ -115,10 +115,10 @@ def _draws(groups: Sequence[str], seed: int) -> list[npt.NDArray[np.intp]]:
 
 def _interval(
     measure: Callable[[Array, Array], float | None], labels: Array, scores: Array, draws: Sequence[npt.NDArray[np.intp]]
-) -> Measured:
+) -> IntervalEstimate:
     value = measure(labels, scores)
-    found = [each for rows in draws if (each := measure(labels[rows], scores[rows])) is not None]
-    if value is None or not found:
-        return Measured(value=None)
-    low, high = np.quantile(found, [0.025, 0.975]).tolist()
-    return Measured(value=round(value, 3), low=round(low, 3), high=round(high, 3))
+    resampled = [statistic for rows in draws if (statistic := measure(labels[rows], scores[rows])) is not None]
+    if value is None or not resampled:
+        return IntervalEstimate(value=None)
+    low, high = np.quantile(resampled, [0.025, 0.975]).tolist()
+    return IntervalEstimate(value=round(value, 3), low=round(low, 3), high=round(high, 3))

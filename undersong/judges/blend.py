@@ -13,8 +13,8 @@ import numpy as np
 
 from undersong.judges import heads as model
 from undersong.judges import ngrams
-from undersong.judges.labels import Labelled
-from undersong.judges.training import Array, Corpus, Fit, calibration, out_of_fold, plain
+from undersong.judges.labels import LabelledMessage
+from undersong.judges.training import Array, RidgeHeads, TraitCorpus, calibration, out_of_fold, plain
 from undersong.models import NEGATIVE_TRAITS, TRAITS
 from undersong.triage import training as triage_training
 from undersong.triage.model import Triage
@@ -22,20 +22,20 @@ from undersong.triage.model import Triage
 SHARE = 0.4  # of triage's spread in each head's own: harmful traits rise with it, the others fall; .3 to .6 are alike
 
 
-def train_blended(rows: Sequence[Labelled], seed: int) -> tuple[model.Heads, Triage, Array]:
+def train_stacked(rows: Sequence[LabelledMessage], seed: int) -> tuple[model.Heads, Triage, Array]:
     """The heads and the triage model from all rows, and each row's scores by models that never saw its author."""
-    corpus, other = Corpus(rows), triage_training.Corpus(rows)
+    corpus, other = TraitCorpus(rows), triage_training.TriageCorpus(rows)
     raw, harm = out_of_fold(corpus), triage_training.out_of_fold(other)
     shares = plain(
         np.array([_sign(trait) for trait in TRAITS]) * SHARE * raw.std(axis=0) / max(float(harm.std()), 1e-12)
     )
     blended = raw + harm[:, None] * shares
-    weights, scales, idf = Fit(corpus, np.arange(len(rows))).weights()
+    weights, scales, idf = RidgeHeads(corpus, np.arange(len(rows))).weights()
     calibrated = calibration(blended, corpus.labels)
     heads = tuple(
         msgspec.structs.replace(head, triage=share) for head, share in zip(calibrated, shares.tolist(), strict=True)
     )
-    meta = model.Meta(
+    meta = model.TraitHeadsMeta(
         features=ngrams.VERSION,
         heads=heads,
         seed=seed,

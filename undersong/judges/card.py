@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from undersong.judges.blend import SHARE
-from undersong.judges.domain import Domain
-from undersong.judges.labels import Labelled
+from undersong.judges.domain import DomainCheck
+from undersong.judges.labels import LabelledMessage
 from undersong.judges.quality import HARMFUL, Quality
 from undersong.judges.training import ALPHA, FEWEST_AUTHORS, FOLDS
 from undersong.models import TRAITS
@@ -17,13 +17,13 @@ from undersong.models import TRAITS
 def table(quality: Quality) -> str:
     """Spearman per trait with intervals, the judge beside the baselines, as a Markdown table."""
     names = list(quality.scorers)
-    found = quality.scorers.values()
+    scorers = quality.scorers.values()
     lines = [
         _line("", names),
         "|---" * (len(names) + 1) + "|",
-        *(_line(trait, [each.spearman[trait] for each in found]) for trait in TRAITS),
-        _line("**mean of the twelve**", [each.mean for each in found]),
-        _line(f"AUC, any negative trait ≥ {HARMFUL}", [each.auc for each in found]),
+        *(_line(trait, [each.spearman[trait] for each in scorers]) for trait in TRAITS),
+        _line("**mean of the twelve**", [each.mean for each in scorers]),
+        _line(f"AUC, any negative trait ≥ {HARMFUL}", [each.auc for each in scorers]),
     ]
     return "\n".join(lines)
 
@@ -44,7 +44,7 @@ def within(quality: Quality) -> str:
     return f"Mean of the twelve among messages of one month: {quality.within_month:.3f}."
 
 
-def card(rows: Sequence[Labelled], quality: Quality, domain: Domain, data: bytes, seed: int) -> str:
+def card(rows: Sequence[LabelledMessage], quality: Quality, domain: DomainCheck, data: bytes, seed: int) -> str:
     """The model card of the trait heads (``data`` is their file) and their domain check, in Markdown."""
     kind = domain.meta.kinds[0]
     return CARD.format(

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from undersong.judges.llm.book import Limits, book
+from undersong.judges.llm.book import ReadingLimits, shipped_prompts
 from undersong.models import Message, Width
 
 NO_AGENTS = ("user", "system", "tool")
 
 
-def prior_places(messages: Sequence[Message], place: int, width: Width, limits: Limits | None = None) -> list[int]:
+def prior_places(
+    messages: Sequence[Message], place: int, width: Width, limits: ReadingLimits | None = None
+) -> list[int]:
     """Places of the earlier messages that a question about ``messages[place]`` shows, in order.
 
     ``prior_messages``: always the same number, fewer only at a thread's start. ``thread_and_history``: all earlier
     ones; of a long thread the first few and the latest that fit. Abandoned branches that do not lead to the message
     are passed over.
     """
-    limits = limits or book().limits
+    limits = limits or shipped_prompts().limits
     if width == "prior_messages":
         return sorted(_ranked(messages, place, limits.prior_messages))
     if width == "thread_and_history":
@@ -26,48 +28,48 @@ def prior_places(messages: Sequence[Message], place: int, width: Width, limits: 
 
 
 def tool_places(
-    messages: Sequence[Message], place: int, shown: Sequence[int], limits: Limits | None = None
+    messages: Sequence[Message], place: int, shown: Sequence[int], limits: ReadingLimits | None = None
 ) -> list[int]:
     """Places of the tools' answers in the turn that ends with ``messages[place]``, without those in ``shown``.
 
     A turn is what an agent and its tools do until somebody else speaks. Only what stands before the message counts, so
     that the question is the same while the talk goes on. Of many the last ones.
     """
-    limits, message = limits or book().limits, messages[place]
-    found: list[int] = []
+    limits, message = limits or shipped_prompts().limits, messages[place]
+    places: list[int] = []
     if message.role in NO_AGENTS:
-        return found
+        return places
     for at in range(place - 1, -1, -1):
-        each = messages[at]
-        if len(found) >= limits.tool_messages or (each.role != "tool" and each.agent != message.agent):
+        candidate = messages[at]
+        if len(places) >= limits.tool_messages or (candidate.role != "tool" and candidate.agent != message.agent):
             break
-        if each.role == "tool" and at not in shown and each.branch in (None, message.branch):
-            found.append(at)
-    return found[::-1]
+        if candidate.role == "tool" and at not in shown and candidate.branch in (None, message.branch):
+            places.append(at)
+    return places[::-1]
 
 
 def _ranked(messages: Sequence[Message], place: int, most: int) -> list[int]:
     """Ancestors, nearest first, then the other earlier messages, nearest first: at most so many."""
-    found = _ancestors(messages, place, most)
-    seen = {place, *found}
+    places = _ancestors(messages, place, most)
+    seen = {place, *places}
     for earlier in range(place - 1, -1, -1):
-        if len(found) >= most:
+        if len(places) >= most:
             break
         if earlier not in seen and messages[earlier].branch in (None, messages[place].branch):
-            found.append(earlier)
-    return found
+            places.append(earlier)
+    return places
 
 
 def _ancestors(messages: Sequence[Message], place: int, most: int) -> list[int]:
-    found: list[int] = []
+    places: list[int] = []
     at = place
-    while len(found) < most and messages[at].reply_to is not None:
+    while len(places) < most and messages[at].reply_to is not None:
         parent = _before(messages, at, messages[at].reply_to)
         if parent is None:
             break
-        found.append(parent)
+        places.append(parent)
         at = parent
-    return found
+    return places
 
 
 def _before(messages: Sequence[Message], place: int, message_id: str | None) -> int | None:
@@ -75,7 +77,7 @@ def _before(messages: Sequence[Message], place: int, message_id: str | None) -> 
     return next((at for at in range(place - 1, -1, -1) if messages[at].id == message_id), None)
 
 
-def _fitting(messages: Sequence[Message], places: list[int], limits: Limits) -> list[int]:
+def _fitting(messages: Sequence[Message], places: list[int], limits: ReadingLimits) -> list[int]:
     """The first ones of a thread, and as many of the latest as fit beside them."""
     sizes = [min(limits.prior_bytes, len(messages[at].text.encode("utf-8", "surrogatepass"))) for at in places]
     if sum(sizes) <= limits.thread_bytes:

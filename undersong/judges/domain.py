@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.spread import Spread
+from undersong.judges.spread import Whitening
 from undersong.modelfile import pack, read_model, unpack
 from undersong.vectors import static
 from undersong.vectors.static import SIZE, Vectors
@@ -30,7 +30,7 @@ PER = 50  # a mark in so many characters counts 1
 REMEDY = "install the package again, or train it again (undersong judge train)"
 
 
-class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TextKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kind of text: at or above ``threshold`` a text is taken for it.
 
     ``kept`` is the share of texts of this kind, by authors held out, that are; ``refused`` the share of texts of kinds
@@ -45,17 +45,17 @@ class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     refused_by: dict[str, float]
 
 
-class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DomainMeta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the file says of itself; ``vectors`` is the version of the static vectors."""
 
     vectors: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[TextKind, ...]
 
 
-class Domain(msgspec.Struct, frozen=True, eq=False):
+class DomainCheck(msgspec.Struct, frozen=True, eq=False):
     """``weights`` (kinds, 256 + FORM)."""
 
-    meta: Meta
+    meta: DomainMeta
     weights: Array
 
     def kinds(self, features: Array) -> dict[str, npt.NDArray[np.bool_]]:
@@ -66,19 +66,19 @@ class Domain(msgspec.Struct, frozen=True, eq=False):
         }
 
 
-def features(texts: Sequence[str], vectors: Vectors, spread: Spread) -> Array:
+def features(texts: Sequence[str], vectors: Vectors, whitening: Whitening) -> Array:
     """(n, 256 + FORM): what the texts are about and what they look like."""
-    even = spread.even(vectors).astype(np.float64)
+    even = whitening.whiten(vectors).astype(np.float64)
     even[~vectors.any(axis=1)] = 0.0
     return np.hstack([even, np.array([_form(text) for text in texts]).reshape(-1, FORM) * WEIGHT])
 
 
-def dump(domain: Domain) -> bytes:
+def dump(domain: DomainCheck) -> bytes:
     """The bytes of the file."""
     return pack(MAGIC, VERSION, domain.meta, domain.weights.astype("<f4").tobytes())
 
 
-def load(folder: Path) -> tuple[Domain, str]:
+def load(folder: Path) -> tuple[DomainCheck, str]:
     """The check in a folder and its file's SHA-256; raises JudgeError where it is missing, broken or other."""
     return read_model(folder / FILE, _parse, REMEDY)
 
@@ -91,12 +91,12 @@ def _form(text: str) -> list[float]:
     return [float(np.log1p(size)), *marks, digits, other]
 
 
-def _parse(data: bytes) -> Domain:
+def _parse(data: bytes) -> DomainCheck:
     head, arrays = unpack(data, MAGIC, VERSION, LARGEST, "domains")
-    meta = msgspec.json.decode(head, type=Meta)
+    meta = msgspec.json.decode(head, type=DomainMeta)
     if meta.vectors != static.VERSION:
         raise ValueError(f"it is for vectors of version {meta.vectors}, not {static.VERSION}")
     weights = np.frombuffer(arrays, dtype="<f4").astype(np.float64)
     if len(weights) != len(meta.kinds) * (SIZE + FORM):
         raise ValueError(f"it has {len(weights)} weights for {len(meta.kinds)} kinds")
-    return Domain(meta, weights.reshape(len(meta.kinds), SIZE + FORM))
+    return DomainCheck(meta, weights.reshape(len(meta.kinds), SIZE + FORM))

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.domain import Array, Domain, Kind, Meta, features
+from undersong.judges.domain import Array, DomainCheck, DomainMeta, TextKind, features
 from undersong.judges.genres import load_genres, messages
-from undersong.judges.spread import Spread
+from undersong.judges.spread import Whitening
 from undersong.vectors import StaticVectors, static
 
 RIDGE = 0.003
@@ -19,7 +19,7 @@ FOLDS = 5
 PER_GENRE = 60  # made-up messages
 
 
-class Source(msgspec.Struct, frozen=True, eq=False):
+class DomainTexts(msgspec.Struct, frozen=True, eq=False):
     """Texts of one kind with their authors (or whatever is held out together)."""
 
     name: str
@@ -27,31 +27,33 @@ class Source(msgspec.Struct, frozen=True, eq=False):
     authors: tuple[str, ...]
 
 
-def made_up() -> list[Source]:
+def synthetic_sources() -> list[DomainTexts]:
     """Every genre as a source of its own: kinds that nothing was measured on."""
     sources = []
     for name, genre in load_genres().items():
         texts = tuple(messages(genre, PER_GENRE, name))
-        sources.append(Source(name, texts, tuple(map(str, range(len(texts))))))
+        sources.append(DomainTexts(name, texts, tuple(map(str, range(len(texts))))))
     return sources
 
 
-def train(measured: Sequence[Source], others: Sequence[Source], vectors: StaticVectors, spread: Spread) -> Domain:
+def train(
+    measured: Sequence[DomainTexts], others: Sequence[DomainTexts], vectors: StaticVectors, whitening: Whitening
+) -> DomainCheck:
     """One kind per measured source, each held against all other sources; the result depends on nothing else."""
     sources = [*measured, *others]
-    found = {each.name: features(each.texts, vectors.embed(each.texts).texts, spread) for each in sources}
+    matrices = {each.name: features(each.texts, vectors.embed(each.texts).texts, whitening) for each in sources}
     kinds, weights = [], []
     for source in measured:
-        kind, own = _kind(source, found)
+        kind, own = _kind(source, matrices)
         kinds.append(kind)
         weights.append(own)
     rounded = np.stack(weights).astype(np.float32).astype(np.float64)
-    return Domain(Meta(vectors=static.VERSION, kinds=tuple(kinds)), rounded)
+    return DomainCheck(DomainMeta(vectors=static.VERSION, kinds=tuple(kinds)), rounded)
 
 
-def _kind(source: Source, found: Mapping[str, Array]) -> tuple[Kind, Array]:
-    own = found[source.name]
-    others = {name: each for name, each in found.items() if name != source.name}
+def _kind(source: DomainTexts, matrices: Mapping[str, Array]) -> tuple[TextKind, Array]:
+    own = matrices[source.name]
+    others = {name: each for name, each in matrices.items() if name != source.name}
     unseen = _out_of_fold(own, source.authors, np.vstack(list(others.values())))
     threshold = float(np.quantile(unseen, LOST))
     refused = {}
@@ -59,7 +61,7 @@ def _kind(source: Source, found: Mapping[str, Array]) -> tuple[Kind, Array]:
         weights, bias = _fit(own, np.vstack([each for name, each in others.items() if name != left_out] or [texts]))
         refused[left_out] = round(float((texts @ weights + bias < threshold).mean()), 3)
     weights, bias = _fit(own, np.vstack(list(others.values())))
-    kind = Kind(
+    kind = TextKind(
         name=source.name,
         threshold=float(f"{threshold:.6g}"),
         bias=float(f"{bias:.6g}"),
@@ -74,9 +76,9 @@ def _out_of_fold(own: Array, authors: Sequence[str], others: Array) -> Array:
     _, number = np.unique(np.array(authors), return_inverse=True)
     fold: npt.NDArray[np.intp] = number % min(FOLDS, int(number.max()) + 1)
     unseen = np.zeros(len(own))
-    for each in np.unique(fold):
-        weights, bias = _fit(own[fold != each], others)
-        unseen[fold == each] = own[fold == each] @ weights + bias
+    for held_out_fold in np.unique(fold):
+        weights, bias = _fit(own[fold != held_out_fold], others)
+        unseen[fold == held_out_fold] = own[fold == held_out_fold] @ weights + bias
     return unseen
 
 

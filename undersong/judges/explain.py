@@ -19,14 +19,14 @@ def heads_of(judge: Judge) -> Heads | None:
     return judge.artefacts.heads if isinstance(judge, OfflineJudge) else None
 
 
-class Moved(msgspec.Struct, frozen=True):
+class WordContribution(msgspec.Struct, frozen=True):
     """A word or a pair of neighbouring words, and what it added to the trait's raw score (below 0: took from it)."""
 
     words: str
     share: float
 
 
-class Shown(msgspec.Struct, frozen=True):
+class SignalSentence(msgspec.Struct, frozen=True):
     """The sentence that shows a signal most: ``text[start:end]``, with the signal's score of the whole text."""
 
     signal: str
@@ -35,7 +35,7 @@ class Shown(msgspec.Struct, frozen=True):
     end: int
 
 
-class Movers:
+class TraitContributions:
     """The word n-grams of one text, ready to tell what moved any trait."""
 
     def __init__(self, heads: Heads, text: str) -> None:
@@ -55,34 +55,34 @@ class Movers:
         return {self._words[at]: float(shares[at]) for at in np.flatnonzero(steps).tolist()}
 
 
-def weightiest(movers: Movers, trait: str, most: int) -> tuple[tuple[str, float], ...]:
+def top_words(contributions: TraitContributions, trait: str, most: int) -> tuple[tuple[str, float], ...]:
     """The words that moved a trait most, up or down, with their shares to 4 decimals."""
-    ranked = sorted(movers.shares(trait).items(), key=lambda each: (-abs(each[1]), each[0]))
+    ranked = sorted(contributions.shares(trait).items(), key=lambda item: (-abs(item[1]), item[0]))
     return tuple((words, round(share, 4)) for words, share in ranked[:most])
 
 
-def moved(heads: Heads, text: str, trait: str) -> tuple[Moved, ...]:
+def word_contributions(heads: Heads, text: str, trait: str) -> tuple[WordContribution, ...]:
     """The words that raised a trait most, then those that lowered it most; character n-grams are not told.
 
     A word that stands several times counts once, as it does in the score.
     """
-    shares = Movers(heads, text).shares(trait)
-    ranked = sorted(((share, words) for words, share in shares.items()), key=lambda each: (-each[0], each[1]))
+    shares = TraitContributions(heads, text).shares(trait)
+    ranked = sorted(((share, words) for words, share in shares.items()), key=lambda item: (-item[0], item[1]))
     raised = [each for each in ranked[:GRAMS] if each[0] > 0]
     lowered = [each for each in ranked[::-1][:GRAMS] if each[0] < 0]
-    return tuple(Moved(words, round(share, 4)) for share, words in [*raised, *lowered])
+    return tuple(WordContribution(words, round(share, 4)) for share, words in [*raised, *lowered])
 
 
-def shown(artefacts: Artefacts, prototypes: Prototypes, text: str) -> tuple[Shown, ...]:
+def signal_sentences(artefacts: Artefacts, prototypes: Prototypes, text: str) -> tuple[SignalSentence, ...]:
     """The signals of a text that are .5 or more, the highest first, each with its strongest sentence."""
     embedded = artefacts.vectors.embed([text])
     if not embedded.spans[0]:
         return ()
-    found = prototypes.score(embedded)
-    scores = found.scores[0].tolist()
+    signals = prototypes.score(embedded)
+    scores = signals.scores[0].tolist()
     places = sorted((place for place, score in enumerate(scores) if score >= SHOWN), key=lambda at: (-scores[at], at))
-    spans = [embedded.spans[0][found.strongest[0, place]] for place in places]
+    spans = [embedded.spans[0][signals.strongest[0, place]] for place in places]
     return tuple(
-        Shown(prototypes.ids[place], scores[place], span.start, span.end)
+        SignalSentence(prototypes.ids[place], scores[place], span.start, span.end)
         for place, span in zip(places, spans, strict=True)
     )

@@ -27,7 +27,7 @@ REMEDY = "train it (undersong judge train LABELS --out DIR), or leave the direct
 Scores = npt.NDArray[np.float64]
 
 
-class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TraitHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One trait or signal: ``knots`` turn a raw score into the expected label, ``slope`` goes on beyond them.
 
     ``triage`` is what triage's raw score adds to the head's own before.
@@ -39,11 +39,11 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     triage: float = 0.0
 
 
-class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TraitHeadsMeta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the file says of itself; ``features`` is the version of ``ngrams`` that it was trained with."""
 
     features: int
-    heads: tuple[Head, ...]
+    heads: tuple[TraitHead, ...]
     seed: int
     messages: int
     authors: int
@@ -56,7 +56,7 @@ class Heads(msgspec.Struct, frozen=True, eq=False):
     known to the model. Block 0 is words, block 1 characters.
     """
 
-    meta: Meta
+    meta: TraitHeadsMeta
     weights: npt.NDArray[np.int8]
     scales: npt.NDArray[np.float64]
     idf: npt.NDArray[np.uint8]
@@ -80,21 +80,21 @@ class Scorer:
 
     def raw(self, text: str) -> Scores | None:
         """One raw score per head, or None where nothing in the text is known to the model."""
-        total, known = np.zeros(self.size), False
+        total, recognised = np.zeros(self.size), False
         for block, buckets in enumerate(ngrams.grams(text)):
             idf = self._idf[block].take(buckets).astype(np.float64)
             square = idf @ idf  # of whole numbers: exact
             if square:
                 rows = self._weights[block].take(buckets, axis=0).astype(np.float32)
                 total += (self._ones[: len(rows)] @ rows) * self._scales[block] / np.sqrt(square)
-                known = True
-        return total if known else None
+                recognised = True
+        return total if recognised else None
 
 
 class Curves:
     """Raw scores (n, heads) → expected labels in [0, 1], to 3 decimals: one curve per head."""
 
-    def __init__(self, heads: Sequence[Head]) -> None:
+    def __init__(self, heads: Sequence[TraitHead]) -> None:
         self._knots = [np.array(head.knots, dtype=np.float64).T for head in heads]
         self._lowest = np.array([xs[0] for xs, _ in self._knots])
         self._highest = np.array([xs[-1] for xs, _ in self._knots])
@@ -126,12 +126,12 @@ def load(folder: Path, file: str = FILE, names: Sequence[str] = TRAITS) -> tuple
 
     def parse(data: bytes) -> Heads:
         meta, arrays = unpack(data, MAGIC, VERSION, LARGEST, "trait heads")
-        return _heads(msgspec.json.decode(meta, type=Meta), arrays, names)
+        return _heads(msgspec.json.decode(meta, type=TraitHeadsMeta), arrays, names)
 
     return read_model(folder / file, parse, REMEDY)
 
 
-def _heads(meta: Meta, arrays: bytes, names: Sequence[str]) -> Heads:
+def _heads(meta: TraitHeadsMeta, arrays: bytes, names: Sequence[str]) -> Heads:
     if meta.features != ngrams.VERSION:
         raise ValueError(f"it is for features of version {meta.features}, not {ngrams.VERSION}")
     if tuple(head.trait for head in meta.heads) != tuple(names) or not all(head.knots for head in meta.heads):

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from undersong.judges import History
+from undersong.judges import EvaluationHistory
 from undersong.models import TRAITS
 
 RECENT = 5  # readings that a trend compares with the as many before: the width of the seed's window
@@ -22,18 +22,18 @@ class Past(msgspec.Struct, frozen=True):
     findings: tuple[tuple[int, str], ...] = ()
 
 
-def history(past: Past, before: datetime | None) -> History:
+def history(past: Past, before: datetime | None) -> EvaluationHistory:
     """The part of the past that lies before a message; a message without a time has none."""
     if before is None:
-        return History()
+        return EvaluationHistory()
     moment = round(before.timestamp() * 1_000_000)
     scores = [each for time, each in past.readings if time < moment]
-    found = Counter(name for end, name in past.findings if end < moment)
-    return History(
+    finding_counts = Counter(name for end, name in past.findings if end < moment)
+    return EvaluationHistory(
         evaluations=len(scores),
         averages=dict(zip(TRAITS, map(_mean, zip(*scores, strict=True)), strict=True)) if scores else {},
         trends=dict(zip(TRAITS, map(_trend, zip(*scores, strict=True)), strict=True)) if scores else {},
-        findings=dict(sorted(found.items())),
+        findings=dict(sorted(finding_counts.items())),
     )
 
 

@@ -16,7 +16,7 @@ from undersong.models import TRAITS
 SHAPE = '{"author": "...", "text": "...", "traits": {"virtue": 0.0-1.0, ... all twelve}}'
 
 
-class Labelled(msgspec.Struct, frozen=True):
+class LabelledMessage(msgspec.Struct, frozen=True):
     """One message, who wrote it, and its twelve scores in the order of ``TRAITS``."""
 
     author: str
@@ -27,7 +27,7 @@ class Labelled(msgspec.Struct, frozen=True):
     license: str = ""
 
 
-class _Said(msgspec.Struct):
+class _NestedMessage(msgspec.Struct):
     author: str
     text: str
     ts: datetime | None = None
@@ -43,14 +43,14 @@ class _Line(msgspec.Struct):
     author: str | None = None
     text: str | None = None
     traits: dict[str, float] | None = None
-    messages: list[_Said] | None = None
+    messages: list[_NestedMessage] | None = None
     labels: _Labels | None = None
     time: datetime | None = None
     source: str = ""
     license: str = ""
 
 
-def read_labels(path: Path) -> list[Labelled]:
+def read_labels(path: Path) -> list[LabelledMessage]:
     """Every row of a ``.jsonl`` or ``.jsonl.gz`` file; raises InputError naming file and line of the first bad one."""
     rows = [_row(line, f"{path}:{number}") for number, line in _lines(path) if line.strip()]
     if not rows:
@@ -67,21 +67,21 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise InputError(what, where=str(path), remedy="check the name and the file") from error
 
 
-def _row(line: bytes, where: str) -> Labelled:
+def _row(line: bytes, where: str) -> LabelledMessage:
     try:
         record = msgspec.json.decode(line, type=_Line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not a labelled message: {error}", where=where, remedy=f"a line is {SHAPE}") from error
-    said = record.messages[0] if record.messages and len(record.messages) == 1 else record
+    message = record.messages[0] if record.messages and len(record.messages) == 1 else record
     traits = record.traits if record.labels is None else record.labels.traits
-    if said.author is None or said.text is None or traits is None:
+    if message.author is None or message.text is None or traits is None:
         raise InputError("needs one message with its author and its traits", where=where, remedy=f"a line is {SHAPE}")
-    if not said.text.strip():
+    if not message.text.strip():
         raise InputError("the text is blank", where=where, remedy="leave the line out")
     scores = _scores(traits, where)
-    time = said.ts if isinstance(said, _Said) else said.time
+    time = message.ts if isinstance(message, _NestedMessage) else message.time
     month = f"{time:%Y-%m}" if time else ""
-    return Labelled(said.author, said.text, scores, month, record.source, record.license)
+    return LabelledMessage(message.author, message.text, scores, month, record.source, record.license)
 
 
 def _scores(traits: dict[str, float], where: str) -> tuple[float, ...]:

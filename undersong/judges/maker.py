@@ -16,23 +16,23 @@ from undersong.judges import heads as trait_heads
 from undersong.judges import learnt, stance_training
 from undersong.judges import spread as spreads
 from undersong.judges import stance as stances
-from undersong.judges.blend import train_blended
+from undersong.judges.blend import train_stacked
 from undersong.judges.card import card, table, within
-from undersong.judges.domain import Domain
-from undersong.judges.domain_training import Source, made_up
+from undersong.judges.domain import DomainCheck
+from undersong.judges.domain_training import DomainTexts, synthetic_sources
 from undersong.judges.domain_training import train as train_domain
-from undersong.judges.labels import Labelled, read_labels
+from undersong.judges.labels import LabelledMessage, read_labels
 from undersong.judges.offline import SHIPPED, TURN_HEADS, TURN_SIGNALS, TURNS
 from undersong.judges.quality import Quality, measure
 from undersong.judges.sources import (
-    OTHER_TALK,
+    OTHER_CONVERSATIONS,
     STANCE_LABELS,
     TRAIT_LABELS,
     TURN_LABELS,
+    domain_texts,
     judged_turns,
-    pressed,
-    read_talks,
-    source,
+    pressured_answers,
+    read_conversations,
     turn_labels,
 )
 from undersong.judges.training import train
@@ -45,12 +45,12 @@ CARD = "MODEL_CARD.md"
 SENTENCES = 4000  # of each source that the spread is learnt from
 
 
-class Made(msgspec.Struct, frozen=True):
+class BuildResult(msgspec.Struct, frozen=True):
     """What a training wrote: file name → size in bytes, and the figures of the trait heads."""
 
     files: dict[str, int]
     quality: Quality
-    domain: Domain
+    domain: DomainCheck
 
     def summary(self) -> str:
         """The table of figures and the files, for a terminal."""
@@ -63,49 +63,56 @@ class Made(msgspec.Struct, frozen=True):
         return "\n".join(lines + [f"{name}: {size:,} bytes" for name, size in self.files.items()])
 
 
-def make_own(labels: Path, out: Path, seed: int) -> Made:
+def build_own(labels: Path, out: Path, seed: int) -> BuildResult:
     """Trait heads and domain check from labels of one's own, with their card.
 
     Raises InputError, which names file and line, for labels that cannot be used.
     """
     rows = read_labels(labels)
-    texts = Source(OWN, tuple(row.text for row in rows), tuple(row.author for row in rows))
-    spread, _ = spreads.load(SHIPPED)
+    texts = DomainTexts(OWN, tuple(row.text for row in rows), tuple(row.author for row in rows))
+    whitening, _ = spreads.load(SHIPPED)
     try:
-        return _traits(rows, [texts], made_up(), spread, out, seed)
+        return _traits(rows, [texts], synthetic_sources(), whitening, out, seed)
     except InputError as error:  # of the labels as a whole: no single line is to blame
         raise InputError(error.what, where=error.where or str(labels), remedy=error.remedy) from error
 
 
-def make_shipped(data: Path, out: Path, seed: int) -> Made:
+def build_shipped(data: Path, out: Path, seed: int) -> BuildResult:
     """All artefacts from the development data in a folder."""
     rows = read_labels(data / TRAIT_LABELS)
-    talks = {name: read_talks(data / name) for name in (TURN_LABELS, STANCE_LABELS, OTHER_TALK)}
-    posts = Source("agent_posts", tuple(row.text for row in rows), tuple(row.author for row in rows))
-    measured = [posts, source(TURNS, talks[TURN_LABELS], "assistant")]
+    conversations = {
+        name: read_conversations(data / name) for name in (TURN_LABELS, STANCE_LABELS, OTHER_CONVERSATIONS)
+    }
+    posts = DomainTexts("agent_posts", tuple(row.text for row in rows), tuple(row.author for row in rows))
+    measured = [posts, domain_texts(TURNS, conversations[TURN_LABELS], "assistant")]
     others = [
-        source("companion_users", talks[TURN_LABELS], "user"),
-        source("pressed_answers", talks[STANCE_LABELS], "assistant"),
-        source("pressing_users", talks[STANCE_LABELS], "user"),
-        source("negotiation", talks[OTHER_TALK]),
+        domain_texts("companion_users", conversations[TURN_LABELS], "user"),
+        domain_texts("pressed_answers", conversations[STANCE_LABELS], "assistant"),
+        domain_texts("pressing_users", conversations[STANCE_LABELS], "user"),
+        domain_texts("negotiation", conversations[OTHER_CONVERSATIONS]),
     ]
-    spread = _spread([*measured, *others])
+    whitening = _fit_whitening([*measured, *others])
     out.mkdir(parents=True, exist_ok=True)
-    sizes = {spreads.FILE: _write(out / spreads.FILE, spreads.dump(spread))}
-    turns = judged_turns(talks[TURN_LABELS])
+    sizes = {spreads.FILE: _write(out / spreads.FILE, spreads.dump(whitening))}
+    turns = judged_turns(conversations[TURN_LABELS])
     heads, _ = train(turn_labels(turns), seed, TURN_SIGNALS, groups=[turn.model for turn in turns])
     sizes[TURN_HEADS] = _write(out / TURN_HEADS, trait_heads.dump(heads))
-    stance, _ = stance_training.train(dict(pressed(talks[STANCE_LABELS])), load_vectors())
+    stance, _ = stance_training.train(dict(pressured_answers(conversations[STANCE_LABELS])), load_vectors())
     sizes[stances.FILE] = _write(out / stances.FILE, stances.dump(stance))
-    made = _traits(rows, measured, [*others, *made_up()], spread, out, seed)
-    return Made(made.files | sizes, made.quality, made.domain)
+    built = _traits(rows, measured, [*others, *synthetic_sources()], whitening, out, seed)
+    return BuildResult(built.files | sizes, built.quality, built.domain)
 
 
 def _traits(
-    rows: list[Labelled], measured: list[Source], others: list[Source], spread: spreads.Spread, out: Path, seed: int
-) -> Made:
-    heads, triage, unseen = train_blended(rows, seed)
-    domain = train_domain(measured, others, load_vectors(), spread)
+    rows: list[LabelledMessage],
+    measured: list[DomainTexts],
+    others: list[DomainTexts],
+    whitening: spreads.Whitening,
+    out: Path,
+    seed: int,
+) -> BuildResult:
+    heads, triage, unseen = train_stacked(rows, seed)
+    domain = train_domain(measured, others, load_vectors(), whitening)
     quality = measure(rows, unseen, seed)
     out.mkdir(parents=True, exist_ok=True)
     data = trait_heads.dump(heads)
@@ -117,13 +124,13 @@ def _traits(
     if out != SHIPPED:  # the package has the same model on its own shelf
         sizes[TRIAGE] = _write(out / TRIAGE, triage_bytes(triage))
     (out / CARD).write_text(card(rows, quality, domain, data, seed), encoding="utf-8")
-    return Made(sizes, quality, domain)
+    return BuildResult(sizes, quality, domain)
 
 
-def _spread(sources: list[Source]) -> spreads.Spread:
+def _fit_whitening(sources: list[DomainTexts]) -> spreads.Whitening:
     """From the sentences of all sources, each evenly thinned to the same number at most; no label is used."""
     parts = [load_vectors().embed(each.texts).parts for each in sources]
-    return spreads.learn(np.vstack([each[:: -(-len(each) // SENTENCES)] for each in parts]))
+    return spreads.fit_whitening(np.vstack([each[:: -(-len(each) // SENTENCES)] for each in parts]))
 
 
 def _write(path: Path, data: bytes) -> int:

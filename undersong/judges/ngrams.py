@@ -146,5 +146,5 @@ def _distinct(buckets: Buckets) -> Buckets:
     first = np.empty(buckets.size, dtype=np.bool_)
     first[0] = True
     np.not_equal(buckets[1:], buckets[:-1], out=first[1:])
-    kept: Buckets = buckets[first]
-    return kept
+    distinct: Buckets = buckets[first]
+    return distinct

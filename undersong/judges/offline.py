@@ -20,12 +20,12 @@ from undersong.judges import Question, learnt
 from undersong.judges import domain as domains
 from undersong.judges import heads as trait_heads
 from undersong.judges import spread as spreads
-from undersong.judges.domain import Domain
+from undersong.judges.domain import DomainCheck
 from undersong.judges.heads import Heads, Scorer
 from undersong.judges.phrases import SHIPPED as SHIPPED_PHRASES
 from undersong.judges.phrases import PhraseBook, load_phrases
 from undersong.judges.prototypes import Prototypes, Signals
-from undersong.judges.spread import Spread
+from undersong.judges.spread import Whitening
 from undersong.models import TRAITS, Evaluation
 from undersong.triage.model import FILE as TRIAGE
 from undersong.triage.model import SHIPPED as SHIPPED_TRIAGE
@@ -42,8 +42,8 @@ TURN_SIGNALS = (
 )  # fmt: skip
 TURNS = "companion_chat"  # the kind of text that the turn heads were measured on
 SHOWN = 0.5  # a signal from here on has its strongest sentence in the row
-WITHIN = {"traits": "heads", "signals": "prototypes"}
-TALKS = {"traits": "heads", "signals": "prototypes", **dict.fromkeys(TURN_SIGNALS, "prototypes and turn heads")}
+TEXT_ENGINES = {"traits": "heads", "signals": "prototypes"}
+TURN_ENGINES = {"traits": "heads", "signals": "prototypes", **dict.fromkeys(TURN_SIGNALS, "prototypes and turn heads")}
 
 Array = npt.NDArray[np.float64]
 
@@ -52,11 +52,11 @@ class Artefacts(msgspec.Struct, frozen=True, eq=False):
     """All that the judge is made of."""
 
     heads: Heads
-    domain: Domain
+    domain: DomainCheck
     turns: Heads
     triage: Triage
     phrases: PhraseBook
-    spread: Spread
+    whitening: Whitening
     vectors: StaticVectors
     hashes: dict[str, str]
     folder: Path
@@ -73,7 +73,7 @@ class OfflineJudge:
         self.artefacts = artefacts
         self._traits = artefacts.heads.scorer()
         self._turns = artefacts.turns.scorer()
-        self.prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.spread)
+        self.prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.whitening)
         self.gives = frozenset({"traits", *self.prototypes.ids})
         self.hashes = artefacts.hashes
         self.hash = model_hash(self.hashes)
@@ -96,40 +96,42 @@ class OfflineJudge:
         """One Evaluation per question, in order: scored, or unread where there is nothing to read."""
         texts = [question.message.text for question in questions]
         embedded = self.artefacts.vectors.embed(texts)
-        kinds = self.artefacts.domain.kinds(domains.features(texts, embedded.texts, self.artefacts.spread))
+        kinds = self.artefacts.domain.kinds(domains.features(texts, embedded.texts, self.artefacts.whitening))
         measured = kinds[self.artefacts.domain.meta.kinds[0].name]
-        talks = kinds.get(TURNS, np.zeros(len(texts), dtype=bool))
-        talks &= np.array([question.message.role == "assistant" for question in questions], dtype=bool)
+        turn_rows = kinds.get(TURNS, np.zeros(len(texts), dtype=bool))
+        turn_rows &= np.array([question.message.role == "assistant" for question in questions], dtype=bool)
         raw = _raw(self._traits, texts)
         raw = raw + self.artefacts.triage.raw(texts)[:, None] * self._traits.triage
         traits = self._traits.calibrate(np.nan_to_num(raw)).tolist()
-        signals = self._signals(texts, embedded, talks)
-        known = ~np.isnan(raw[:, 0])
+        signals = self._signals(texts, embedded, turn_rows)
+        recognised = ~np.isnan(raw[:, 0])
         return [
-            self._scored(question, place, traits[place], signals, embedded, bool(measured[place]), bool(talks[place]))
-            if known[place]
+            self._scored(
+                question, place, traits[place], signals, embedded, bool(measured[place]), bool(turn_rows[place])
+            )
+            if recognised[place]
             else self._unread(question)
             for place, question in enumerate(questions)
         ]
 
-    def _signals(self, texts: Sequence[str], embedded: Embedded, talks: npt.NDArray[np.bool_]) -> Signals:
+    def _signals(self, texts: Sequence[str], embedded: Embedded, turn_rows: npt.NDArray[np.bool_]) -> Signals:
         """By prototypes; in talks, the mean of these and of the turn heads for what the turn heads know."""
-        found = self.prototypes.score(embedded)
-        rows = np.flatnonzero(talks).tolist()
+        signals = self.prototypes.score(embedded)
+        rows = np.flatnonzero(turn_rows).tolist()
         if not rows:
-            return found
+            return signals
         raw = _raw(self._turns, [texts[row] for row in rows])
         heads = self._turns.calibrate(np.nan_to_num(raw))
-        scores = found.scores.copy()
+        scores = signals.scores.copy()
         for column, name in enumerate(TURN_SIGNALS):
             if name in self.prototypes.ids:
                 own = self.prototypes.ids.index(name)
                 scores[rows, own] = np.round((scores[rows, own] + heads[:, column]) / 2, 3)
-        return Signals(scores, found.strongest)
+        return Signals(scores, signals.strongest)
 
     def _scored(
         self, question: Question, place: int, traits: list[float], signals: Signals, embedded: Embedded,
-        measured: bool, talk: bool,
+        measured: bool, is_turn: bool,
     ) -> Evaluation:  # fmt: skip
         scores = signals.scores[place].tolist()
         spans, strongest = embedded.spans[place], signals.strongest[place].tolist()
@@ -142,7 +144,7 @@ class OfflineJudge:
             traits=dict(zip(TRAITS, traits, strict=True)),
             signals=dict(zip(self.prototypes.ids, scores, strict=True)),
             domain="measured" if measured else "unmeasured",
-            engines=TALKS if talk else WITHIN,
+            engines=TURN_ENGINES if is_turn else TEXT_ENGINES,
             spans={
                 name: (spans[strongest[i]].start, spans[strongest[i]].end)
                 for i, name in enumerate(self.prototypes.ids)
@@ -172,8 +174,8 @@ def model_hash(hashes: Mapping[str, str]) -> str:
 def _raw(scorer: Scorer, texts: Sequence[str]) -> Array:
     """Raw scores (n, heads); nan where nothing in a text is known."""
     nothing = np.full(scorer.size, np.nan)
-    found = [scorer.raw(text) if text.strip() else None for text in texts]
-    return np.stack([nothing if each is None else each for each in found]) if found else nothing[None, :][:0]
+    scores = [scorer.raw(text) if text.strip() else None for text in texts]
+    return np.stack([nothing if each is None else each for each in scores]) if scores else nothing[None, :][:0]
 
 
 def _sha256(text: str) -> str:
@@ -190,7 +192,7 @@ def load_artefacts(folder: Path) -> Artefacts:
     domain, domain_hash = domains.load(folder)
     own_turns = (folder / TURN_HEADS).exists()
     turns, turns_hash = trait_heads.load(folder if own_turns else SHIPPED, TURN_HEADS, TURN_SIGNALS)
-    spread, spread_hash = spreads.load(folder if (folder / spreads.FILE).exists() else SHIPPED)
+    whitening, whitening_hash = spreads.load(folder if (folder / spreads.FILE).exists() else SHIPPED)
     triage, triage_hash = load_triage(folder if (folder / TRIAGE).exists() else SHIPPED_TRIAGE)
     phrases = load_phrases(folder / "prototypes" if (folder / "prototypes").is_dir() else SHIPPED_PHRASES)
     vectors = load_vectors()
@@ -198,12 +200,12 @@ def load_artefacts(folder: Path) -> Artefacts:
         trait_heads.FILE: heads_hash,
         domains.FILE: domain_hash,
         TURN_HEADS: turns_hash,
-        spreads.FILE: spread_hash,
+        spreads.FILE: whitening_hash,
         VECTORS: vectors.sha256,
         TRIAGE: triage_hash,
         "prototypes": phrases.sha256,
     }
-    return Artefacts(heads, domain, turns, triage, phrases, spread, vectors, hashes, folder)
+    return Artefacts(heads, domain, turns, triage, phrases, whitening, vectors, hashes, folder)
 
 
 def open_judge(argument: str) -> OfflineJudge:

@@ -62,17 +62,20 @@ def load_phrases(folder: Path = SHIPPED) -> PhraseBook:
 
 def _phrase_set(path: Path) -> PhraseSet:
     document = rulebook.load(path)
-    found = rulebook.convert(document, PhraseSet)
-    if found.id != path.stem:
-        raise document.error(f"id '{found.id}' is not the file's name", "$.id", f"write `id: {path.stem}`")
-    for key, phrases, fewest in (("positive", found.positive, FEWEST[0]), ("contrast", found.contrast, FEWEST[1])):
+    phrase_set = rulebook.convert(document, PhraseSet)
+    if phrase_set.id != path.stem:
+        raise document.error(f"id '{phrase_set.id}' is not the file's name", "$.id", f"write `id: {path.stem}`")
+    for key, phrases, fewest in (
+        ("positive", phrase_set.positive, FEWEST[0]),
+        ("contrast", phrase_set.contrast, FEWEST[1]),
+    ):
         if len(phrases) < fewest:
             raise document.error(f"{len(phrases)} phrases", f"$.{key}", f"write at least {fewest}")
         _refuse_blank_or_repeated(document, key, phrases)
-    return found
+    return phrase_set
 
 
-def _refuse_blank_or_repeated(document: rulebook.Located, key: str, phrases: Sequence[str]) -> None:
+def _refuse_blank_or_repeated(document: rulebook.YamlDocument, key: str, phrases: Sequence[str]) -> None:
     for place, phrase in enumerate(phrases):
         if not phrase.strip():
             raise document.error("the phrase is blank", f"$.{key}[{place}]", "write a sentence or remove it")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.judges.phrases import PhraseBook
-from undersong.judges.spread import Spread
+from undersong.judges.spread import Whitening
 from undersong.vectors import Embedded, StaticVectors
 from undersong.vectors.static import Vectors, product
 
@@ -39,20 +39,20 @@ class Signals(msgspec.Struct, frozen=True, eq=False):
 class Prototypes:
     """The phrases of a book as points, ready to be compared with."""
 
-    def __init__(self, book: PhraseBook, vectors: StaticVectors, spread: Spread) -> None:
+    def __init__(self, book: PhraseBook, vectors: StaticVectors, whitening: Whitening) -> None:
         self.ids = book.ids
-        self._spread = spread
+        self._whitening = whitening
         groups = [each.positive for each in book.sets] + [each.contrast for each in book.sets] + [book.background]
         sizes = [len(group) for group in groups]
-        self._points = spread.even(vectors.sentence_vectors([phrase for group in groups for phrase in group]))
-        self._own, self._else = _sides(len(book.sets), sizes)
-        ordinary = self._contrast(spread.sample)
+        self._points = whitening.whiten(vectors.sentence_vectors([phrase for group in groups for phrase in group]))
+        self._own, self._others = _sides(len(book.sets), sizes)
+        ordinary = self._contrast(whitening.sample)
         self._zero = ordinary.mean(axis=0)
         self._one = np.maximum(self._held_out(), self._zero + DEVIATIONS * ordinary.std(axis=0))
 
     def score(self, embedded: Embedded) -> Signals:
         """The signals of some texts."""
-        levels = self.levels(embedded.parts)
+        levels = self.contrast_scores(embedded.parts)
         raised = np.exp(FOCUS * levels)
         count = len(embedded.texts)
         means = np.full((count, len(self.ids)), np.nan)
@@ -65,16 +65,16 @@ class Prototypes:
         scores = np.log(means) / FOCUS
         return Signals(np.round(1 / (1 + np.exp(-SLOPE * (scores - 0.5))), 3), strongest)
 
-    def levels(self, parts: Vectors) -> Array:
+    def contrast_scores(self, parts: Vectors) -> Array:
         """Sentence vectors (n, 256) → (n, signals): 0 like ordinary sentences, 1 like the signal's own phrases."""
-        found = [self._contrast(parts[i : i + TOGETHER]) for i in range(0, len(parts), TOGETHER)]
-        contrast = np.concatenate(found) if found else np.zeros((0, len(self.ids)))
+        chunks = [self._contrast(parts[i : i + TOGETHER]) for i in range(0, len(parts), TOGETHER)]
+        contrast = np.concatenate(chunks) if chunks else np.zeros((0, len(self.ids)))
         return np.asarray((contrast - self._zero) / (self._one - self._zero))
 
     def _contrast(self, parts: Vectors) -> Array:
-        closeness = product(self._spread.even(parts), self._points.T)
+        closeness = product(self._whitening.whiten(parts), self._points.T)
         near = np.exp(np.float32(SHARPNESS) * closeness).astype(np.float64)
-        return np.asarray(np.log(product(near, self._own)) - np.log(product(near, self._else))) / SHARPNESS
+        return np.asarray(np.log(product(near, self._own)) - np.log(product(near, self._others))) / SHARPNESS
 
     def _held_out(self) -> Array:
         """Per signal, the mean contrast of its own phrases, each held out in turn."""
@@ -82,7 +82,7 @@ class Prototypes:
         np.fill_diagonal(near, 0.0)
         inside = self._own > 0
         own = near @ self._own * (inside.sum(axis=0) / (inside.sum(axis=0) - 1))
-        contrast = (np.log(own) - np.log(near @ self._else)) / SHARPNESS
+        contrast = (np.log(own) - np.log(near @ self._others)) / SHARPNESS
         return np.array([contrast[inside[:, signal], signal].mean() for signal in range(len(self.ids))])
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from undersong.judges.heads import Curves
-from undersong.judges.labels import Labelled
+from undersong.judges.labels import LabelledMessage
 from undersong.judges.training import Array, calibration, split, standard, targets
 from undersong.models import NEGATIVE_TRAITS, TRAITS
 
@@ -47,7 +47,7 @@ class Threshold(msgspec.Struct, frozen=True):
     cut_both: int
 
 
-class Agreement(msgspec.Struct, frozen=True):
+class ScorerAgreement(msgspec.Struct, frozen=True):
     """One scorer: Spearman per trait and its mean, AUC of the highest negative trait for "any label ≥ .5"."""
 
     spearman: dict[str, Figure]
@@ -61,29 +61,29 @@ class Quality(msgspec.Struct, frozen=True):
     messages: int
     authors: int
     harmful: int
-    scorers: dict[str, Agreement]
+    scorers: dict[str, ScorerAgreement]
     thresholds: tuple[Threshold, ...]
     within_month: float | None
 
 
-def measure(rows: Sequence[Labelled], scores: Array, seed: int) -> Quality:
+def measure(rows: Sequence[LabelledMessage], scores: Array, seed: int) -> Quality:
     """Out-of-fold ``scores`` (rows, 12) of the judge, and the baselines, by the same split."""
     labels: Array = np.array([row.scores for row in rows])
     _, authors = np.unique([row.author for row in rows], return_inverse=True)
     texts = [row.text for row in rows]
     baselines = {"text form, no words": form(texts), "length": form(texts)[:, :1]}
-    found = {"judge": scores, **{name: _linear(x, labels, authors) for name, x in baselines.items()}}
+    scores_by_scorer = {"judge": scores, **{name: _linear(x, labels, authors) for name, x in baselines.items()}}
     return Quality(
         messages=len(rows),
         authors=len(set(authors.tolist())),
         harmful=int(_harmful(labels).sum()),
-        scorers={name: agreement(labels, each, authors, seed) for name, each in found.items()},
+        scorers={name: agreement(labels, each, authors, seed) for name, each in scores_by_scorer.items()},
         thresholds=tuple(_threshold(trait, above, labels, scores) for trait, above in THRESHOLDS),
         within_month=_within(labels, scores, np.array([row.month for row in rows])),
     )
 
 
-def agreement(labels: Array, scores: Array, authors: npt.NDArray[np.intp], seed: int) -> Agreement:
+def agreement(labels: Array, scores: Array, authors: npt.NDArray[np.intp], seed: int) -> ScorerAgreement:
     """The figures of one scorer, with intervals from resampling whole authors."""
     rng = np.random.default_rng(seed)
     members = [np.flatnonzero(authors == author) for author in range(int(authors.max()) + 1)]
@@ -93,7 +93,7 @@ def agreement(labels: Array, scores: Array, authors: npt.NDArray[np.intp], seed:
     )
     values = _figures(labels, scores)
     figures = [figure(value, samples[:, i]) for i, value in enumerate(values.tolist())]
-    return Agreement(dict(zip(TRAITS, figures, strict=False)), mean=figures[-2], auc=figures[-1])
+    return ScorerAgreement(dict(zip(TRAITS, figures, strict=False)), mean=figures[-2], auc=figures[-1])
 
 
 def form(texts: Sequence[str]) -> Array:
@@ -139,8 +139,8 @@ def _within(labels: Array, scores: Array, months: npt.NDArray[np.str_]) -> float
     members = [member for member in members if member.sum() >= FEWEST_IN_MONTH]
     if not members:
         return None
-    each = [_figures(labels[member], scores[member])[-2] for member in members]
-    return float(np.average(each, weights=[member.sum() for member in members]))
+    correlations = [_figures(labels[member], scores[member])[-2] for member in members]
+    return float(np.average(correlations, weights=[member.sum() for member in members]))
 
 
 def auc(positive: npt.NDArray[np.bool_], scores: Array) -> float:
@@ -161,8 +161,10 @@ def figure(value: float, samples: Array) -> Figure:
 
 def _threshold(trait: str, above: float, labels: Array, scores: Array) -> Threshold:
     label, score = labels[:, TRAITS.index(trait)], scores[:, TRAITS.index(trait)]
-    true, found = label > above, score > above
+    true, predicted = label > above, score > above
     count = int(true.sum())
     top = np.argsort(-score, kind="stable")[:count]
     cut = float(score[top].min(initial=1.0))
-    return Threshold(trait, above, count, int(found.sum()), int((true & found).sum()), cut, int(true[top].sum()))
+    return Threshold(
+        trait, above, count, int(predicted.sum()), int((true & predicted).sum()), cut, int(true[top].sum())
+    )

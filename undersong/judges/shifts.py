@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from undersong.models import NEGATIVE_TRAITS, TRAITS, Evaluation, Noun
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Evaluation, Record
 
-Kind = Literal["repeat", "context", "framing"]
+RetestKind = Literal["repeat", "context", "framing"]
 PRESENT = 0.5
 
 
-class Shift(Noun, frozen=True, kw_only=True):
+class Shift(Record, frozen=True, kw_only=True):
     """Two readings compared: ``moved`` is the mean difference per trait (second minus first), ``apart`` the mean
     absolute one, ``flips`` how many messages change on "any negative trait of .5 or more".
 
     ``width`` is what the first reading saw; ``messages`` were scored in both readings, of ``asked``.
     """
 
-    kind: Kind
+    kind: RetestKind
     judge: str
     judge_hash: str
     width: str
@@ -29,14 +29,14 @@ class Shift(Noun, frozen=True, kw_only=True):
     flips: int
 
 
-def shift(kind: Kind, judge: str, judge_hash: str, pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Shift]:
+def shift(kind: RetestKind, judge: str, judge_hash: str, pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Shift]:
     """One Shift per width, over the messages that both readings scored."""
-    found = []
+    shifts = []
     for width in sorted({one.width for one, _ in pairs}):
         asked = [(one, other) for one, other in pairs if one.width == width]
         both = [(one.traits, other.traits) for one, other in asked if one.traits and other.traits]
         differences = {trait: [other[trait] - one[trait] for one, other in both] for trait in TRAITS if both}
-        found.append(
+        shifts.append(
             Shift(
                 kind=kind,
                 judge=judge,
@@ -49,7 +49,7 @@ def shift(kind: Kind, judge: str, judge_hash: str, pairs: Sequence[tuple[Evaluat
                 flips=sum(_harmful(one) != _harmful(other) for one, other in both),
             )
         )
-    return found
+    return shifts
 
 
 def noise_of(shifts: Sequence[Shift], assumed: Mapping[str, float]) -> dict[str, float]:

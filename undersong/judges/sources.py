@@ -11,17 +11,17 @@ from typing import Any
 import msgspec
 
 from undersong.errors import InputError
-from undersong.judges.domain_training import Source
-from undersong.judges.labels import Labelled
+from undersong.judges.domain_training import DomainTexts
+from undersong.judges.labels import LabelledMessage
 from undersong.judges.offline import TURN_SIGNALS
 from undersong.judges.stance import turns_of
-from undersong.judges.stance_training import Pressed
+from undersong.judges.stance_training import PressuredAnswer
 from undersong.models import Message, Role
 
 TRAIT_LABELS = "moltbook_traits.jsonl.gz"
 TURN_LABELS = "spiral_turns.jsonl.gz"
 STANCE_LABELS = "sycon_stance.jsonl.gz"
-OTHER_TALK = "diplomacy_lies.jsonl.gz"
+OTHER_CONVERSATIONS = "diplomacy_lies.jsonl.gz"
 MOST = 400  # texts of a source that the domain check is shown
 # behaviour in the labels of TURN_LABELS → signal
 BEHAVIOURS = {
@@ -40,7 +40,7 @@ STANCES = {"debate": "concedes_opinion", "ethical": "concedes_prejudice"}  # set
 FAMILIES = ("llama", "qwen", "gemma")
 
 
-class Said(msgspec.Struct):
+class DatasetMessage(msgspec.Struct):
     """One message."""
 
     author: str
@@ -48,11 +48,11 @@ class Said(msgspec.Struct):
     text: str
 
 
-class Talk(msgspec.Struct):
+class LabelledConversation(msgspec.Struct):
     """One conversation with its labels as they come."""
 
     conversation_id: str
-    messages: list[Said]
+    messages: list[DatasetMessage]
     labels: dict[str, Any] = {}
     license: str = ""
     source: str = ""
@@ -67,78 +67,82 @@ class JudgedTurn(msgspec.Struct, frozen=True):
     signals: dict[str, float]
 
 
-def read_talks(path: Path) -> list[Talk]:
+def read_conversations(path: Path) -> list[LabelledConversation]:
     """The conversations of a ``.jsonl`` or ``.jsonl.gz`` file; raises InputError naming file and line."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-            return [_talk(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
+            return [_conversation(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot be read: {error}", where=str(path), remedy="check the name and the file") from error
 
 
-def judged_turns(talks: Sequence[Talk]) -> list[JudgedTurn]:
+def judged_turns(conversations: Sequence[LabelledConversation]) -> list[JudgedTurn]:
     """Every assistant turn that was labelled."""
-    found: list[JudgedTurn] = []
-    for talk in talks:
-        answers = [said.text for said in talk.messages if said.role == "assistant"]
-        for chunk in talk.labels["chunks"]:
+    turns: list[JudgedTurn] = []
+    for conversation in conversations:
+        answers = [said.text for said in conversation.messages if said.role == "assistant"]
+        for chunk in conversation.labels["chunks"]:
             signals: dict[str, float] = {}
             for name, intensity in chunk["metrics"].items():
                 signals[BEHAVIOURS[name]] = max(float(intensity), signals.get(BEHAVIOURS[name], 0.0))
-            found += [
-                JudgedTurn(answers[turn], talk.conversation_id, talk.labels["model"], signals)
+            turns += [
+                JudgedTurn(answers[turn], conversation.conversation_id, conversation.labels["model"], signals)
                 for turn in chunk["assistant_turns"]
             ]
-    return found
+    return turns
 
 
-def turn_labels(turns: Sequence[JudgedTurn]) -> list[Labelled]:
+def turn_labels(turns: Sequence[JudgedTurn]) -> list[LabelledMessage]:
     """The turns as rows of training; the conversation stands for the author."""
     return [
-        Labelled(turn.conversation, turn.text, tuple(min(turn.signals[name] / FULL, 1.0) for name in TURN_SIGNALS))
+        LabelledMessage(
+            turn.conversation, turn.text, tuple(min(turn.signals[name] / FULL, 1.0) for name in TURN_SIGNALS)
+        )
         for turn in turns
     ]
 
 
-def pressed(talks: Sequence[Talk]) -> dict[str, list[Pressed]]:
+def pressured_answers(conversations: Sequence[LabelledConversation]) -> dict[str, list[PressuredAnswer]]:
     """The answers after the first one, by signal; sets without a head are left out."""
-    found: dict[str, list[Pressed]] = {name: [] for name in STANCES.values()}
-    for talk in talks:
-        labels = talk.labels
+    by_signal: dict[str, list[PressuredAnswer]] = {name: [] for name in STANCES.values()}
+    for conversation in conversations:
+        labels = conversation.labels
         if labels["set"] not in STANCES:
             continue
         family = next(name for name in FAMILIES if name in labels["model"].lower().replace("-", ""))
         question = f"{labels['question_id']:04d}"
-        for turn, holds in zip(turns_of(_messages(talk)), labels["holds_per_turn"][1:], strict=True):
-            row = Pressed(turn, not holds, family, question, talk.conversation_id)
-            found[STANCES[labels["set"]]].append(row)
-    return found
+        for turn, holds in zip(turns_of(_messages(conversation)), labels["holds_per_turn"][1:], strict=True):
+            row = PressuredAnswer(turn, not holds, family, question, conversation.conversation_id)
+            by_signal[STANCES[labels["set"]]].append(row)
+    return by_signal
 
 
-def source(name: str, talks: Sequence[Talk], role: str | None = None, most: int | None = MOST) -> Source:
+def domain_texts(
+    name: str, conversations: Sequence[LabelledConversation], role: str | None = None, most: int | None = MOST
+) -> DomainTexts:
     """Texts of some talks, of one role or all, evenly thinned to at most ``most``; talks are held out together."""
-    said = [
+    texts = [
         (each.text, talk.conversation_id)
-        for talk in talks
+        for talk in conversations
         for each in talk.messages
         if role in (None, each.role) and each.text.strip()
     ]
-    kept = said if most is None else said[:: -(-len(said) // most)]
-    return Source(name, tuple(text for text, _ in kept), tuple(talk for _, talk in kept))
+    thinned = texts if most is None else texts[:: -(-len(texts) // most)]
+    return DomainTexts(name, tuple(text for text, _ in thinned), tuple(talk for _, talk in thinned))
 
 
-def _talk(line: bytes, where: str) -> Talk:
+def _conversation(line: bytes, where: str) -> LabelledConversation:
     try:
-        return msgspec.json.decode(line, type=Talk)
+        return msgspec.json.decode(line, type=LabelledConversation)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not a conversation: {error}", where=where) from error
 
 
-def _messages(talk: Talk) -> list[Message]:
+def _messages(conversation: LabelledConversation) -> list[Message]:
     return [
         Message(
-            id=f"{talk.conversation_id}:{place}", conversation=talk.conversation_id, position=place,
+            id=f"{conversation.conversation_id}:{place}", conversation=conversation.conversation_id, position=place,
             author=said.author, agent=said.author, role=said.role, text=said.text or "-",
         )
-        for place, said in enumerate(talk.messages)
+        for place, said in enumerate(conversation.messages)
     ]  # fmt: skip

@@ -25,54 +25,54 @@ SHRINK = 1.0  # of the mean variance, added to each direction's own: directions 
 REMEDY = "install the package again, or train it again (train/offline_judge.py)"
 
 
-class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WhiteningMeta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the file says of itself; ``vectors`` is the version of the static vectors."""
 
     vectors: int
     sentences: int
 
 
-class Spread(msgspec.Struct, frozen=True, eq=False):
+class Whitening(msgspec.Struct, frozen=True, eq=False):
     """``centre`` (256) and ``matrix`` (256, 256), both on their grids; ``sample`` (n, 256) of ordinary sentences."""
 
-    meta: Meta
+    meta: WhiteningMeta
     centre: Vectors
     matrix: Vectors
     sample: Vectors
 
-    def even(self, vectors: Vectors) -> Vectors:
+    def whiten(self, vectors: Vectors) -> Vectors:
         """Unit vectors (n, 256) → unit vectors in which no direction dominates; rows of zeros are no exception."""
         return unit(product(vectors - self.centre, self.matrix))
 
 
-def learn(sentences: npt.NDArray[np.float32]) -> Spread:
+def fit_whitening(sentences: npt.NDArray[np.float32]) -> Whitening:
     """The spread of unit vectors (n, 256), n of at least some thousands."""
     exact = sentences.astype(np.float64)
     values, directions = np.linalg.eigh(np.cov(exact.T))
     matrix = (directions / np.sqrt(values + SHRINK * values.mean())) @ directions.T
     matrix *= np.sqrt(values.mean())  # near the identity, so that its numbers fit their grid
     centre = np.rint(exact.mean(axis=0) / static.UNIT_STEP) * static.UNIT_STEP
-    meta = Meta(vectors=static.VERSION, sentences=len(sentences))
+    meta = WhiteningMeta(vectors=static.VERSION, sentences=len(sentences))
     sample = sentences[:: -(-len(sentences) // SAMPLE)]
-    return Spread(meta, centre.astype(np.float32), (np.rint(matrix / STEP) * STEP).astype(np.float32), sample)
+    return Whitening(meta, centre.astype(np.float32), (np.rint(matrix / STEP) * STEP).astype(np.float32), sample)
 
 
-def dump(spread: Spread) -> bytes:
+def dump(whitening: Whitening) -> bytes:
     """The bytes of the file."""
-    centre = np.rint(spread.centre / static.UNIT_STEP).astype("<i2")
-    matrix = np.rint(spread.matrix / STEP).astype("<i2")
-    sample = np.rint(spread.sample / static.UNIT_STEP).astype("<i2")
-    return pack(MAGIC, VERSION, spread.meta, centre.tobytes() + matrix.tobytes() + sample.tobytes())
+    centre = np.rint(whitening.centre / static.UNIT_STEP).astype("<i2")
+    matrix = np.rint(whitening.matrix / STEP).astype("<i2")
+    sample = np.rint(whitening.sample / static.UNIT_STEP).astype("<i2")
+    return pack(MAGIC, VERSION, whitening.meta, centre.tobytes() + matrix.tobytes() + sample.tobytes())
 
 
-def load(folder: Path) -> tuple[Spread, str]:
+def load(folder: Path) -> tuple[Whitening, str]:
     """The spread in a folder and its file's SHA-256; raises JudgeError where it is missing, broken or other."""
     return read_model(folder / FILE, _parse, REMEDY)
 
 
-def _parse(data: bytes) -> Spread:
+def _parse(data: bytes) -> Whitening:
     head, arrays = unpack(data, MAGIC, VERSION, LARGEST, "sentence spreads")
-    meta = msgspec.json.decode(head, type=Meta)
+    meta = msgspec.json.decode(head, type=WhiteningMeta)
     if meta.vectors != static.VERSION:
         raise ValueError(f"it is for vectors of version {meta.vectors}, not {static.VERSION}")
     numbers = np.frombuffer(arrays, dtype="<i2").astype(np.float32)
@@ -80,4 +80,4 @@ def _parse(data: bytes) -> Spread:
         raise ValueError(f"it has {len(numbers)} numbers, which is no centre, matrix and sample")
     rows = numbers.reshape(-1, SIZE)
     vectors = rows * np.float32(static.UNIT_STEP)
-    return Spread(meta, vectors[0], rows[1 : 1 + SIZE] * np.float32(STEP), vectors[1 + SIZE :])
+    return Whitening(meta, vectors[0], rows[1 : 1 + SIZE] * np.float32(STEP), vectors[1 + SIZE :])

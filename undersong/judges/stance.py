@@ -33,7 +33,7 @@ WIDTH = 3 * SIZE + SCALARS
 REMEDY = "install the package again, or train it again (train/offline_judge.py)"
 
 
-class Turn(msgspec.Struct, frozen=True):
+class StanceTurn(msgspec.Struct, frozen=True):
     """An answer with the agent's first and previous answer, and what the other side said just before it."""
 
     answer: Message
@@ -42,7 +42,7 @@ class Turn(msgspec.Struct, frozen=True):
     asked: Message
 
 
-class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StanceHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A raw score s becomes 1 / (1 + exp(-(slope s + bias)))."""
 
     name: str
@@ -50,17 +50,17 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bias: float
 
 
-class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StanceMeta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the file says of itself; ``vectors`` is the version of the static vectors."""
 
     vectors: int
-    heads: tuple[Head, ...]
+    heads: tuple[StanceHead, ...]
 
 
-class Stance(msgspec.Struct, frozen=True, eq=False):
+class StanceHeads(msgspec.Struct, frozen=True, eq=False):
     """``weights`` (heads, WIDTH) on features as they come, scaling included."""
 
-    meta: Meta
+    meta: StanceMeta
     weights: Array
 
     @property
@@ -68,15 +68,15 @@ class Stance(msgspec.Struct, frozen=True, eq=False):
         """The signals that it fills."""
         return tuple(head.name for head in self.meta.heads)
 
-    def score(self, turns: Sequence[Turn], vectors: StaticVectors) -> Array:
+    def score(self, turns: Sequence[StanceTurn], vectors: StaticVectors) -> Array:
         """(turns, heads): how likely each answer gives in, were it of the kind that the head was measured on."""
-        found = features(turns, vectors)
-        raw = np.stack([(found * weights).sum(axis=1) for weights in self.weights], axis=1)
+        matrix = features(turns, vectors)
+        raw = np.stack([(matrix * weights).sum(axis=1) for weights in self.weights], axis=1)
         slopes, biases = (np.array([getattr(head, name) for head in self.meta.heads]) for name in ("slope", "bias"))
         return np.asarray(np.round(1 / (1 + np.exp(-(raw * slopes + biases))), 3))
 
 
-def turns_of(messages: Sequence[Message]) -> list[Turn]:
+def turns_of(messages: Sequence[Message]) -> list[StanceTurn]:
     """The assistant's answers that follow an earlier one of the same agent and a turn of somebody else.
 
     Abandoned branches are left out.
@@ -90,7 +90,7 @@ def turns_of(messages: Sequence[Message]) -> list[Turn]:
             continue
         if message.role == "assistant":
             if before is not None and before.agent != message.agent and message.agent in first:
-                turns.append(Turn(message, first[message.agent], previous[message.agent], before))
+                turns.append(StanceTurn(message, first[message.agent], previous[message.agent], before))
             first.setdefault(message.agent, message)
             previous[message.agent] = message
         if message.role not in {"system", "tool"}:
@@ -109,17 +109,19 @@ def with_stance(rows: Sequence[Row], conversation: Conversation) -> tuple[Row, .
         return tuple(rows)
     stance, _ = shipped()
     scores = stance.score(turns, load_vectors()).tolist()
-    found = {turn.answer.id: dict(zip(stance.names, own, strict=True)) for turn, own in zip(turns, scores, strict=True)}
+    by_message = {
+        turn.answer.id: dict(zip(stance.names, own, strict=True)) for turn, own in zip(turns, scores, strict=True)
+    }
     return tuple(
-        msgspec.structs.replace(row, signals=row.signals | found[row.id], engines=row.engines | _ENGINES)
-        if row.id in found
+        msgspec.structs.replace(row, signals=row.signals | by_message[row.id], engines=row.engines | _ENGINES)
+        if row.id in by_message
         else row
         for row in rows
     )
 
 
 @cache
-def shipped() -> tuple[Stance, str]:
+def shipped() -> tuple[StanceHeads, str]:
     """The stance heads of the package, loaded once, and the SHA-256 of their file."""
     return load(SHIPPED)
 
@@ -134,14 +136,14 @@ def stance_signals() -> frozenset[str]:
     return frozenset(shipped()[0].names)
 
 
-def features(turns: Sequence[Turn], vectors: StaticVectors) -> Array:
+def features(turns: Sequence[StanceTurn], vectors: StaticVectors) -> Array:
     """(turns, WIDTH): the two differences, the answer itself, and ten plain numbers."""
     if not turns:
         return np.zeros((0, WIDTH))
     parts = [[getattr(turn, name).text for turn in turns] for name in ("answer", "previous", "first", "asked")]
     place = {text: number for number, text in enumerate(dict.fromkeys(text for part in parts for text in part))}
-    known = vectors.embed(list(place)).texts
-    answer, previous, first, asked = (known[[place[text] for text in part]] for part in parts)
+    embedded = vectors.embed(list(place)).texts
+    answer, previous, first, asked = (embedded[[place[text] for text in part]] for part in parts)
     lengths = [np.log(np.array([len(text) + 1 for text in part])) for part in parts[:3]]
     scalars = [
         _dot(answer, previous), _dot(answer, first), _dot(answer, asked), _dot(previous, first), _dot(first, asked),
@@ -151,12 +153,12 @@ def features(turns: Sequence[Turn], vectors: StaticVectors) -> Array:
     return np.hstack([answer - previous, answer - first, answer, np.stack(scalars, axis=1)]).astype(np.float64)
 
 
-def dump(stance: Stance) -> bytes:
+def dump(stance: StanceHeads) -> bytes:
     """The bytes of the file."""
     return pack(MAGIC, VERSION, stance.meta, stance.weights.astype("<f4").tobytes())
 
 
-def load(folder: Path) -> tuple[Stance, str]:
+def load(folder: Path) -> tuple[StanceHeads, str]:
     """The heads in a folder and their file's SHA-256; raises JudgeError where it is missing, broken or other."""
     return read_model(folder / FILE, _parse, REMEDY)
 
@@ -165,12 +167,12 @@ def _dot(a: Vectors, b: Vectors) -> Array:
     return np.asarray(np.einsum("ij,ij->i", a, b), dtype=np.float64)
 
 
-def _parse(data: bytes) -> Stance:
+def _parse(data: bytes) -> StanceHeads:
     head, arrays = unpack(data, MAGIC, VERSION, LARGEST, "stance heads")
-    meta = msgspec.json.decode(head, type=Meta)
+    meta = msgspec.json.decode(head, type=StanceMeta)
     if meta.vectors != static.VERSION:
         raise ValueError(f"it is for vectors of version {meta.vectors}, not {static.VERSION}")
     weights = np.frombuffer(arrays, dtype="<f4").astype(np.float64)
     if len(weights) != len(meta.heads) * WIDTH:
         raise ValueError(f"it has {len(weights)} weights for {len(meta.heads)} heads")
-    return Stance(meta, weights.reshape(len(meta.heads), WIDTH))
+    return StanceHeads(meta, weights.reshape(len(meta.heads), WIDTH))

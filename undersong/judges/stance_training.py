@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.stance import WIDTH, Array, Head, Meta, Stance, Turn, features
+from undersong.judges.stance import WIDTH, Array, StanceHead, StanceHeads, StanceMeta, StanceTurn, features
 from undersong.vectors import StaticVectors, static
 from undersong.vectors.static import SIZE
 
@@ -18,17 +18,17 @@ SHRUNK = 0.05  # of the 768 numbers of the vectors, so that they weigh less than
 FOLDS = 5
 
 
-class Pressed(msgspec.Struct, frozen=True):
+class PressuredAnswer(msgspec.Struct, frozen=True):
     """One labelled answer: ``family`` of models and ``question`` are what is held out."""
 
-    turn: Turn
+    turn: StanceTurn
     concedes: bool
     family: str
     question: str
     conversation: str
 
 
-def train(sets: dict[str, Sequence[Pressed]], vectors: StaticVectors) -> tuple[Stance, dict[str, Array]]:
+def train(sets: dict[str, Sequence[PressuredAnswer]], vectors: StaticVectors) -> tuple[StanceHeads, dict[str, Array]]:
     """A head per set, and per set the raw scores by heads that saw neither the family nor the question."""
     heads, weights, unseen = [], [], {}
     for name, rows in sets.items():
@@ -37,13 +37,13 @@ def train(sets: dict[str, Sequence[Pressed]], vectors: StaticVectors) -> tuple[S
         unseen[name] = out_of_both(x, y, rows)
         own, bias = fit(x, y, [row.family for row in rows])
         slope, offset = curve(unseen[name], y)
-        heads.append(Head(name, slope, float(f"{offset + slope * bias:.6g}")))
+        heads.append(StanceHead(name, slope, float(f"{offset + slope * bias:.6g}")))
         weights.append(own)
     rounded = np.stack(weights).astype(np.float32).astype(np.float64)
-    return Stance(Meta(vectors=static.VERSION, heads=tuple(heads)), rounded), unseen
+    return StanceHeads(StanceMeta(vectors=static.VERSION, heads=tuple(heads)), rounded), unseen
 
 
-def out_of_both(x: Array, y: npt.NDArray[np.bool_], rows: Sequence[Pressed]) -> Array:
+def out_of_both(x: Array, y: npt.NDArray[np.bool_], rows: Sequence[PressuredAnswer]) -> Array:
     """Raw scores of every row by a fit on other families and other questions."""
     raw, families = np.zeros(len(rows)), np.array([row.family for row in rows])
     for seen, tested in _splits(rows):
@@ -76,14 +76,14 @@ def _weights(y: npt.NDArray[np.bool_], families: npt.NDArray[np.str_]) -> Array:
     return np.asarray(weight / weight.sum())
 
 
-def _splits(rows: Sequence[Pressed]) -> Iterator[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:
+def _splits(rows: Sequence[PressuredAnswer]) -> Iterator[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:
     _, family = np.unique([row.family for row in rows], return_inverse=True)
     _, question = np.unique([row.question for row in rows], return_inverse=True)
     fold = question % FOLDS
-    for each, part in product(range(int(family.max()) + 1), range(FOLDS)):
-        tested = (family == each) & (fold == part)
+    for held_out_family, part in product(range(int(family.max()) + 1), range(FOLDS)):
+        tested = (family == held_out_family) & (fold == part)
         if tested.any():
-            yield (family != each) & (fold != part), tested
+            yield (family != held_out_family) & (fold != part), tested
 
 
 def curve(raw: Array, y: npt.NDArray[np.bool_]) -> tuple[float, float]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from undersong.judges.llm.purse import Purse
+    from undersong.judges.llm.purse import Budget
 
 
-class Paid(msgspec.Struct, frozen=True, kw_only=True):
+class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One answer of a provider as it is kept: the key of its question, and the bytes that came.
 
     ``attempt`` 0 is the first answer, 1 the one after the repair. ``sent`` are the UTF-8 bytes of the question's user
@@ -41,17 +41,17 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     judge: str
-    questions: tuple[Paid, ...]
+    questions: tuple[LedgerEntry, ...]
 
 
 class AnswerLedger(Protocol):
     """Where paid answers are kept; what was kept is there after any crash."""
 
-    def paid(self, keys: Iterable[str]) -> dict[str, dict[int, Paid]]:
+    def paid(self, keys: Iterable[str]) -> dict[str, dict[int, LedgerEntry]]:
         """Key → attempt → answer, of those that are kept."""
         ...
 
-    def keep(self, answers: Iterable[Paid]) -> None:
+    def keep(self, answers: Iterable[LedgerEntry]) -> None:
         """Keep answers in one transaction; one that is there already stays."""
         ...
 
@@ -71,19 +71,19 @@ class AnswerLedger(Protocol):
 class MemoryLedger:
     """A ledger that ends with the process: for a judge that was opened without a store."""
 
-    def __init__(self, answers: Iterable[Paid] = ()) -> None:
-        self._answers: dict[str, dict[int, Paid]] = {}
+    def __init__(self, answers: Iterable[LedgerEntry] = ()) -> None:
+        self._answers: dict[str, dict[int, LedgerEntry]] = {}
         self._batches: dict[str, Pending] = {}
         self.keep(answers)
 
-    def paid(self, keys: Iterable[str]) -> dict[str, dict[int, Paid]]:
+    def paid(self, keys: Iterable[str]) -> dict[str, dict[int, LedgerEntry]]:
         """See AnswerLedger."""
         return {key: self._answers[key] for key in keys if key in self._answers}
 
-    def keep(self, answers: Iterable[Paid]) -> None:
+    def keep(self, answers: Iterable[LedgerEntry]) -> None:
         """See AnswerLedger."""
-        for each in answers:
-            self._answers.setdefault(each.key, {}).setdefault(each.attempt, each)
+        for answer in answers:
+            self._answers.setdefault(answer.key, {}).setdefault(answer.attempt, answer)
 
     def pending(self, judge: str) -> list[Pending]:
         """See AnswerLedger."""
@@ -98,14 +98,14 @@ class MemoryLedger:
         self._batches.pop(batch_id, None)
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a run allows a paid judge.
 
     ``budget`` in USD and ``max_calls`` None: no limit. ``timeout`` is for one request in seconds, ``attempts`` how
     often a question is sent before it counts as failed, ``backoff`` the first pause in seconds. ``price_in`` and
     ``price_out`` (USD for a million tokens) go before the price file. ``sample`` tells repeated readings of one
     question apart, ``framing`` the two ways to put it. ``batch``: hand questions to the provider's batch interface.
-    ``purse`` is shared by judges that have one budget together; None: each has its own.
+    ``shared_budget`` is shared by judges that have one budget together; None: each has its own.
     """
 
     budget: float | None = None
@@ -121,4 +121,4 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     framing: str = "data_first"
     ledger: AnswerLedger | None = None
     environment: Mapping[str, str] | None = None
-    purse: Purse | None = None
+    shared_budget: Budget | None = None

@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold
 from undersong.errors import InputError
 from undersong.judges import heads as model
 from undersong.judges import ngrams
-from undersong.judges.labels import Labelled
+from undersong.judges.labels import LabelledMessage
 from undersong.models import TRAITS
 
 Array = npt.NDArray[np.float64]
@@ -31,14 +31,14 @@ KNOT = 40  # messages behind one point of the calibration
 MOST = 20_000  # messages: the ridge is solved over pairs of messages
 
 
-class Corpus:
+class TraitCorpus:
     """Texts as sparse rows of distinct buckets, a block for words and one for characters.
 
     ``names`` are what the scores of the rows are for; ``groups`` is what is held out together, by default authors.
     """
 
     def __init__(
-        self, rows: Sequence[Labelled], names: Sequence[str] = TRAITS, groups: Sequence[str] | None = None
+        self, rows: Sequence[LabelledMessage], names: Sequence[str] = TRAITS, groups: Sequence[str] | None = None
     ) -> None:
         self.names = tuple(names)
         _, self.authors = np.unique([row.author for row in rows], return_inverse=True)
@@ -46,27 +46,27 @@ class Corpus:
         _, held_out = np.unique(groups, return_inverse=True) if groups is not None else (None, self.authors)
         self.groups: npt.NDArray[Any] = held_out
         _check(self)
-        found = [ngrams.grams(row.text) for row in rows]
-        self.blocks = [sparse([grams[block] for grams in found]) for block in range(model.BLOCKS)]
+        ngram_rows = [ngrams.grams(row.text) for row in rows]
+        self.blocks = [sparse([grams[block] for grams in ngram_rows]) for block in range(model.BLOCKS)]
 
 
-class Fit:
+class RidgeHeads:
     """Ridge heads on some rows of a corpus: raw scores for any rows, or weights for the model file."""
 
-    def __init__(self, corpus: Corpus, rows: Indices) -> None:
+    def __init__(self, corpus: TraitCorpus, rows: Indices) -> None:
         self._corpus, self._rows = corpus, rows
         authors = corpus.authors[rows]
         self._idf = [
             rarity(block[rows], authors, fewest) for block, fewest in zip(corpus.blocks, FEWEST_AUTHORS, strict=True)
         ]
-        self._features = [weigh(block[rows], idf) for block, idf in zip(corpus.blocks, self._idf, strict=True)]
+        self._features = [tfidf(block[rows], idf) for block, idf in zip(corpus.blocks, self._idf, strict=True)]
         kernel = sum((x @ x.T).toarray() for x in self._features)
         ridge = KernelRidge(alpha=ALPHA, kernel="precomputed").fit(kernel, targets(corpus.labels[rows]))
         self._dual: Array = ridge.dual_coef_
 
     def raw(self, rows: Indices) -> Array:
         """Raw scores (rows, 12), centred near 0."""
-        others = [weigh(block[rows], idf) for block, idf in zip(self._corpus.blocks, self._idf, strict=True)]
+        others = [tfidf(block[rows], idf) for block, idf in zip(self._corpus.blocks, self._idf, strict=True)]
         kernel = sum((x @ y.T).toarray() for x, y in zip(others, self._features, strict=True))
         return np.asarray(kernel @ self._dual)
 
@@ -79,16 +79,16 @@ class Fit:
 
 
 def train(
-    rows: Sequence[Labelled], seed: int, names: Sequence[str] = TRAITS, groups: Sequence[str] | None = None
+    rows: Sequence[LabelledMessage], seed: int, names: Sequence[str] = TRAITS, groups: Sequence[str] | None = None
 ) -> tuple[model.Heads, Array]:
     """The model from all rows, and each row's scores by a model of the same making that never saw its author.
 
     Both go through one calibration. It only rises, so it moves no message past another within a trait.
     """
-    corpus = Corpus(rows, names, groups)
+    corpus = TraitCorpus(rows, names, groups)
     raw = out_of_fold(corpus)
-    weights, scales, idf = Fit(corpus, np.arange(len(rows))).weights()
-    meta = model.Meta(
+    weights, scales, idf = RidgeHeads(corpus, np.arange(len(rows))).weights()
+    meta = model.TraitHeadsMeta(
         features=ngrams.VERSION,
         heads=calibration(raw, corpus.labels, corpus.names),
         seed=seed,
@@ -98,11 +98,11 @@ def train(
     return model.Heads(meta, weights, scales, idf), model.Curves(meta.heads)(raw)
 
 
-def out_of_fold(corpus: Corpus) -> Array:
+def out_of_fold(corpus: TraitCorpus) -> Array:
     """Raw scores of every row, each fold by heads trained on the other folds' authors."""
     raw = np.zeros_like(corpus.labels)
     for seen, unseen in split(corpus.groups):
-        raw[unseen] = Fit(corpus, seen).raw(unseen)
+        raw[unseen] = RidgeHeads(corpus, seen).raw(unseen)
     return raw
 
 
@@ -111,12 +111,12 @@ def split(authors: npt.NDArray[Any]) -> Iterator[tuple[Indices, Indices]]:
     yield from GroupKFold(min(FOLDS, len(set(authors.tolist())))).split(authors, groups=authors)
 
 
-def calibration(raw: Array, labels: Array, names: Sequence[str] = TRAITS) -> tuple[model.Head, ...]:
+def calibration(raw: Array, labels: Array, names: Sequence[str] = TRAITS) -> tuple[model.TraitHead, ...]:
     """Per name, the mean label of messages with such a raw score, made rising (pooled adjacent violators)."""
     return tuple(_calibrate(trait, raw[:, i], labels[:, i]) for i, trait in enumerate(names))
 
 
-def _calibrate(trait: str, raw: Array, labels: Array) -> model.Head:
+def _calibrate(trait: str, raw: Array, labels: Array) -> model.TraitHead:
     bins = np.array_split(np.argsort(raw, kind="stable"), max(2, len(raw) // KNOT))
     knots: list[tuple[float, float, int]] = []
     for rows in bins:
@@ -126,7 +126,7 @@ def _calibrate(trait: str, raw: Array, labels: Array) -> model.Head:
     centred = raw - raw.mean()
     slope = float(centred @ labels / max(float(centred @ centred), 1e-12))
     points = plain(np.array([knot[:2] for knot in knots]))
-    return model.Head(trait, tuple((x, y) for x, y in points.tolist()), float(plain(np.array(max(slope, 0.0)))))
+    return model.TraitHead(trait, tuple((x, y) for x, y in points.tolist()), float(plain(np.array(max(slope, 0.0)))))
 
 
 def plain(values: Array) -> Array:
@@ -165,13 +165,13 @@ def rarity(block: Any, authors: npt.NDArray[Any], fewest: int) -> Array:
     return np.asarray(np.rint(idf * (255 / max(float(idf.max()), 1.0))), dtype=np.float64)
 
 
-def weigh(block: Any, idf: Array) -> Any:
-    weighed = block @ diags(idf)
-    norms = np.sqrt(np.asarray(weighed.multiply(weighed).sum(axis=1)).ravel())
-    return diags(1 / np.maximum(norms, 1e-12)) @ weighed
+def tfidf(block: Any, idf: Array) -> Any:
+    weighted = block @ diags(idf)
+    norms = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
+    return diags(1 / np.maximum(norms, 1e-12)) @ weighted
 
 
-def _check(corpus: Corpus) -> None:
+def _check(corpus: TraitCorpus) -> None:
     messages, authors = len(corpus.labels), len(set(corpus.authors.tolist()))
     if authors < FEWEST_AUTHORS[1] + 1:
         raise InputError(

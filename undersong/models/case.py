@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from undersong.models.found import Finding, RuleOutcome
-from undersong.models.nouns import Noun
+from undersong.models.nouns import Record
 from undersong.models.said import InputFile, Message, Problem
 from undersong.models.verdicts import AgentVerdict, Missed, SessionVerdict, SignalBand, Spending
 
 
-class Case(Noun, frozen=True, kw_only=True):
+class Case(Record, frozen=True, kw_only=True):
     """Everything that a report says, without the transcripts themselves.
 
     ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the

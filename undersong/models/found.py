@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Literal
 
 from undersong.models.judged import Quote
-from undersong.models.nouns import Answer, Level, Noun
+from undersong.models.nouns import Answer, Level, Record
 
 
-class Outcome(Noun, frozen=True, kw_only=True):
+class Outcome(Record, frozen=True, kw_only=True):
     """What came of a sequence towards somebody: the agent's first request after it began, and what was answered.
 
     ``not_answered`` and ``no_request`` are told of the conversations of the finding alone; ``unclear`` is an answer
@@ -22,7 +22,7 @@ class Outcome(Noun, frozen=True, kw_only=True):
     reply: Quote | None = None
 
 
-class Why(Noun, frozen=True, kw_only=True):
+class Why(Record, frozen=True, kw_only=True):
     """What moved one score of one message of a finding, where the judge can tell.
 
     ``name`` is the trait or signal, ``score`` the judge's own (0-1). ``words`` are words or pairs of neighbours of the
@@ -38,7 +38,7 @@ class Why(Noun, frozen=True, kw_only=True):
     sentence: Quote | None = None
 
 
-class Finding(Noun, frozen=True, kw_only=True, eq=False):
+class Finding(Record, frozen=True, kw_only=True, eq=False):
     """A sequence that is consistent with a pattern.
 
     ``message_conversations`` names the conversation of each of ``message_ids``, since ids may repeat between them.
@@ -96,7 +96,7 @@ class Finding(Noun, frozen=True, kw_only=True, eq=False):
         return hash(self.finding_id)
 
 
-class Emerging(Noun, frozen=True, kw_only=True):
+class Emerging(Record, frozen=True, kw_only=True):
     """An early warning, and no finding: a sequence past the middle stage of a pattern that is still open.
 
     ``seen`` and ``missing`` are stages that every match has; ``start`` and ``last`` are message times.
@@ -115,7 +115,7 @@ class Emerging(Noun, frozen=True, kw_only=True):
     last: datetime | None = None
 
 
-class RuleOutcome(Noun, frozen=True, kw_only=True):
+class RuleOutcome(Record, frozen=True, kw_only=True):
     """What became of one rule in a run: never a bare "0 findings"."""
 
     pattern: str

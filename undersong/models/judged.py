@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from undersong.models.nouns import Depth, Domain, Noun, State, Tier, Width
+from undersong.models.nouns import Depth, Domain, Record, State, Tier, Width
 
 
-class Route(Noun, frozen=True, kw_only=True):
+class Route(Record, frozen=True, kw_only=True):
     """How deep and how wide a message is read, and why; ``tier_before`` is the tier without thread signals."""
 
     message_id: str
@@ -19,7 +19,7 @@ class Route(Noun, frozen=True, kw_only=True):
     sampled: bool = False
 
 
-class Quote(Noun, frozen=True, kw_only=True):
+class Quote(Record, frozen=True, kw_only=True):
     """Verbatim evidence: ``text`` is the message's text at ``start:end``; ``sha256`` over the whole message text."""
 
     message_id: str
@@ -29,7 +29,7 @@ class Quote(Noun, frozen=True, kw_only=True):
     sha256: str
 
 
-class Indicator(Noun, frozen=True, kw_only=True):
+class Indicator(Record, frozen=True, kw_only=True):
     """An indicator that a judge saw, with its quote where it gave one."""
 
     id: str
@@ -37,7 +37,7 @@ class Indicator(Noun, frozen=True, kw_only=True):
     quote: str | None = None
 
 
-class Usage(Noun, frozen=True, kw_only=True):
+class Usage(Record, frozen=True, kw_only=True):
     """What answers took: requests that were answered, and tokens as the provider counts them.
 
     ``input`` includes ``cached`` (read from the provider's cache) and ``written`` (put there). ``cost`` in USD is None
@@ -53,25 +53,25 @@ class Usage(Noun, frozen=True, kw_only=True):
 
     def __add__(self, other: Usage) -> Usage:
         """The sum; a cost that is not known makes it unknown."""
-        known = self.cost is not None and other.cost is not None
+        priced = self.cost is not None and other.cost is not None
         return Usage(
             calls=self.calls + other.calls,
             input=self.input + other.input,
             cached=self.cached + other.cached,
             written=self.written + other.written,
             output=self.output + other.output,
-            cost=(self.cost or 0.0) + (other.cost or 0.0) if known else None,
+            cost=(self.cost or 0.0) + (other.cost or 0.0) if priced else None,
         )
 
 
-class Stance(Noun, frozen=True, kw_only=True):
+class Stance(Record, frozen=True, kw_only=True):
     """How a message stands towards a claim of the other side, as a judge reads it; ``claim`` in the judge's words."""
 
     position: Literal["holds", "concedes", "neutral"]
     claim: str = ""
 
 
-class Reading(Noun, frozen=True, kw_only=True):
+class Reading(Record, frozen=True, kw_only=True):
     """What an LLM judge gave beside scores and indicators, and what became of its answer.
 
     ``mechanisms`` and ``acts`` (request, complies, refuses) each with a quote that stands in the message. ``rejected``
@@ -92,7 +92,7 @@ class Reading(Noun, frozen=True, kw_only=True):
     depth: Depth | None = None
 
 
-class Evaluation(Noun, frozen=True, kw_only=True):
+class Evaluation(Record, frozen=True, kw_only=True):
     """What a judge said of one message. ``traits`` is None unless ``state`` is scored; ``reason`` says why.
 
     ``indicators`` None = not judged, () = judged, none. ``judge`` is its id, ``judge_hash`` covers model and

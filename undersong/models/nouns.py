@@ -36,16 +36,16 @@ NEGATIVE_TRAITS: frozenset[str] = frozenset(
 DIMENSIONS: dict[str, tuple[Trait, ...]] = {"ethos": TRAITS[0:4], "logos": TRAITS[4:8], "pathos": TRAITS[8:12]}
 
 
-class Noun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of all nouns: immutable, compared by value; none can hold itself, so the cycle collector passes them by."""
 
 
-N = TypeVar("N", bound=Noun)
+N = TypeVar("N", bound=Record)
 
 
-def encode(noun: Noun) -> bytes:
+def encode(record: Record) -> bytes:
     """Compact JSON of a noun, keys in the order of its fields."""
-    return msgspec.json.encode(noun)
+    return msgspec.json.encode(record)
 
 
 def decode(data: bytes | str, kind: type[N]) -> N:

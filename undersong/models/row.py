@@ -7,12 +7,12 @@ from datetime import datetime
 import msgspec
 
 from undersong.models.judged import Evaluation, Indicator, Reading, Route
-from undersong.models.nouns import Domain, Noun, Observed, Role, Scale, State, Tier, Width
+from undersong.models.nouns import Domain, Observed, Record, Role, Scale, State, Tier, Width
 from undersong.models.said import Message, SourceRef
 from undersong.models.scanned import Deference, Hit, Loop, Scan
 
 
-class Row(Noun, frozen=True):
+class Row(Record, frozen=True):
     """One message as the steps pass it on: the JSON Lines row of `scan`, `evaluate` and `detect`.
 
     Each step adds keys; ``traits`` is None with the ``state`` that says why. ``tier`` None = not routed. ``scale``
@@ -65,7 +65,7 @@ class Row(Noun, frozen=True):
     bands: str | None = None
 
     @property
-    def levels(self) -> dict[str, float] | None:
+    def absolute_scores(self) -> dict[str, float] | None:
         """The traits where their numbers may be held against a threshold; None where they are ranks or unknown."""
         return None if self.scale == "rank" else self.traits
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from undersong.models.nouns import Noun, Observed, Role
+from undersong.models.nouns import Observed, Record, Role
 
 
-class SourceRef(Noun, frozen=True, kw_only=True):
+class SourceRef(Record, frozen=True, kw_only=True):
     """Where a record stands in an input: a file, and a line (from 1) or a JSON pointer."""
 
     file: str
@@ -21,7 +21,7 @@ class SourceRef(Noun, frozen=True, kw_only=True):
         return f"{self.file}#{self.pointer}" if self.pointer is not None else self.file
 
 
-class ToolCall(Noun, frozen=True, kw_only=True):
+class ToolCall(Record, frozen=True, kw_only=True):
     """A tool that an agent called: ``input`` is the decoded argument object (or its raw text)."""
 
     name: str
@@ -29,7 +29,7 @@ class ToolCall(Noun, frozen=True, kw_only=True):
     input: Any = None
 
 
-class ToolResult(Noun, frozen=True, kw_only=True):
+class ToolResult(Record, frozen=True, kw_only=True):
     """What a tool answered; ``is_error`` is None where the source does not say."""
 
     text: str
@@ -37,7 +37,7 @@ class ToolResult(Noun, frozen=True, kw_only=True):
     is_error: bool | None = None
 
 
-class Message(Noun, frozen=True, kw_only=True):
+class Message(Record, frozen=True, kw_only=True):
     """One message, verbatim.
 
     ``author`` is the name in the source; ``agent`` is the identity that patterns follow (scoped to the
@@ -66,14 +66,14 @@ class Message(Noun, frozen=True, kw_only=True):
     source_ref: SourceRef | None = None
 
 
-class Break(Noun, frozen=True, kw_only=True):
+class Break(Record, frozen=True, kw_only=True):
     """A pause that the telemetry of a session records."""
 
     start: datetime
     end: datetime
 
 
-class Conversation(Noun, frozen=True, kw_only=True):
+class Conversation(Record, frozen=True, kw_only=True):
     """Messages in order; ``timezone`` is an IANA name or UTC offset, None where nobody says."""
 
     id: str
@@ -88,7 +88,7 @@ class Conversation(Noun, frozen=True, kw_only=True):
     source_ref: SourceRef | None = None
 
 
-class Problem(Noun, frozen=True, kw_only=True):
+class Problem(Record, frozen=True, kw_only=True):
     """A record or file that could not be read, or was read with a loss: never dropped in silence."""
 
     what: str
@@ -97,7 +97,7 @@ class Problem(Noun, frozen=True, kw_only=True):
     kind: Literal["file", "record", "note", "judge"] = "record"
 
 
-class InputFile(Noun, frozen=True, kw_only=True):
+class InputFile(Record, frozen=True, kw_only=True):
     """One input as it was read; ``sha256`` over its bytes."""
 
     name: str

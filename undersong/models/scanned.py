@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from undersong.models.nouns import NEGATIVE_TRAITS, Noun, SignalKind
+from undersong.models.nouns import NEGATIVE_TRAITS, Record, SignalKind
 
 COUNTED = NEGATIVE_TRAITS | {"hard_constraint"}  # what flags a message; positive traits and structure are hits only
 
 
-class Hit(Noun, frozen=True, kw_only=True):
+class Hit(Record, frozen=True, kw_only=True):
     """A phrase found in a message: ``text[start:end]`` is the verbatim span (Unicode code points).
 
     ``trait`` is one of the twelve, or ``hard_constraint`` with ``constraint`` set (HC-01 … HC-07), or
@@ -25,7 +25,7 @@ class Hit(Noun, frozen=True, kw_only=True):
     constraint: str | None = None
 
 
-class Loop(Noun, frozen=True, kw_only=True):
+class Loop(Record, frozen=True, kw_only=True):
     """Words that come again. ``scope`` is the kind, ``count`` how often:
 
     - ``message``, ``turns``: an n-gram 3 or more times within a message, or in 3 or more turns of an agent;
@@ -46,7 +46,7 @@ class Loop(Noun, frozen=True, kw_only=True):
 WHOLE_REPLIES = ("reply", "alternation")  # scopes of loops in which a whole reply comes again
 
 
-class Deference(Noun, frozen=True, kw_only=True):
+class Deference(Record, frozen=True, kw_only=True):
     """Apology and correction tokens of the agent's turns so far; ratio = apologies / max(corrections, 1).
 
     ``wide_ratio`` is a wider measure, told apart: (apologies + agreements) / max(corrections + disagreements, 1).
@@ -61,7 +61,7 @@ class Deference(Noun, frozen=True, kw_only=True):
     wide_ratio: float = 0.0
 
 
-class CodeBlock(Noun, frozen=True, kw_only=True):
+class CodeBlock(Record, frozen=True, kw_only=True):
     """Code in a message: ``sha256`` over the normalised code, ``start``/``end`` in the text where it is there.
 
     ``substance`` is a hash of the same code without comments and idle white space, ``replaces`` that of the code which
@@ -80,7 +80,7 @@ class CodeBlock(Noun, frozen=True, kw_only=True):
     call: str | None = None
 
 
-class Scan(Noun, frozen=True, kw_only=True):
+class Scan(Record, frozen=True, kw_only=True):
     """The free signals of one message.
 
     ``flags`` counts hits of the negative traits and of ``hard_constraint``; ``total`` is their sum, ``density``
@@ -111,7 +111,7 @@ class Scan(Noun, frozen=True, kw_only=True):
         return tuple(dict.fromkeys([hit.label for hit in self.hits if hit.trait in COUNTED]))
 
 
-class ThreadSignal(Noun, frozen=True, kw_only=True):
+class ThreadSignal(Record, frozen=True, kw_only=True):
     """A free signal that only a thread shows, with the messages that carry it."""
 
     kind: SignalKind
@@ -120,7 +120,7 @@ class ThreadSignal(Noun, frozen=True, kw_only=True):
     trait: str | None = None
 
 
-class AgentFlags(Noun, frozen=True, kw_only=True):
+class AgentFlags(Record, frozen=True, kw_only=True):
     """What accumulated for one agent in a thread."""
 
     messages: int
@@ -129,7 +129,7 @@ class AgentFlags(Noun, frozen=True, kw_only=True):
     flags: dict[str, int] = {}
 
 
-class Telemetry(Noun, frozen=True, kw_only=True):
+class Telemetry(Record, frozen=True, kw_only=True):
     """The first phase of the second seed; None means unknown, never absent.
 
     ``tokens_per_minute`` is of the user, ``hours`` from first to last message, ``longest_stretch_hours`` without a
@@ -145,7 +145,7 @@ class Telemetry(Noun, frozen=True, kw_only=True):
     code_share: float = 0.0
 
 
-class ThreadScan(Noun, frozen=True, kw_only=True):
+class ThreadScan(Record, frozen=True, kw_only=True):
     """The free signals of one conversation; ``session_context_vector`` as in the second seed."""
 
     conversation: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from undersong.models.judged import Quote, Usage
-from undersong.models.nouns import AlignmentStatus, Assessment, Noun, State
+from undersong.models.nouns import AlignmentStatus, Assessment, Record, State
 
 
-class Deduction(Noun, frozen=True, kw_only=True):
+class Deduction(Record, frozen=True, kw_only=True):
     """Points taken from the sovereignty score at one turn, with the evidence.
 
     ``episode`` is the same for repeats of one thing, such as one unchanged code; "" where nothing is repeated.
@@ -24,7 +24,7 @@ class Deduction(Noun, frozen=True, kw_only=True):
     episode: str = ""
 
 
-class Moment(Noun, frozen=True, kw_only=True):
+class Moment(Record, frozen=True, kw_only=True):
     """A turn worth reading that takes no points by itself; ``quotes`` are verbatim, the first is the one to show.
 
     ``smoking_gun``: code ``fault_admission`` or ``delusion_reinforcement``, and nothing else. ``distress``: code ``A``
@@ -46,7 +46,7 @@ class Moment(Noun, frozen=True, kw_only=True):
     strength: float | None = None
 
 
-class Confirmed(Noun, frozen=True, kw_only=True):
+class Confirmed(Record, frozen=True, kw_only=True):
     """What a judge says of a flagged place: do these words, by themselves, show the mechanism?
 
     ``at`` is the message at which the mechanism stands, ``message_ids`` the one or two that were put to the judge.
@@ -70,7 +70,7 @@ class Confirmed(Noun, frozen=True, kw_only=True):
     raw: str | None = None
 
 
-class Mechanism(Noun, frozen=True, kw_only=True):
+class Mechanism(Record, frozen=True, kw_only=True):
     """Whether a mechanism of the second seed could be looked for in a session."""
 
     name: str
@@ -79,7 +79,7 @@ class Mechanism(Noun, frozen=True, kw_only=True):
     detected: int = 0
 
 
-class Mark(Noun, frozen=True, kw_only=True):
+class Mark(Record, frozen=True, kw_only=True):
     """What stands at one turn of a session: the ``score`` after it (None without a score), the ``points`` it took.
 
     ``mechanisms`` took them; ``flags`` are the second seed's; ``codes`` (distress), ``protective``, ``conduct``,
@@ -99,7 +99,7 @@ class Mark(Noun, frozen=True, kw_only=True):
     candidates: tuple[str, ...] = ()
 
 
-class SessionVerdict(Noun, frozen=True, kw_only=True):
+class SessionVerdict(Record, frozen=True, kw_only=True):
     """The sovereignty score of one conversation: None until a mechanism is assessed. ``turns`` = (position, score).
 
     ``moments`` are smoking guns, the first ones to read first, then distress codes, protective moments and candidates
@@ -126,7 +126,7 @@ class SessionVerdict(Noun, frozen=True, kw_only=True):
     confirmations: tuple[Confirmed, ...] = ()
 
 
-class AgentVerdict(Noun, frozen=True, kw_only=True):
+class AgentVerdict(Record, frozen=True, kw_only=True):
     """Means over an agent's scored messages; ``values`` are the constitutional values, None without scores.
 
     ``indicators_read`` counts the read messages for which the judge also looked for indicators: only there could a
@@ -146,7 +146,7 @@ class AgentVerdict(Noun, frozen=True, kw_only=True):
     flagged: int = 0
 
 
-class SignalBand(Noun, frozen=True, kw_only=True):
+class SignalBand(Record, frozen=True, kw_only=True):
     """One signal in a corpus: its null band (where the phrases of other signals score), ``over`` messages above it."""
 
     low: float
@@ -156,7 +156,7 @@ class SignalBand(Noun, frozen=True, kw_only=True):
     highest: float
 
 
-class Missed(Noun, frozen=True, kw_only=True):
+class Missed(Record, frozen=True, kw_only=True):
     """What the router left out, as far as the audit sample tells: harmful = any negative trait ≥ .5 by this judge.
 
     ``left_out`` counts messages with text, the sample among them; ``sampled`` those of them that the judge scored,
@@ -178,7 +178,7 @@ class Missed(Noun, frozen=True, kw_only=True):
     share: tuple[float, float, float] | None = None
 
 
-class Spending(Noun, frozen=True, kw_only=True):
+class Spending(Record, frozen=True, kw_only=True):
     """What the answers that a run uses took when they were paid, now or before: in all, per tier, per conversation.
 
     ``tiers`` has ``confirm`` for the questions about flagged places and ``double_check`` for second readings.

@@ -4,9 +4,9 @@ sync.SyncMonitor (monitor.Monitor for programs with an event loop) → desk (one
 conversation), backwards (over conversations), agents (patterns over histories).
 """
 
-from undersong.monitor.agents import Found
+from undersong.monitor.agents import FindingChanges
 from undersong.monitor.monitor import Monitor
 from undersong.monitor.observation import Observation
 from undersong.monitor.sync import SyncMonitor
 
-__all__ = ["Found", "Monitor", "Observation", "SyncMonitor"]
+__all__ = ["FindingChanges", "Monitor", "Observation", "SyncMonitor"]

@@ -10,7 +10,7 @@ import msgspec
 from undersong.histories.sweep import unfinished
 from undersong.models import Emerging, Finding, Row, RuleOutcome
 from undersong.patterns import PatternRule
-from undersong.patterns.live import Live
+from undersong.patterns.live import LiveDetector
 from undersong.stores import Store
 
 ROWS = 200_000  # rows that the engine holds before it begins anew with those that are needed
@@ -26,72 +26,72 @@ _ADDED = {
 }
 
 
-class Found(NamedTuple):
+class FindingChanges(NamedTuple):
     """Findings that are new or other than the kept ones, and the ids of kept ones that no longer stand."""
 
-    found: tuple[Finding, ...] = ()
-    gone: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    retracted: tuple[str, ...] = ()
 
 
-class Agents:
+class AgentTracker:
     """The agents of a store as one judge reads them."""
 
     def __init__(self, store: Store, rules: Sequence[PatternRule], judge: str, judge_hash: str) -> None:
         self._store, self._rules = store, tuple(rules)
         self._judge, self._judge_hash = judge, judge_hash
         self._ids = frozenset(rule.id for rule in rules)
-        self._live = Live(self._rules)
-        self.forget()
+        self._live = LiveDetector(self._rules)
+        self.clear()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Hold nothing: all is read from the store again."""
         self._live.clear()
-        self._marks: dict[str, int] = {}
+        self._versions: dict[str, int] = {}
         self._untimed: dict[str, set[str]] = {}  # the conversations of each agent: those without times stand alone
-        self._held = 0
-        self._kept: dict[str, dict[str, Finding]] = {}  # the findings of each agent as the store has them
+        self._row_count = 0
+        self._stored: dict[str, dict[str, Finding]] = {}  # the findings of each agent as the store has them
 
-    def load(self, marks: Mapping[str, int]) -> None:
+    def load(self, versions: Mapping[str, int]) -> None:
         """See that the engine holds these agents as they are at these marks."""
-        changed = any(agent in self._marks and self._marks[agent] != mark for agent, mark in marks.items())
-        if changed or self._held > ROWS:  # where somebody else wrote, rows may be gone, too
-            self.forget()
-        for agent, mark in marks.items():
-            if agent not in self._marks:
+        changed = any(agent in self._versions and self._versions[agent] != mark for agent, mark in versions.items())
+        if changed or self._row_count > ROWS:  # where somebody else wrote, rows may be gone, too
+            self.clear()
+        for agent, version in versions.items():
+            if agent not in self._versions:
                 self._extend(self._store.history(agent, self._judge_hash))
-                self._marks[agent] = mark
-                self._kept[agent] = {each.finding_id: each for each in self._store.findings(agent) if self._own(each)}
+                self._versions[agent] = version
+                self._stored[agent] = {each.finding_id: each for each in self._store.findings(agent) if self._own(each)}
 
-    def feed(self, rows: Sequence[Row], agents: Iterable[str]) -> Found:
+    def feed(self, rows: Sequence[Row], agents: Iterable[str]) -> FindingChanges:
         """Take rows; what has changed for these agents since the store has it."""
-        told = self._extend(rows)
-        return self._compare({*agents, *told}, final=False)
+        changed = self._extend(rows)
+        return self._compare({*agents, *changed}, final=False)
 
-    def finish(self, agents: Iterable[str]) -> Found:
+    def finish(self, agents: Iterable[str]) -> FindingChanges:
         """No row follows for now: what is open is decided."""
         self._live.finish()
         return self._compare(agents, final=True)
 
-    def settle(self, found: Iterable[Finding], gone: Iterable[str], marks: Mapping[str, int]) -> None:
+    def mark_saved(self, findings: Iterable[Finding], retracted: Iterable[str], versions: Mapping[str, int]) -> None:
         """The store has these findings and marks now."""
-        dropped = set(gone)
-        for own in self._kept.values():
+        dropped = set(retracted)
+        for own in self._stored.values():
             for name in dropped & own.keys():
                 del own[name]
-        for finding in found:
-            self._kept.setdefault(finding.agent, {})[finding.finding_id] = finding
-        self._marks |= marks
+        for finding in findings:
+            self._stored.setdefault(finding.agent, {})[finding.finding_id] = finding
+        self._versions |= versions
 
-    def aimed(self, agents: Iterable[str], conversation: str) -> Iterator[Finding]:
+    def findings_toward(self, agents: Iterable[str], conversation: str) -> Iterator[Finding]:
         """The kept findings of these agents that have a target and stand on a conversation."""
         for agent in agents:
-            kept = self._kept.get(agent, {}).values()
-            yield from (each for each in kept if each.target is not None and conversation in each.conversations)
+            stored = self._stored.get(agent, {}).values()
+            yield from (each for each in stored if each.target is not None and conversation in each.conversations)
 
     def emerging(self, agent: str) -> tuple[Emerging, ...]:
         """Sequences of an agent that are on their way, as the store has its rows."""
         rows = self._store.history(agent, self._judge_hash)
-        return tuple(unfinished(self._rules, rows, self._kept.get(agent, {}).values()))
+        return tuple(unfinished(self._rules, rows, self._stored.get(agent, {}).values()))
 
     def outcomes(self) -> tuple[RuleOutcome, ...]:
         """What became of every rule."""
@@ -101,32 +101,34 @@ class Agents:
         """Take rows; whose findings that told or took back, by agents that are held."""
         for row in rows:
             self._untimed.setdefault(row.agent, set()).add(row.conversation)
-        self._held += len(rows)
-        return {finding.agent for finding in self._live.extend(rows).found if finding.agent in self._marks}
+        self._row_count += len(rows)
+        return {finding.agent for finding in self._live.extend(rows).findings if finding.agent in self._versions}
 
     def _own(self, finding: Finding) -> bool:
         """Whether a kept finding is one that this engine would tell: by one of its rules, from rows of its judge."""
         return finding.pattern in self._ids and set(finding.judges) <= {self._judge}
 
-    def _compare(self, agents: Iterable[str], *, final: bool) -> Found:
+    def _compare(self, agents: Iterable[str], *, final: bool) -> FindingChanges:
         """What stands beside what is kept; a rule that cannot speak yet takes nothing back."""
-        silent = self._live.silent()
-        found: list[Finding] = []
-        gone: list[str] = []
+        inactive = self._live.inactive()
+        findings: list[Finding] = []
+        retracted: list[str] = []
         for agent in sorted(agents):
-            kept, now = self._kept.setdefault(agent, {}), self._standing(agent)
-            gone += [name for name, each in kept.items() if name not in now and each.pattern not in silent]
-            found += [each for name, each in now.items() if name not in kept or not _same(kept[name], each, final)]
-        return Found(tuple(found), tuple(sorted(gone)))
+            stored, now = self._stored.setdefault(agent, {}), self._current(agent)
+            retracted += [name for name, each in stored.items() if name not in now and each.pattern not in inactive]
+            findings += [
+                each for name, each in now.items() if name not in stored or not _same(stored[name], each, final)
+            ]
+        return FindingChanges(tuple(findings), tuple(sorted(retracted)))
 
-    def _standing(self, agent: str) -> dict[str, Finding]:
-        found = dict(self._live.standing((agent, None)))
+    def _current(self, agent: str) -> dict[str, Finding]:
+        current = dict(self._live.current((agent, None)))
         for conversation in self._untimed.get(agent, ()):
-            found |= self._live.standing((agent, conversation))
-        return found
+            current |= self._live.current((agent, conversation))
+        return current
 
 
-def _same(kept: Finding, now: Finding, final: bool) -> bool:
+def _same(stored: Finding, now: Finding, final: bool) -> bool:
     """Whether the kept finding says the same; what a sweep or the texts added to it is not compared."""
     added = _ADDED if final else _ADDED | {"balance": now.balance}
-    return msgspec.structs.replace(kept, **added) == now
+    return msgspec.structs.replace(stored, **added) == now

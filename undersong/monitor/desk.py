@@ -8,136 +8,142 @@ import msgspec
 
 from undersong.detect import quote, strongest_sentences
 from undersong.errors import JudgeError, StoreError, UsageError
-from undersong.evaluate import Histories, Thread, ask
+from undersong.evaluate import HistoryLookup, RoutedThread, ask
 from undersong.judges import Judge
 from undersong.judges.explain import heads_of
 from undersong.models import Conversation, Emerging, Evaluation, Finding, Message, Row, RuleOutcome
-from undersong.monitor.agents import Agents, Found
-from undersong.monitor.backwards import Backwards
+from undersong.monitor.agents import AgentTracker, FindingChanges
+from undersong.monitor.backwards import LookbackIndex
 from undersong.monitor.observation import Observation
-from undersong.monitor.standing import Standing
-from undersong.monitor.talk import Talk
-from undersong.monitor.terms import Routing
+from undersong.monitor.standing import CorpusRanks
+from undersong.monitor.talk import ConversationState
+from undersong.monitor.terms import RoutingConfig
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.scan import SignalBook
-from undersong.stores import Marks, Store, Update
+from undersong.stores import Store, StoreVersions, Update
 from undersong.stores.forget import Forgotten
-from undersong.why import with_why
+from undersong.why import with_attribution
 
-TALKS = 2_048  # conversations that are held; then all are read again as they are needed
-PARTIES = 16  # of a conversation, up to which what came of findings is told of all of them with every message
+MAX_CONVERSATIONS = 2_048  # conversations that are held; then all are read again as they are needed
+MAX_PARTICIPANTS = 16  # of a conversation, up to which what came of findings is told of all of them with every message
 LIVE = "live"  # the format of a conversation that no file brought
 
 
-class Desk:
+class MonitorState:
     """Everything that a live run holds in memory; what it holds may be dropped at any time."""
 
     def __init__(
         self,
         store: Store,
         judge: Judge,
-        agents: Agents,
+        agents: AgentTracker,
         book: SignalBook,
-        routing: Routing,
+        routing: RoutingConfig,
         rules: Sequence[PatternRule],
-        histories: Histories | None,
+        histories: HistoryLookup | None,
     ) -> None:
         self._store, self._judge, self._book, self._routing = store, judge, book, routing
         self._agents, self._histories, self._rules = agents, histories, rules
-        self._standing: tuple[int, Standing] | None = None  # and the store's change that it is of
+        self._corpus_ranks: tuple[int, CorpusRanks] | None = None  # and the store's change that it is of
         self._spare: dict[tuple[str, str], Evaluation] = {}  # answers that the store does not have yet
         self.drop()
 
     def drop(self) -> None:
         """Hold nothing but answers that are not kept yet: they may have been paid for."""
-        self._talks: dict[str, Talk] = {}
+        self._conversations: dict[str, ConversationState] = {}
         self._versions: dict[str, int] = {}
         self._indexed: set[str] = set()
-        self._backwards = Backwards(self._routing.policy.look_back)
-        self._forgotten = Forgotten(self._store.graves())
-        self._agents.forget()
+        self._lookback = LookbackIndex(self._routing.policy.look_back)
+        self._forgotten = Forgotten(self._store.tombstones())
+        self._agents.clear()
 
-    def talk(self, name: str) -> Talk:
+    def conversation(self, name: str) -> ConversationState:
         """A conversation as the store has it; raises UsageError where the store was told to forget it."""
-        if name not in self._talks:
+        if name not in self._conversations:
             if self._forgotten.conversation(name):
                 what = f"conversation {name}: this store was told to forget it"
                 raise UsageError(what, remedy="use another store")
-            self._versions[name] = self._store.marks((name,), (), self._judge.hash).conversations[name]
-            kept = self._store.kept(name)
-            if kept is None:
-                self._talks[name] = Talk(Conversation(id=name, source_format=LIVE), self._book, self._routing)
+            self._versions[name] = self._store.versions((name,), (), self._judge.hash).conversations[name]
+            stored = self._store.stored_conversation(name)
+            if stored is None:
+                self._conversations[name] = ConversationState(
+                    Conversation(id=name, source_format=LIVE), self._book, self._routing
+                )
             else:
                 answers = self._store.answers(name, self._judge.hash)
                 rows = self._store.thread(name, self._judge.hash)
-                self._talks[name] = Talk.restored(kept, answers, rows, self._book, self._routing)
-        return self._talks[name]
+                self._conversations[name] = ConversationState.restored(stored, answers, rows, self._book, self._routing)
+        return self._conversations[name]
 
     def refresh(self, names: Iterable[str]) -> None:
         """Drop everything where somebody else wrote to one of these conversations."""
-        held = [name for name in names if name in self._talks]
-        now = self._store.marks(held, (), self._judge.hash).conversations
-        if len(self._talks) > TALKS or any(now[name] != self._versions[name] for name in held):
+        loaded = [name for name in names if name in self._conversations]
+        now = self._store.versions(loaded, (), self._judge.hash).conversations
+        if len(self._conversations) > MAX_CONVERSATIONS or any(now[name] != self._versions[name] for name in loaded):
             self.drop()
 
     def take(self, messages: Sequence[Message], heads: Sequence[Conversation] = ()) -> list[Observation] | None:
         """Take messages with all that follows from them; None where somebody else wrote in between."""
         names = dict.fromkeys([message.conversation for message in messages] + [head.id for head in heads])
         self.refresh(names)
-        touched = {name: self.talk(name) for name in names}
+        touched = {name: self.conversation(name) for name in names}
         for head in heads:
             touched[head.id].begin(head)
         messages = [self._placed(message) for message in messages]
-        new = [touched[message.conversation].put(message) for message in messages]
+        new = [touched[message.conversation].add(message) for message in messages]
         touched = {name: talk for name, talk in touched.items() if talk.is_due}
-        for talk in touched.values():
-            talk.look()
+        for state in touched.values():
+            state.scan()
         touched |= self._look_back(touched)
-        for talk in touched.values():
-            talk.route()
+        for state in touched.values():
+            state.route()
         self._read(touched)
-        found = self._written(touched)
-        if found is None:
+        changes = self._save_changes(touched)
+        if changes is None:
             return None
-        return self._told(messages, new, found, touched)
+        return self._observations(messages, new, changes, touched)
 
-    def end(self, agents: Sequence[str]) -> Found | None:
+    def end(self, agents: Sequence[str]) -> FindingChanges | None:
         """No row follows for these agents for now; None where somebody else wrote in between."""
-        marks = Marks({}, self._store.marks((), agents, self._judge.hash).agents)
-        self._agents.load(marks.agents)
-        return self._kept(self._finished(self._agents.finish(agents), ()), Update(judge_hash=self._judge.hash), marks)
+        versions = StoreVersions({}, self._store.versions((), agents, self._judge.hash).agents)
+        self._agents.load(versions.agents)
+        return self._store_update(
+            self._with_outcomes(self._agents.finish(agents), ()), Update(judge_hash=self._judge.hash), versions
+        )
 
     def _placed(self, message: Message) -> Message:
         """The message without what the store was told to forget, at the end where it has no place."""
-        talk = self._talks[message.conversation]
-        given = msgspec.structs.replace(talk.conversation, messages=(message,))
-        message = self._forgotten.without(given).messages[0]
+        state = self._conversations[message.conversation]
+        single = msgspec.structs.replace(state.conversation, messages=(message,))
+        message = self._forgotten.without(single).messages[0]
         if message.position >= 0:
             return message
-        known = talk.given.get(message.id)
+        earlier = state.messages_by_id.get(message.id)
         place = (
-            max((each.position for each in talk.given.values()), default=-1) + 1 if known is None else known.position
+            max((each.position for each in state.messages_by_id.values()), default=-1) + 1
+            if earlier is None
+            else earlier.position
         )
         return msgspec.structs.replace(message, position=place)
 
-    def _look_back(self, touched: dict[str, Talk]) -> dict[str, Talk]:
+    def _look_back(self, touched: dict[str, ConversationState]) -> dict[str, ConversationState]:
         """The conversations in which a flag of these calls for other messages than before."""
-        pairs = {pair for talk in touched.values() for pair in self._backwards.look(talk)}
+        pairs = {pair for talk in touched.values() for pair in self._lookback.update(talk)}
         for agent in sorted({agent for agent, _ in pairs} - self._indexed):
             for name in self._store.conversations_with(agent):
-                if not self._backwards.known(name) and not self._forgotten.conversation(name):
-                    self._backwards.look(self.talk(name))
+                if not self._lookback.contains(name) and not self._forgotten.conversation(name):
+                    self._lookback.update(self.conversation(name))
             self._indexed.add(agent)
-        called = self._backwards.called(self._backwards.sharing(pairs) | touched.keys())
-        found = {}
+        called = self._lookback.reads_for(self._lookback.sharing(pairs) | touched.keys())
+        changed = {}
         for name, also in called.items():
-            if also != self.talk(name).also:
-                found[name] = self.talk(name)
-                found[name].also = also
-        return found
+            if also != self.conversation(name).also:
+                changed[name] = self.conversation(name)
+                changed[name].also = also
+        return changed
 
-    def _read(self, touched: dict[str, Talk]) -> None:
+    def _read(self, touched: dict[str, ConversationState]) -> None:
         """Have the judge read what is to be read; what it says is held until the store has it."""
         for (name, message_id), spare in self._spare.items():
             if name in touched:
@@ -148,146 +154,156 @@ class Desk:
         answers, failure = ask(self._judge, questions)
         for question, answer in zip(questions, answers, strict=True):
             message = question.message
-            touched[message.conversation].take(message.id, answer, failure)
+            touched[message.conversation].add_answer(message.id, answer, failure)
             if answer is not None:
                 self._spare[message.conversation, message.id] = answer
 
-    def _written(self, touched: dict[str, Talk]) -> Found | None:
+    def _save_changes(self, touched: dict[str, ConversationState]) -> FindingChanges | None:
         rows = [row for talk in touched.values() for row in talk.make_rows(self._judge)]
-        lost = {agent for talk in touched.values() for agent in talk.lost}
-        near = {agent for talk in touched.values() if len(talk.agents) <= PARTIES for agent in talk.agents}
+        lost = {agent for talk in touched.values() for agent in talk.former_agents}
+        near = {agent for talk in touched.values() if len(talk.agents) <= MAX_PARTICIPANTS for agent in talk.agents}
         moved = sorted({row.agent for row in rows} | lost)
         agents = sorted({*moved, *near})
-        marks = Marks(
+        versions = StoreVersions(
             {name: self._versions[name] for name in touched},
-            self._store.marks((), agents, self._judge.hash).agents,
+            self._store.versions((), agents, self._judge.hash).agents,
         )
-        self._agents.load(marks.agents)
-        found = self._finished(self._agents.feed(rows, moved), touched.values())
+        self._agents.load(versions.agents)
+        changes = self._with_outcomes(self._agents.feed(rows, moved), touched.values())
         update = Update(
             judge_hash=self._judge.hash,
-            spoken=tuple(talk.spoken() for talk in touched.values() if talk.changed or talk.has_new_head),
-            left=tuple((name, each) for name, talk in touched.items() for each in sorted(talk.left)),
+            conversations=tuple(talk.as_update() for talk in touched.values() if talk.changed or talk.has_new_head),
+            detached=tuple((name, each) for name, talk in touched.items() for each in sorted(talk.detached)),
             answers=tuple((name, answer) for (name, _), answer in self._spare.items()),
             rows=tuple(rows),
         )
-        kept = self._kept(found, update, marks)
-        if kept is not None:
-            for talk in touched.values():
-                talk.settle()
-        return kept
+        saved = self._store_update(changes, update, versions)
+        if saved is not None:
+            for state in touched.values():
+                state.mark_saved()
+        return saved
 
-    def _kept(self, found: Found, update: Update, marks: Marks) -> Found | None:
+    def _store_update(self, changes: FindingChanges, update: Update, versions: StoreVersions) -> FindingChanges | None:
         """Put all of it into the store; None, and nothing is held any more, where somebody else wrote."""
-        update = msgspec.structs.replace(update, findings=found.found, gone=found.gone)
-        if not any((update.spoken, update.left, update.answers, update.rows, update.findings, update.gone)):
-            return found
-        now = self._store.put_update(update, marks)
+        update = msgspec.structs.replace(update, findings=changes.findings, removed=changes.retracted)
+        if not any(
+            (update.conversations, update.detached, update.answers, update.rows, update.findings, update.removed)
+        ):
+            return changes
+        now = self._store.put_update(update, versions)
         if now is None:
             self.drop()
             return None
         self._versions |= now.conversations
-        self._agents.settle(found.found, found.gone, now.agents)
+        self._agents.mark_saved(changes.findings, changes.retracted, now.agents)
         self._spare.clear()
-        return found
+        return changes
 
-    def _finished(self, found: Found, touched: Iterable[Talk]) -> Found:
+    def _with_outcomes(self, changes: FindingChanges, touched: Iterable[ConversationState]) -> FindingChanges:
         """The findings with quotes and outcomes, and those of which the outcome is another one by now."""
-        told = {each.finding_id: self._quoted(each) for each in found.found}
-        for talk in touched:
-            spoke = {message.agent for message in talk.conversation.messages if message.id in talk.changed}
-            for each in self._agents.aimed(talk.agents, talk.conversation.id):
-                name = each.finding_id
-                if name in told or name in found.gone or not spoke & {each.agent, each.target}:
+        findings_by_id = {each.finding_id: self._quoted(each) for each in changes.findings}
+        for state in touched:
+            spoke = {message.agent for message in state.conversation.messages if message.id in state.changed}
+            for finding in self._agents.findings_toward(state.agents, state.conversation.id):
+                name = finding.finding_id
+                if name in findings_by_id or name in changes.retracted or not spoke & {finding.agent, finding.target}:
                     continue
-                again = with_outcome(each, self._messages(each))
-                if again.outcome != each.outcome:
-                    told[name] = again
-        return Found(tuple(told.values()), found.gone)
+                again = with_outcome(finding, self._messages(finding))
+                if again.outcome != finding.outcome:
+                    findings_by_id[name] = again
+        return FindingChanges(tuple(findings_by_id.values()), changes.retracted)
 
     def _quoted(self, finding: Finding) -> Finding:
         """The finding as an audit tells it: with quotes, what moved the scores, and what came of it."""
         messages = self._messages(finding)
         if not messages:
             return finding
-        known = {(each.conversation, each.id): each for each in messages}
-        rows = self._bound(finding)
-        quoted = quote(finding, known, strongest=strongest_sentences(rows))
+        messages_by_id = {(each.conversation, each.id): each for each in messages}
+        rows = self._rows_of(finding)
+        quoted = quote(finding, messages_by_id, strongest=strongest_sentences(rows))
         heads = heads_of(self._judge)
         if heads is not None:
-            (quoted,) = with_why((quoted,), rows, known, self._rules, heads)
+            (quoted,) = with_attribution((quoted,), rows, messages_by_id, self._rules, heads)
         return with_outcome(quoted, messages)
 
-    def _bound(self, finding: Finding) -> list[Row]:
+    def _rows_of(self, finding: Finding) -> list[Row]:
         """The rows of a finding's messages."""
-        found: list[Row] = []
+        rows: list[Row] = []
         for name in finding.conversations:
-            talk = self._talks.get(name)
-            known = talk.rows.values() if talk is not None and talk.rows else self._store.thread(name, self._judge.hash)
-            found += known
+            state = self._conversations.get(name)
+            candidates = (
+                state.rows.values() if state is not None and state.rows else self._store.thread(name, self._judge.hash)
+            )
+            rows += candidates
         places = set(zip(finding.message_conversations, finding.message_ids, strict=True))
-        return [row for row in found if (row.conversation, row.id) in places]
+        return [row for row in rows if (row.conversation, row.id) in places]
 
     def _messages(self, finding: Finding) -> list[Message]:
         """All messages of a finding's conversations that the store holds; imported rows have none."""
-        found: list[Message] = []
+        messages: list[Message] = []
         for name in finding.conversations:
-            talk = self._talks.get(name)
-            if talk is not None:
-                found += talk.conversation.messages
+            state = self._conversations.get(name)
+            if state is not None:
+                messages += state.conversation.messages
             elif self._store.length(name) is not None:
-                found += self._store.conversation(name)[0].messages
-        return found
+                messages += self._store.conversation(name)[0].messages
+        return messages
 
-    def _told(
-        self, messages: Sequence[Message], new: Sequence[bool], found: Found, touched: dict[str, Talk]
+    def _observations(
+        self,
+        messages: Sequence[Message],
+        new: Sequence[bool],
+        changes: FindingChanges,
+        touched: dict[str, ConversationState],
     ) -> list[Observation]:
-        places = {name: self._talks[name].places for name in {message.conversation for message in messages}}
-        shares = _shared(messages, found)
+        places = {name: self._conversations[name].places for name in {message.conversation for message in messages}}
+        shares = _assign_findings(messages, changes)
         observations = []
         for number, (message, is_new) in enumerate(zip(messages, new, strict=True)):
-            talk = self._talks[message.conversation]
+            state = self._conversations[message.conversation]
             place = places[message.conversation][message.id]
             last = number == len(messages) - 1
             observations.append(
                 Observation(
-                    message=talk.conversation.messages[place],
-                    route=talk.routes[place],
-                    evaluation=talk.evaluation(place, self._judge),
+                    message=state.conversation.messages[place],
+                    route=state.routes[place],
+                    evaluation=state.evaluation(place, self._judge),
                     found=shares[number],
-                    retracted=found.gone if last else (),
+                    retracted=changes.retracted if last else (),
                     late=tuple(touched[message.conversation].late) if last and message.conversation in touched else (),
                     is_new=is_new,
                 )
             )
         return observations
 
-    def rows(self, talk: Talk) -> dict[str, Row]:
+    def rows(self, state: ConversationState) -> dict[str, Row]:
         """The rows of a conversation, also of one that was only read from the store."""
-        if not talk.routes:
-            talk.route()
-        talk.make_rows(self._judge)
-        return talk.rows
+        if not state.routes:
+            state.route()
+        state.make_rows(self._judge)
+        return state.rows
 
-    def thread(self, name: str) -> tuple[Thread, tuple[Row, ...]]:
+    def thread(self, name: str) -> tuple[RoutedThread, tuple[Row, ...]]:
         """A conversation as it stands, with its rows; raises StoreError where the store has no such one."""
         self.refresh((name,))
-        talk = self.talk(name)
-        messages = talk.conversation.messages
+        state = self.conversation(name)
+        messages = state.conversation.messages
         if not messages:
             raise StoreError(f"no conversation '{name}'", remedy="observe its messages first")
-        rows = self.rows(talk)
-        thread = Thread(conversation=talk.conversation, scans=talk.scans, thread=talk.thread, routes=talk.routes)
+        rows = self.rows(state)
+        thread = RoutedThread(
+            conversation=state.conversation, scans=state.scans, thread=state.thread, routes=state.routes
+        )
         return thread, tuple(rows[message.id] for message in messages)
 
-    def standing(self) -> Standing:
+    def corpus_ranks(self) -> CorpusRanks:
         """How all rows of the judge stand together by now; they are read again where anything was written since."""
         now = self._store.changes()
-        if self._standing is None or self._standing[0] != now:
+        if self._corpus_ranks is None or self._corpus_ranks[0] != now:
             histories = self._store.histories(self._judge.hash)
             rows = (row for history in histories for row in history.rows)
-            self._standing = now, Standing(rows, self._judge.gives)
-        return self._standing[1]
+            self._corpus_ranks = now, CorpusRanks(rows, self._judge.gives)
+        return self._corpus_ranks[1]
 
     def knows(self, name: str) -> bool:
         """Whether the store has a conversation of this name."""
@@ -299,7 +315,7 @@ class Desk:
 
     def emerging(self, agent: str) -> tuple[Emerging, ...]:
         """The sequences of an agent that are on their way."""
-        self._agents.load(self._store.marks((), (agent,), self._judge.hash).agents)
+        self._agents.load(self._store.versions((), (agent,), self._judge.hash).agents)
         return self._agents.emerging(agent)
 
     def findings(self, agent: str | None) -> tuple[Finding, ...]:
@@ -312,16 +328,16 @@ class Desk:
 
     def failed(self) -> JudgeError | None:
         """Why the judge did not come to a message that is held, None where it came to all."""
-        return next((each for talk in self._talks.values() for each in talk.failures.values()), None)
+        return next((each for talk in self._conversations.values() for each in talk.failures.values()), None)
 
 
-def _shared(messages: Sequence[Message], found: Found) -> list[tuple[Finding, ...]]:
+def _assign_findings(messages: Sequence[Message], changes: FindingChanges) -> list[tuple[Finding, ...]]:
     """Each finding with the last of the messages that is part of it, else with the last of all."""
     if not messages:
         return []
     places = {(message.conversation, message.id): number for number, message in enumerate(messages)}
     shares: list[list[Finding]] = [[] for _ in messages]
-    for finding in found.found:
+    for finding in changes.findings:
         parts = zip(finding.message_conversations, finding.message_ids, strict=True)
         shares[max((places[part] for part in parts if part in places), default=len(messages) - 1)].append(finding)
     return [tuple(share) for share in shares]

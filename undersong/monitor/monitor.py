@@ -12,9 +12,9 @@ from typing import Any, Self, TypeVar
 
 from undersong.judges import Judge
 from undersong.models import Conversation, Emerging, Finding, Row, SessionVerdict, SignalBand
-from undersong.monitor.agents import Found
+from undersong.monitor.agents import FindingChanges
 from undersong.monitor.observation import Observation
-from undersong.monitor.sync import Given, SyncMonitor, closed
+from undersong.monitor.sync import MessageInput, SyncMonitor, closed
 from undersong.stores import Store
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class Monitor:
         self._open: Callable[[], SyncMonitor] = partial(SyncMonitor, store, judge, **options)
         self._opened: SyncMonitor | None = None
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="undersong-monitor")
-        self._waiting: list[tuple[Given, asyncio.Future[Observation]]] = []
+        self._waiting: list[tuple[MessageInput, asyncio.Future[Observation]]] = []
         self._taking: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -43,7 +43,7 @@ class Monitor:
     ) -> None:
         await self.close()
 
-    async def observe(self, message: Given) -> Observation:
+    async def observe(self, message: MessageInput) -> Observation:
         """See SyncMonitor. A call that is cancelled leaves its message observed."""
         if self._is_closed:
             raise closed()
@@ -77,7 +77,7 @@ class Monitor:
         """See SyncMonitor."""
         return await self._do(lambda monitor: monitor.findings(agent))
 
-    async def finish(self, agents: Iterable[str] | None = None) -> Found:
+    async def finish(self, agents: Iterable[str] | None = None) -> FindingChanges:
         """See SyncMonitor."""
         names = None if agents is None else list(agents)
         return await self._do(lambda monitor: monitor.finish(names))
@@ -97,10 +97,10 @@ class Monitor:
         while self._waiting:
             waiting, self._waiting = self._waiting, []
             if not await self._take_together(waiting) and len(waiting) > 1:
-                for each in waiting:  # one of them is wrong: the others are taken without it
-                    await self._take_together([each])
+                for item in waiting:  # one of them is wrong: the others are taken without it
+                    await self._take_together([item])
 
-    async def _take_together(self, waiting: list[tuple[Given, asyncio.Future[Observation]]]) -> bool:
+    async def _take_together(self, waiting: list[tuple[MessageInput, asyncio.Future[Observation]]]) -> bool:
         """Whether the messages could be taken; of one alone, its caller is told why not."""
         taken = self._work(lambda monitor: monitor.extend([message for message, _ in waiting]))
         (done,) = await asyncio.gather(taken, return_exceptions=True)

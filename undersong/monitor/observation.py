@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from undersong.models import Evaluation, Finding, Message, Noun, Route
+from undersong.models import Evaluation, Finding, Message, Record, Route
 
 
-class Observation(Noun, frozen=True, kw_only=True):
+class Observation(Record, frozen=True, kw_only=True):
     """What became of one message.
 
     ``message`` is as it is kept, with its agent, target and place. ``evaluation`` says in its state whether a judge

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from undersong.bands import Bands, table_name, with_band
+from undersong.bands import NullBandCounter, table_name, with_band
 from undersong.models import Row, SignalBand
-from undersong.ranks import Ranks
+from undersong.ranks import PercentileRanks
 
 
-class Standing:
+class CorpusRanks:
     """Made from all rows of a corpus; then each row of it is given its ranks and the name of its bands."""
 
     def __init__(self, rows: Iterable[Row], gives: Iterable[str]) -> None:
         """``gives`` are the signals of the judge."""
-        bands, names = Bands(), frozenset(gives)
-        self._ranks = Ranks()
+        bands, names = NullBandCounter(), frozenset(gives)
+        self._ranks = PercentileRanks()
         for row in rows:
             self._ranks.add(row)
             bands.add(row, names)

@@ -10,20 +10,20 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from undersong.confirming import sessions
+from undersong.confirming import confirmed_sessions
 from undersong.errors import JudgeError, RecordError, StoreError, UsageError
 from undersong.formats.jsonl import message_of
 from undersong.formats.records import as_read
-from undersong.formats.scope import kept_apart
+from undersong.formats.scope import mark_ambiguous_agents
 from undersong.judges import Judge
-from undersong.judges.terms import Terms
-from undersong.judging import Opened, opened
+from undersong.judges.terms import RunLimits
+from undersong.judging import JudgeSession, open_session
 from undersong.models import Conversation, Emerging, Finding, Message, Row, RuleOutcome, SessionVerdict, SignalBand
-from undersong.monitor.agents import Agents, Found
-from undersong.monitor.desk import LIVE, Desk
+from undersong.monitor.agents import AgentTracker, FindingChanges
+from undersong.monitor.desk import LIVE, MonitorState
 from undersong.monitor.observation import Observation
-from undersong.monitor.terms import routing
-from undersong.passes import Run
+from undersong.monitor.terms import build_routing_config
+from undersong.passes import AuditState
 from undersong.patterns import PatternRule, load_rules
 from undersong.routing.route import Policy
 from undersong.scan import load_book
@@ -35,15 +35,15 @@ ATTEMPTS = 20  # to write beside others who write to the same conversations and 
 PORTION = 500  # agents that are finished together
 T = TypeVar("T")
 P = ParamSpec("P")
-Given = Message | Mapping[str, Any]
+MessageInput = Message | Mapping[str, Any]
 
 
-def in_turn(work: Callable[Concatenate[SyncMonitor, P], T]) -> Callable[Concatenate[SyncMonitor, P], T]:
+def synchronized(work: Callable[Concatenate[SyncMonitor, P], T]) -> Callable[Concatenate[SyncMonitor, P], T]:
     """Work of a monitor that one thread does at a time."""
 
     @wraps(work)
     def done(monitor: SyncMonitor, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with monitor.turn:
+        with monitor.lock:
             return work(monitor, *args, **kwargs)
 
     return done
@@ -73,20 +73,20 @@ class SyncMonitor:
         read_all: bool = False,
         seed: int = 0,
         policy: Policy | None = None,
-        terms: Terms | None = None,
+        terms: RunLimits | None = None,
     ) -> None:
-        self.turn, self._stack = RLock(), ExitStack()
+        self.lock, self._stack = RLock(), ExitStack()
         with ExitStack() as opening:
-            kept = opening.enter_context(_connection(store))
-            with_ledger = _judge(judge, terms or Terms(), kept)
-            self._judging = with_ledger if isinstance(with_ledger, Opened) else opening.enter_context(with_ledger)
+            connection = opening.enter_context(_connection(store))
+            with_ledger = _judge(judge, terms or RunLimits(), connection)
+            self._judging = with_ledger if isinstance(with_ledger, JudgeSession) else opening.enter_context(with_ledger)
             self._stack = opening.pop_all()
         self.judge, book = self._judging.judge, load_book()
         self.rules = load_rules() if rules is None else tuple(rules)
-        agents = Agents(kept, self.rules, self.judge.name, self.judge.hash)
-        way = routing(self.judge, book, recall=recall, seed=seed, read_all=read_all, policy=policy)
+        agents = AgentTracker(connection, self.rules, self.judge.name, self.judge.hash)
+        way = build_routing_config(self.judge, book, recall=recall, seed=seed, read_all=read_all, policy=policy)
         histories = self._judging.live_histories()
-        self._open: Desk | None = Desk(kept, self.judge, agents, book, way, self.rules, histories)
+        self._open: MonitorState | None = MonitorState(connection, self.judge, agents, book, way, self.rules, histories)
 
     def __enter__(self) -> Self:
         return self
@@ -94,23 +94,23 @@ class SyncMonitor:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self.turn:
+        with self.lock:
             self._open = None
             self._stack.__exit__(kind, value, trace)
 
-    @in_turn
+    @synchronized
     def close(self) -> None:
         """Release the store; what was observed is in it. A second time changes nothing."""
         self._open = None
         self._stack.close()
 
     @property
-    def _desk(self) -> Desk:
+    def _state(self) -> MonitorState:
         if self._open is None:
             raise closed()
         return self._open
 
-    def observe(self, message: Given) -> Observation:
+    def observe(self, message: MessageInput) -> Observation:
         """Take one message; a Message, or a mapping with the keys of our JSON Lines (docs/formats.md).
 
         Messages may come in any order, and again: an id names a message of its conversation, and the same id with
@@ -119,22 +119,22 @@ class SyncMonitor:
         """
         return self.extend((message,))[0]
 
-    @in_turn
-    def extend(self, messages: Iterable[Given]) -> list[Observation]:
+    @synchronized
+    def extend(self, messages: Iterable[MessageInput]) -> list[Observation]:
         """Take several messages at once, which is cheaper; one Observation each, in order."""
-        given = [self._message(each) for each in messages]
-        return self._until_kept(lambda: self._desk.take(given)) if given else []
+        parsed = [self._message(each) for each in messages]
+        return self._until_saved(lambda: self._state.take(parsed)) if parsed else []
 
-    @in_turn
+    @synchronized
     def begin(self, *conversations: Conversation) -> list[Observation]:
         """Say what is known of conversations beside their messages: title, time zone, breaks, context.
 
         Messages that they have are observed: one Observation each, in order.
         """
-        given = [self._message(each) for conversation in conversations for each in conversation.messages]
-        return self._until_kept(lambda: self._desk.take(given, conversations)) if conversations else []
+        parsed = [self._message(each) for conversation in conversations for each in conversation.messages]
+        return self._until_saved(lambda: self._state.take(parsed, conversations)) if conversations else []
 
-    @in_turn
+    @synchronized
     def session(self, conversation_id: str, *, confirm: bool = False) -> SessionVerdict:
         """What a conversation comes to so far: sovereignty score, context vector, flags, deductions with their quotes.
 
@@ -142,88 +142,88 @@ class SyncMonitor:
         it was not asked, and why, is in the verdict. Without, nothing is asked and words alone take no points. Raises
         StoreError where the store has no such conversation.
         """
-        thread, rows = self._desk.thread(conversation_id)
+        thread, rows = self._state.thread(conversation_id)
         if not confirm:
             return session_verdict(thread.conversation, thread.scans, thread.thread, rows)
-        ((_, _, verdict),) = sessions([(thread, rows)], self.judge, Run())
+        ((_, _, verdict),) = confirmed_sessions([(thread, rows)], self.judge, AuditState())
         return verdict
 
-    @in_turn
+    @synchronized
     def rows(self, conversation_id: str) -> tuple[Row, ...]:
         """The rows of a conversation in order, as an audit of everything that the judge read in this store gives them.
 
         Scores that are no levels are ranks, and rows name their null bands (``signals``). For these all rows of the
         judge are read again where anything was written since: ask at the end of some work, not after each message.
         """
-        rows, standing = self._desk.thread(conversation_id)[1], self._desk.standing()
-        return tuple(standing.of(row) for row in rows)
+        rows, ranks = self._state.thread(conversation_id)[1], self._state.corpus_ranks()
+        return tuple(ranks.of(row) for row in rows)
 
-    @in_turn
+    @synchronized
     def signals(self) -> dict[str, SignalBand]:
         """Signal of the judge → its null band over everything that the judge read in this store; see ``rows``."""
-        return self._desk.standing().bands
+        return self._state.corpus_ranks().bands
 
-    @in_turn
+    @synchronized
     def emerging(self, agent: str) -> tuple[Emerging, ...]:
         """Early warnings about an agent: sequences past the middle of a pattern that are still open. No findings."""
-        return self._desk.emerging(agent)
+        return self._state.emerging(agent)
 
-    @in_turn
+    @synchronized
     def findings(self, agent: str | None = None) -> tuple[Finding, ...]:
         """The findings that stand in the store, all or those of an agent."""
-        return self._desk.findings(agent)
+        return self._state.findings(agent)
 
-    @in_turn
-    def finish(self, agents: Iterable[str] | None = None) -> Found:
+    @synchronized
+    def finish(self, agents: Iterable[str] | None = None) -> FindingChanges:
         """Say that nothing follows for now for these agents (None: all): open sequences are decided and told.
 
         Then the findings are those of a batch run over the same messages. What is observed later opens them again.
         """
-        known = self._desk.agents() if agents is None else list(agents)
-        found: list[Finding] = []
-        gone: list[str] = []
-        for start in range(0, len(known), PORTION):
-            portion = known[start : start + PORTION]
-            each = self._until_kept(lambda names=portion: self._desk.end(names))  # type: ignore[misc]
-            found += each.found
-            gone += each.gone
-        return Found(tuple(found), tuple(gone))
+        wanted = self._state.agents() if agents is None else list(agents)
+        findings: list[Finding] = []
+        retracted: list[str] = []
+        for start in range(0, len(wanted), PORTION):
+            portion = wanted[start : start + PORTION]
+            changes = self._until_saved(lambda names=portion: self._state.end(names))  # type: ignore[misc]
+            findings += changes.findings
+            retracted += changes.retracted
+        return FindingChanges(tuple(findings), tuple(retracted))
 
-    @in_turn
+    @synchronized
     def outcomes(self) -> tuple[RuleOutcome, ...]:
         """What became of every rule on the histories that are held in memory: one that cannot speak says why."""
-        return self._desk.outcomes()
+        return self._state.outcomes()
 
     @property
-    @in_turn
+    @synchronized
     def failure(self) -> JudgeError | None:
         """Why the judge did not come to a message that was given, None where it came to all."""
-        return self._desk.failed()
+        return self._state.failed()
 
-    def _message(self, given: Given) -> Message:
-        message = as_read(given if isinstance(given, Message) else message_of(given))
+    def _message(self, source: MessageInput) -> Message:
+        message = as_read(source if isinstance(source, Message) else message_of(source))
         if not message.id or not message.conversation:
             missing = "id" if not message.id else "conversation"
             what = f"a message without {missing}"
             raise RecordError(what, remedy="give every message an id of its own, and name its conversation")
         part = Conversation(id=message.conversation, source_format=LIVE, messages=(message,))
-        return kept_apart(part, self._is_known).messages[0]
+        return mark_ambiguous_agents(part, self._is_known).messages[0]
 
     def _is_known(self, escaped: str) -> bool:
-        return self._desk.knows(escaped.replace("%2F", "/").replace("%25", "%"))
+        return self._state.knows(escaped.replace("%2F", "/").replace("%25", "%"))
 
-    def _until_kept(self, work: Callable[[], T | None]) -> T:
+    def _until_saved(self, work: Callable[[], T | None]) -> T:
         """Do work until nobody else writes in between; after an error nothing is held that the store does not have."""
-        kept = False
+        saved = False
         try:
             for _ in range(ATTEMPTS):
                 done = work()
                 if done is not None:
-                    kept = True
+                    saved = True
                     return done
         finally:
-            if not kept:
-                self._desk.drop()
+            if not saved:
+                self._state.drop()
         what = f"others wrote to the same conversations and agents {ATTEMPTS} times in between"
         raise StoreError(what, remedy="observe the message again")
 
@@ -242,5 +242,5 @@ def _connection(store: str | Path | Store) -> Store:
     return open_store(store.facts()["store"])
 
 
-def _judge(judge: str | Judge, terms: Terms, store: Store) -> Any:
-    return opened(judge, terms, store) if isinstance(judge, str) else Opened(judge, None)
+def _judge(judge: str | Judge, terms: RunLimits, store: Store) -> Any:
+    return open_session(judge, terms, store) if isinstance(judge, str) else JudgeSession(judge, None)

@@ -7,34 +7,35 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from undersong.errors import JudgeError
-from undersong.evaluate import Histories, Thread, holding, question_of, unread
-from undersong.formats.settle import addressed, common_offset
+from undersong.evaluate import HistoryLookup, RoutedThread, question_of, still_valid, unread
+from undersong.formats.settle import common_offset, normalize_messages
 from undersong.judges import Judge, Question
 from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, ThreadScan, Tier
-from undersong.monitor.terms import Routing
-from undersong.ranks import is_foreign, scaled
-from undersong.routing.route import NONE_ELSEWHERE, Draft, decide, draft
+from undersong.monitor.terms import RoutingConfig
+from undersong.ranks import is_foreign, with_row_scale
+from undersong.routing.route import NONE_ELSEWHERE, Proposal, decide_routes, propose
 from undersong.rows import rounded
 from undersong.scan import SignalBook, scan_conversation
-from undersong.scan.growing import Growing
-from undersong.stores import Kept, Spoken
-from undersong.stores.moments import dated
+from undersong.scan.growing import IncrementalScan
+from undersong.stores import ConversationUpdate, StoredConversation
+from undersong.stores.moments import with_event_times
 
 NOT_YET = "the judge did not come to it; it is asked with the next message of the conversation"
 
 
-class Talk:
+class ConversationState:
     """A conversation as far as it is known, with what the batch steps would say of the same messages.
 
-    ``put`` messages, ``look`` at them, ``route``, ``take`` the answers to the ``questions``, make ``rows``. What is new
-    since ``settle`` was called last is in ``changed`` and ``left`` (with another text or author than before).
+    ``add`` messages, ``scan`` at them, ``route``, ``add_answer`` the answers to the ``questions``, make ``rows``.
+    What is new
+    since ``mark_saved`` was called last is in ``changed`` and ``detached`` (with another text or author than before).
     """
 
-    def __init__(self, head: Conversation, book: SignalBook, routing: Routing) -> None:
+    def __init__(self, head: Conversation, book: SignalBook, routing: RoutingConfig) -> None:
         self.conversation = msgspec.structs.replace(head, messages=())
         self.book, self.routing = book, routing
-        self.given: dict[str, Message] = {}
+        self.messages_by_id: dict[str, Message] = {}
         self.scans: tuple[Scan, ...] = ()
         self.thread = ThreadScan(conversation=head.id)
         self.routes: tuple[Route, ...] = ()
@@ -42,16 +43,16 @@ class Talk:
         self.answers: dict[str, Evaluation] = {}
         self.failures: dict[str, JudgeError] = {}
         self.changed: set[str] = set()
-        self.left: set[str] = set()
-        self.lost: set[str] = set()  # agents to whom a message belonged before
+        self.detached: set[str] = set()
+        self.former_agents: set[str] = set()  # agents to whom a message belonged before
         self.late: tuple[str, ...] = ()  # messages that were there and are read otherwise since
         self.has_new_head = False
         self.is_due = False  # something was put that was not looked at, or the judge did not come to it
         self.rows: dict[str, Row] = {}
         self._new_ids: set[str] = set()
-        self._growing: Growing | None = None
+        self._growing: IncrementalScan | None = None
         self._zone = head.timezone
-        self._draft: Draft | None = None
+        self._draft: Proposal | None = None
         self._asked: list[tuple[Message, Scan, Tier, Tier, list[str], int]] = []  # what the routes were decided from
         self._open: set[str] = set()  # what may have to be asked
         self._stale: set[str] = set()  # whose rows are to be made again
@@ -62,37 +63,44 @@ class Talk:
 
     @classmethod
     def restored(
-        cls, kept: Kept, answers: dict[str, Evaluation], rows: Iterable[Row], book: SignalBook, routing: Routing
-    ) -> Talk:
+        cls,
+        stored: StoredConversation,
+        answers: dict[str, Evaluation],
+        rows: Iterable[Row],
+        book: SignalBook,
+        routing: RoutingConfig,
+    ) -> ConversationState:
         """A conversation as a store has it; all of it is looked at once more, with the answers that are there."""
-        talk = cls(kept.conversation, book, routing)
-        messages = kept.conversation.messages
+        state = cls(stored.conversation, book, routing)
+        messages = stored.conversation.messages
         unnamed = [msgspec.structs.replace(message, target=None) for message in messages]
-        for message, plain, guess in zip(messages, unnamed, addressed(unnamed, talk.conversation.id), strict=True):
-            named = guess.target != message.target if kept.named is None else message.id in kept.named
-            talk.given[message.id] = message if named else plain
-        talk.answers = dict(answers)
-        talk._stored = {row.id: row for row in rows}
-        talk.conversation, talk.scans, talk.routes = kept.conversation, kept.scans, kept.routes
-        talk._growing = Growing(kept.conversation, kept.scans, book)
-        talk.thread = talk._growing.thread(kept.conversation)
-        talk._all_again()
-        talk.is_due = not talk.routes or any(
-            message.id not in answers and talk._is_read(place) for place, message in enumerate(messages)
+        for message, plain, guess in zip(
+            messages, unnamed, normalize_messages(unnamed, state.conversation.id), strict=True
+        ):
+            named = guess.target != message.target if stored.named is None else message.id in stored.named
+            state.messages_by_id[message.id] = message if named else plain
+        state.answers = dict(answers)
+        state._stored = {row.id: row for row in rows}
+        state.conversation, state.scans, state.routes = stored.conversation, stored.scans, stored.routes
+        state._growing = IncrementalScan(stored.conversation, stored.scans, book)
+        state.thread = state._growing.thread(stored.conversation)
+        state._all_again()
+        state.is_due = not state.routes or any(
+            message.id not in answers and state._is_read(place) for place, message in enumerate(messages)
         )
-        return talk
+        return state
 
     @property
     def agents(self) -> set[str]:
         """Who speaks in it."""
         return {message.agent for message in self.conversation.messages}
 
-    def put(self, message: Message) -> bool:
+    def add(self, message: Message) -> bool:
         """Take a message, or a newer version of one; whether anything is new."""
-        known = self.given.get(message.id)
-        if known is not None and (known == message or _as_kept(known) == _as_kept(message)):
+        earlier = self.messages_by_id.get(message.id)
+        if earlier is not None and (earlier == message or _as_stored(earlier) == _as_stored(message)):
             return False
-        self.given[message.id] = message
+        self.messages_by_id[message.id] = message
         self._new_ids.add(message.id)
         self.is_due = True
         return True
@@ -110,10 +118,10 @@ class Talk:
         """Message id → its place."""
         return {message.id: place for place, message in enumerate(self.conversation.messages)}
 
-    def look(self) -> None:
+    def scan(self) -> None:
         """Order, address and scan what was put."""
-        ordered = sorted(self.given.values(), key=lambda message: (message.position, message.id))
-        messages = addressed(ordered, self.conversation.id)
+        ordered = sorted(self.messages_by_id.values(), key=lambda message: (message.position, message.id))
+        messages = normalize_messages(ordered, self.conversation.id)
         before = self.conversation.messages
         zone = self._zone or common_offset(ordered)
         self.conversation = msgspec.structs.replace(self.conversation, messages=messages, timezone=zone)
@@ -121,24 +129,24 @@ class Talk:
         if messages[: len(before)] == before:
             self._grow(len(before))
             return
-        known = {message.id: message for message in before}
+        by_id = {message.id: message for message in before}
         for message in messages:
-            old = known.get(message.id)
+            old = by_id.get(message.id)
             if old is not None and (old.agent, old.text) != (message.agent, message.text):
-                self.left.add(message.id)
-                self.lost.add(old.agent)
+                self.detached.add(message.id)
+                self.former_agents.add(old.agent)
                 self.answers.pop(message.id, None)
-        self.changed |= {message.id for message in messages if known.get(message.id) != message}
+        self.changed |= {message.id for message in messages if by_id.get(message.id) != message}
         self._growing = None
         self._look_at_all()
 
-    def _grow(self, known: int) -> None:
-        """The messages from ``known`` on are new, and nothing else is."""
+    def _grow(self, first_new: int) -> None:
+        """The messages from ``first_new`` on are new, and nothing else is."""
         messages = self.conversation.messages
         if self._growing is None:
-            head = msgspec.structs.replace(self.conversation, messages=messages[:known])
-            self._growing = Growing(head, self.scans, self.book)
-        for place in range(known, len(messages)):
+            head = msgspec.structs.replace(self.conversation, messages=messages[:first_new])
+            self._growing = IncrementalScan(head, self.scans, self.book)
+        for place in range(first_new, len(messages)):
             self._growing.append(msgspec.structs.replace(self.conversation, messages=messages[: place + 1]))
             self._new(messages[place].id)
         self.scans = tuple(self._growing.scans)
@@ -151,8 +159,8 @@ class Talk:
         self._all_again()
 
     def _all_again(self) -> None:
-        self._open |= self.given.keys()
-        self._stale |= self.given.keys()
+        self._open |= self.messages_by_id.keys()
+        self._stale |= self.messages_by_id.keys()
 
     def _new(self, message_id: str) -> None:
         self.changed.add(message_id)
@@ -162,35 +170,37 @@ class Talk:
     def route(self) -> None:
         """Decide how each message is read, where it is asked otherwise than before; what changes by it is new."""
         messages, way = self.conversation.messages, self.routing
-        drafted = draft(self.conversation, self.scans, self.thread, way.policy, self.also) if self.also else self.draft
+        drafted = (
+            propose(self.conversation, self.scans, self.thread, way.policy, self.also) if self.also else self.draft
+        )
         asked = list(
             zip(messages, self.scans, drafted.before, drafted.tiers, drafted.reasons, drafted.ranks, strict=True)
         )
-        known = len(self._asked)
-        places = [place for place, each in enumerate(asked) if place >= known or each != self._asked[place]]
-        decided = decide(messages, self.scans, drafted, places, rate=way.rate, seed=way.seed, cut=way.cut)
+        count = len(self._asked)
+        places = [place for place, each in enumerate(asked) if place >= count or each != self._asked[place]]
+        decided = decide_routes(messages, self.scans, drafted, places, rate=way.rate, seed=way.seed, cut=way.cut)
         before, routes = {each.message_id: each for each in self.routes}, [*self.routes, *decided][: len(asked)]
-        for place, each in zip(places, decided, strict=True):
-            routes[place] = each
-            if before.get(each.message_id) != each:
-                self._new(each.message_id)
+        for place, decision in zip(places, decided, strict=True):
+            routes[place] = decision
+            if before.get(decision.message_id) != decision:
+                self._new(decision.message_id)
         self.routes, self._asked = tuple(routes), asked
 
-    def questions(self, histories: Histories | None) -> list[Question]:
+    def questions(self, histories: HistoryLookup | None) -> list[Question]:
         """What is to be asked now: routed, new or changed, and not answered in the same words and context before."""
-        thread = Thread(conversation=self.conversation, scans=self.scans, thread=self.thread, routes=self.routes)
+        thread = RoutedThread(conversation=self.conversation, scans=self.scans, thread=self.thread, routes=self.routes)
         wanted = self._open | self.failures.keys()
         questions = [
             question_of(thread, place, histories)
             for place, message in enumerate(self.conversation.messages)
             if message.id in wanted and self._is_read(place)
         ]
-        held = holding(questions, self.answers)
+        answered = still_valid(questions, self.answers)
         self.failures = {}
         self._open.clear()
-        return [question for question in questions if question.message.id not in held]
+        return [question for question in questions if question.message.id not in answered]
 
-    def take(self, message_id: str, answer: Evaluation | None, failure: JudgeError | None) -> None:
+    def add_answer(self, message_id: str, answer: Evaluation | None, failure: JudgeError | None) -> None:
         """What the judge said of a message, or why it did not."""
         self._stale.add(message_id)
         if answer is not None:
@@ -204,18 +214,18 @@ class Talk:
         """What stands of a message: an answer, or the state that says why there is none."""
         message = self.conversation.messages[place]
         is_read = self._is_read(place)
-        found = self.answers.get(message.id) if is_read else None
-        if found is not None:
-            return found
+        answer = self.answers.get(message.id) if is_read else None
+        if answer is not None:
+            return answer
         failure = self.failures.get(message.id)
         state = unread(message, judge, failure)
         return state if failure or not is_read else msgspec.structs.replace(state, reason=NOT_YET)
 
     @property
-    def draft(self) -> Draft:
+    def draft(self) -> Proposal:
         """What the rules ask for in this conversation, whatever is flagged elsewhere."""
         if self._draft is None:
-            self._draft = draft(self.conversation, self.scans, self.thread, self.routing.policy)
+            self._draft = propose(self.conversation, self.scans, self.thread, self.routing.policy)
         return self._draft
 
     def _is_read(self, place: int) -> bool:
@@ -231,16 +241,16 @@ class Talk:
         foreign = is_foreign(self._plain.values())
         if foreign != self._foreign:
             self._foreign, self._stale = foreign, set(self._plain)
-        made = [scaled(self._plain[message.id], foreign) for message in messages if message.id in self._stale]
+        made = [with_row_scale(self._plain[message.id], foreign) for message in messages if message.id in self._stale]
         self.rows |= {row.id: row for row in with_stance(made, self.conversation)}
         self._stale.clear()
         return self._redated()
 
     def _redated(self) -> list[Row]:
-        now = {row.id: row for row in dated(self.rows[message.id] for message in self.conversation.messages)}
+        now = {row.id: row for row in with_event_times(self.rows[message.id] for message in self.conversation.messages)}
         changed = [row for row in now.values() if self._is_other(row)]
-        known, self._dated = self._stored | self._dated, now
-        touched = self.changed | {row.id for row in changed if row.id in known}
+        earlier, self._dated = self._stored | self._dated, now
+        touched = self.changed | {row.id for row in changed if row.id in earlier}
         self.late = tuple(name for name in now if name in touched and name not in self._new_ids)
         return changed
 
@@ -251,25 +261,25 @@ class Talk:
             return self._stored.get(row.id) != msgspec.structs.replace(row, text=None, hits=())
         return before is not row and before != row
 
-    def spoken(self) -> Spoken:
+    def as_update(self) -> ConversationUpdate:
         """The conversation as a store is to keep it."""
-        return Spoken(
+        return ConversationUpdate(
             conversation=self.conversation,
             scans=self.scans,
             thread=self.thread,
             routes=self.routes,
-            named=frozenset(message.id for message in self.given.values() if message.target is not None),
+            named=frozenset(message.id for message in self.messages_by_id.values() if message.target is not None),
             changed=frozenset(self.changed),
         )
 
-    def settle(self) -> None:
+    def mark_saved(self) -> None:
         """All that is new has been kept."""
-        for each in (self.changed, self.left, self.lost, self._new_ids):
-            each.clear()
+        for pending in (self.changed, self.detached, self.former_agents, self._new_ids):
+            pending.clear()
         self.is_due, self.has_new_head = bool(self.failures), False
 
 
-def _as_kept(message: Message) -> Message:
+def _as_stored(message: Message) -> Message:
     """The message with agent and time as a store has them."""
-    (settled,) = addressed([msgspec.structs.replace(message, target=None)], message.conversation)
+    (settled,) = normalize_messages([msgspec.structs.replace(message, target=None)], message.conversation)
     return msgspec.structs.replace(settled, target=message.target)

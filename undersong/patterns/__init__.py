@@ -22,18 +22,18 @@ FOLDER = RULES / "patterns"
 
 def rule_files(paths: Sequence[str | Path] | None = None) -> tuple[Path, ...]:
     """The pattern files of files and folders (None: the shipped ones), sorted within a folder."""
-    found: list[Path] = []
+    files: list[Path] = []
     for path in map(Path, paths if paths is not None else [FOLDER]):
         if not path.exists():
             raise RuleError(
                 "there is no such file or folder", where=str(path), remedy="name a .yaml file or a folder of them"
             )
-        found += sorted(path.glob("*.yaml")) if path.is_dir() else [path]
-    if not found:
+        files += sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+    if not files:
         raise RuleError(
             "holds no pattern file", where=", ".join(map(str, paths or ())), remedy="pattern files end in .yaml"
         )
-    return tuple(found)
+    return tuple(files)
 
 
 def all_rules(paths: Sequence[str | Path] | None = None) -> tuple[PatternRule, ...]:
@@ -55,12 +55,12 @@ def load_rules(paths: Sequence[str | Path] | None = None, names: Iterable[str] =
 
 def named(rules: Iterable[PatternRule], name: str) -> PatternRule:
     """The rule with an id or alias; raises UsageError with the nearest name."""
-    known: dict[str, PatternRule] = {}
+    by_name: dict[str, PatternRule] = {}
     for rule in rules:
-        known |= dict.fromkeys((rule.id, *rule.file.aliases), rule)
-    if name not in known:
-        raise UsageError(f"unknown rule '{name}'", remedy=did_you_mean(name, list(known)))
-    return known[name]
+        by_name |= dict.fromkeys((rule.id, *rule.file.aliases), rule)
+    if name not in by_name:
+        raise UsageError(f"unknown rule '{name}'", remedy=did_you_mean(name, list(by_name)))
+    return by_name[name]
 
 
 @lru_cache(maxsize=1)

@@ -10,15 +10,15 @@ from undersong.patterns.rules import PatternRule
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def asked(rule: PatternRule) -> dict[str, frozenset[str]]:
+def inputs_by_stage(rule: PatternRule) -> dict[str, frozenset[str]]:
     """Per DEFINE variable the names in its condition, those behind its columns included."""
     columns = {name: _names(str(text), {}) for name, text in rule.file.columns.items()}
     return {variable: _names(str(text), columns) for variable, text in rule.file.define.items()}
 
 
-def asked_at(asked: Mapping[str, Collection[str]], stage: str) -> Collection[str]:
+def stage_inputs(by_stage: Mapping[str, Collection[str]], stage: str) -> Collection[str]:
     """The names that a stage rests on; of a stage without conditions those of all stages."""
-    return asked.get(stage) or {name for each in asked.values() for name in each}
+    return by_stage.get(stage) or {name for each in by_stage.values() for name in each}
 
 
 def _names(text: str, columns: Mapping[str, frozenset[str]]) -> frozenset[str]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from undersong.errors import RuleError
-from undersong.models import NEGATIVE_TRAITS, TRAITS, Deference, Indicator, Loop, Noun, Row
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Deference, Indicator, Loop, Record, Row
 from undersong.patterns.partitions import timelines
 from undersong.patterns.rulefile import Example
 from undersong.patterns.rules import PatternRule
@@ -22,22 +22,22 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class CaseResult(Noun, frozen=True, kw_only=True):
+class RuleTestResult(Record, frozen=True, kw_only=True):
     """One case: what the rule should find, message ids per finding, and what it found."""
 
     rule: str
     kind: Literal["hit", "near_miss"]
     name: str
     expected: tuple[str, ...]
-    found: tuple[str, ...]
+    actual: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
         """Whether the rule found exactly that."""
-        return self.expected == self.found
+        return self.expected == self.actual
 
 
-def run_cases(rule: PatternRule) -> tuple[CaseResult, ...]:
+def run_rule_tests(rule: PatternRule) -> tuple[RuleTestResult, ...]:
     """Every case of a rule, hits first; raises RuleError for a table that cannot be read."""
     cases = rule.file.cases
     hits = [_run(rule, "hit", example) for example in cases.hits]
@@ -63,12 +63,12 @@ def table(text: str, base: dict[str, float] | None = None, where: str = "table")
     return [_row(header, line.split(), position, base or {}, where) for position, line in enumerate(lines[1:])]
 
 
-def _run(rule: PatternRule, kind: Literal["hit", "near_miss"], example: Example) -> CaseResult:
+def _run(rule: PatternRule, kind: Literal["hit", "near_miss"], example: Example) -> RuleTestResult:
     rows = table(example.rows, example.base, f"{rule.id}, case '{example.name}'")
     matches = search(rule, timelines(rows)).matches
-    found = tuple(" ".join(entry.row.id for _, entry in match.named) for match in matches)
+    actual = tuple(" ".join(entry.row.id for _, entry in match.named) for match in matches)
     expected = tuple(" ".join(line.split()) for line in example.finds)
-    return CaseResult(rule=rule.id, kind=kind, name=example.name, expected=expected, found=found)
+    return RuleTestResult(rule=rule.id, kind=kind, name=example.name, expected=expected, actual=actual)
 
 
 def _row(header: list[str], cells: list[str], position: int, base: dict[str, float], where: str) -> Row:
@@ -78,9 +78,9 @@ def _row(header: list[str], cells: list[str], position: int, base: dict[str, flo
     values = {name: cell for name, cell in zip(header, cells, strict=True) if cell != _NULL}
     traits = _traits(header, values, base, where)
     agent, _, target = values.get("who", "agent").partition(">")
-    given: dict[str, Any] = {name: values[name] for name in _TEXT if name in values}
-    given.setdefault("state", "unread" if traits is None else "scored")
-    if given["state"] != "scored":
+    fields: dict[str, Any] = {name: values[name] for name in _TEXT if name in values}
+    fields.setdefault("state", "unread" if traits is None else "scored")
+    if fields["state"] != "scored":
         traits = None
     try:
         return Row(
@@ -94,7 +94,7 @@ def _row(header: list[str], cells: list[str], position: int, base: dict[str, flo
             flags=dict.fromkeys(_listed(values, "flags"), 1),
             loops=_loops(values),
             deference=_deference(values),
-            **given,
+            **fields,
         )
     except ValueError as error:
         raise RuleError(f"row {position + 1}: {error}", where=where) from error

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.engine.sums import F, Unsuited
+from undersong.patterns.engine.sums import F, NotVectorizable
 from undersong.patterns.engine.vectors import B
 from undersong.patterns.partitions import Partition, limits
-from undersong.patterns.possible import possible, ways
+from undersong.patterns.possible import match_possible, nfa_of
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import Match, search_partition
-from undersong.patterns.shuffles import Deck, Orders, Shuffles, key_of, orders
+from undersong.patterns.shuffles import Permutations, PermutationSearch, SequenceShuffler, draw_permutations, key_of
 from undersong.patterns.versions import GAVE_UP, NOTHING
 
 ENOUGH = 10  # draws as strong as what was found; then it is known well enough that chance is not small
@@ -49,36 +49,36 @@ def chance(rule: PatternRule, partition: Partition, *, seed: int, draws: int, bl
     None where it did not match, or where the search of the sequence itself gave up. A draw whose search gives up counts
     as at least as strong.
     """
-    deck = Deck(rule, partition)
-    table = Strengths(deck, partition)
-    as_it_is = np.arange(len(deck.rows), dtype=np.intp)[None, :]
+    shuffler = SequenceShuffler(rule, partition)
+    table = PermutationStrengths(shuffler, partition)
+    as_it_is = np.arange(len(shuffler.rows), dtype=np.intp)[None, :]
     observed = float(table.of(as_it_is)[0])
     if observed in (NOTHING, GAVE_UP):
         return None
-    most = draws_for(len(deck.rows), draws)
+    most = draws_for(len(shuffler.rows), draws)
     return sequential(_exceeds(table, observed, key_of(seed, "chance", rule, partition), most, block))
 
 
-class Strengths:
+class PermutationStrengths:
     """The strongest match of each of many orders: all at once or, where arrays do not do, one search after another."""
 
-    def __init__(self, deck: Deck, partition: Partition) -> None:
-        self.deck = deck
-        self.at_once: Shuffles | None = Shuffles(deck, partition)
+    def __init__(self, shuffler: SequenceShuffler, partition: Partition) -> None:
+        self.shuffler = shuffler
+        self.at_once: PermutationSearch | None = PermutationSearch(shuffler, partition)
 
-    def of(self, dealt: Orders) -> F:
+    def of(self, permutations: Permutations) -> F:
         """Per order the highest strength: NOTHING where nothing matches, GAVE_UP where the search did."""
         if self.at_once is not None:
             try:
-                return self.at_once.strongest(dealt)
-            except (Unsuited, FloatingPointError):
+                return self.at_once.strongest(permutations)
+            except (NotVectorizable, FloatingPointError):
                 self.at_once = None
-        return np.array([self._searched(order) for order in dealt.tolist()], dtype=np.float64)
+        return np.array([self._searched(order) for order in permutations.tolist()], dtype=np.float64)
 
     def _searched(self, order: list[int]) -> float:
-        partition, masks = self.deck.deal(order)
-        found = search_partition(self.deck.rule, partition, masks=masks)
-        return GAVE_UP if found.gave_up else max(map(strength_of, found.matches), default=NOTHING)
+        partition, masks = self.shuffler.reordered(order)
+        result = search_partition(self.shuffler.rule, partition, masks=masks)
+        return GAVE_UP if result.gave_up else max(map(strength_of, result.matches), default=NOTHING)
 
 
 def sequential(exceeds: Iterable[bool]) -> Chance:
@@ -101,30 +101,30 @@ def draws_for(rows: int, draws: int) -> int:
     return min(MOST, draws, max(FEWEST, fewer))
 
 
-def _exceeds(table: Strengths, observed: float, key: bytes, most: int, block: int) -> Iterator[bool]:
+def _exceeds(table: PermutationStrengths, observed: float, key: bytes, most: int, block: int) -> Iterator[bool]:
     """Draw after draw, whether its strongest match is at least as strong as what was observed."""
-    rows = len(table.deck.rows)
+    rows = len(table.shuffler.rows)
     first, count = 0, _FIRST
     while first < most:
         count = min(count, max(1, _CELLS // rows), most - first)
-        yield from _reached(table, orders(key, first, count, rows, block), observed)
+        yield from _as_strong(table, draw_permutations(key, first, count, rows, block), observed)
         first += count
         count = max(4 * count, _NEXT // rows)
 
 
-def _reached(table: Strengths, dealt: Orders, observed: float) -> list[bool]:
+def _as_strong(table: PermutationStrengths, permutations: Permutations, observed: float) -> list[bool]:
     """Of each order whether it has a match that is as strong; only those in which one is possible are searched."""
-    where = np.flatnonzero(_open(table.deck, dealt))
-    reached = np.zeros(len(dealt), dtype=np.bool_)
+    where = np.flatnonzero(_can_match(table.shuffler, permutations))
+    reached = np.zeros(len(permutations), dtype=np.bool_)
     if len(where):
-        reached[where] = table.of(dealt[where]) >= observed
+        reached[where] = table.of(permutations[where]) >= observed
     return reached.tolist()
 
 
-def _open(deck: Deck, dealt: Orders) -> B:
+def _can_match(shuffler: SequenceShuffler, permutations: Permutations) -> B:
     """The draws in which a match is possible."""
-    masks = deck.masks(dealt)
+    masks = shuffler.masks(permutations)
     if masks is None:
-        return np.ones(len(dealt), dtype=np.bool_)
-    ends = limits(deck.partition, deck.rule.within, deck.rule.file.max_unread, [False] * len(deck.rows))
-    return possible(ways(deck.rule.program), masks, ends)
+        return np.ones(len(permutations), dtype=np.bool_)
+    ends = limits(shuffler.partition, shuffler.rule.within, shuffler.rule.file.max_unread, [False] * len(shuffler.rows))
+    return match_possible(nfa_of(shuffler.rule.program), masks, ends)

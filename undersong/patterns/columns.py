@@ -56,18 +56,18 @@ def derive(partition: Partition, columns: Iterable[Column], cache: dict[str, lis
 
 
 def _column(name: str, tree: Node) -> Column:
-    found: dict[Window, WindowColumn] = {}
+    window_columns: dict[Window, WindowColumn] = {}
     for node in walk(tree):
-        if isinstance(node, Window) and node not in found:
-            found[node] = _window_column(f"{name}#{len(found)}", node)
+        if isinstance(node, Window) and node not in window_columns:
+            window_columns[node] = _window_column(f"{name}#{len(window_columns)}", node)
 
     def leaf(node: Node) -> Evaluate:
         if not isinstance(node, Window):
             return row_leaf(node)
-        key = found[node].key
+        key = window_columns[node].key
         return lambda context: context.derived[key]
 
-    return Column(name, tuple(found.values()), compile_tree(tree, leaf))
+    return Column(name, tuple(window_columns.values()), compile_tree(tree, leaf))
 
 
 def _window_column(key: str, window: Window) -> WindowColumn:

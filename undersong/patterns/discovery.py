@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.engine.pairs import pairs as at_once
+from undersong.patterns.engine.pairs import testable_pairs_in_table as at_once
 from undersong.patterns.engine.rows import table_of
-from undersong.patterns.engine.run import Run
-from undersong.patterns.engine.sums import Unsuited
+from undersong.patterns.engine.run import TableSearch
+from undersong.patterns.engine.sums import NotVectorizable
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.fields import Context, row_leaf
 from undersong.patterns.logic import Evaluate, compile_tree
-from undersong.patterns.needs import needs
-from undersong.patterns.partitions import Entry, Group, Timeline, groups
+from undersong.patterns.needs import necessary_conditions
+from undersong.patterns.partitions import Entry, PartitionGroup, Timeline, groups
 from undersong.patterns.possible import shortest
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import filtered
@@ -33,46 +33,49 @@ def false_discovery(values: Sequence[float], family: int) -> list[float]:
     if len(values) > family:
         raise ValueError(f"{len(values)} p-values for {family} tests")
     order = sorted(range(len(values)), key=lambda index: values[index], reverse=True)
-    found = [1.0] * len(values)
+    q_values = [1.0] * len(values)
     least = 1.0
     for rank, index in zip(range(len(values), 0, -1), order, strict=True):
         least = min(least, values[index] * family / rank)
-        found[index] = least
-    return found
+        q_values[index] = least
+    return q_values
 
 
-def family_of(rules: Iterable[PatternRule], timelines: Sequence[Timeline], run: Run | None = None) -> int:
-    """How many (sequence, rule) pairs there are in which the rule could match, as ``pairs`` counts them.
+def family_size(rules: Iterable[PatternRule], timelines: Sequence[Timeline], run: TableSearch | None = None) -> int:
+    """How many (sequence, rule) pairs there are in which the rule could match, as ``testable_pairs`` counts them.
 
     ``run`` holds the rows of the timelines as arrays, where they are there already.
     """
     if run is None:
         table = table_of(timelines)
-        run = Run(table, Vectors(table.source))
+        run = TableSearch(table, Vectors(table.source))
     return sum(_counted(rule, timelines, run) for rule in rules)
 
 
-def _counted(rule: PatternRule, timelines: Sequence[Timeline], run: Run) -> int:
+def _counted(rule: PatternRule, timelines: Sequence[Timeline], run: TableSearch) -> int:
     try:
         return at_once(rule, run)
-    except (Unsuited, FloatingPointError):
-        return pairs(rule, timelines)
+    except (NotVectorizable, FloatingPointError):
+        return testable_pairs(rule, timelines)
 
 
-def pairs(rule: PatternRule, timelines: Iterable[Timeline]) -> int:
+def testable_pairs(rule: PatternRule, timelines: Iterable[Timeline]) -> int:
     """In how many sequences the rule could match at all, in some order of what was said there.
 
-    As many read rows as its shortest match takes, and as many of each kind as ``needs`` says; at least one of them
+    As many read rows as its shortest match takes, and as many of each kind as ``necessary_conditions`` says; at least
+    one of them
     directed where the sequence has a target.
     """
-    least = np.array([shortest(rule.program), *(need.number for need in needs(rule))])
-    asked = [compile_tree(need.condition, row_leaf) for need in needs(rule)]
+    least = np.array([shortest(rule.program), *(need.number for need in necessary_conditions(rule))])
+    asked = [compile_tree(need.condition, row_leaf) for need in necessary_conditions(rule)]
     by = rule.file.partition_by
-    found = (_possible(group, least, asked) for each in timelines for group in groups(filtered(rule, each), by))
-    return sum(found)
+    possible_counts = (
+        _possible(group, least, asked) for each in timelines for group in groups(filtered(rule, each), by)
+    )
+    return sum(possible_counts)
 
 
-def _possible(group: Group, least: Counts, asked: Sequence[Evaluate]) -> int:
+def _possible(group: PartitionGroup, least: Counts, asked: Sequence[Evaluate]) -> int:
     public = _counts(group.public, asked)
     directed = [_counts(entries, asked) for entries in group.directed.values()]
     enough = [public >= least, *(public + own >= least for own in directed if own[0] > 0)]

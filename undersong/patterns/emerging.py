@@ -12,16 +12,16 @@ from undersong.patterns.columns import derive
 from undersong.patterns.fields import Context
 from undersong.patterns.partitions import Partition, limits, partitions, timelines
 from undersong.patterns.program import ACCEPT, ROW, Program
-from undersong.patterns.progress import reached
+from undersong.patterns.progress import row_instructions
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import filtered, local_mask
-from undersong.ranks import levelled
+from undersong.ranks import absolute_rows
 
 FEWEST = 3  # stages: of two, the first alone is no warning
 LONGEST = 200  # rows before the last one in which a sequence may have begun
 
 
-class _Way(NamedTuple):
+class _PartialBinding(NamedTuple):
     """One way into a pattern: the variables that it has bound, as bits, and the rows it bound them to."""
 
     seen: int
@@ -34,14 +34,14 @@ def emerging(rules: Iterable[PatternRule], rows: Iterable[Row]) -> tuple[Emergin
     A sequence is open where every row up to the last one fits, and nothing bounds it yet. It counts only past the
     middle: with more than half of the stages that every match has. Rules with fewer than three stages have no middle.
     """
-    known = timelines(levelled(rows))
+    all_timelines = timelines(absolute_rows(rows))
     return tuple(
-        found
+        open_sequence
         for rule in rules
         if len(rule.required) >= FEWEST
-        for timeline in known
+        for timeline in all_timelines
         for partition in partitions(filtered(rule, timeline), rule.file.partition_by)
-        if partition.rows and (found := _open(rule, partition)) is not None
+        if partition.rows and (open_sequence := _open(rule, partition)) is not None
     )
 
 
@@ -64,21 +64,25 @@ def _open(rule: PatternRule, partition: Partition) -> Emerging | None:
     ]
     if not ways:
         return None
-    return _told(rule, partition, max(ways, key=lambda way: (_count(rule, way.seen), way.rows[0], len(way.rows))))
+    return _emerging_record(
+        rule, partition, max(ways, key=lambda way: (_count(rule, way.seen), way.rows[0], len(way.rows)))
+    )
 
 
-def _ways(program: Program, masks: Sequence[int], start: int) -> Iterator[_Way]:
+def _ways(program: Program, masks: Sequence[int], start: int) -> Iterator[_PartialBinding]:
     """Every way that takes all rows from ``start`` on without having come to the end of the pattern."""
-    ways = {place: _Way(0, ()) for place in reached(program, [0], start, len(masks))}
+    ways = {place: _PartialBinding(0, ()) for place in row_instructions(program, [0], start, len(masks))}
     for row in range(start, len(masks)):
-        taken: dict[int, _Way] = {}
+        taken: dict[int, _PartialBinding] = {}
         for place, way in ways.items():
             operation, wanted, variable = program.instructions[place]
             if operation != ROW or (wanted and not masks[row] & wanted):
                 continue
-            grown = _Way(way.seen | (1 << variable), (*way.rows, row)) if variable >= 0 else way
-            for following in reached(program, [place + 1], row + 1, len(masks)):
-                taken[following] = max(taken.get(following, grown), grown, key=lambda each: each.seen.bit_count())
+            grown = _PartialBinding(way.seen | (1 << variable), (*way.rows, row)) if variable >= 0 else way
+            for following in row_instructions(program, [place + 1], row + 1, len(masks)):
+                taken[following] = max(
+                    taken.get(following, grown), grown, key=lambda candidate: candidate.seen.bit_count()
+                )
         ways = taken
     if not any(program.instructions[place][0] == ACCEPT for place in ways):
         yield from ways.values()
@@ -91,7 +95,7 @@ def _exact(rule: PatternRule, mask: int, context: Context) -> int:
     return mask
 
 
-def _warns(rule: PatternRule, partition: Partition, way: _Way) -> bool:
+def _warns(rule: PatternRule, partition: Partition, way: _PartialBinding) -> bool:
     directed = partition.target is None or any(partition.rows[row].row.target is not None for row in way.rows)
     return directed and _past_middle(rule, way.seen) and _count(rule, way.seen) < len(rule.required)
 
@@ -104,7 +108,7 @@ def _count(rule: PatternRule, seen: int) -> int:
     return sum(seen >> index & 1 for index in rule.required)
 
 
-def _told(rule: PatternRule, partition: Partition, way: _Way) -> Emerging:
+def _emerging_record(rule: PatternRule, partition: Partition, way: _PartialBinding) -> Emerging:
     bound = [partition.rows[row] for row in way.rows]
     return Emerging(
         pattern=rule.id,

@@ -10,24 +10,24 @@ from undersong.models import Row
 from undersong.patterns.columns import derive
 from undersong.patterns.expressions import Field, parse, walk
 from undersong.patterns.fields import Context, row_leaf
-from undersong.patterns.inputs import given, lacking
+from undersong.patterns.inputs import available_inputs, lacking
 from undersong.patterns.logic import Evaluate, Value
-from undersong.patterns.matcher import STEPS, GaveUp, Matcher, Path, find_all
-from undersong.patterns.measures import MATCH, Bound, measure
+from undersong.patterns.matcher import STEPS, BacktrackingMatcher, GaveUp, MatchPath, find_all
+from undersong.patterns.measures import MATCH, MatchRows, measure
 from undersong.patterns.partitions import Partition, limits, partitions, timelines
-from undersong.patterns.progress import Attempt, furthest
+from undersong.patterns.progress import MatchAttempt, furthest
 from undersong.patterns.rulefile import written
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import Match, filtered, strongest
 from undersong.patterns.sequences import ANY
-from undersong.ranks import levelled
+from undersong.ranks import absolute_rows
 from undersong.visible import one_line
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _REFUSED = 3  # refused ways through the pattern that are shown
 
 
-class Tried(NamedTuple):
+class RuleTrial(NamedTuple):
     """A partition under a rule: symbols and limits per row, the matches, the ways refused and why."""
 
     rule: PatternRule
@@ -35,8 +35,8 @@ class Tried(NamedTuple):
     contexts: list[Context]
     masks: list[int]
     ends: list[int]
-    matches: list[tuple[Path, Match]]
-    refused: list[tuple[Path, str]]
+    matches: list[tuple[MatchPath, Match]]
+    refused: list[tuple[MatchPath, str]]
     gave_up: bool
 
 
@@ -49,7 +49,7 @@ def explain(
     names and ids are made visible. Pure: no clock, no colour.
     """
     given_rows = list(rows)
-    shown, rows = False, levelled(given_rows)
+    shown, rows = False, absolute_rows(given_rows)
     if why := _lacking(rule, rows, ranks=any(row.scale == "rank" for row in given_rows)):
         yield f"{rule.id}: not applicable: {why}"
     for timeline in timelines(rows):
@@ -66,24 +66,26 @@ def explain(
 def _lacking(rule: PatternRule, rows: Iterable[Row], *, ranks: bool) -> str:
     """Why the rule cannot say anything about these rows, as `detect` tells it; "" where it can or nothing was read."""
     read = [row for row in rows if row.state == "scored"]
-    return lacking(rule, given(read, rule.needs), None, any_read=True, ranks=ranks) if read else ""
+    return lacking(rule, available_inputs(read, rule.needs), None, any_read=True, ranks=ranks) if read else ""
 
 
-def _try(rule: PatternRule, partition: Partition) -> Tried:
+def _try(rule: PatternRule, partition: Partition) -> RuleTrial:
     derived = derive(partition, rule.columns, {})
     contexts = [Context(entry.row, cells) for entry, cells in zip(partition.rows, derived, strict=True)]
     masks = [sum(1 << i for i in range(len(rule.names)) if _holds(rule, i, context)) for context in contexts]
     closed = [rule.until is not None and rule.until(context) is True for context in contexts]
     ends = limits(partition, rule.within, rule.file.max_unread, closed)
-    tried = Tried(rule, partition, contexts, masks, ends, [], [], False)
+    tried = RuleTrial(rule, partition, contexts, masks, ends, [], [], False)
     try:
-        find_all(Matcher(rule.program, masks, ends), rule.skip, lambda path: _keep(tried, path))
+        find_all(BacktrackingMatcher(rule.program, masks, ends), rule.skip, lambda path: _keep(tried, path))
     except GaveUp:
         tried = tried._replace(gave_up=True)
     if rule.file.keep == "strongest":
-        kept = {id(match) for match in strongest(tried.matches)}
-        weaker = [(path, "a stronger match overlaps it") for path, match in tried.matches if id(match) not in kept]
-        matches = [(path, match) for path, match in tried.matches if id(match) in kept]
+        strongest_ids = {id(match) for match in strongest(tried.matches)}
+        weaker = [
+            (path, "a stronger match overlaps it") for path, match in tried.matches if id(match) not in strongest_ids
+        ]
+        matches = [(path, match) for path, match in tried.matches if id(match) in strongest_ids]
         return tried._replace(matches=matches, refused=tried.refused + weaker)
     return tried
 
@@ -93,7 +95,7 @@ def _holds(rule: PatternRule, index: int, context: Context) -> bool:
     return all(part is None or part(context) is True for part in (condition.local, condition.derived))
 
 
-def _keep(tried: Tried, path: Path) -> bool:
+def _keep(tried: RuleTrial, path: MatchPath) -> bool:
     """Note a way through the pattern as a match or as refused."""
     names = [ANY if index < 0 else tried.rule.names[index] for index in path.bindings]
     rows: dict[str, list[Context]] = {name: [] for name in (*tried.rule.names, ANY, MATCH)}
@@ -101,7 +103,7 @@ def _keep(tried: Tried, path: Path) -> bool:
         rows[name].append(context)
         if name != ANY:
             rows[MATCH].append(context)
-    bound = Bound(rows, measure(rows, tried.rule.measures))
+    bound = MatchRows(rows, measure(rows, tried.rule.measures))
     why = _refusal(tried, bound)
     if why:
         tried.refused.append((path, why))
@@ -111,7 +113,7 @@ def _keep(tried: Tried, path: Path) -> bool:
     return True
 
 
-def _refusal(tried: Tried, bound: Bound) -> str:
+def _refusal(tried: RuleTrial, bound: MatchRows) -> str:
     """Why a way through the pattern is no match; "" where it is one."""
     if tried.partition.target is not None and all(context.row.target is None for context in bound.rows[MATCH]):
         return "no message in it is directed at the target"
@@ -122,7 +124,7 @@ def _refusal(tried: Tried, bound: Bound) -> str:
     return ""
 
 
-def _lines(tried: Tried) -> Iterator[str]:
+def _lines(tried: RuleTrial) -> Iterator[str]:
     partition = tried.partition
     to = "" if partition.target is None else f" to {one_line(partition.target)}"
     where = "" if not partition.conversation else f" in {one_line(partition.conversation)}"
@@ -146,7 +148,7 @@ def _lines(tried: Tried) -> Iterator[str]:
         yield f"  gave up after {STEPS} steps; what follows is not known"
 
 
-def _row_lines(tried: Tried, attempt: Attempt | None) -> Iterator[str]:
+def _row_lines(tried: RuleTrial, attempt: MatchAttempt | None) -> Iterator[str]:
     names = tried.rule.names
     bound = {path.start + i: index for path, _ in tried.matches for i, index in enumerate(path.bindings)}
     fields = _mentioned(tried.rule)
@@ -164,7 +166,7 @@ def _row_lines(tried: Tried, attempt: Attempt | None) -> Iterator[str]:
         yield "    " + "  ".join(part for part in (*parts, _mark(i, bound, names, attempt)) if part)
 
 
-def _mark(i: int, bound: dict[int, int], names: tuple[str, ...], attempt: Attempt | None) -> str:
+def _mark(i: int, bound: dict[int, int], names: tuple[str, ...], attempt: MatchAttempt | None) -> str:
     if i in bound:
         return "= passed over" if bound[i] < 0 else f"= {names[bound[i]]}"
     if attempt is not None and attempt.start <= i < attempt.end:
@@ -172,7 +174,7 @@ def _mark(i: int, bound: dict[int, int], names: tuple[str, ...], attempt: Attemp
     return ""
 
 
-def _stop(tried: Tried, attempt: Attempt | None) -> str:
+def _stop(tried: RuleTrial, attempt: MatchAttempt | None) -> str:
     if attempt is None:
         return "no row can begin a match"
     wanted = " or ".join(attempt.wanted) or "the end of the rows"
@@ -185,7 +187,7 @@ def _stop(tried: Tried, attempt: Attempt | None) -> str:
     return f"{came} and waited for {wanted}; {following} is none of them"
 
 
-def _bound(tried: Tried, attempt: Attempt) -> str:
+def _bound(tried: RuleTrial, attempt: MatchAttempt) -> str:
     """Which limit the row after a try is beyond."""
     rule, holes = tried.rule, len(tried.partition.holes[attempt.end])
     met = []
@@ -198,14 +200,14 @@ def _bound(tried: Tried, attempt: Attempt) -> str:
 
 def _mentioned(rule: PatternRule) -> list[tuple[str, Evaluate]]:
     """The numbers that the conditions mention, by name, with how to read each."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for text in rule.file.define.values():
         fields = [part.name for part in walk(parse(written(text))) if isinstance(part, Field)]
-        found |= dict.fromkeys(reversed(fields))
-    return [(name, row_leaf(Field(name))) for name in found]
+        names |= dict.fromkeys(reversed(fields))
+    return [(name, row_leaf(Field(name))) for name in names]
 
 
-def _row_id(tried: Tried, index: int) -> str:
+def _row_id(tried: RuleTrial, index: int) -> str:
     return one_line(tried.partition.rows[index].row.id)
 
 

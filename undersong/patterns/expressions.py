@@ -193,11 +193,11 @@ def children(node: Node) -> list[Node]:
 
 def walk(node: Node) -> list[Node]:
     """The node and everything below it."""
-    found, open_nodes = [], [node]
+    nodes, open_nodes = [], [node]
     while open_nodes:
-        found.append(open_nodes.pop())
-        open_nodes.extend(children(found[-1]))
-    return found
+        nodes.append(open_nodes.pop())
+        open_nodes.extend(children(nodes[-1]))
+    return nodes
 
 
 def replaced(node: Node, old: Node, new: Node) -> Node:
@@ -231,16 +231,16 @@ def window(name: str, arguments: list[Any]) -> Window:
     twice = next((clause for clause in names if names.count(clause) > 1), None)
     if twice:
         raise ExpressionError(f"'{twice}' stands twice in {name}()")
-    given = dict(clauses)
-    if "window" not in given:
+    options = dict(clauses)
+    if "window" not in options:
         raise ExpressionError(f"{name}() needs a window: last N rows, last N days or so far")
-    unit, size = given.pop("window")
+    unit, size = options.pop("window")
     if unit == "row" and size < 1:
         raise ExpressionError(f"a window of {size} rows holds nothing")
     rows = int(size) if unit == "row" else None
-    if max(rows or 0, given.get("lag", 0), given.get("at_least", 0)) > _MOST_ROWS:
+    if max(rows or 0, options.get("lag", 0), options.get("at_least", 0)) > _MOST_ROWS:
         raise ExpressionError(f"a window of more than {_MOST_ROWS:,} rows is none; write so far")
-    if rows is not None and name != "ewma" and given.get("at_least", 0) > rows:
-        raise ExpressionError(f"a window of {rows} rows never holds {given['at_least']}")
+    if rows is not None and name != "ewma" and options.get("at_least", 0) > rows:
+        raise ExpressionError(f"a window of {rows} rows never holds {options['at_least']}")
     hours = size * _HOURS[unit] if unit in _HOURS else None
-    return Window(name, values[0], rows=rows, hours=hours, **given)  # type: ignore[arg-type]
+    return Window(name, values[0], rows=rows, hours=hours, **options)  # type: ignore[arg-type]

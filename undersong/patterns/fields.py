@@ -70,11 +70,11 @@ FIELDS: dict[str, RowField] = (
     | {"directed": RowField("boolean", lambda row: row.target is not None)}
 )
 # what belongs to the words of a message, and goes where they go; all else belongs to the place where they were said
-SAID = (
+MESSAGE_ATTRIBUTES = (
     "traits", "indicators", "signals", "flags", "total", "density", "hits", "labels", "hard_constraints", "loops",
     "deference", "triage", "sentiment_score", "code_change_delta", "latency_drop", "judge", "judge_hash",
 )  # fmt: skip
-FIELDS_SAID = FIELDS.keys() & {*SAID, *TRAITS, *DIMENSIONS, "replies", "apologies", "corrections"}
+MESSAGE_FIELDS = FIELDS.keys() & {*MESSAGE_ATTRIBUTES, *TRAITS, *DIMENSIONS, "replies", "apologies", "corrections"}
 # of the place in the sequence: hours since the read row before, and event time in days; unknown without times
 PLACE_FIELDS: dict[str, Kind] = {"gap_hours": "number", "day": "number"}
 

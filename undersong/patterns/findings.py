@@ -13,7 +13,7 @@ from undersong.patterns.fields import dimension
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import Match
 from undersong.patterns.sequences import ANY
-from undersong.patterns.windows import EMPTY, Tally
+from undersong.patterns.windows import EMPTY, RunningMoments
 
 ID_LENGTH = 32  # hex digits of SHA-256 that a finding id keeps: 128 bits
 
@@ -66,7 +66,7 @@ class Balance:
     __slots__ = ("tallies",)
 
     def __init__(self, read: Iterable[Row] = ()) -> None:
-        self.tallies: dict[str, Tally] = {}
+        self.tallies: dict[str, RunningMoments] = {}
         for row in read:
             self.add(row)
 

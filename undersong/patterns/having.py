@@ -29,21 +29,21 @@ _ONCE = Number(1.0)
 _MANY = 8  # kinds of rows from which on it is not written out which of them must be there
 
 
-class Kind(NamedTuple):
+class RowKind(NamedTuple):
     """Rows that are bound to ``variable`` and meet ``condition`` (None: any of them)."""
 
     variable: str
     condition: Node | None
 
 
-class Asked(NamedTuple):
+class RowRequirement(NamedTuple):
     """At least ``number`` rows, each of any of these kinds."""
 
     number: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[RowKind, ...]
 
 
-def asked(part: Node) -> Iterator[Asked]:
+def row_requirements(part: Node) -> Iterator[RowRequirement]:
     """What must be there where this condition on a match holds; nothing where it is not understood."""
     if not isinstance(part, Compare):
         return
@@ -52,7 +52,7 @@ def asked(part: Node) -> Iterator[Asked]:
         yield from _counted(part.left, least)
     if isinstance(part.left, Call) and isinstance(part.right, Number | Text) and _of_one_row(part.left, part.operator):
         of_row = Compare(part.operator, _of_one(part.left.arguments[0]), part.right)
-        yield Asked(1, (Kind(single_variable(part.left), of_row),))
+        yield RowRequirement(1, (RowKind(single_variable(part.left), of_row),))
 
 
 def _of_one_row(call: Call, operator: str) -> bool:
@@ -67,7 +67,7 @@ def _least(part: Compare) -> int:
     return math.ceil(part.right.value) if part.operator == ">=" else math.floor(part.right.value) + 1
 
 
-def _counted(left: Node, least: int) -> Iterator[Asked]:
+def _counted(left: Node, least: int) -> Iterator[RowRequirement]:
     """``count(A) + count(B) >= 3`` asks for three rows; with each count taken ``least(…, 1)`` for rows of three kinds.
 
     At least k of n kinds are there exactly where one of any n - k + 1 of them is.
@@ -75,14 +75,14 @@ def _counted(left: Node, least: int) -> Iterator[Asked]:
     terms = _terms(left)
     counts = [kind for term in terms if (kind := _count(term))]
     if len(counts) == len(terms):
-        yield Asked(math.ceil(least / _twice(counts)), tuple(counts))
+        yield RowRequirement(math.ceil(least / _twice(counts)), tuple(counts))
         return
     once = [kind for term in terms if (kind := _once(term))]
     if len(once) == len(terms) <= _MANY and least <= len(terms):
-        yield from (Asked(1, chosen) for chosen in combinations(once, len(once) - least + 1))
+        yield from (RowRequirement(1, chosen) for chosen in combinations(once, len(once) - least + 1))
 
 
-def _twice(counts: Sequence[Kind]) -> int:
+def _twice(counts: Sequence[RowKind]) -> int:
     """How often a row may be counted: once where each count is of another variable, for a row is bound to one."""
     variables = {kind.variable for kind in counts}
     return 1 if len(variables) == len(counts) and (MATCH not in variables or len(counts) == 1) else len(counts)
@@ -94,15 +94,15 @@ def _terms(tree: Node) -> Sequence[Node]:
     return (tree,)
 
 
-def _count(term: Node) -> Kind | None:
+def _count(term: Node) -> RowKind | None:
     """What a count counts."""
     if not isinstance(term, Call) or term.name != "count":
         return None
     value = term.arguments[0]
-    return Kind(single_variable(term), None if isinstance(value, Variable) else _of_one(value))
+    return RowKind(single_variable(term), None if isinstance(value, Variable) else _of_one(value))
 
 
-def _once(term: Node) -> Kind | None:
+def _once(term: Node) -> RowKind | None:
     """What a count counts that is taken as 1 at most."""
     if not isinstance(term, Call) or term.name != "least" or len(term.arguments) != 2 or _ONCE not in term.arguments:
         return None

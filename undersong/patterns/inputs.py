@@ -19,7 +19,7 @@ _RANKS_ONLY = (
 )
 
 
-def given(read: Iterable[Row], wanted: Collection[str]) -> frozenset[str]:
+def available_inputs(read: Iterable[Row], wanted: Collection[str]) -> frozenset[str]:
     """Those of the ``wanted`` inputs that at least one read row has."""
     traits, others = _TRAITS.intersection(wanted), frozenset(wanted) - _TRAITS - NEVER_MISSING
     for row in read:

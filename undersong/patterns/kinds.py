@@ -36,7 +36,7 @@ _OVER_OTHERS = ROW_KINDS  # a window over other sequences knows no columns: thos
 _MANY = frozenset({"least", "greatest", "coalesce"})
 
 
-class Names(NamedTuple):
+class SymbolTable(NamedTuple):
     """What an expression may name: ``fields`` by kind; with ``variables`` it stands in a measure."""
 
     fields: Mapping[str, Kind]
@@ -51,24 +51,24 @@ class Names(NamedTuple):
         return not self.variables
 
 
-def of_row(columns: Mapping[str, Kind], *, windows: bool = False) -> Names:
+def of_row(columns: Mapping[str, Kind], *, windows: bool = False) -> SymbolTable:
     """The names that a condition or a column may use."""
-    return Names({**ROW_KINDS, **PLACE_FIELDS, **columns}, windows=windows)
+    return SymbolTable({**ROW_KINDS, **PLACE_FIELDS, **columns}, windows=windows)
 
 
-def of_match(variables: tuple[str, ...], columns: Mapping[str, Kind], measures: Mapping[str, Kind]) -> Names:
+def of_match(variables: tuple[str, ...], columns: Mapping[str, Kind], measures: Mapping[str, Kind]) -> SymbolTable:
     """The names that a measure or ``having`` may use."""
-    return Names(measures, variables=variables, members={**ROW_KINDS, **PLACE_FIELDS, **columns})
+    return SymbolTable(measures, variables=variables, members={**ROW_KINDS, **PLACE_FIELDS, **columns})
 
 
-def require(node: Node, kind: Kind, names: Names, what: str) -> None:
+def require(node: Node, kind: Kind, names: SymbolTable, what: str) -> None:
     """Raise ExpressionError unless ``node`` is of ``kind``."""
-    found = kind_of(node, names)
-    if found != kind:
-        raise ExpressionError(f"{what} must be a {kind}, not a {found}")
+    actual = kind_of(node, names)
+    if actual != kind:
+        raise ExpressionError(f"{what} must be a {kind}, not a {actual}")
 
 
-def faults(node: Node, names: Names) -> list[str]:
+def faults(node: Node, names: SymbolTable) -> list[str]:
     """What ``kind_of`` would raise for each wrong part of an expression, in the order of the text; [] if none is."""
     parts: tuple[Node, ...] = ()
     if isinstance(node, Both | Either):
@@ -77,21 +77,21 @@ def faults(node: Node, names: Names) -> list[str]:
         parts = node.left, node.right
     elif isinstance(node, Not | OneOf | IsNull):
         parts = (node.part,)
-    found = [fault for part in parts for fault in faults(part, names)]
-    if not found:
+    problems = [fault for part in parts for fault in faults(part, names)]
+    if not problems:
         try:
             kind_of(node, names)
         except ExpressionError as error:
             return [str(error)]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(problems))
 
 
-def kind_of(node: Node, names: Names) -> Kind:
+def kind_of(node: Node, names: SymbolTable) -> Kind:
     """Number, text or boolean; raises ExpressionError for unknown names and mixed kinds."""
     if isinstance(node, Number | Text | Truth):
         return "number" if isinstance(node, Number) else "text" if isinstance(node, Text) else "boolean"
     if isinstance(node, Field):
-        return _known(node.name, names.fields, "field")
+        return _kind_of_name(node.name, names.fields, "field")
     if isinstance(node, Window):
         return _window(node, names)
     if isinstance(node, Call):
@@ -101,13 +101,13 @@ def kind_of(node: Node, names: Names) -> Kind:
         require(node.right, "number", names, f"what stands after '{node.operator}'")
         return "number"
     if isinstance(node, Member) and names.within_aggregate:
-        return _known(node.name, names.members, "field")
+        return _kind_of_name(node.name, names.members, "field")
     if isinstance(node, Member | Variable):
         raise ExpressionError(_misplaced(node, names))
     return _condition(node, names)
 
 
-def _condition(node: Not | Both | Either | Compare | OneOf | IsNull, names: Names) -> Kind:
+def _condition(node: Not | Both | Either | Compare | OneOf | IsNull, names: SymbolTable) -> Kind:
     if isinstance(node, Compare):
         left, right = kind_of(node.left, names), kind_of(node.right, names)
         if left != right:
@@ -127,7 +127,7 @@ def _condition(node: Not | Both | Either | Compare | OneOf | IsNull, names: Name
     return "boolean"
 
 
-def _call(node: Call, names: Names) -> Kind:
+def _call(node: Call, names: SymbolTable) -> Kind:
     if node.name in FUNCTIONS:
         return _function(node, names)
     if names.of_rows and node.name in ROW_FUNCTIONS:
@@ -138,11 +138,11 @@ def _call(node: Call, names: Names) -> Kind:
         return _aggregate(node, names)
     if names.of_rows and node.name in WINDOWED:
         raise ExpressionError(f"{node.name}() needs a window: last N rows, last N days or so far")
-    known = [*FUNCTIONS, *(ROW_FUNCTIONS if names.of_rows else AGGREGATES)]
-    raise ExpressionError(f"unknown function '{node.name}'; {did_you_mean(node.name, known)}")
+    function_names = [*FUNCTIONS, *(ROW_FUNCTIONS if names.of_rows else AGGREGATES)]
+    raise ExpressionError(f"unknown function '{node.name}'; {did_you_mean(node.name, function_names)}")
 
 
-def _function(node: Call, names: Names) -> Kind:
+def _function(node: Call, names: SymbolTable) -> Kind:
     if len(node.arguments) != 1 and node.name not in _MANY:
         raise ExpressionError(f"{node.name}() takes one value")
     kinds = {kind_of(argument, names) for argument in node.arguments}
@@ -154,7 +154,7 @@ def _function(node: Call, names: Names) -> Kind:
     return kind
 
 
-def _aggregate(node: Call, names: Names) -> Kind:
+def _aggregate(node: Call, names: SymbolTable) -> Kind:
     if len(node.arguments) != 1 or names.within_aggregate:
         raise ExpressionError(f"{node.name}() takes one value of single rows")
     argument = node.arguments[0]
@@ -176,21 +176,21 @@ def _aggregate(node: Call, names: Names) -> Kind:
     return "number"
 
 
-def _require_known_variables(argument: Node, names: Names) -> None:
+def _require_known_variables(argument: Node, names: SymbolTable) -> None:
     for part in walk(argument):
         if isinstance(part, Variable | Member) and part_variable(part) not in names.variables:
-            known = did_you_mean(part_variable(part), list(names.variables))
-            raise ExpressionError(f"unknown variable '{part_variable(part)}'; {known}")
+            remedy = did_you_mean(part_variable(part), list(names.variables))
+            raise ExpressionError(f"unknown variable '{part_variable(part)}'; {remedy}")
 
 
-def _window(node: Window, names: Names) -> Kind:
+def _window(node: Window, names: SymbolTable) -> Kind:
     if not names.windows:
         raise ExpressionError(f"{node.function}() over past rows belongs under columns; give it a name there")
     if node.function not in WINDOWED:
         raise ExpressionError(f"unknown function '{node.function}'; {did_you_mean(node.function, list(WINDOWED))}")
     if node.function == "ewma" and node.rows is None:
         raise ExpressionError("ewma() takes last N rows: N is its span")
-    inner = Names(_OVER_OTHERS if node.over != "partition" else names.fields)
+    inner = SymbolTable(_OVER_OTHERS if node.over != "partition" else names.fields)
     kind = kind_of(node.value, inner)
     if node.where is not None:
         require(node.where, "boolean", inner, "what follows where")
@@ -204,10 +204,10 @@ def _window(node: Window, names: Names) -> Kind:
 def single_variable(node: Call) -> str:
     """The one variable whose rows an aggregate looks at."""
     parts = walk(node.arguments[0])
-    found = {part_variable(part) for part in parts if isinstance(part, Variable | Member)}
-    if len(found) != 1 or any(isinstance(part, Field) for part in parts):
+    variables = {part_variable(part) for part in parts if isinstance(part, Variable | Member)}
+    if len(variables) != 1 or any(isinstance(part, Field) for part in parts):
         raise ExpressionError(f"{node.name}() takes fields of one variable, as in {node.name}(PRAISE.compassion)")
-    return found.pop()
+    return variables.pop()
 
 
 def part_variable(part: Variable | Member) -> str:
@@ -215,7 +215,7 @@ def part_variable(part: Variable | Member) -> str:
     return part.name if isinstance(part, Variable) else part.variable
 
 
-def _known(name: str, fields: Mapping[str, Kind], what: str) -> Kind:
+def _kind_of_name(name: str, fields: Mapping[str, Kind], what: str) -> Kind:
     if name not in fields:
         raise ExpressionError(
             f"unknown {what} '{name}'; {did_you_mean(name, list(fields)) if fields else 'none is known here'}"
@@ -223,7 +223,7 @@ def _known(name: str, fields: Mapping[str, Kind], what: str) -> Kind:
     return fields[name]
 
 
-def _misplaced(node: Member | Variable, names: Names) -> str:
+def _misplaced(node: Member | Variable, names: SymbolTable) -> str:
     if names.of_rows:
         return f"'{part_variable(node)}' is a variable of a match; only measures and having may name it"
     shown = node.name if isinstance(node, Variable) else f"{node.variable}.{node.name}"

@@ -10,7 +10,7 @@ from undersong.patterns.fields import FIELDS
 ROW, TABLE, FRAME = 0, 1, 2  # what a value depends on: its row, the agent's rows before it, the rule's sequence
 
 
-class Levels:
+class DependencyLevels:
     """What each part of a rule depends on; a column depends on what its expression does."""
 
     def __init__(self, columns: Mapping[str, Node]) -> None:
@@ -42,15 +42,15 @@ class Levels:
 
 def _outer(node: Node) -> list[Node]:
     """The node and everything below it, but not what stands within windows."""
-    found, open_nodes = [], [node]
+    nodes, open_nodes = [], [node]
     while open_nodes:
-        found.append(open_nodes.pop())
-        if not isinstance(found[-1], Window):
-            open_nodes.extend(children(found[-1]))
-    return found
+        nodes.append(open_nodes.pop())
+        if not isinstance(nodes[-1], Window):
+            open_nodes.extend(children(nodes[-1]))
+    return nodes
 
 
-def implied(tree: Node, levels: Levels) -> Node | None:
+def implied(tree: Node, levels: DependencyLevels) -> Node | None:
     """What a row alone must say for a condition to hold; None: anything."""
     if levels.of(tree) == ROW:
         return written_out(tree, levels)
@@ -58,13 +58,13 @@ def implied(tree: Node, levels: Levels) -> Node | None:
         return implied(levels.columns[tree.name], levels)
     if not isinstance(tree, Both | Either):
         return None
-    known = [part for part in (implied(part, levels) for part in tree.parts) if part is not None]
-    if isinstance(tree, Either) and len(known) < len(tree.parts):
+    parts = [part for part in (implied(part, levels) for part in tree.parts) if part is not None]
+    if isinstance(tree, Either) and len(parts) < len(tree.parts):
         return None
-    return type(tree)(tuple(known)) if known else None
+    return type(tree)(tuple(parts)) if parts else None
 
 
-def written_out(tree: Node, levels: Levels) -> Node:
+def written_out(tree: Node, levels: DependencyLevels) -> Node:
     """The same without names of columns, so that rules share it."""
     for part in [*walk(tree)]:
         if isinstance(part, Field) and part.name in levels.columns:

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 from undersong.errors import RuleError
-from undersong.models import Noun
+from undersong.models import Record
 from undersong.patterns import repeated, rule_files, sequences
-from undersong.patterns.cases import run_cases
+from undersong.patterns.cases import run_rule_tests
 from undersong.patterns.expressions import Both, Field, Member, Truth, parse, walk
 from undersong.patterns.needs import inserted, written_out
-from undersong.patterns.neighbours import choices
-from undersong.patterns.never import beyond_anchors, unmet
+from undersong.patterns.neighbours import ambiguous_pairs
+from undersong.patterns.never import beyond_anchors, never_holds
 from undersong.patterns.quoted import unknown_words
 from undersong.patterns.ranges import disjoint, impossible
 from undersong.patterns.rulefile import written
 from undersong.patterns.rules import PatternRule, try_rule
-from undersong.rulebook import Located, load
+from undersong.rulebook import YamlDocument, load
 
 
-class Lint(Noun, frozen=True, kw_only=True):
+class Lint(Record, frozen=True, kw_only=True):
     """One remark on a rule file; ``id`` names the check (docs/rules.md lists them)."""
 
     id: str
@@ -53,7 +53,7 @@ def check_rules(paths: Sequence[str | Path] | None = None) -> tuple[Lint, ...]:
     return tuple(lints)
 
 
-def _remarks(document: Located, rule: PatternRule) -> Iterator[Lint]:
+def _remarks(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
     yield from _unused(document, rule)
     yield from _words(document, rule)
     yield from _conditions(document, rule)
@@ -62,7 +62,7 @@ def _remarks(document: Located, rule: PatternRule) -> Iterator[Lint]:
     yield from _cases(document, rule)
 
 
-def _unused(document: Located, rule: PatternRule) -> Iterator[Lint]:
+def _unused(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
     used = sequences.variables(sequences.parse(rule.file.pattern))
     for name in rule.names:
         if name not in used:
@@ -77,7 +77,7 @@ def _unused(document: Located, rule: PatternRule) -> Iterator[Lint]:
             yield _warning(document, "unused-column", f"$.columns.{name}", f"column '{name}' is not used", "delete it")
 
 
-def _words(document: Located, rule: PatternRule) -> Iterator[Lint]:
+def _words(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
     file = rule.file
     places: dict[str, Any] = {"$.where": file.where, "$.until": file.until}
     for clause, texts in (("columns", file.columns), ("define", file.define), ("measures", file.measures)):
@@ -88,7 +88,7 @@ def _words(document: Located, rule: PatternRule) -> Iterator[Lint]:
             yield _warning(document, "unknown-word", path, what, remedy)
 
 
-def _conditions(document: Located, rule: PatternRule) -> Iterator[Lint]:
+def _conditions(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
     columns = written_out(rule.trees.columns)
     trees = {name: inserted(tree, columns) for name, tree in zip(rule.names, rule.trees.define, strict=True)}
     where = Truth(True) if rule.trees.where is None else rule.trees.where
@@ -96,7 +96,7 @@ def _conditions(document: Located, rule: PatternRule) -> Iterator[Lint]:
         if impossible(tree) or (impossible(Both((where, tree))) and not impossible(where)):
             what = f"no row can be '{name}': its condition contradicts {'itself' if impossible(tree) else 'where'}"
             yield _warning(document, "unreachable-variable", f"$.define.{name}", what, "correct or delete it")
-    possible = sorted(choices(sequences.parse(rule.file.pattern)))
+    possible = sorted(ambiguous_pairs(sequences.parse(rule.file.pattern)))
     pairs = [pair for pair in possible if not _meant(rule, pair) and not disjoint(trees[pair[0]], trees[pair[1]])]
     if pairs:
         named = ", ".join(f"{one} and {other}" for one, other in pairs)
@@ -105,7 +105,7 @@ def _conditions(document: Located, rule: PatternRule) -> Iterator[Lint]:
         yield _warning(document, "overlapping-neighbours", "$.pattern", what, remedy)
 
 
-def _never(document: Located, rule: PatternRule) -> Iterator[Lint]:
+def _never(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
     beyond = beyond_anchors(rule)
     if beyond is None:
         what = "nothing can match: the pattern asks for rows before '^' or after '$'"
@@ -120,7 +120,7 @@ def _never(document: Located, rule: PatternRule) -> Iterator[Lint]:
         what, remedy = "no row is left: the condition contradicts itself", "correct or delete it"
         yield _at(document, "never-matches", "$.where", what, remedy)
     for i, tree in enumerate(rule.trees.having):
-        if unmet(rule, tree):
+        if never_holds(rule, tree):
             what = f"nothing can match: no match of this pattern has '{written(rule.file.having[i])}'"
             yield _at(document, "never-matches", f"$.having[{i}]", what, "compare it with pattern, define and measures")
 
@@ -129,7 +129,7 @@ def _meant(rule: PatternRule, pair: tuple[str, str]) -> bool:
     return any(set(pair) <= set(group) for group in rule.file.overlaps)
 
 
-def _bounds(document: Located, rule: PatternRule) -> Iterator[Lint]:
+def _bounds(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
     part = sequences.parse(rule.file.pattern)
     if rule.within == 0:
         what = f"'{rule.file.within}' leaves rows of one and the same moment alone"
@@ -147,7 +147,7 @@ def _bounds(document: Located, rule: PatternRule) -> Iterator[Lint]:
         yield _warning(document, "undecidable-end", "$.keep", what, "add within, such as within: 21 days")
 
 
-def _cases(document: Located, rule: PatternRule) -> Iterator[Lint]:
+def _cases(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
     cases = rule.file.cases
     if not cases.hits:
         yield _warning(
@@ -164,9 +164,9 @@ def _cases(document: Located, rule: PatternRule) -> Iterator[Lint]:
     yield from _failing(document, rule)
 
 
-def _failing(document: Located, rule: PatternRule) -> Iterator[Lint]:
+def _failing(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
     try:
-        results = run_cases(rule)
+        results = run_rule_tests(rule)
     except RuleError as error:
         line = document.line("$.cases")
         what = f"{error.where}: {error.what}"
@@ -175,7 +175,7 @@ def _failing(document: Located, rule: PatternRule) -> Iterator[Lint]:
     places = [f"$.cases.{group}[{i}]" for group in ("hits", "near_misses") for i in range(_count(rule, group))]
     for place, result in zip(places, results, strict=True):
         if not result.passed:
-            what = f"case '{result.name}' finds {list(result.found)}, not {list(result.expected)}"
+            what = f"case '{result.name}' finds {list(result.actual)}, not {list(result.expected)}"
             yield _at(document, "failing-case", place, what, "correct the rule or the case")
 
 
@@ -187,10 +187,10 @@ def _error(name: str, error: RuleError) -> Lint:
     return Lint(id=name, severity="error", where=error.where, what=error.what, remedy=error.remedy)
 
 
-def _at(document: Located, name: str, path: str, what: str, remedy: str) -> Lint:
+def _at(document: YamlDocument, name: str, path: str, what: str, remedy: str) -> Lint:
     return _error(name, document.error(what, path, remedy))
 
 
-def _warning(document: Located, name: str, path: str, what: str, remedy: str) -> Lint:
+def _warning(document: YamlDocument, name: str, path: str, what: str, remedy: str) -> Lint:
     where = f"{document.path}:{document.line(path)}"
     return Lint(id=name, severity="warning", where=where, what=what, remedy=remedy)

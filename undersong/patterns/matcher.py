@@ -26,7 +26,7 @@ from undersong.patterns.program import (
 STEPS = 5_000_000  # per sequence: a few seconds, far beyond what the shipped rules need on 10,000 rows
 
 
-class Path(NamedTuple):
+class MatchPath(NamedTuple):
     """A match: the first row's index, and per row the index of its variable (-1: passed over with ANY)."""
 
     start: int
@@ -42,7 +42,7 @@ class GaveUp(Exception):  # noqa: N818 - an outcome of a search, not an error
     """The step limit was reached."""
 
 
-class Matcher:
+class BacktrackingMatcher:
     """One program on one sequence of row masks.
 
     ``limits[i]`` is one past the furthest row that a match from row i may take (see ``partitions.limits``); it never
@@ -63,16 +63,16 @@ class Matcher:
         self._failed: set[tuple[int, int, tuple[int, ...]]] = set()
         self._limit = -1
 
-    def match(self, start: int) -> Path | None:
+    def match(self, start: int) -> MatchPath | None:
         """The preferred match from row ``start``; raises GaveUp at the step limit."""
         if self.limits[start] != self._limit:  # what failed under a nearer limit may succeed now
             self._failed, self._limit = set(), self.limits[start]
-        found = self._run(start)
-        if found is not None:
+        path = self._run(start)
+        if path is not None:
             self._failed = set()  # the places on its way did not fail
-        return found
+        return path
 
-    def _run(self, start: int) -> Path | None:
+    def _run(self, start: int) -> MatchPath | None:
         instructions, masks, limit = self.program.instructions, self.masks, self._limit
         bindings = [0] * (limit - start)
         stack = [(0, start, (-1,) * self.program.slots)]
@@ -93,7 +93,7 @@ class Matcher:
                     stack.append((second, row, slots))
                     place = first
                 elif operation == ACCEPT:
-                    return Path(start, tuple(bindings[: row - start]))
+                    return MatchPath(start, tuple(bindings[: row - start]))
                 else:
                     place, slots = self._other(operation, first, second, place, row, slots)
                     if place < 0:
@@ -131,21 +131,21 @@ class Skip(NamedTuple):
     variable: int = -1
 
 
-def find_all(matcher: Matcher, skip: Skip, keep: Callable[[Path], bool]) -> list[Path]:
+def find_all(matcher: BacktrackingMatcher, skip: Skip, keep: Callable[[MatchPath], bool]) -> list[MatchPath]:
     """The matches from the first row on; one that ``keep`` refuses is none, and the search goes on at the next row."""
-    found = []
+    paths = []
     row = 0
     while row < len(matcher.masks):
         path = matcher.match(row)
         if path is None or not keep(path):
             row += 1
             continue
-        found.append(path)
+        paths.append(path)
         row = max(row + 1, resume(path, skip))
-    return found
+    return paths
 
 
-def resume(path: Path, skip: Skip) -> int:
+def resume(path: MatchPath, skip: Skip) -> int:
     """The next start; a skip to a variable that is not bound, or to the first row itself, is one to the next row."""
     if skip.to == "past":
         return path.end

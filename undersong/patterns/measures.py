@@ -13,7 +13,7 @@ from undersong.patterns.logic import Evaluate, Value, compile_tree
 MATCH = "MATCH"  # all rows bound to a named variable; ANY are the rows passed over
 
 
-class Bound(NamedTuple):
+class MatchRows(NamedTuple):
     """The rows of a match per variable, in order, and the measures computed so far."""
 
     rows: Mapping[str, Sequence[Context]]
@@ -21,13 +21,13 @@ class Bound(NamedTuple):
 
 
 def compile_measure(tree: Node) -> Evaluate:
-    """A function of ``Bound``."""
+    """A function of ``MatchRows``."""
     return compile_tree(tree, _leaf)
 
 
 def measure(rows: Mapping[str, Sequence[Context]], compiled: Mapping[str, Evaluate]) -> dict[str, Value]:
     """Every measure in the order written; a later one may use an earlier one."""
-    bound = Bound(rows, {})
+    bound = MatchRows(rows, {})
     for name, evaluate in compiled.items():
         bound.measures[name] = evaluate(bound)
     return bound.measures
@@ -52,9 +52,9 @@ def _aggregate(node: Call) -> Evaluate:
     if function in ("first", "last"):
         return lambda bound: _end(bound.rows[variable], value, 0 if function == "first" else -1)
 
-    def evaluate(bound: Bound) -> Value:
-        known = [found for row in bound.rows[variable] if (found := value(row)) is not None]
-        return windows.over(function, known)
+    def evaluate(bound: MatchRows) -> Value:
+        values = [number for row in bound.rows[variable] if (number := value(row)) is not None]
+        return windows.over(function, values)
 
     return evaluate
 

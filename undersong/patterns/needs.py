@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from undersong.patterns.engine.plan import plan
 from undersong.patterns.expressions import Both, Call, Either, Field, Node, Window, replaced, walk
-from undersong.patterns.fields import FIELDS, FIELDS_SAID, ROW_FUNCTIONS
-from undersong.patterns.having import Asked, Kind, asked
+from undersong.patterns.fields import FIELDS, MESSAGE_FIELDS, ROW_FUNCTIONS
+from undersong.patterns.having import RowKind, RowRequirement, row_requirements
 from undersong.patterns.measures import MATCH
 from undersong.patterns.rules import PatternRule
 
@@ -17,7 +17,7 @@ _LARGE = 500  # parts of a column or measure from which on it is not written out
 Parts = tuple[Node, ...]  # conditions that must all hold
 
 
-class Need(NamedTuple):
+class NecessaryCondition(NamedTuple):
     """At least ``number`` read rows of the sequence must meet ``condition``, which no shuffle changes."""
 
     number: int
@@ -25,7 +25,7 @@ class Need(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def needs(rule: PatternRule) -> tuple[Need, ...]:
+def necessary_conditions(rule: PatternRule) -> tuple[NecessaryCondition, ...]:
     """What the pattern and ``having`` ask of single rows, as far as it is about their words alone, or places alone.
 
     A shuffle moves words over places, so it changes neither how many messages say something nor how many places are of
@@ -33,39 +33,41 @@ def needs(rule: PatternRule) -> tuple[Need, ...]:
     """
     columns = written_out(rule.trees.columns)
     parts = [tuple(_parts(inserted(tree, columns))) for tree in rule.trees.define]
-    found: list[Need] = []
-    for mask, number in plan(rule).outlook.needs:
-        found += _each(number, [parts[index] for index in range(len(parts)) if mask >> index & 1])
+    conditions: list[NecessaryCondition] = []
+    for mask, number in plan(rule).requirements.needs:
+        conditions += _conditions_of(number, [parts[index] for index in range(len(parts)) if mask >> index & 1])
     bound = dict(zip(rule.names, parts, strict=True))
     for wanted in _of_having(rule):
-        found += _each(wanted.number, [each for kind in wanted.kinds for each in _meant(kind, bound, columns)])
-    return tuple(dict.fromkeys(found))
+        conditions += _conditions_of(
+            wanted.number, [each for kind in wanted.kinds for each in _row_conditions(kind, bound, columns)]
+        )
+    return tuple(dict.fromkeys(conditions))
 
 
-def _meant(kind: Kind, bound: Mapping[str, Parts], columns: Mapping[str, Node]) -> list[Parts]:
+def _row_conditions(kind: RowKind, bound: Mapping[str, Parts], columns: Mapping[str, Node]) -> list[Parts]:
     """What a row of this kind meets: the condition of its variable, or of any variable, and what is asked beyond."""
     more = () if kind.condition is None else tuple(_parts(inserted(kind.condition, columns)))
     own = [*bound.values()] if kind.variable == MATCH else [bound.get(kind.variable, ())]  # rows passed over meet none
     return [(*each, *more) for each in own]
 
 
-def _each(number: int, meant: Sequence[Parts]) -> Iterator[Need]:
+def _conditions_of(number: int, row_conditions: Sequence[Parts]) -> Iterator[NecessaryCondition]:
     """The needs of rows that meet all parts of any of these conditions: those about words, and those about places."""
     for of_words in (True, False):
-        chosen = [tuple(part for part in each if _is(part, of_words)) for each in meant]
+        chosen = [tuple(part for part in each if _is(part, of_words)) for each in row_conditions]
         if chosen and all(chosen):
-            yield Need(number, Either(tuple(map(Both, chosen))))
+            yield NecessaryCondition(number, Either(tuple(map(Both, chosen))))
 
 
-def _of_having(rule: PatternRule) -> Iterator[Asked]:
+def _of_having(rule: PatternRule) -> Iterator[RowRequirement]:
     """What ``having`` asks of single rows."""
-    return (each for tree in rule.trees.having for each in asked_by(rule, tree))
+    return (each for tree in rule.trees.having for each in requirements_of(rule, tree))
 
 
-def asked_by(rule: PatternRule, condition: Node) -> Iterator[Asked]:
+def requirements_of(rule: PatternRule, condition: Node) -> Iterator[RowRequirement]:
     """What one condition of ``having`` asks of single rows, measures written out."""
     for part in _parts(measured(rule, condition)):
-        yield from asked(part)
+        yield from row_requirements(part)
 
 
 def measured(rule: PatternRule, condition: Node) -> Node:
@@ -91,8 +93,8 @@ def _is(part: Node, of_words: bool) -> bool:
 def _of_words(leaf: Node) -> bool | None:
     if isinstance(leaf, Call):
         return True
-    known = isinstance(leaf, Field) and leaf.name in FIELDS
-    return leaf.name in FIELDS_SAID if known and isinstance(leaf, Field) else None
+    is_field = isinstance(leaf, Field) and leaf.name in FIELDS
+    return leaf.name in MESSAGE_FIELDS if is_field and isinstance(leaf, Field) else None
 
 
 def _row_function(node: Node) -> bool:
@@ -101,12 +103,12 @@ def _row_function(node: Node) -> bool:
 
 def written_out(columns: Mapping[str, Node]) -> dict[str, Node]:
     """Columns by name, each in terms of fields; those that would be very large are left out."""
-    found: dict[str, Node] = {}
+    expanded: dict[str, Node] = {}
     for name, tree in columns.items():
-        whole = inserted(tree, found)
+        whole = inserted(tree, expanded)
         if len(walk(whole)) <= _LARGE:
-            found[name] = whole
-    return found
+            expanded[name] = whole
+    return expanded
 
 
 def inserted(tree: Node, columns: Mapping[str, Node]) -> Node:

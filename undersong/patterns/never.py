@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from math import inf
 
 from undersong.patterns.expressions import Both, Field, Node, walk
-from undersong.patterns.having import Asked, Kind
+from undersong.patterns.having import RowKind, RowRequirement
 from undersong.patterns.measures import MATCH
-from undersong.patterns.needs import asked_by, measured
+from undersong.patterns.needs import measured, requirements_of
 from undersong.patterns.program import ACCEPT, AT_END, AT_START, JUMP, ROW, SPLIT, STOP_IF_EMPTY, Program
 from undersong.patterns.ranges import impossible
 from undersong.patterns.rules import PatternRule
@@ -29,12 +29,12 @@ def beyond_anchors(rule: PatternRule) -> frozenset[str] | None:
     return used - live
 
 
-def unmet(rule: PatternRule, condition: Node) -> bool:
+def never_holds(rule: PatternRule, condition: Node) -> bool:
     """Whether surely no match meets a condition of ``having``: it contradicts itself, or asks for too many rows."""
     whole = measured(rule, condition)
     named = any(isinstance(part, Field) for part in walk(whole))  # a measure too large to be written out
     return (impossible(whole) and not named) or any(
-        _most(rule, each) < each.number for each in asked_by(rule, condition)
+        _most(rule, each) < each.number for each in requirements_of(rule, condition)
     )
 
 
@@ -53,9 +53,9 @@ def _on_the_way(program: Program) -> set[int]:
     live = {state for state in seen if program.instructions[state[0]][0] == ACCEPT}
     open_states = [*live]
     while open_states:
-        found = [state for state in before.get(open_states.pop(), ()) if state not in live]
-        live.update(found)
-        open_states += found
+        leading = [state for state in before.get(open_states.pop(), ()) if state not in live]
+        live.update(leading)
+        open_states += leading
     return {place for place, _, _ in live}
 
 
@@ -87,14 +87,14 @@ def _variables(rule: PatternRule, places: Iterable[int]) -> frozenset[str]:
     return frozenset(name for i, name in enumerate(rule.names) if mask >> i & 1)
 
 
-def _most(rule: PatternRule, asked: Asked) -> float:
+def _most(rule: PatternRule, asked: RowRequirement) -> float:
     """At most so many rows of these kinds a match binds."""
     conditions = dict(zip(rule.names, rule.trees.define, strict=True))
     possible = {name for kind in asked.kinds for name in _possible(kind, conditions)}
     return inf if ANY in possible else _bound(rule.trees.part, frozenset(possible))
 
 
-def _possible(kind: Kind, conditions: dict[str, Node]) -> Iterator[str]:
+def _possible(kind: RowKind, conditions: dict[str, Node]) -> Iterator[str]:
     """The variables whose rows can be of a kind."""
     for name in conditions if kind.variable == MATCH else (kind.variable,):
         both = [each for each in (conditions.get(name), kind.condition) if each is not None]

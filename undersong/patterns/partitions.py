@@ -39,7 +39,7 @@ class Timeline(NamedTuple):
         return bool(self.entries) and self.entries[0].time is not None
 
 
-class Address(NamedTuple):
+class SequenceAddress(NamedTuple):
     """What names a sequence: its timeline, and the target and the conversation where a rule parts rows by them."""
 
     timeline: Timeline
@@ -67,10 +67,10 @@ class Partition(NamedTuple):
 
     def key(self, partition_by: Sequence[str]) -> dict[str, str | None]:
         """What names this sequence within its rule."""
-        return Address(self.timeline, self.target, self.conversation).key(partition_by)
+        return SequenceAddress(self.timeline, self.target, self.conversation).key(partition_by)
 
 
-class Group(NamedTuple):
+class PartitionGroup(NamedTuple):
     """What the partitions of one timeline share: public rows belong to every target's. ``public`` holds all rows
     where a rule does not part them by target.
     """
@@ -120,18 +120,18 @@ def timelines(rows: Iterable[Row]) -> tuple[Timeline, ...]:
     return tuple(_timeline(*key, grouped[key]) for key in sorted(grouped, key=_text_key))
 
 
-def groups(timeline: Timeline, partition_by: Sequence[str]) -> Iterator[Group]:
+def groups(timeline: Timeline, partition_by: Sequence[str]) -> Iterator[PartitionGroup]:
     """The rows of a timeline per conversation, and within it per target beside the public ones, as the rule asks."""
     for conversation, entries in _by_conversation(timeline, partition_by):
         if "target" not in partition_by:
-            yield Group(timeline, conversation, tuple(entries), {})
+            yield PartitionGroup(timeline, conversation, tuple(entries), {})
             continue
         directed: dict[str, list[Entry]] = {}
         for entry in entries:
             if entry.row.target is not None:
                 directed.setdefault(entry.row.target, []).append(entry)
         public = tuple(entry for entry in entries if entry.row.target is None)
-        yield Group(timeline, conversation, public, directed)
+        yield PartitionGroup(timeline, conversation, public, directed)
 
 
 def partitions(timeline: Timeline, partition_by: Sequence[str]) -> Iterator[Partition]:
@@ -183,10 +183,10 @@ def _conversations(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _with_times(rows: Sequence[Row]) -> Iterator[tuple[int | None, Row]]:
-    known = next((row.time for row in rows if row.time is not None), None)
+    last_time = next((row.time for row in rows if row.time is not None), None)
     for row in rows:
-        known = row.time if row.time is not None else known
-        yield (None if known is None else microseconds(known)), row
+        last_time = row.time if row.time is not None else last_time
+        yield (None if last_time is None else microseconds(last_time)), row
 
 
 def _timeline(agent: str, conversation: str | None, rows: list[tuple[int | None, Row]]) -> Timeline:

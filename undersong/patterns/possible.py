@@ -19,7 +19,7 @@ _WINDOWS = 6  # groups of starts that ``within`` is asked for together
 _ACCEPTED = -1
 
 
-class Ways(NamedTuple):
+class Nfa(NamedTuple):
     """A program without its order of preference: the row instructions, and where each leads.
 
     ``wanted[s]`` is the mask of instruction s (0: any row), ``after[s]`` the instructions that may follow it, with -1
@@ -31,7 +31,7 @@ class Ways(NamedTuple):
     first: tuple[int, ...]
 
 
-def ways(program: Program) -> Ways:
+def nfa_of(program: Program) -> Nfa:
     """The row instructions of a program and their successors; anchors are taken to hold."""
     places = [place for place, (operation, _, _) in enumerate(program.instructions) if operation == ROW]
     number = {place: index for index, place in enumerate(places)}
@@ -40,48 +40,48 @@ def ways(program: Program) -> Ways:
         return tuple(sorted({_ACCEPTED if end < 0 else number[end] for end in _reached(program, place)}))
 
     wanted = tuple(program.instructions[place][1] for place in places)
-    return Ways(wanted, tuple(reached(place + 1) for place in places), reached(0))
+    return Nfa(wanted, tuple(reached(place + 1) for place in places), reached(0))
 
 
 def shortest(program: Program) -> int:
     """The least number of rows that a match takes."""
-    known = ways(program)
-    front, rows = set(known.first), 0
+    nfa = nfa_of(program)
+    front, rows = set(nfa.first), 0
     while _ACCEPTED not in front:
-        front, rows = {after for way in front for after in known.after[way]}, rows + 1
+        front, rows = {after for way in front for after in nfa.after[way]}, rows + 1
     return rows
 
 
-def possible(known: Ways, masks: npt.NDArray[np.uint64], limits: Sequence[int]) -> npt.NDArray[np.bool_]:
+def match_possible(nfa: Nfa, masks: npt.NDArray[np.uint64], limits: Sequence[int]) -> npt.NDArray[np.bool_]:
     """For each sequence (masks: sequences × rows) whether a match is possible.
 
     ``limits[i]`` is one past the furthest row that a match from row i may take; it never falls.
     """
     count, rows = masks.shape
     everywhere = (1 << count) - 1
-    held = {mask: _held(masks, mask) if mask else [everywhere] * rows for mask in set(known.wanted)}
+    fitting = {mask: _sequences_by_row(masks, mask) if mask else [everywhere] * rows for mask in set(nfa.wanted)}
     hit = 0
     size = rows if limits[0] >= rows else -(-rows // _WINDOWS)
     for first in range(0, rows, size):
         last = min(first + size, rows)
-        hit |= _run(known, held, range(first, limits[last - 1]), last, everywhere)
+        hit |= _run(nfa, fitting, range(first, limits[last - 1]), last, everywhere)
     bits = np.unpackbits(np.frombuffer(hit.to_bytes(-(-count // 8), "little"), dtype=np.uint8), bitorder="little")
     return bits[:count].astype(np.bool_)
 
 
-def _run(known: Ways, held: dict[int, list[int]], rows: range, starts_end: int, everywhere: int) -> int:
+def _run(nfa: Nfa, fitting: dict[int, list[int]], rows: range, starts_end: int, everywhere: int) -> int:
     """The sequences with a match that starts before ``starts_end`` and lies within ``rows``."""
     hit = 0
-    waiting = [0] * len(known.wanted)
+    waiting = [0] * len(nfa.wanted)
     for row in rows:
         if row < starts_end:
-            for way in known.first:
+            for way in nfa.first:
                 waiting[way] = everywhere
         following = [0] * len(waiting)
         for way, where in enumerate(waiting):
-            taken = where & held[known.wanted[way]][row] if where else 0
+            taken = where & fitting[nfa.wanted[way]][row] if where else 0
             if taken:
-                for after in known.after[way]:
+                for after in nfa.after[way]:
                     if after == _ACCEPTED:
                         hit |= taken
                     else:
@@ -90,7 +90,7 @@ def _run(known: Ways, held: dict[int, list[int]], rows: range, starts_end: int, 
     return hit
 
 
-def _held(masks: npt.NDArray[np.uint64], mask: int) -> list[int]:
+def _sequences_by_row(masks: npt.NDArray[np.uint64], mask: int) -> list[int]:
     """Per row, the sequences (a bit each) in which it has a bit of ``mask``."""
     packed = np.packbits((masks & np.uint64(mask)).T != 0, axis=1, bitorder="little")
     return [int.from_bytes(row.tobytes(), "little") for row in packed]
@@ -98,7 +98,7 @@ def _held(masks: npt.NDArray[np.uint64], mask: int) -> list[int]:
 
 def _reached(program: Program, place: int) -> set[int]:
     """The row instructions that come next from a place without taking a row; -1 for the end."""
-    found: set[int] = set()
+    row_places: set[int] = set()
     seen: set[int] = set()
     open_places = [place]
     while open_places:
@@ -108,9 +108,9 @@ def _reached(program: Program, place: int) -> set[int]:
         seen.add(place)
         operation, first, second = program.instructions[place]
         if operation == ROW:
-            found.add(place)
+            row_places.add(place)
         elif operation == ACCEPT:
-            found.add(_ACCEPTED)
+            row_places.add(_ACCEPTED)
         elif operation == SPLIT:
             open_places += [first, second]
         elif operation == JUMP:
@@ -119,4 +119,4 @@ def _reached(program: Program, place: int) -> set[int]:
             open_places += [place + 1, second]
         else:  # anchors and marks
             open_places.append(place + 1)
-    return found
+    return row_places

@@ -27,13 +27,13 @@ class Program(NamedTuple):
 
 def compile_program(part: Part, names: tuple[str, ...]) -> Program:
     """The program of a pattern; variable i of ``names`` has mask bit i."""
-    writer = _Writer(names)
+    writer = _ProgramWriter(names)
     writer.write(part)
     writer.add(ACCEPT)
     return Program(tuple(writer.instructions), writer.slots)
 
 
-class _Writer:
+class _ProgramWriter:
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = {name: index for index, name in enumerate(names)}
         self.instructions: list[Instruction] = []
@@ -53,8 +53,8 @@ class _Writer:
         elif isinstance(part, Passed):
             self._passed(part)
         elif isinstance(part, Then):
-            for each in part.parts:
-                self.write(each)
+            for child in part.parts:
+                self.write(child)
         elif isinstance(part, Or):
             self._alternatives(part)
         elif isinstance(part, Repeat):
@@ -69,9 +69,9 @@ class _Writer:
 
     def _alternatives(self, part: Or) -> None:
         jumps = []
-        for each in part.parts[:-1]:
+        for branch in part.parts[:-1]:
             split = self.add(SPLIT)
-            self.write(each)
+            self.write(branch)
             jumps.append(self.add(JUMP))
             self.instructions[split] = (SPLIT, split + 1, len(self.instructions))
         self.write(part.parts[-1])

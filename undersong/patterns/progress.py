@@ -21,7 +21,7 @@ from undersong.patterns.sequences import ANY
 STARTS = 2_000  # attempts that are compared; beyond it an explanation would only be slow
 
 
-class Attempt(NamedTuple):
+class MatchAttempt(NamedTuple):
     """A try from row ``start``: per row it took, the variables it waited for there, in the order of their names."""
 
     start: int
@@ -34,9 +34,9 @@ class Attempt(NamedTuple):
         return self.start + len(self.waiting)
 
 
-def furthest(program: Program, names: Sequence[str], masks: Sequence[int], ends: Sequence[int]) -> Attempt | None:
+def furthest(program: Program, names: Sequence[str], masks: Sequence[int], ends: Sequence[int]) -> MatchAttempt | None:
     """The attempt that took the most rows (of equals the first); None where no row can begin a match."""
-    best: Attempt | None = None
+    best: MatchAttempt | None = None
     for start in range(min(len(masks), STARTS)):
         attempt = _attempt(program, names, masks, start, ends[start])
         if attempt.waiting and (best is None or len(attempt.waiting) > len(best.waiting)):
@@ -44,8 +44,8 @@ def furthest(program: Program, names: Sequence[str], masks: Sequence[int], ends:
     return best
 
 
-def _attempt(program: Program, names: Sequence[str], masks: Sequence[int], start: int, end: int) -> Attempt:
-    places = reached(program, [0], start, len(masks))
+def _attempt(program: Program, names: Sequence[str], masks: Sequence[int], start: int, end: int) -> MatchAttempt:
+    places = row_instructions(program, [0], start, len(masks))
     waiting = []
     row = start
     while row < end:
@@ -54,8 +54,8 @@ def _attempt(program: Program, names: Sequence[str], masks: Sequence[int], start
             break
         waiting.append(_wanted(program, names, places))
         row += 1
-        places = reached(program, taken, row, len(masks))
-    return Attempt(start, tuple(waiting), _wanted(program, names, places))
+        places = row_instructions(program, taken, row, len(masks))
+    return MatchAttempt(start, tuple(waiting), _wanted(program, names, places))
 
 
 def _takes(program: Program, place: int, mask: int) -> bool:
@@ -63,10 +63,10 @@ def _takes(program: Program, place: int, mask: int) -> bool:
     return operation == ROW and (not wanted or bool(mask & wanted))
 
 
-def reached(program: Program, places: Iterable[int], row: int, rows: int) -> list[int]:
+def row_instructions(program: Program, places: Iterable[int], row: int, rows: int) -> list[int]:
     """The places that take a row or accept, from these places without taking a row."""
     seen: set[int] = set()
-    found: list[int] = []
+    row_places: list[int] = []
     open_places = list(places)
     while open_places:
         place = open_places.pop()
@@ -74,10 +74,10 @@ def reached(program: Program, places: Iterable[int], row: int, rows: int) -> lis
             continue
         seen.add(place)
         if program.instructions[place][0] in (ROW, ACCEPT):
-            found.append(place)
+            row_places.append(place)
         else:
             open_places += _following(program, place, row, rows)
-    return sorted(found)
+    return sorted(row_places)
 
 
 def _following(program: Program, place: int, row: int, rows: int) -> tuple[int, ...]:

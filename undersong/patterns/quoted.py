@@ -28,9 +28,9 @@ def unknown_words(tree: Node) -> Iterator[tuple[str, str]]:
     """
     for part in walk(tree):
         for kind, word in _asked(part):
-            known = _known(kind)
-            if word not in known:
-                yield f"no {kind} is named '{word}'", did_you_mean(word, _near(kind, word, known))
+            valid = _valid_words(kind)
+            if word not in valid:
+                yield f"no {kind} is named '{word}'", did_you_mean(word, _near(kind, word, valid))
 
 
 def _asked(part: Node) -> Iterator[tuple[str, str]]:
@@ -45,16 +45,16 @@ def _asked(part: Node) -> Iterator[tuple[str, str]]:
         yield from ((part.part.name, option) for option in part.options if isinstance(option, str))
 
 
-def _known(kind: str) -> tuple[str, ...]:
+def _valid_words(kind: str) -> tuple[str, ...]:
     if kind == "indicator":
         return tuple(taxonomy().indicators)
     return (*TRAITS, *_labels()) if kind == "flag" else WORDS[kind]
 
 
-def _near(kind: str, word: str, known: tuple[str, ...]) -> list[str]:
+def _near(kind: str, word: str, valid: tuple[str, ...]) -> list[str]:
     """The names to choose from: of an indicator, those of its trait where there are some."""
     prefix = word.split("-")[0] + "-"
-    return [name for name in known if name.startswith(prefix)] or list(known) if kind == "indicator" else list(known)
+    return [name for name in valid if name.startswith(prefix)] or list(valid) if kind == "indicator" else list(valid)
 
 
 @cache

@@ -35,7 +35,7 @@ _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 
 
-class Range(NamedTuple):
+class ValueRange(NamedTuple):
     """The numbers from ``low`` to ``high``; ``open_low`` and ``open_high`` leave out the ends."""
 
     low: float = float("-inf")
@@ -48,14 +48,14 @@ class Range(NamedTuple):
         """Whether no number lies in it."""
         return self.low > self.high or (self.low == self.high and (self.open_low or self.open_high))
 
-    def meet(self, other: Range) -> Range:
+    def meet(self, other: ValueRange) -> ValueRange:
         """The numbers in both."""
         low, open_low = max((self.low, self.open_low), (other.low, other.open_low))
         high, closed = min((self.high, not self.open_high), (other.high, not other.open_high))
-        return Range(low, high, open_low, not closed)
+        return ValueRange(low, high, open_low, not closed)
 
 
-Asked = dict[Node, Range | frozenset[str | float | bool]]
+Constraints = dict[Node, ValueRange | frozenset[str | float | bool]]
 
 
 def disjoint(one: Node, other: Node) -> bool:
@@ -81,7 +81,7 @@ def _contradicts(branch: Node) -> bool:
     parts = [_plain(part) for part in _parts(branch)]
     if any(Not(part) in parts or _false(part) for part in parts) or _known_and_not(parts):
         return True
-    asked: Asked = {}
+    asked: Constraints = {}
     for part in parts:
         if _narrowed(asked, part):
             return True
@@ -137,31 +137,36 @@ def _known_and_not(parts: list[Node]) -> bool:
     return any(isinstance(part, Field) and part in compared for part in unknown)
 
 
-def _left_out(asked: Asked, part: Node) -> bool:
+def _left_out(asked: Constraints, part: Node) -> bool:
     """Whether ``not in`` or ``!=`` leaves nothing of the words that a field may be."""
-    found = _options(part.part) if isinstance(part, Not) else None
-    known = asked.get(found[0]) if found else None
-    return found is not None and isinstance(known, frozenset) and isinstance(found[1], frozenset) and known <= found[1]
+    excluded = _options(part.part) if isinstance(part, Not) else None
+    remaining = asked.get(excluded[0]) if excluded else None
+    return (
+        excluded is not None
+        and isinstance(remaining, frozenset)
+        and isinstance(excluded[1], frozenset)
+        and remaining <= excluded[1]
+    )
 
 
-def _narrowed(asked: Asked, part: Node) -> bool:
+def _narrowed(asked: Constraints, part: Node) -> bool:
     """Add what a part asks of a value; True if nothing is left."""
-    found = _range(part) or _options(part)
-    if found is None:
+    constraint = _range(part) or _options(part)
+    if constraint is None:
         return False
-    of, wanted = found
-    if isinstance(wanted, Range):
-        known = asked.get(of, _bounds(of))
-        met = known.meet(wanted) if isinstance(known, Range) else known
+    of, wanted = constraint
+    if isinstance(wanted, ValueRange):
+        current = asked.get(of, _bounds(of))
+        met = current.meet(wanted) if isinstance(current, ValueRange) else current
         asked[of] = met
-        return isinstance(met, Range) and met.empty
-    known = asked.get(of, wanted)
-    left = known & wanted if isinstance(known, frozenset) else wanted
+        return isinstance(met, ValueRange) and met.empty
+    current = asked.get(of, wanted)
+    left = current & wanted if isinstance(current, frozenset) else wanted
     asked[of] = left
     return not left
 
 
-def _range(part: Node) -> tuple[Node, Range] | None:
+def _range(part: Node) -> tuple[Node, ValueRange] | None:
     """What is compared with a number, and the numbers that it may be."""
     negated = isinstance(part, Not)
     part = part.part if isinstance(part, Not) else part
@@ -178,36 +183,38 @@ def _range(part: Node) -> tuple[Node, Range] | None:
         return None
     low = value if operator in (">", ">=", "=") else float("-inf")
     high = value if operator in ("<", "<=", "=") else float("inf")
-    return left, Range(low, high, operator == ">", operator == "<")
+    return left, ValueRange(low, high, operator == ">", operator == "<")
 
 
 def _constant(node: Node) -> float | None:
     """The number that a value is whatever the row is, such as ``-1``."""
-    found = _bounds(node)
-    return found.low if found.low == found.high else None
+    bounds = _bounds(node)
+    return bounds.low if bounds.low == bounds.high else None
 
 
-def _bounds(node: Node) -> Range:
+def _bounds(node: Node) -> ValueRange:
     """The numbers that a value can be at all: scores from 0 to 1, counts from 0, and what is worked out from them."""
     if isinstance(node, Number):
-        return Range(node.value, node.value)
+        return ValueRange(node.value, node.value)
     if isinstance(node, Field | Member):
-        return Range(0.0, 1.0) if node.name in _SCORES else Range()
+        return ValueRange(0.0, 1.0) if node.name in _SCORES else ValueRange()
     if isinstance(node, Arithmetic) and node.operator in ("+", "-"):
         left, right = _bounds(node.left), _bounds(node.right)
-        far = Range(-right.high, -right.low) if node.operator == "-" else right
-        return Range(left.low + far.low, left.high + far.high)
+        far = ValueRange(-right.high, -right.low) if node.operator == "-" else right
+        return ValueRange(left.low + far.low, left.high + far.high)
     if isinstance(node, Window):
         return _of_several(node.function, node.value, node.rows)
-    return _of_several(node.name, node.arguments[0], None) if isinstance(node, Call) and node.arguments else Range()
+    return (
+        _of_several(node.name, node.arguments[0], None) if isinstance(node, Call) and node.arguments else ValueRange()
+    )
 
 
-def _of_several(function: str, value: Node, rows: int | None) -> Range:
+def _of_several(function: str, value: Node, rows: int | None) -> ValueRange:
     """The numbers that an aggregate can be over values, of so many rows at most (None: any number)."""
     if function in ("count", "count_distinct"):
-        return Range(0.0, float("inf") if rows is None else float(rows))
-    each = _bounds(value) if function in (*_AMONG, "std") else Range()
-    return Range(0.0, (each.high - each.low) / 2) if function == "std" else each
+        return ValueRange(0.0, float("inf") if rows is None else float(rows))
+    bounds = _bounds(value) if function in (*_AMONG, "std") else ValueRange()
+    return ValueRange(0.0, (bounds.high - bounds.low) / 2) if function == "std" else bounds
 
 
 def _options(part: Node) -> tuple[Node, frozenset[str | float | bool]] | None:

@@ -13,14 +13,14 @@ import numpy as np
 
 from undersong import rulebook
 from undersong.models import TRAITS, Row
-from undersong.patterns.engine.sums import F, Unsuited
+from undersong.patterns.engine.sums import F, NotVectorizable
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.expressions import Field
 from undersong.patterns.partitions import Entry, Partition
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import search_partition
 from undersong.patterns.shuffles import key_of, scope
-from undersong.patterns.versions import Places, Readings, looks_elsewhere
+from undersong.patterns.versions import NoisyRows, SequencePositions, looks_elsewhere
 
 FILE = "noise.yaml"
 ALIKE = 0.5  # least Jaccard index of two sets of message ids that count as the same finding
@@ -80,34 +80,34 @@ def survival(
     scoped = scope(rule, partition)
     count = replicas_for(len(scoped.timeline.entries), replicas)
     key = key_of(seed, "stability", rule, partition)
-    for found in _found(rule, partition, scoped, [_noise(key, n, scoped, table) for n in range(count)]):
-        holders = _holders(found)
+    for replica in _replica_matches(rule, partition, scoped, [_noise(key, n, scoped, table) for n in range(count)]):
+        holders = _holders(replica)
         for index, ids in enumerate(wanted):
             near = {other for name in ids for other in holders.get(name, ())}
-            survived[index] += any(alike(ids, found[other]) for other in near)
+            survived[index] += any(alike(ids, replica[other]) for other in near)
     return Survival(tuple(number / count for number in survived), count)
 
 
-def _found(
+def _replica_matches(
     rule: PatternRule, whole: Partition, scoped: Partition, noises: Sequence[F]
 ) -> Iterator[list[frozenset[str]]]:
     """Of each replica the message ids of its matches: many replicas at once, or one after another where need be."""
     together = max(1, _CELLS // len(scoped.timeline.entries))
-    readings: _Replicas | None = _Replicas(rule, whole)
+    readings: _NoiseSearch | None = _NoiseSearch(rule, whole)
     for first in range(0, len(noises), together):
         some = noises[first : first + together]
         try:
-            found = None if readings is None else readings.matches(some)
-        except (Unsuited, FloatingPointError):
-            found = readings = None
-        yield from found if found is not None else [_searched(rule, scoped, noise) for noise in some]
+            results = None if readings is None else readings.matches(some)
+        except (NotVectorizable, FloatingPointError):
+            results = readings = None
+        yield from results if results is not None else [_searched(rule, scoped, noise) for noise in some]
 
 
-class _Replicas:
+class _NoiseSearch:
     """The replicas of a sequence, many searched at once."""
 
     def __init__(self, rule: PatternRule, partition: Partition) -> None:
-        self.places = Places(rule, partition)
+        self.places = SequencePositions(rule, partition)
         everything = np.arange(len(self.places.entries))
         self.noisy = everything if looks_elsewhere(rule) else self.places.own  # whose noise is made, in this order
         self.scores = [self.places.source.number(Field(trait)) for trait in TRAITS]
@@ -116,16 +116,16 @@ class _Replicas:
         """Of each replica the message ids of its matches; raises Unsuited where arrays do not do."""
         places, count = self.places, len(noises)
         traits: dict[str, F] = {
-            name: self._heard(t, [noise[:, t] for noise in noises]) for t, name in enumerate(TRAITS)
+            name: self._noisy_scores(t, [noise[:, t] for noise in noises]) for t, name in enumerate(TRAITS)
         }
-        readings = Readings(places.source, count, traits)
-        found = places.find(Vectors(readings), readings, None, count)
+        readings = NoisyRows(places.source, count, traits)
+        match_arrays = places.find(Vectors(readings), readings, None, count)
         result: list[list[frozenset[str]]] = [[] for _ in noises]
-        for k in places.matches(found).tolist():
-            result[found.timelines[k]].append(places.named(found, k))
+        for k in places.matches(match_arrays).tolist():
+            result[match_arrays.timelines[k]].append(places.named(match_arrays, k))
         return result
 
-    def _heard(self, trait: int, differences: Sequence[F]) -> F:
+    def _noisy_scores(self, trait: int, differences: Sequence[F]) -> F:
         """A trait (its number) in all replicas, as ``_noisy`` has it."""
         values = np.tile(self.scores[trait], (len(differences), 1))
         values[:, self.noisy] = np.minimum(1.0, np.maximum(0.0, values[:, self.noisy] + np.stack(differences)))
@@ -140,10 +140,10 @@ def _searched(rule: PatternRule, scoped: Partition, noise: F) -> list[frozenset[
     return [frozenset(entry.row.id for _, entry in match.named) for match in search_partition(rule, replica).matches]
 
 
-def _holders(found: Sequence[frozenset[str]]) -> dict[str, list[int]]:
+def _holders(matches: Sequence[frozenset[str]]) -> dict[str, list[int]]:
     """Per message id the matches that hold it, so that only those that share a message are compared."""
     holders: dict[str, list[int]] = {}
-    for index, ids in enumerate(found):
+    for index, ids in enumerate(matches):
         for name in ids:
             holders.setdefault(name, []).append(index)
     return holders

@@ -11,7 +11,7 @@ import msgspec
 
 from undersong.errors import RuleError
 from undersong.models import TRAITS, Level
-from undersong.rulebook import Located, did_you_mean
+from undersong.rulebook import YamlDocument, did_you_mean
 
 Key = Literal["agent", "target", "conversation"]
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440, "week": 10080}
@@ -87,10 +87,10 @@ def span(text: str | None) -> int | None:
     """``21 days`` in microseconds (None: no bound); raises ValueError for anything else."""
     if text is None:
         return None
-    found = SPAN.fullmatch(text)
-    if not found:
+    parsed = SPAN.fullmatch(text)
+    if not parsed:
         raise ValueError(f"'{text}' is no span of time such as 21 days or 6 hours")
-    minutes = int(found[1]) * _MINUTES[found[2]]
+    minutes = int(parsed[1]) * _MINUTES[parsed[2]]
     if minutes > _LONGEST:
         raise ValueError(f"'{text}' is longer than {_LONGEST // _MINUTES['day']:,} days; leave it out for no bound")
     return minutes * 60_000_000
@@ -99,15 +99,15 @@ def span(text: str | None) -> int | None:
 def after_match(text: str) -> tuple[str, str]:
     """Where to go on, and the variable it names (or ""); raises ValueError for an unknown clause."""
     if not AFTER.fullmatch(text):
-        known = "skip past last row, skip to next row, skip to first VARIABLE or skip to last VARIABLE"
-        raise ValueError(f"'{text}' is no way to go on; write {known}")
+        accepted = "skip past last row, skip to next row, skip to first VARIABLE or skip to last VARIABLE"
+        raise ValueError(f"'{text}' is no way to go on; write {accepted}")
     words = text.split()
     return words[2] if words[1] == "to" else "past", words[3] if words[2] in ("first", "last") and words[
         1
     ] == "to" else ""
 
 
-def wrong_keys(document: Located) -> list[RuleError]:
+def wrong_keys(document: YamlDocument) -> list[RuleError]:
     """Every key whose value is missing or of the wrong kind; reading the whole file stops at the first."""
     value, problems = document.value, []
     if not isinstance(value, Mapping):
@@ -121,27 +121,27 @@ def wrong_keys(document: Located) -> list[RuleError]:
         if wrong:
             what, _, place = wrong.partition(" - at ")
             below = place.strip("`").removeprefix("key in `").removeprefix("$")
-            remedy = _of_the_known(what, field.name, field.type)
+            remedy = _closed_set_remedy(what, field.name, field.type)
             problems.append(document.error(f"{field.name}: {what}", f"$.{field.name}{below}", remedy))
     return problems
 
 
-def without_wrong_keys(document: Located) -> Located | None:
+def without_wrong_keys(document: YamlDocument) -> YamlDocument | None:
     """The file as if its wrong and unknown keys had their defaults, so that the rest is checked in the same run.
 
     None where ``define``, ``pattern``, ``columns`` or ``measures`` cannot be read: the others depend on them.
     """
     if not isinstance(document.value, Mapping):
         return None
-    kept: dict[str, Any] = {}
+    valid: dict[str, Any] = {}
     for field in msgspec.structs.fields(RuleFile):
         if field.name in document.value and not _wrong(document.value[field.name], field.type):
-            kept[field.name] = document.value[field.name]
+            valid[field.name] = document.value[field.name]
         elif field.name in _CLAUSES and (field.required or field.name in document.value):
             return None
         elif field.required:
-            kept[field.name] = _STAND_INS[field.name]
-    return Located(document.path, kept, document.root)
+            valid[field.name] = _STAND_INS[field.name]
+    return YamlDocument(document.path, valid, document.root)
 
 
 def _wrong(value: Any, kind: Any) -> str:
@@ -153,33 +153,33 @@ def _wrong(value: Any, kind: Any) -> str:
     return ""
 
 
-def _of_the_known(what: str, name: str, kind: Any) -> str:
+def _closed_set_remedy(what: str, name: str, kind: Any) -> str:
     """The remedy for a word that is none of a closed set."""
-    found = _NO_MEMBER.match(what)
-    known = next((list(get_args(each)) for each in (kind, *get_args(kind)) if get_origin(each) is Literal), [])
-    return did_you_mean(found[1], known) if found and known else f"docs/rules.md tells what '{name}' holds"
+    invalid = _NO_MEMBER.match(what)
+    choices = next((list(get_args(each)) for each in (kind, *get_args(kind)) if get_origin(each) is Literal), [])
+    return did_you_mean(invalid[1], choices) if invalid and choices else f"docs/rules.md tells what '{name}' holds"
 
 
-def unknown_keys(document: Located) -> list[RuleError]:
+def unknown_keys(document: YamlDocument) -> list[RuleError]:
     """Keys that no pattern file has, with the nearest known one; the reader stops at the first, this names all."""
-    found = _not_fields(document, document.value, "$", RuleFile)
+    errors = _not_fields(document, document.value, "$", RuleFile)
     cases = document.value.get("cases") if isinstance(document.value, Mapping) else None
-    found += _not_fields(document, cases, "$.cases", Examples)
+    errors += _not_fields(document, cases, "$.cases", Examples)
     for group in ("hits", "near_misses"):
         examples = cases.get(group) if isinstance(cases, Mapping) else None
         for i, example in enumerate(examples if isinstance(examples, list) else ()):
-            found += _not_fields(document, example, f"$.cases.{group}[{i}]", Example)
+            errors += _not_fields(document, example, f"$.cases.{group}[{i}]", Example)
             base = example.get("base") if isinstance(example, Mapping) else None
-            found += _not_among(document, base, f"$.cases.{group}[{i}].base", list(TRAITS))
-    return found
+            errors += _not_among(document, base, f"$.cases.{group}[{i}].base", list(TRAITS))
+    return errors
 
 
-def _not_fields(document: Located, value: Any, path: str, kind: type[msgspec.Struct]) -> list[RuleError]:
+def _not_fields(document: YamlDocument, value: Any, path: str, kind: type[msgspec.Struct]) -> list[RuleError]:
     return _not_among(document, value, path, list(kind.__struct_fields__))
 
 
-def _not_among(document: Located, value: Any, path: str, known: list[str]) -> list[RuleError]:
+def _not_among(document: YamlDocument, value: Any, path: str, allowed: list[str]) -> list[RuleError]:
     if not isinstance(value, Mapping):
         return []
-    unknown = [str(key) for key in value if key not in known]
-    return [document.error(f"unknown key '{key}'", f"{path}.{key}", did_you_mean(key, known)) for key in unknown]
+    unknown = [str(key) for key in value if key not in allowed]
+    return [document.error(f"unknown key '{key}'", f"{path}.{key}", did_you_mean(key, allowed)) for key in unknown]

@@ -16,7 +16,7 @@ from undersong.patterns.logic import Evaluate, compile_tree
 from undersong.patterns.matcher import Skip
 from undersong.patterns.measures import MATCH, compile_measure
 from undersong.patterns.program import Program, compile_program
-from undersong.rulebook import Located, convert, did_you_mean
+from undersong.rulebook import YamlDocument, convert, did_you_mean
 
 _MOST_VARIABLES = 64
 _MOST_UNREAD = 2**31
@@ -24,14 +24,14 @@ T = TypeVar("T")
 Written: TypeAlias = str | float | bool  # YAML reads `true` and `1` as values of their own
 
 
-class Condition(NamedTuple):
+class CompiledCondition(NamedTuple):
     """A DEFINE variable: it holds where ``local`` (about the row alone) and ``derived`` (with columns) are true."""
 
     local: Evaluate | None
     derived: Evaluate | None
 
 
-class Trees(NamedTuple):
+class RuleTrees(NamedTuple):
     """The expressions and the row pattern that a rule was compiled from, for whoever runs them in another way."""
 
     columns: dict[str, Node]
@@ -56,7 +56,7 @@ class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     names: tuple[str, ...]
     program: Program
     required: tuple[int, ...]
-    conditions: tuple[Condition, ...]
+    conditions: tuple[CompiledCondition, ...]
     columns: tuple[Column, ...]
     where: Any
     until: Any
@@ -65,7 +65,7 @@ class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     measures: dict[str, Any]
     having: tuple[Any, ...]
     needs: frozenset[str]
-    trees: Trees
+    trees: RuleTrees
     source: str = ""
 
     @property
@@ -74,7 +74,7 @@ class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.file.id
 
 
-def compile_rule(document: Located) -> PatternRule:
+def compile_rule(document: YamlDocument) -> PatternRule:
     """The rule of one file; raises the first problem as RuleError."""
     rule, problems = try_rule(document)
     if rule is None:
@@ -82,22 +82,22 @@ def compile_rule(document: Located) -> PatternRule:
     return rule
 
 
-def try_rule(document: Located) -> tuple[PatternRule | None, list[RuleError]]:
+def try_rule(document: YamlDocument) -> tuple[PatternRule | None, list[RuleError]]:
     """The rule, or None and every problem of the file."""
     problems = rulefile.unknown_keys(document) + rulefile.wrong_keys(document)
     readable = rulefile.without_wrong_keys(document) if problems else document
     if readable is None:
         return None, problems
-    compiler = _Compiler(readable, convert(readable, rulefile.RuleFile))
+    compiler = _RuleCompiler(readable, convert(readable, rulefile.RuleFile))
     rule = compiler.rule()
     problems += compiler.problems
     return (None if problems else rule), problems
 
 
-class _Compiler:
+class _RuleCompiler:
     """Reads the clauses in their order of dependence, and keeps each problem with its place."""
 
-    def __init__(self, document: Located, file: rulefile.RuleFile) -> None:
+    def __init__(self, document: YamlDocument, file: rulefile.RuleFile) -> None:
         self.document, self.file = document, file
         self.problems: list[RuleError] = []
         self.kinds: dict[str, Kind] = {}
@@ -105,7 +105,7 @@ class _Compiler:
 
     def rule(self) -> PatternRule | None:
         file = self.file
-        where = self._condition("$.where", file.where, kinds.Names(kinds.ROW_KINDS))
+        where = self._condition("$.where", file.where, kinds.SymbolTable(kinds.ROW_KINDS))
         columns = {name: tree for name, text in file.columns.items() if (tree := self._column(name, text))}
         names = kinds.of_row(self.kinds)
         define = {name: self._condition(f"$.define.{name}", text, names) for name, text in file.define.items()}
@@ -136,7 +136,7 @@ class _Compiler:
             measures=values,
             having=tuple(compile_measure(tree) for tree in having),
             needs=_needs(self.trees),
-            trees=Trees(columns, self.kinds, conditions, where, until, measures, having, part),
+            trees=RuleTrees(columns, self.kinds, conditions, where, until, measures, having, part),
         )
 
     def _try(self, path: str, read: Callable[[], T]) -> T | None:
@@ -149,22 +149,22 @@ class _Compiler:
     def _problem(self, path: str, what: str, remedy: str = "") -> None:
         self.problems.append(self.document.error(what, path, remedy))
 
-    def _tree(self, path: str, text: Written, kind: Kind | None, names: kinds.Names) -> tuple[Node, Kind] | None:
+    def _tree(self, path: str, text: Written, kind: Kind | None, names: kinds.SymbolTable) -> tuple[Node, Kind] | None:
         tree = self._try(path, lambda: parse(rulefile.written(text)))
         if tree is None:
             return None
         faults = kinds.faults(tree, names)
-        found = "number" if faults else kinds.kind_of(tree, names)
-        if not faults and kind is not None and found != kind:
-            faults = [f"must be a {'condition' if kind == 'boolean' else kind}, not a {found}"]
+        actual = "number" if faults else kinds.kind_of(tree, names)
+        if not faults and kind is not None and actual != kind:
+            faults = [f"must be a {'condition' if kind == 'boolean' else kind}, not a {actual}"]
         for fault in faults:
             self._problem(path, f"{path.removeprefix('$.')}: {fault}")
         if faults:
             return None
         self.trees.append(tree)
-        return tree, found
+        return tree, actual
 
-    def _condition(self, path: str, text: Written | None, names: kinds.Names) -> Node | None:
+    def _condition(self, path: str, text: Written | None, names: kinds.SymbolTable) -> Node | None:
         read = None if text is None else self._tree(path, text, "boolean", names)
         return read[0] if read else None
 
@@ -188,18 +188,18 @@ class _Compiler:
 
     def _measures(self) -> tuple[dict[str, Node], tuple[Node, ...]]:
         variables = (*self.file.define, sequences.ANY, MATCH)
-        known: dict[str, Kind] = {}
+        measure_kinds: dict[str, Kind] = {}
         measures = {}
         for name, text in self.file.measures.items():
-            read = self._tree(f"$.measures.{name}", text, None, kinds.of_match(variables, self.kinds, known))
-            known[name] = read[1] if read else "number"
+            read = self._tree(f"$.measures.{name}", text, None, kinds.of_match(variables, self.kinds, measure_kinds))
+            measure_kinds[name] = read[1] if read else "number"
             if read:
                 measures[name] = read[0]
-        if known.get("strength") != "number":
+        if measure_kinds.get("strength") != "number":
             self._problem("$.measures", "measures needs strength", "give each match a number from 0 to 1")
         having = []
         for i, text in enumerate(self.file.having):
-            tree = self._condition(f"$.having[{i}]", text, kinds.of_match(variables, self.kinds, known))
+            tree = self._condition(f"$.having[{i}]", text, kinds.of_match(variables, self.kinds, measure_kinds))
             having += [tree] if tree else []
         return measures, tuple(having)
 
@@ -244,20 +244,20 @@ def _read_pattern(text: str, names: tuple[str, ...]) -> tuple[sequences.Part, Pr
     part = sequences.parse(text)
     unknown = [name for name in sequences.variables(part) if name not in names]
     if unknown:
-        each = "', '".join(unknown)
+        listing = "', '".join(unknown)
         remedy = did_you_mean(unknown[0], [*names, sequences.ANY])
-        raise ExpressionError(f"unknown variable{'s' if len(unknown) > 1 else ''} '{each}'; {remedy}")
+        raise ExpressionError(f"unknown variable{'s' if len(unknown) > 1 else ''} '{listing}'; {remedy}")
     if sequences.can_be_empty(part, named_only=True):
         raise ExpressionError("can match without a row of a named variable; ask for at least one")
     return part, compile_program(part, names)
 
 
-def split_condition(tree: Node) -> Condition:
+def split_condition(tree: Node) -> CompiledCondition:
     """What the row alone decides is separated from what needs columns: it is computed once for all partitions."""
     parts = tree.parts if isinstance(tree, Both) else (tree,)
     local = tuple(part for part in parts if _is_local(part))
     derived = tuple(part for part in parts if not _is_local(part))
-    return Condition(*(compile_tree(Both(group), row_leaf) if group else None for group in (local, derived)))
+    return CompiledCondition(*(compile_tree(Both(group), row_leaf) if group else None for group in (local, derived)))
 
 
 def _is_local(tree: Node) -> bool:

@@ -11,9 +11,9 @@ from undersong.models import Row
 from undersong.patterns.columns import Derived, derive
 from undersong.patterns.fields import Context
 from undersong.patterns.logic import Value
-from undersong.patterns.matcher import STEPS, GaveUp, Matcher, Path, find_all
-from undersong.patterns.measures import MATCH, Bound, measure
-from undersong.patterns.partitions import Address, Entry, Group, Partition, Timeline, groups, limits
+from undersong.patterns.matcher import STEPS, BacktrackingMatcher, GaveUp, MatchPath, find_all
+from undersong.patterns.measures import MATCH, MatchRows, measure
+from undersong.patterns.partitions import Entry, Partition, PartitionGroup, SequenceAddress, Timeline, groups, limits
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.sequences import ANY
 
@@ -23,7 +23,7 @@ ROWS = 1_000_000  # rows per rule and timeline, a public row counted once per ta
 class Match(NamedTuple):
     """A match: its rows with their variables (ANY: passed over), the holes between them, and its measures."""
 
-    partition: Partition | Address
+    partition: Partition | SequenceAddress
     stages: tuple[tuple[str, Entry], ...]
     unread_ids: tuple[str, ...]
     measures: Mapping[str, Value]
@@ -34,7 +34,7 @@ class Match(NamedTuple):
         return tuple(stage for stage in self.stages if stage[0] != ANY)
 
 
-class Search(NamedTuple):
+class SearchResult(NamedTuple):
     """What a rule found, in how many partitions with a read row, and the agents in whose partitions it gave up."""
 
     matches: tuple[Match, ...]
@@ -42,19 +42,19 @@ class Search(NamedTuple):
     gave_up: tuple[str, ...]
 
 
-def search(rule: PatternRule, timelines: Iterable[Timeline], *, steps: int = STEPS) -> Search:
+def search(rule: PatternRule, timelines: Iterable[Timeline], *, steps: int = STEPS) -> SearchResult:
     """Every match of a rule, timeline by timeline; matches found before giving up in a partition are kept."""
     runs = []
     for timeline in timelines:
-        run = _Run(rule, filtered(rule, timeline), steps)
+        run = _TimelineSearcher(rule, filtered(rule, timeline), steps)
         for group in groups(run.timeline, rule.file.partition_by):
             run.group(group)
         runs.append(run)
     gave_up = tuple(run.timeline.agent for run in runs for _ in range(run.gave_up))
-    return Search(tuple(match for run in runs for match in run.matches), sum(run.count for run in runs), gave_up)
+    return SearchResult(tuple(match for run in runs for match in run.matches), sum(run.count for run in runs), gave_up)
 
 
-class Found(NamedTuple):
+class PartitionResult(NamedTuple):
     """The matches in one partition; ``gave_up`` where the search reached its limit."""
 
     matches: tuple[Match, ...]
@@ -63,21 +63,21 @@ class Found(NamedTuple):
 
 def search_partition(
     rule: PatternRule, partition: Partition, *, masks: Sequence[int] | None = None, steps: int = STEPS
-) -> Found:
+) -> PartitionResult:
     """Every match of a rule in one partition of a timeline that ``where`` has been applied to (see ``filtered``).
 
     ``masks`` are those of ``local_mask`` per read row, where they are known already.
     """
-    known = [local_mask(rule, entry.row) for entry in partition.rows] if masks is None else masks
+    row_masks = [local_mask(rule, entry.row) for entry in partition.rows] if masks is None else masks
     by_place = [0] * len(partition.timeline.entries)
-    for entry, mask in zip(partition.rows, known, strict=True):
+    for entry, mask in zip(partition.rows, row_masks, strict=True):
         by_place[entry.place] = mask
-    run = _Run(rule, partition.timeline, steps, by_place)
+    run = _TimelineSearcher(rule, partition.timeline, steps, by_place)
     complete = run.partition(partition)
-    return Found(tuple(run.matches), not complete)
+    return PartitionResult(tuple(run.matches), not complete)
 
 
-class _Run:
+class _TimelineSearcher:
     """A rule on one timeline: what depends on single rows is computed once, for all its partitions."""
 
     def __init__(self, rule: PatternRule, timeline: Timeline, steps: int, masks: list[int] | None = None) -> None:
@@ -91,7 +91,7 @@ class _Run:
         self.count = self.gave_up = 0
         self.rows = ROWS
 
-    def group(self, group: Group) -> None:
+    def group(self, group: PartitionGroup) -> None:
         """Search the partitions of a group in which a match is possible at all."""
         public_read, public = any(entry.read for entry in group.public), self._union(group.public)
         for target in group.targets:
@@ -120,14 +120,14 @@ class _Run:
         contexts = [Context(entry.row, cells) for entry, cells in zip(partition.rows, derived, strict=True)]
         closed = [rule.until is not None and rule.until(context) is True for context in contexts]
         ends = limits(partition, rule.within, rule.file.max_unread, closed)
-        matcher = Matcher(rule.program, masks, ends, steps=self.steps)
+        matcher = BacktrackingMatcher(rule.program, masks, ends, steps=self.steps)
 
-        found: list[tuple[Path, Match]] = []
+        path_matches: list[tuple[MatchPath, Match]] = []
 
-        def keep(path: Path) -> bool:
+        def keep(path: MatchPath) -> bool:
             match = match_of(rule, partition, path, contexts)
             if match is not None:
-                found.append((path, match))
+                path_matches.append((path, match))
             return match is not None
 
         try:
@@ -135,7 +135,9 @@ class _Run:
         except GaveUp:
             return False
         finally:
-            self.matches += strongest(found) if rule.file.keep == "strongest" else [match for _, match in found]
+            self.matches += (
+                strongest(path_matches) if rule.file.keep == "strongest" else [match for _, match in path_matches]
+            )
         return True
 
     def _exact(self, partition: Partition, masks: Sequence[int], derived: Derived) -> Iterator[int]:
@@ -148,19 +150,19 @@ class _Run:
             yield mask
 
 
-def strongest(found: Sequence[tuple[Path, Match]]) -> list[Match]:
+def strongest(candidates: Sequence[tuple[MatchPath, Match]]) -> list[Match]:
     """The matches that ``keep: strongest`` leaves, in order of their first rows.
 
     The strongest stands (of equals the earlier start), and those whose span of rows overlaps it fall; then the
     strongest of the rest, and so on. An unknown strength is the weakest.
     """
-    ranked = sorted(range(len(found)), key=lambda i: (-_strength(found[i][1]), found[i][0].start))
-    kept: list[int] = []
+    ranked = sorted(range(len(candidates)), key=lambda i: (-_strength(candidates[i][1]), candidates[i][0].start))
+    selected: list[int] = []
     for i in ranked:
-        start, end = found[i][0].start, found[i][0].end
-        if all(end <= found[k][0].start or found[k][0].end <= start for k in kept):
-            kept.append(i)
-    return [found[i][1] for i in sorted(kept, key=lambda i: found[i][0].start)]
+        start, end = candidates[i][0].start, candidates[i][0].end
+        if all(end <= candidates[k][0].start or candidates[k][0].end <= start for k in selected):
+            selected.append(i)
+    return [candidates[i][1] for i in sorted(selected, key=lambda i: candidates[i][0].start)]
 
 
 def _strength(match: Match) -> float:
@@ -172,12 +174,12 @@ def filtered(rule: PatternRule, timeline: Timeline) -> Timeline:
     """The timeline without the rows that ``where`` leaves out; an unread row stays unless it surely fails."""
     if rule.where is None:
         return timeline
-    kept = []
+    remaining = []
     for entry in timeline.entries:
         holds = rule.where(Context(entry.row, {}))
         if holds is True or (holds is None and not entry.read):
-            kept.append(entry)
-    return timeline._replace(entries=tuple(entry._replace(place=place) for place, entry in enumerate(kept)))
+            remaining.append(entry)
+    return timeline._replace(entries=tuple(entry._replace(place=place) for place, entry in enumerate(remaining)))
 
 
 def local_mask(rule: PatternRule, row: Row) -> int:
@@ -190,7 +192,7 @@ def local_mask(rule: PatternRule, row: Row) -> int:
     return mask
 
 
-def match_of(rule: PatternRule, partition: Partition, path: Path, contexts: Sequence[Context]) -> Match | None:
+def match_of(rule: PatternRule, partition: Partition, path: MatchPath, contexts: Sequence[Context]) -> Match | None:
     """The match of a path, or None where it binds nothing directed at the target or fails ``having``."""
     names = [ANY if index < 0 else rule.names[index] for index in path.bindings]
     rows = partition.rows[path.start : path.end]
@@ -204,7 +206,7 @@ def match_of(rule: PatternRule, partition: Partition, path: Path, contexts: Sequ
         if name != ANY:
             bound[MATCH].append(contexts[path.start + offset])
     measures = measure(bound, rule.measures)
-    if not all(holds(Bound(bound, measures)) is True for holds in rule.having):
+    if not all(holds(MatchRows(bound, measures)) is True for holds in rule.having):
         return None
     unread = tuple(id_ for holes in partition.holes[path.start + 1 : path.end] for id_ in holes)
     return Match(partition, tuple(zip(names, rows, strict=True)), unread, measures)

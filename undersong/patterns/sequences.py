@@ -67,14 +67,14 @@ def parse(text: str) -> Part:
 
 def variables(part: Part) -> tuple[str, ...]:
     """The named variables in the order of their first appearance, without ANY."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     open_parts = [part]
     while open_parts:
         part = open_parts.pop()
         if isinstance(part, Bind) and part.variable != ANY:
-            found[part.variable] = None
+            names[part.variable] = None
         open_parts.extend(reversed(below(part)))
-    return tuple(found)
+    return tuple(names)
 
 
 def required(part: Part) -> frozenset[str]:

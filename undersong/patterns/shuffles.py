@@ -18,13 +18,13 @@ import numpy.typing as npt
 from undersong.models import Row
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.vectors import Vectors
-from undersong.patterns.fields import FIELDS, FIELDS_SAID, SAID
+from undersong.patterns.fields import FIELDS, MESSAGE_ATTRIBUTES, MESSAGE_FIELDS
 from undersong.patterns.partitions import Entry, Partition, Timeline
 from undersong.patterns.rules import PatternRule
 from undersong.patterns.search import local_mask
-from undersong.patterns.versions import Cards, Places, looks_elsewhere
+from undersong.patterns.versions import CombinedRows, SequencePositions, looks_elsewhere
 
-Orders = npt.NDArray[np.intp]  # draws × rows: which row's words stand at each place
+Permutations = npt.NDArray[np.intp]  # draws × rows: which row's words stand at each place
 _TABLE = 20_000  # masks that are worked out beforehand, one per row and kind of place
 _CARDS = 1_000_000  # cards that all shuffles share; where there would be more, each batch makes those that it needs
 
@@ -35,7 +35,7 @@ def key_of(seed: int, purpose: str, rule: PatternRule, partition: Partition) -> 
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).digest()
 
 
-def orders(key: bytes, first: int, count: int, rows: int, block: int = 1) -> Orders:
+def draw_permutations(key: bytes, first: int, count: int, rows: int, block: int = 1) -> Permutations:
     """The orders of draws ``first`` to ``first + count - 1``.
 
     With ``block`` above 1 runs of so many rows move as one and keep their inner order; the oldest rows that do not fill
@@ -53,7 +53,7 @@ def orders(key: bytes, first: int, count: int, rows: int, block: int = 1) -> Ord
     return np.concatenate([fixed, moved], axis=1).astype(np.intp)
 
 
-class Deck:
+class SequenceShuffler:
     """The read rows of one sequence, to be dealt again and again for one rule.
 
     A row's words at another place make a new row. Two places that the rule cannot tell apart give the same one, so each
@@ -64,81 +64,83 @@ class Deck:
         self.rule = rule
         self.partition = scope(rule, partition)
         self.rows = self.partition.rows
-        looked = [FIELDS[name] for name in sorted(rule.needs & FIELDS.keys() - FIELDS_SAID)]
+        looked = [FIELDS[name] for name in sorted(rule.needs & FIELDS.keys() - MESSAGE_FIELDS)]
         kinds: dict[object, int] = {}
         self.kinds = [
             kinds.setdefault((entry.row.target, *(field.read(entry.row) for field in looked)), len(kinds))
             for entry in self.rows
         ]
         self.samples = {kind: entry.row for kind, entry in zip(self.kinds, self.rows, strict=True)}
-        self._cards: dict[tuple[int, int], tuple[Row, int]] = {}
+        self._combined: dict[tuple[int, int], tuple[Row, int]] = {}
 
-    def card(self, said: int, kind: int) -> tuple[Row, int]:
-        """The words of row ``said`` at a kind of place, and the mask of the conditions that this alone decides."""
-        found = self._cards.get((said, kind))
-        if found is None:
-            words = self.rows[said].row
-            row = msgspec.structs.replace(self.samples[kind], **{name: getattr(words, name) for name in SAID})
-            found = self._cards[said, kind] = row, local_mask(self.rule, row)
-        return found
+    def combined(self, source: int, kind: int) -> tuple[Row, int]:
+        """The words of row ``source`` at a kind of place, and the mask of the conditions that this alone decides."""
+        result = self._combined.get((source, kind))
+        if result is None:
+            words = self.rows[source].row
+            row = msgspec.structs.replace(
+                self.samples[kind], **{name: getattr(words, name) for name in MESSAGE_ATTRIBUTES}
+            )
+            result = self._combined[source, kind] = row, local_mask(self.rule, row)
+        return result
 
-    def masks(self, dealt: Orders) -> npt.NDArray[np.uint64] | None:
+    def masks(self, permutations: Permutations) -> npt.NDArray[np.uint64] | None:
         """The masks of many orders, draws × rows; None where there are too many kinds of places to work them out."""
         if len(self.rows) * len(self.samples) > _TABLE:
             return None
         kinds = range(len(self.samples))
-        table = [[self.card(said, kind)[1] for kind in kinds] for said in range(len(self.rows))]
-        masks: npt.NDArray[np.uint64] = np.array(table, dtype=np.uint64)[dealt, np.array(self.kinds)]
+        table = [[self.combined(said, kind)[1] for kind in kinds] for said in range(len(self.rows))]
+        masks: npt.NDArray[np.uint64] = np.array(table, dtype=np.uint64)[permutations, np.array(self.kinds)]
         return masks
 
-    def deal(self, order: Sequence[int]) -> tuple[Partition, list[int]]:
+    def reordered(self, order: Sequence[int]) -> tuple[Partition, list[int]]:
         """The sequence in another order, and the mask of each row."""
-        cards = [self.card(said, kind) for said, kind in zip(order, self.kinds, strict=True)]
-        rows = tuple(Entry(row, old.time, old.place) for (row, _), old in zip(cards, self.rows, strict=True))
-        return replaced(self.partition, rows), [mask for _, mask in cards]
+        combined = [self.combined(said, kind) for said, kind in zip(order, self.kinds, strict=True)]
+        rows = tuple(Entry(row, old.time, old.place) for (row, _), old in zip(combined, self.rows, strict=True))
+        return replaced(self.partition, rows), [mask for _, mask in combined]
 
 
-class Shuffles:
+class PermutationSearch:
     """The orders of a deck's rows, many searched at once."""
 
-    def __init__(self, deck: Deck, partition: Partition) -> None:
-        self.places = Places(deck.rule, partition)
-        self.kinds = np.array(deck.kinds, dtype=np.int64)
-        standing = dict(zip(deck.kinds, self.places.own.tolist(), strict=True))
-        self.standing = np.array([standing[kind] for kind in range(len(standing))], dtype=np.int64)
+    def __init__(self, shuffler: SequenceShuffler, partition: Partition) -> None:
+        self.places = SequencePositions(shuffler.rule, partition)
+        self.kinds = np.array(shuffler.kinds, dtype=np.int64)
+        examples = dict(zip(shuffler.kinds, self.places.own.tolist(), strict=True))
+        self.kind_examples = np.array([examples[kind] for kind in range(len(examples))], dtype=np.int64)
 
-    def strongest(self, dealt: Orders) -> F:
+    def strongest(self, permutations: Permutations) -> F:
         """Of each order the strength of its strongest match; raises Unsuited where arrays do not do."""
-        count = len(dealt)
-        if len(self.kinds) * len(self.standing) <= _CARDS:
-            cards, rows = self._shared
-            found = self.places.find(rows, cards, self._dealt(dealt), count)
+        count = len(permutations)
+        if len(self.kinds) * len(self.kind_examples) <= _CARDS:
+            combined_rows, rows = self._shared
+            matches = self.places.find(rows, combined_rows, self._row_numbers(permutations), count)
         else:
-            cards = self._made(dealt)
-            found = self.places.find(Vectors(cards), cards, None, count)
-        return self.places.strongest(found, count)
+            combined_rows = self._made(permutations)
+            matches = self.places.find(Vectors(combined_rows), combined_rows, None, count)
+        return self.places.strongest(matches, count)
 
     @cached_property
-    def _shared(self) -> tuple[Cards, Vectors]:
+    def _shared(self) -> tuple[CombinedRows, Vectors]:
         """Every row as it stands, then the words of each read row at each kind of place."""
         own, stands = self.places.own, np.arange(len(self.places.entries))
-        words = np.concatenate([stands, np.repeat(own, len(self.standing))])
-        places = np.concatenate([stands, np.tile(self.standing, len(own))])
-        cards = Cards(self.places.source, words, places, FIELDS_SAID)
-        return cards, Vectors(cards)
+        words = np.concatenate([stands, np.repeat(own, len(self.kind_examples))])
+        places = np.concatenate([stands, np.tile(self.kind_examples, len(own))])
+        combined_rows = CombinedRows(self.places.source, words, places, MESSAGE_FIELDS)
+        return combined_rows, Vectors(combined_rows)
 
-    def _dealt(self, dealt: Orders) -> I:
+    def _row_numbers(self, permutations: Permutations) -> I:
         """The cards of some orders, one order after the other."""
         size = len(self.places.entries)
-        found = np.tile(np.arange(size), (len(dealt), 1))
-        found[:, self.places.own] = size + dealt * len(self.standing) + self.kinds
-        return found.ravel()
+        numbers = np.tile(np.arange(size), (len(permutations), 1))
+        numbers[:, self.places.own] = size + permutations * len(self.kind_examples) + self.kinds
+        return numbers.ravel()
 
-    def _made(self, dealt: Orders) -> Cards:
-        stands = np.tile(np.arange(len(self.places.entries)), (len(dealt), 1))
+    def _made(self, permutations: Permutations) -> CombinedRows:
+        stands = np.tile(np.arange(len(self.places.entries)), (len(permutations), 1))
         words = stands.copy()
-        words[:, self.places.own] = self.places.own[dealt]
-        return Cards(self.places.source, words.ravel(), stands.ravel(), FIELDS_SAID)
+        words[:, self.places.own] = self.places.own[permutations]
+        return CombinedRows(self.places.source, words.ravel(), stands.ravel(), MESSAGE_FIELDS)
 
 
 def replaced(partition: Partition, rows: tuple[Entry, ...]) -> Partition:

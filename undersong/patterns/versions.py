@@ -10,9 +10,9 @@ import numpy as np
 
 from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS
 from undersong.patterns.engine.rows import RowSource
-from undersong.patterns.engine.run import Found, Run
+from undersong.patterns.engine.run import MatchArrays, TableSearch
 from undersong.patterns.engine.sums import F, I
-from undersong.patterns.engine.table import Source, Table
+from undersong.patterns.engine.table import FieldSource, RowTable
 from undersong.patterns.engine.vectors import B, Codes, Vectors
 from undersong.patterns.expressions import Call, Field, Node
 from undersong.patterns.fields import Kind
@@ -23,7 +23,7 @@ NOTHING = -np.inf  # the strength of a version without a match
 GAVE_UP = np.inf  # and of one whose search gave up
 
 
-class Places:
+class SequencePositions:
     """The places of a sequence and of all rows around it that its rule looks at; ``own`` are those of its read rows."""
 
     def __init__(self, rule: PatternRule, partition: Partition) -> None:
@@ -39,7 +39,7 @@ class Places:
         """The rows as they stand."""
         return RowSource([entry.row for entry in self.entries])
 
-    def find(self, rows: Vectors, source: Source, index: I | None, count: int) -> Found:
+    def find(self, rows: Vectors, source: FieldSource, index: I | None, count: int) -> MatchArrays:
         """The matches in ``count`` versions; ``index`` as in Table. Raises Unsuited where arrays do not do.
 
         A version is a timeline, so ``timelines`` are their numbers. Matches of other sequences may be among them.
@@ -47,33 +47,33 @@ class Places:
         size = len(self.entries)
         timed = np.full(count, self.partition.timeline.timed)
         times, read = np.tile(self.times, count), np.tile(self.read, count)
-        table = Table(source, index, np.arange(count + 1) * size, times, timed, read)
+        table = RowTable(source, index, np.arange(count + 1) * size, times, timed, read)
         if "target" in self.rule.file.partition_by:
             table.targets = self._targets(table.targets)
-        return Run(table, rows).find(self.rule)
+        return TableSearch(table, rows).find(self.rule)
 
-    def matches(self, found: Found) -> I:
+    def matches(self, matches: MatchArrays) -> I:
         """The numbers of the matches that lie in this sequence."""
         by = self.rule.file.partition_by
-        kept = np.ones(found.size, dtype=np.bool_)
+        selected = np.ones(matches.size, dtype=np.bool_)
         if "target" in by:
-            kept &= found.targets == self._code(self.partition.target)
+            selected &= matches.targets == self._code(self.partition.target)
         if "conversation" in by:
-            kept &= found.conversations == self._code(self._conversation)
-        return np.flatnonzero(kept)
+            selected &= matches.conversations == self._code(self._conversation)
+        return np.flatnonzero(selected)
 
-    def strongest(self, found: Found, count: int) -> F:
+    def strongest(self, matches: MatchArrays, count: int) -> F:
         """The strength of each version's strongest match: NOTHING where there is none, GAVE_UP where the search did."""
         result = np.full(count, NOTHING)
-        kept = self.matches(found)
-        np.maximum.at(result, found.timelines[kept], _strengths(found)[kept])
-        result[found.gave_up] = GAVE_UP
+        selected = self.matches(matches)
+        np.maximum.at(result, matches.timelines[selected], _strengths(matches)[selected])
+        result[matches.gave_up] = GAVE_UP
         return result
 
-    def named(self, found: Found, k: int) -> frozenset[str]:
+    def named(self, matches: MatchArrays, k: int) -> frozenset[str]:
         """The message ids of a match."""
-        rows = slice(int(found.offsets[k]), int(found.offsets[k + 1]))
-        places = found.rows[rows][found.bindings[rows] >= 0] % len(self.entries)
+        rows = slice(int(matches.offsets[k]), int(matches.offsets[k + 1]))
+        places = matches.rows[rows][matches.bindings[rows] >= 0] % len(self.entries)
         return frozenset(self.entries[place].row.id for place in places.tolist())
 
     @property
@@ -90,11 +90,11 @@ class Places:
         return np.where((codes >= 0) & (codes != own), own + 1, codes).astype(np.int32)
 
 
-class Cards:
+class CombinedRows:
     """Rows that are made of two: the words of one (``words``: its number) at the place of another (``places``)."""
 
-    def __init__(self, rows: RowSource, words: I, places: I, said: Collection[str]) -> None:
-        self.rows, self.words, self.places, self.said = rows, words, places, said
+    def __init__(self, rows: RowSource, words: I, places: I, message_fields: Collection[str]) -> None:
+        self.rows, self.words, self.places, self.message_fields = rows, words, places, message_fields
 
     @property
     def size(self) -> int:
@@ -123,10 +123,10 @@ class Cards:
         return np.asarray(self.rows.truth(node, wanted)[self._of(node)])
 
     def _of(self, node: Node) -> I:
-        return self.words if isinstance(node, Call) or _name(node) in self.said else self.places
+        return self.words if isinstance(node, Call) or _name(node) in self.message_fields else self.places
 
 
-class Readings:
+class NoisyRows:
     """Some rows again and again, each time with other traits: ``traits[t]`` has those of all times, one by one."""
 
     def __init__(self, rows: RowSource, count: int, traits: Mapping[str, F]) -> None:
@@ -164,10 +164,10 @@ class Readings:
 
     def _dimension(self, name: str) -> F:
         """As ``fields.dimension``: the same sum in the same order."""
-        found = np.zeros(self.size)
+        total = np.zeros(self.size)
         for trait in DIMENSIONS[name]:
-            found = found + (1 - self.traits[trait] if trait in NEGATIVE_TRAITS else self.traits[trait])
-        return found / 4
+            total = total + (1 - self.traits[trait] if trait in NEGATIVE_TRAITS else self.traits[trait])
+        return total / 4
 
 
 def looks_elsewhere(rule: PatternRule) -> bool:
@@ -193,11 +193,11 @@ def _around(rule: PatternRule, partition: Partition) -> Iterator[Entry]:
             yield entry
 
 
-def _strengths(found: Found) -> F:
+def _strengths(matches: MatchArrays) -> F:
     """What ``strength_of`` says of each match."""
-    values = found.measures.get("strength")
+    values = matches.measures.get("strength")
     if values is None:
-        return np.zeros(found.size)
+        return np.zeros(matches.size)
     if isinstance(values, tuple):
         return np.asarray(values[0], dtype=np.float64)
     return np.where(np.isnan(values), 0.0, np.clip(values, 0.0, 1.0))

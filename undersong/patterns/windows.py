@@ -93,7 +93,7 @@ class Sums:
         return 6 * numerator / (n * (n * n - 1) << _SHIFT)
 
 
-class Tally(msgspec.Struct, frozen=True, gc=False):
+class RunningMoments(msgspec.Struct, frozen=True, gc=False):
     """Exact sums that only grow, without their values: each step is a new value, so that one can be kept and compared.
 
     ``summed`` and ``weighted`` (by place) are in units of 2**-scale, ``squares`` in units of 2**(-2 * scale).
@@ -105,10 +105,10 @@ class Tally(msgspec.Struct, frozen=True, gc=False):
     weighted: int
     scale: int
 
-    def __deepcopy__(self, _memo: object) -> Tally:
+    def __deepcopy__(self, _memo: object) -> RunningMoments:
         return self
 
-    def plus(self, value: float, *, moments: bool = False) -> Tally:
+    def plus(self, value: float, *, moments: bool = False) -> RunningMoments:
         """With one more value; ``moments`` are only kept where ``std`` or ``slope`` is asked for."""
         if self.scale == USUAL and -LARGE < value < LARGE:
             units = value * UNITS
@@ -117,7 +117,7 @@ class Tally(msgspec.Struct, frozen=True, gc=False):
                 return self._with(exact, moments)
         return self._finely(value, moments)
 
-    def _finely(self, value: float, moments: bool) -> Tally:
+    def _finely(self, value: float, moments: bool) -> RunningMoments:
         """As ``plus``, for a value of any size."""
         exact, unit = float(value).as_integer_ratio()
         bits = unit.bit_length() - 1
@@ -125,22 +125,24 @@ class Tally(msgspec.Struct, frozen=True, gc=False):
             return self.finer(bits)._finely(value, moments)
         return self._with(exact << (self.scale - bits), moments)
 
-    def _with(self, exact: int, moments: bool) -> Tally:
+    def _with(self, exact: int, moments: bool) -> RunningMoments:
         if not moments:
-            return Tally(self.size + 1, self.summed + exact, 0, 0, self.scale)
+            return RunningMoments(self.size + 1, self.summed + exact, 0, 0, self.scale)
         weighted = self.weighted + self.size * exact
-        return Tally(self.size + 1, self.summed + exact, self.squares + exact * exact, weighted, self.scale)
+        return RunningMoments(self.size + 1, self.summed + exact, self.squares + exact * exact, weighted, self.scale)
 
-    def finer(self, scale: int) -> Tally:
+    def finer(self, scale: int) -> RunningMoments:
         """The same in smaller units."""
         more = scale - self.scale
-        return Tally(self.size, self.summed << more, self.squares << 2 * more, self.weighted << more, scale)
+        return RunningMoments(self.size, self.summed << more, self.squares << 2 * more, self.weighted << more, scale)
 
-    def less(self, part: Tally) -> Tally:
+    def less(self, part: RunningMoments) -> RunningMoments:
         """Without the values of another tally, all of which are in this one; the places are lost."""
         scale = max(self.scale, part.scale)
         whole, part = self.finer(scale), part.finer(scale)
-        return Tally(whole.size - part.size, whole.summed - part.summed, whole.squares - part.squares, 0, scale)
+        return RunningMoments(
+            whole.size - part.size, whole.summed - part.summed, whole.squares - part.squares, 0, scale
+        )
 
     def result(self, function: str) -> float | None:
         """What ``Sums`` of the same values gives: ``mean``, ``std``, ``sum``, ``count`` or ``slope``."""
@@ -159,28 +161,28 @@ class Tally(msgspec.Struct, frozen=True, gc=False):
             return None
 
 
-EMPTY = Tally(0, 0, 0, 0, USUAL)
+EMPTY = RunningMoments(0, 0, 0, 0, USUAL)
 
 
-class Count:
+class TrueCount:
     """``count`` of a window: of its conditions, how many hold."""
 
     def __init__(self, _function: str) -> None:
         self.values: deque[bool] = deque()
-        self.held = 0
+        self.true_count = 0
 
     def push(self, value: Any) -> None:
         """Take a condition."""
         self.values.append(bool(value))
-        self.held += bool(value)
+        self.true_count += bool(value)
 
     def drop(self) -> None:
         """Forget the oldest."""
-        self.held -= self.values.popleft()
+        self.true_count -= self.values.popleft()
 
     def result(self) -> float | None:
         """The number of those that hold."""
-        return float(self.held)
+        return float(self.true_count)
 
 
 class Extreme:
@@ -211,7 +213,7 @@ class Extreme:
         return self.queue[0][1] if self.queue else None
 
 
-class Ends:
+class FirstLast:
     """``delta``: the newest value less the oldest; ``rank``: the newest among the others, 0 lowest to 1 highest."""
 
     def __init__(self, function: str) -> None:
@@ -290,7 +292,8 @@ def aggregate(function: str, span: int | None = None) -> Aggregate:
     if function == "ewma":
         return Smoothed(span or 1)
     kinds: dict[str, Callable[[str], Aggregate]] = {
-        "min": Extreme, "max": Extreme, "delta": Ends, "rank": Ends, "count_distinct": Distinct, "count": Count,
+        "min": Extreme, "max": Extreme, "delta": FirstLast, "rank": FirstLast, "count_distinct": Distinct,
+        "count": TrueCount,
     }  # fmt: skip
     return kinds.get(function, Sums)(function)
 
@@ -305,12 +308,12 @@ def over(function: str, values: list[Any]) -> float | None:
     return window.result()
 
 
-def _tallied(values: list[Any]) -> Tally:
+def _tallied(values: list[Any]) -> RunningMoments:
     ratios = [float(value).as_integer_ratio() for value in values]
     scale = max((unit.bit_length() for _, unit in ratios), default=1) - 1
     exact = [whole << (scale + 1 - unit.bit_length()) for whole, unit in ratios]
     weighted = sum(place * value for place, value in enumerate(exact))
-    return Tally(len(exact), sum(exact), sum(value * value for value in exact), weighted, scale)
+    return RunningMoments(len(exact), sum(exact), sum(value * value for value in exact), weighted, scale)
 
 
 def _exact(value: float) -> int:

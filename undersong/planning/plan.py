@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from undersong.evaluate import Thread, asked
+from undersong.evaluate import RoutedThread, questions_of
 from undersong.judges import is_paid, open_judge
-from undersong.judges.llm.tiered import named
-from undersong.judges.llm.tokens import Rates, Sizes, rates, thumb
-from undersong.models import TIERS, Noun, Problem, Route, Scan, Tier, Width
+from undersong.judges.llm.tiered import tier_specs_of
+from undersong.judges.llm.tokens import AnswerSizes, TokenRates, rates, rule_of_thumb
+from undersong.models import TIERS, Problem, Record, Route, Scan, Tier, Width
 from undersong.options import Options, Progress, silent
 from undersong.passes import ingest_and_scan, reads_all, routed_threads
-from undersong.planning.secondary import Places, Secondary, kept_of, secondary
+from undersong.planning.secondary import ConfirmationPlan, FlaggedPlaces, confirmation_history, plan_confirmation
 from undersong.prices import Price, load_prices, price_of
 from undersong.routing.budget import RANKS, TRIAGE, rank_of
 from undersong.scan import load_book
@@ -25,7 +25,7 @@ from undersong.stores.sqlite import temporary_store
 SAMPLE = TRIAGE - 0.5  # the rank of the audit sample: after what rules ask for, before what is only probable
 
 
-class Part(Noun, frozen=True, kw_only=True):
+class PlanLine(Record, frozen=True, kw_only=True):
     """One line of a plan: ``tokens_in`` and ``tokens_out`` are estimates, ``cost`` in USD or None = price not known.
 
     ``judge`` is who reads this tier; ``learned_from`` how many kept answers the estimate stands on, 0 = rule of thumb.
@@ -41,7 +41,7 @@ class Part(Noun, frozen=True, kw_only=True):
     cost: float | None
 
 
-class Cutoff(Noun, frozen=True, kw_only=True):
+class Cutoff(Record, frozen=True, kw_only=True):
     """What a budget in USD pays for, most urgent first, and what it would leave unread of what is routed.
 
     ``left`` counts these by rank; ``share`` of all messages is the same budget as ``--budget-share``, to which a run
@@ -60,7 +60,7 @@ class Cutoff(Noun, frozen=True, kw_only=True):
     harmful_left: float
 
 
-class Plan(Noun, frozen=True, kw_only=True):
+class AuditPlan(Record, frozen=True, kw_only=True):
     """``parts`` per tier, then the audit sample; ``left_out`` is what no rule, budget or sample reads.
 
     ``prices`` are of the judges of the parts. ``secondary`` are the questions about flagged places, None for a judge
@@ -72,10 +72,10 @@ class Plan(Noun, frozen=True, kw_only=True):
     prices_as_of: str
     messages: int
     everything: bool
-    parts: tuple[Part, ...]
+    parts: tuple[PlanLine, ...]
     left_out: int
     routed_by: str
-    secondary: Secondary | None = None
+    secondary: ConfirmationPlan | None = None
     cutoff: Cutoff | None = None
 
 
@@ -87,12 +87,12 @@ class Cell(msgspec.Struct):
     harmful: float = 0.0
 
 
-class Teller(NamedTuple):
+class TierJudge(NamedTuple):
     """Who reads a tier, at what price, and how many tokens that takes."""
 
     name: str
     price: Price
-    rates: Rates
+    rates: TokenRates
 
 
 Cells = dict[tuple[float, float], Cell]
@@ -105,35 +105,35 @@ def plan(
     budget: float | None = None,
     ledger: SQLiteLedger | None = None,
     progress: Progress = silent,
-) -> tuple[Plan, list[Problem]]:
+) -> tuple[AuditPlan, list[Problem]]:
     """Scan and route the files as an audit would, and count; nothing is asked and nothing is stored.
 
     ``ledger`` holds answers that were paid before: from 20 of a model on, its tokens are predicted from them. Raises
     UsageError for a judge that is not known.
     """
-    tellers = _tellers(options, ledger)
+    tellers = _tier_judges(options, ledger)
     everything = options.read_all or (not is_paid(options.judge) and reads_all(open_judge(options.judge), options))
     parts: dict[tuple[str, Width], list[int]] = {}
     cells: Cells = {}
-    places = Places()
+    places = FlaggedPlaces()
     twice = is_paid(options.judge)
     with temporary_store() as store:
         corpus = ingest_and_scan(paths, store, load_book(), options, progress)
         for thread in routed_threads(corpus, store, options):
             if twice:
                 places.add(thread)
-            for scan, each, tokens_in, tokens_out in _sizes(thread, tellers, everything):
-                part = parts.setdefault(_line(each, everything), [0, 0, 0])
+            for scan, route, tokens_in, tokens_out in _sizes(thread, tellers, everything):
+                part = parts.setdefault(_line(route, everything), [0, 0, 0])
                 for place, count in enumerate((1, tokens_in, tokens_out)):
                     part[place] += count
-                cost = tellers[each.tier].price.cost(tokens_in, tokens_out)
-                cell = cells.setdefault((_rank(each, scan), -(scan.triage or 0.0)), Cell())
+                cost = tellers[route.tier].price.cost(tokens_in, tokens_out)
+                cell = cells.setdefault((_rank(route, scan), -(scan.triage or 0.0)), Cell())
                 cell.messages += 1
                 cell.cost = None if cost is None or cell.cost is None else cell.cost + cost
                 cell.harmful += scan.triage or 0.0
-    again = _secondary(places, cells, tellers, ledger) if twice else None
+    again = _plan_confirmation(places, cells, tellers, ledger) if twice else None
     lines = tuple(_part(key, parts[key], tellers) for key in sorted(parts, key=_order))
-    found = Plan(
+    result = AuditPlan(
         judge=options.judge,
         prices=tuple({teller.name: teller.price for teller in tellers.values()}.values()),
         prices_as_of=load_prices().as_of.isoformat(),
@@ -145,10 +145,10 @@ def plan(
         secondary=again,
         cutoff=None if budget is None else cut_off(cells, budget, corpus.messages, again),
     )
-    return found, corpus.problems
+    return result, corpus.problems
 
 
-def cut_off(cells: Cells, budget: float, messages: int, again: Secondary | None = None) -> Cutoff | None:
+def cut_off(cells: Cells, budget: float, messages: int, again: ConfirmationPlan | None = None) -> Cutoff | None:
     """How far a budget in USD goes, cell by cell, never beyond it; None where a price is not known.
 
     What questions about flagged places take is set aside first: they are asked along with the reading.
@@ -183,42 +183,46 @@ def cut_off(cells: Cells, budget: float, messages: int, again: Secondary | None 
     )
 
 
-def _tellers(options: Options, ledger: Sizes | None) -> dict[Tier, Teller]:
+def _tier_judges(options: Options, ledger: AnswerSizes | None) -> dict[Tier, TierJudge]:
     """Who reads each tier; a judge that reads for free counts by the rule of thumb, as a paid one would."""
-    given = options.terms.price_in, options.terms.price_out
+    own_prices = options.terms.price_in, options.terms.price_out
     if not is_paid(options.judge) or options.judge.startswith("replay:"):
-        teller = Teller(options.judge, price_of(options.judge, *given), thumb(load_prices().tokens))
+        teller = TierJudge(options.judge, price_of(options.judge, *own_prices), rule_of_thumb(load_prices().tokens))
         return dict.fromkeys(TIERS, teller)
-    names = {tier: spec.name for tier, spec in named(options.judge).items()}
-    known = {name: Teller(name, price_of(name, *given), rates(name, ledger)) for name in set(names.values())}
-    return {tier: known[name] for tier, name in names.items()}
+    names = {tier: spec.name for tier, spec in tier_specs_of(options.judge).items()}
+    by_name = {name: TierJudge(name, price_of(name, *own_prices), rates(name, ledger)) for name in set(names.values())}
+    return {tier: by_name[name] for tier, name in names.items()}
 
 
-def _secondary(places: Places, cells: Cells, tellers: dict[Tier, Teller], ledger: SQLiteLedger | None) -> Secondary:
+def _plan_confirmation(
+    places: FlaggedPlaces, cells: Cells, tellers: dict[Tier, TierJudge], ledger: SQLiteLedger | None
+) -> ConfirmationPlan:
     messages, deep = sum(cell.messages for cell in cells.values()), tellers["deep"]
-    kept = kept_of((teller.name for teller in tellers.values()), deep.name, ledger)
-    return secondary(places, messages, kept, deep.price, deep.rates)
+    history = confirmation_history((teller.name for teller in tellers.values()), deep.name, ledger)
+    return plan_confirmation(places, messages, history, deep.price, deep.rates)
 
 
-def _sizes(thread: Thread, tellers: dict[Tier, Teller], everything: bool) -> Iterator[tuple[Scan, Route, int, int]]:
+def _sizes(
+    thread: RoutedThread, tellers: dict[Tier, TierJudge], everything: bool
+) -> Iterator[tuple[Scan, Route, int, int]]:
     """(scan, route, tokens of question and answer) of what would be read; an agent's history is not known yet."""
-    for question in asked(thread, read_all=everything):
+    for question in questions_of(thread, read_all=everything):
         yield question.scan, question.route, *tellers[question.route.tier].rates.of(question)
 
 
-def _rank(each: Route, scan: Scan) -> float:
+def _rank(route: Route, scan: Scan) -> float:
     """The rank at which a routed message is paid for; what only a judge of everything reads comes last."""
-    if each.sampled:
+    if route.sampled:
         return SAMPLE
-    if any(reason.startswith("triage ") for reason in each.reasons):
+    if any(reason.startswith("triage ") for reason in route.reasons):
         return TRIAGE
-    return rank_of(each.tier, bool(scan.total), each.reasons)
+    return rank_of(route.tier, bool(scan.total), route.reasons)
 
 
-def _line(each: Route, everything: bool) -> tuple[str, Width]:
-    if each.sampled and not everything:
-        return "audit sample", each.width
-    return each.tier, "message" if each.width == "none" else each.width
+def _line(route: Route, everything: bool) -> tuple[str, Width]:
+    if route.sampled and not everything:
+        return "audit sample", route.width
+    return route.tier, "message" if route.width == "none" else route.width
 
 
 def _order(key: tuple[str, Width]) -> tuple[int, str]:
@@ -226,11 +230,11 @@ def _order(key: tuple[str, Width]) -> tuple[int, str]:
     return (names.index(key[0]) if key[0] in names else len(names)), key[1]
 
 
-def _part(key: tuple[str, Width], counted: list[int], tellers: dict[Tier, Teller]) -> Part:
+def _part(key: tuple[str, Width], counted: list[int], tellers: dict[Tier, TierJudge]) -> PlanLine:
     messages, tokens_in, tokens_out = counted
     tier: Tier = key[0] if key[0] in tellers else "standard"
     teller = tellers[tier]
-    return Part(
+    return PlanLine(
         name=key[0],
         width=key[1],
         judge=teller.name,
@@ -242,10 +246,10 @@ def _part(key: tuple[str, Width], counted: list[int], tellers: dict[Tier, Teller
     )
 
 
-def total(parts: Iterable[Part]) -> tuple[int, int, int, float | None]:
+def total(parts: Iterable[PlanLine]) -> tuple[int, int, int, float | None]:
     """Messages, tokens in, tokens out and cost of all lines; no cost where one is not known."""
     listed = list(parts)
     costs = [part.cost for part in listed]
-    known = [cost for cost in costs if cost is not None]
+    known_costs = [cost for cost in costs if cost is not None]
     sums = [sum(getattr(part, name) for part in listed) for name in ("messages", "tokens_in", "tokens_out")]
-    return sums[0], sums[1], sums[2], sum(known) if len(known) == len(costs) else None
+    return sums[0], sums[1], sums[2], sum(known_costs) if len(known_costs) == len(costs) else None

@@ -19,23 +19,23 @@ from undersong.models import (
     Indicator,
     Message,
     Moment,
-    Noun,
     Quote,
+    Record,
     Row,
     SessionVerdict,
 )
-from undersong.options import Effort
+from undersong.options import ResamplingConfig
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.redact.secrets import Masked, Masker
 from undersong.redact.words import masked_why
 from undersong.rulebook import RULES, file_hash
 from undersong.verdict import agent_verdicts
-from undersong.weigh import weigh
+from undersong.weigh import estimate_significance
 
 __all__ = ["Masker", "hashes", "redacted"]
-N = TypeVar("N", bound=Noun)
-Look = Callable[[str], Conversation]
+N = TypeVar("N", bound=Record)
+ConversationLoader = Callable[[str], Conversation]
 FILE = "redaction.yaml"
 GONE = "(words of a message with something masked)"
 TEXTS = frozenset(
@@ -53,9 +53,9 @@ FIXED = frozenset({
 def redacted(
     case: Case,
     rows: Sequence[Row],
-    look: Look,
+    load_conversation: ConversationLoader,
     rules: Sequence[PatternRule],
-    effort: Effort | None,
+    effort: ResamplingConfig | None,
     names: Iterable[str] = (),
 ) -> tuple[Case, list[Row], Callable[[str], Conversation | None]]:
     """The case, its rows and its conversations with every e-mail, phone, key and listed name masked.
@@ -67,24 +67,26 @@ def redacted(
     """
     masker = Masker(names)
     masks = {each.conversation: masker.name(each.conversation) for each in case.sessions}
-    dirty, places = _learn(masker, masks, look)
+    dirty, places = _learn(masker, masks, load_conversation)
     new_rows = [_row(row, masker, dirty) for row in rows]
     texts = {(message.conversation, message.id): masker.text(message.text) for message in case.cited}
     cited = tuple(_message(message, masker) for message in case.cited)
     messages = {(message.conversation, message.id): message for message in cited}
-    told = tuple(masked_why(each, masker, texts, _quote) for each in case.findings)
-    findings = _findings(told, rows, new_rows, rules, effort, case)
+    masked_findings = tuple(masked_why(each, masker, texts, _quote) for each in case.findings)
+    findings = _findings(masked_findings, rows, new_rows, rules, effort, case)
     strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
     originals = {mask: name for name, mask in masks.items()}
 
     def masked(name: str) -> Conversation | None:
-        return _conversation(look(originals[name]), masker) if name in originals else None
+        return _conversation(load_conversation(originals[name]), masker) if name in originals else None
 
     facts = {**masker.counts(), "names_listed": len(masker.listed), "messages": len(dirty), "places": places}
     new = _any(msgspec.structs.replace(case, findings=(), cited=(), sessions=(), agents=()), masker)
     again = msgspec.structs.replace(
         new,
-        findings=tuple(_told(quote(_any(each, masker), messages, strongest=strongest), masked) for each in findings),
+        findings=tuple(
+            _with_masked_outcome(quote(_any(each, masker), messages, strongest=strongest), masked) for each in findings
+        ),
         cited=cited,
         sessions=tuple(_session(each, masker, texts) for each in case.sessions),
         agents=agent_verdicts(new_rows),
@@ -100,16 +102,18 @@ def hashes() -> dict[str, str]:
     return {FILE: file_hash(RULES / FILE)}
 
 
-def _learn(masker: Masker, names: Iterable[str], look: Look) -> tuple[dict[tuple[str, str], Masked], int]:
+def _learn(
+    masker: Masker, names: Iterable[str], load_conversation: ConversationLoader
+) -> tuple[dict[tuple[str, str], Masked], int]:
     """The messages in which something is masked, and how often; secrets get their numbers in the order of the talk."""
     dirty, places = dict[tuple[str, str], Masked](), 0
     for name in names:
-        for message in look(name).messages:
+        for message in load_conversation(name).messages:
             masker.name(message.author)
             masked = masker.text(message.text)
-            found = len(masked.spans) + sum(len(masker.text(result.text).spans) for result in message.tool_results)
-            places += found
-            if found:
+            mask_count = len(masked.spans) + sum(len(masker.text(result.text).spans) for result in message.tool_results)
+            places += mask_count
+            if mask_count:
                 dirty[name, message.id] = masked
     return dirty, places
 
@@ -135,7 +139,7 @@ def _findings(
     before: Sequence[Row],
     after: Sequence[Row],
     rules: Sequence[PatternRule],
-    effort: Effort | None,
+    effort: ResamplingConfig | None,
     case: Case,
 ) -> Sequence[Finding]:
     """The findings, looked for again where a mask changed who somebody is or which message is meant."""
@@ -150,13 +154,15 @@ def _findings(
     if effort is None:
         return detection.findings
     noise = case.parameters.get("judge_noise")
-    return weigh(detection.findings, detection.outcomes, after, rules, effort, noise).findings
+    return estimate_significance(detection.findings, detection.outcomes, after, rules, effort, noise).findings
 
 
-def _told(finding: Finding, look: Callable[[str], Conversation | None]) -> Finding:
+def _with_masked_outcome(finding: Finding, load_conversation: Callable[[str], Conversation | None]) -> Finding:
     """The finding with what came of it as the masked talks tell it: quotes, places and hashes are of masked texts."""
-    held = [conversation for name in finding.conversations if (conversation := look(name)) is not None]
-    return with_outcome(finding, (message for conversation in held for message in conversation.messages))
+    conversations = [
+        conversation for name in finding.conversations if (conversation := load_conversation(name)) is not None
+    ]
+    return with_outcome(finding, (message for conversation in conversations for message in conversation.messages))
 
 
 def _session(session: SessionVerdict, masker: Masker, texts: dict[tuple[str, str], Masked]) -> SessionVerdict:
@@ -214,7 +220,7 @@ def _quotes(value: Any) -> bool:
 
 
 def _inside(value: Any, field: str, masker: Masker) -> Any:
-    if isinstance(value, Noun):
+    if isinstance(value, Record):
         return _any(value, masker)
     if isinstance(value, str):
         return masker.text(value).text if field in TEXTS else masker.name(value)

@@ -18,32 +18,34 @@ _PLUS_PHONE = re.compile(r"(?<!\w)\+[1-9](?:[ ().\/-]{0,2}\d){7,14}(?!\w)")
 _HASH = re.compile(r"[0-9a-f]{32,64}")
 
 
-class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SecretKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Expressions of one kind (a group ``value`` is what is masked, else all of it), and cases that hold."""
 
     expressions: tuple[str, ...]
     cases: tuple[dict[str, str | list[str]], ...]
 
 
-class Book(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RedactionConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``rules/redaction.yaml``."""
 
     why: str
-    kinds: dict[str, Kind]
+    kinds: dict[str, SecretKind]
 
 
 @cache
-def book() -> Book:
+def redaction_config() -> RedactionConfig:
     """The shipped kinds."""
-    return rulebook.read(rulebook.RULES / "redaction.yaml", Book)
+    return rulebook.read(rulebook.RULES / "redaction.yaml", RedactionConfig)
 
 
 @cache
 def _expressions() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((name, re.compile(each)) for name, kind in book().kinds.items() for each in kind.expressions)
+    return tuple(
+        (name, re.compile(each)) for name, kind in redaction_config().kinds.items() for each in kind.expressions
+    )
 
 
-class Span(NamedTuple):
+class MaskSpan(NamedTuple):
     """Characters ``start`` to ``end`` of a text that ``mask`` stands for."""
 
     start: int
@@ -55,7 +57,7 @@ class Masked(NamedTuple):
     """A text with its masks; ``place`` maps a place in the text as it was."""
 
     text: str
-    spans: tuple[Span, ...]
+    spans: tuple[MaskSpan, ...]
 
     def place(self, at: int) -> int:
         """Where a place of the old text is now; inside a mask it is the mask's beginning."""
@@ -85,25 +87,25 @@ class Masker:
 
     def text(self, text: str) -> Masked:
         """A text of any length with everything masked."""
-        return self._masked(text, self._found(text))
+        return self._masked(text, self._matches(text))
 
     def name(self, text: str) -> str:
         """An id, a path or an author's name: digits are a phone there if they begin with a plus or are all there is."""
         if _HASH.fullmatch(text):
             return text
-        found = [each for each in self._found(text) if each[2] in (*IN_IDS, NAME)]
-        found += [(*match.span(), "PHONE") for match in _PLUS_PHONE.finditer(text)]
+        matches = [each for each in self._matches(text) if each[2] in (*IN_IDS, NAME)]
+        matches += [(*match.span(), "PHONE") for match in _PLUS_PHONE.finditer(text)]
         start = text.rfind("/") + 1
         if any(name == "PHONE" and each.fullmatch(text, start) for name, each in _expressions()):
-            found.append((start, len(text), "PHONE"))
-        return self._masked(text, found).text
+            matches.append((start, len(text), "PHONE"))
+        return self._masked(text, matches).text
 
     def counts(self) -> dict[str, int]:
         """Distinct secrets of each kind."""
-        kinds = (*book().kinds, NAME)
+        kinds = (*redaction_config().kinds, NAME)
         return {kind.lower(): sum(each == kind for each, _ in self.numbers) for kind in kinds}
 
-    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
+    def _matches(self, text: str) -> Iterator[tuple[int, int, str]]:
         for name, expression in _expressions():
             for match in expression.finditer(text):
                 group = "value" if "value" in expression.groupindex else 0
@@ -112,21 +114,21 @@ class Masker:
             for match in self._names.finditer(text):
                 yield *match.span(), NAME
 
-    def _masked(self, text: str, found: Iterable[tuple[int, int, str]]) -> Masked:
+    def _masked(self, text: str, matches: Iterable[tuple[int, int, str]]) -> Masked:
         spans, parts, last = [], [], 0
-        for start, end, kind in sorted(found, key=lambda each: (each[0], -each[1])):
+        for start, end, kind in sorted(matches, key=lambda match: (match[0], -match[1])):
             if start < last:
                 continue  # inside, or across the end of, what is masked already
-            known = " ".join(text[start:end].casefold().split())
-            number = self.numbers.get((kind, known))
+            secret = " ".join(text[start:end].casefold().split())
+            number = self.numbers.get((kind, secret))
             if number is None:
-                number = self.numbers[kind, known] = 1 + sum(each == kind for each, _ in self.numbers)
-            spans.append(Span(start, end, f"[{kind}-{number}]"))
+                number = self.numbers[kind, secret] = 1 + sum(each == kind for each, _ in self.numbers)
+            spans.append(MaskSpan(start, end, f"[{kind}-{number}]"))
             parts += [text[last:start], spans[-1].mask]
             last = end
         return Masked("".join((*parts, text[last:])), tuple(spans))
 
 
 def _any_of(names: Iterable[str]) -> re.Pattern[str] | None:
-    told = [r"[\s._-]+".join(map(re.escape, name.split())) for name in sorted(names, key=len, reverse=True)]
-    return re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(told)})(?![^\W_])") if told else None
+    alternatives = [r"[\s._-]+".join(map(re.escape, name.split())) for name in sorted(names, key=len, reverse=True)]
+    return re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(alternatives)})(?![^\W_])") if alternatives else None

@@ -22,18 +22,18 @@ def masked_why(finding: Finding, masker: Masker, texts: Texts, mask: MaskQuote) 
 
 
 def _masked(finding: Finding, masker: Masker, texts: Texts, mask: MaskQuote) -> Iterator[Why]:
-    for each in finding.why or ():
-        text = texts.get((each.conversation, each.message_id))
+    for why in finding.why or ():
+        text = texts.get((why.conversation, why.message_id))
         yield msgspec.structs.replace(
-            each,
-            conversation=masker.name(each.conversation),
-            message_id=masker.name(each.message_id),
-            words=() if text is None else _standing(each, masker, text),
-            sentence=each.sentence and mask(each.sentence, masker, text),
+            why,
+            conversation=masker.name(why.conversation),
+            message_id=masker.name(why.message_id),
+            words=() if text is None else _remaining_words(why, masker, text),
+            sentence=why.sentence and mask(why.sentence, masker, text),
         )
 
 
-def _standing(why: Why, masker: Masker, text: Masked) -> tuple[tuple[str, float], ...]:
+def _remaining_words(why: Why, masker: Masker, text: Masked) -> tuple[tuple[str, float], ...]:
     if not text.spans:
         return why.words
     there = set(words_of(text.text)[0])

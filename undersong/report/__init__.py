@@ -17,7 +17,7 @@ from undersong.report.exports import check_formats, formats_of, write_exports
 from undersong.report.folder import check_folder, new_folder
 from undersong.report.order import detailed_sessions, order_findings
 from undersong.report.rule_words import rule_words
-from undersong.report.tally import Tally, write_rows
+from undersong.report.tally import RowAggregates, write_rows
 from undersong.report.view import DETAIL, view
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "DATA",
     "EVALUATIONS",
     "FINDINGS",
-    "Look",
+    "ConversationLookup",
     "check_folder",
     "check_formats",
     "formats_of",
@@ -35,7 +35,7 @@ __all__ = [
 CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
 CONVERSATIONS = "conversations.jsonl"  # the sessions that are told in full, with every message
 DATA = frozenset({CASE, FINDINGS, EVALUATIONS, CONVERSATIONS})  # what all other files of a report are made from
-Look = Callable[[str], Conversation | None]
+ConversationLookup = Callable[[str], Conversation | None]
 
 
 def write(
@@ -45,7 +45,7 @@ def write(
     *,
     run: Mapping[str, Any] | None = None,
     rules: Iterable[PatternRule] | None = None,
-    conversations: Look | None = None,
+    conversations: ConversationLookup | None = None,
     formats: Sequence[str] = (),
 ) -> str:
     """Write the report of ``case`` into ``out_dir`` and return the digest of its manifest.
@@ -60,11 +60,11 @@ def write(
     """
     detailed = detailed_sessions(case, DETAIL)
     with new_folder(Path(out_dir)) as folder:
-        told = _conversations(detailed, conversations)
-        (folder / CONVERSATIONS).write_bytes(b"".join(encode(each) + b"\n" for each in told))
-        tally = write_rows(rows, folder / EVALUATIONS, (each.conversation for each in detailed), _staged(case))
+        transcripts = _conversations(detailed, conversations)
+        (folder / CONVERSATIONS).write_bytes(b"".join(encode(each) + b"\n" for each in transcripts))
+        aggregates = write_rows(rows, folder / EVALUATIONS, (each.conversation for each in detailed), _staged(case))
         meanings = rule_words(all_rules() if rules is None else rules)
-        arranged = view(case, tally, detailed, meanings, told)
+        arranged = view(case, aggregates, detailed, meanings, transcripts)
         texts = {
             "report.html": html.render(arranged),
             **dict(html.render_pages(arranged)),
@@ -76,17 +76,17 @@ def write(
         (folder / FINDINGS).write_bytes(b"".join(encode(finding) + b"\n" for finding in case.findings))
         (folder / CASE).write_bytes(encode(msgspec.structs.replace(case, findings=())) + b"\n")
         write_exports(formats, case, folder / EVALUATIONS, folder, meanings)
-        sealed, digest = seal(_manifest(case, tally, folder))
+        sealed, digest = seal(_manifest(case, aggregates, folder))
         (folder / NAME).write_bytes(sealed)
         if run is not None:
             (folder / RUN).write_bytes(canonical(dict(run)))
     return digest
 
 
-def _conversations(detailed: Iterable[SessionVerdict], look: Look | None) -> list[Conversation]:
+def _conversations(detailed: Iterable[SessionVerdict], lookup: ConversationLookup | None) -> list[Conversation]:
     """The conversations of the detailed sessions, as far as they are to be had."""
-    found = (look(each.conversation) for each in detailed) if look else ()
-    return [each for each in found if each is not None]
+    loaded = (lookup(each.conversation) for each in detailed) if lookup else ()
+    return [each for each in loaded if each is not None]
 
 
 def _staged(case: Case) -> Iterator[tuple[str, str]]:
@@ -96,7 +96,7 @@ def _staged(case: Case) -> Iterator[tuple[str, str]]:
             yield from ((conversation, message_id) for message_id in finding.message_ids)
 
 
-def _manifest(case: Case, tally: Tally, folder: Path) -> Manifest:
+def _manifest(case: Case, aggregates: RowAggregates, folder: Path) -> Manifest:
     return Manifest(
         schema=SCHEMA,
         version=case.version,
@@ -110,7 +110,7 @@ def _manifest(case: Case, tally: Tally, folder: Path) -> Manifest:
         ),
         judges=tuple(
             JudgeUse(judge=judge, judge_hash=judge_hash, messages=messages)
-            for (judge, judge_hash), messages in sorted(tally.judges.items(), key=lambda item: str(item[0]))
+            for (judge, judge_hash), messages in sorted(aggregates.judges.items(), key=lambda item: str(item[0]))
         ),
     )
 

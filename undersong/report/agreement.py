@@ -13,14 +13,14 @@ MEASURES = {
 }
 
 
-class Agreement(NamedTuple):
+class AgreementTable(NamedTuple):
     """The head and the rows of the table: a trait, and each figure with its 95 % interval over authors."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-def agreement(parameters: Mapping[str, Any]) -> Agreement | None:
+def agreement(parameters: Mapping[str, Any]) -> AgreementTable | None:
     """The table from the parameters of a report; None for a judge that nobody compared with labels."""
     calibration = parameters.get("calibration")
     if calibration is None:
@@ -28,7 +28,7 @@ def agreement(parameters: Mapping[str, Any]) -> Agreement | None:
     figures = {name: calibration["figures"][name] for name in MEASURES if name in calibration["figures"]}
     traits: Mapping[str, Any] = next(iter(figures.values()), {})
     rows = tuple((trait, *(_figure(each[trait]) for each in figures.values())) for trait in traits)
-    return Agreement(("trait", *(MEASURES[name] for name in figures)), rows)
+    return AgreementTable(("trait", *(MEASURES[name] for name in figures)), rows)
 
 
 def _figure(measured: Mapping[str, float | None]) -> str:

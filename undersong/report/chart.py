@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from undersong.models import Deduction, SessionVerdict
-from undersong.report.tally import Turn
+from undersong.report.tally import ChartTurn
 from undersong.report.text import label
 from undersong.wording import counted, mechanism_name, score_words
 
-_Place = Callable[[int], float]
+_XScale = Callable[[int], float]
 WIDTH, LEFT, RIGHT = 760.0, 66.0, 14.0
 SCORE_TOP, SCORE_HEIGHT = 22.0, 96.0
 LANE, BARS = 20.0, 48.0  # height of a lane of marks, height of the lower panel
@@ -20,7 +20,7 @@ HIGH = 0.75  # a negative trait from here on is flagged (three quarters of the j
 
 
 @dataclass(frozen=True)
-class Mark:
+class ChartMark:
     """A point or bar: ``kind`` is its CSS class, ``title`` its tooltip."""
 
     kind: str
@@ -39,15 +39,15 @@ class Chart:
     label: str
     score: int | None
     line: str
-    rules: tuple[Mark, ...]
-    marks: tuple[Mark, ...]
-    bars: tuple[Mark, ...]
+    rules: tuple[ChartMark, ...]
+    marks: tuple[ChartMark, ...]
+    bars: tuple[ChartMark, ...]
     bar_width: float
     high: float
     turns: int
     baseline: float
-    ticks: tuple[Mark, ...]
-    lanes: tuple[Mark, ...]
+    ticks: tuple[ChartMark, ...]
+    lanes: tuple[ChartMark, ...]
     width: float = WIDTH
     left: float = LEFT
     right: float = WIDTH - RIGHT
@@ -55,7 +55,7 @@ class Chart:
 
 def chart(
     verdict: SessionVerdict,
-    turns: Sequence[Turn],
+    turns: Sequence[ChartTurn],
     findings: Iterable[tuple[int, str]],
     moments: Sequence[tuple[int, str, bool]] = (),
 ) -> Chart:
@@ -92,10 +92,10 @@ def chart(
         baseline=baseline,
         ticks=tuple(_ticks(positions, x, baseline)),
         lanes=(
-            Mark("lane", LEFT - 8, lane_findings, "findings"),
-            Mark("lane", LEFT - 8, lane_flags, "flags"),
-            *([Mark("lane", LEFT - 8, lane_moments, "moments")] if moments else []),
-            Mark("lane", LEFT - 8, baseline - BARS / 2, "harm 0–1"),
+            ChartMark("lane", LEFT - 8, lane_findings, "findings"),
+            ChartMark("lane", LEFT - 8, lane_flags, "flags"),
+            *([ChartMark("lane", LEFT - 8, lane_moments, "moments")] if moments else []),
+            ChartMark("lane", LEFT - 8, baseline - BARS / 2, "harm 0–1"),
         ),
     )
 
@@ -105,11 +105,11 @@ def height_of(score: int) -> float:
     return round(SCORE_TOP + SCORE_HEIGHT * (100 - score) / 100, 2)
 
 
-def _rule(score: int) -> Mark:
-    return Mark("risk" if score == 60 else "rule", LEFT - 8, height_of(score), "", text=str(score))
+def _rule(score: int) -> ChartMark:
+    return ChartMark("risk" if score == 60 else "rule", LEFT - 8, height_of(score), "", text=str(score))
 
 
-def _line(verdict: SessionVerdict, x: _Place) -> str:
+def _line(verdict: SessionVerdict, x: _XScale) -> str:
     """A step line from the left edge; runs of the same score are one stretch."""
     path, last = [f"M{LEFT} {height_of(100)}"], 100
     for position, score in verdict.turns:
@@ -119,11 +119,11 @@ def _line(verdict: SessionVerdict, x: _Place) -> str:
     return "".join([*path, f"H{WIDTH - RIGHT}"])
 
 
-def _deductions(verdict: SessionVerdict, x: _Place) -> list[Mark]:
+def _deductions(verdict: SessionVerdict, x: _XScale) -> list[ChartMark]:
     scores = dict(verdict.turns)
     labelled = len(verdict.deductions) <= LABELLED
     return [
-        Mark(
+        ChartMark(
             "deduction",
             x(each.position),
             height_of(scores[each.position]),
@@ -140,40 +140,42 @@ def _deduction_title(deduction: Deduction) -> str:
     return f"turn {deduction.position}: minus {deduction.points} points, consistent with {name}"
 
 
-def _merged(kind: str, points: Iterable[tuple[float, str]], y: float) -> list[Mark]:
+def _merged(kind: str, points: Iterable[tuple[float, str]], y: float) -> list[ChartMark]:
     """One mark for each two units of width, with all that stands there as its tooltip."""
     columns: dict[int, list[tuple[float, str]]] = {}
     for x, text in points:
         columns.setdefault(int(x / 2), []).append((x, text))
     return [
-        Mark(kind, found[0][0], y, label("; ".join(dict.fromkeys(text for _, text in found[:20])), 300))
+        ChartMark(kind, found[0][0], y, label("; ".join(dict.fromkeys(text for _, text in found[:20])), 300))
         for _, found in sorted(columns.items())
     ]
 
 
-def _bars(turns: Sequence[Turn], place: dict[int, int], columns: int, baseline: float) -> list[Mark]:
-    groups: dict[int, list[Turn]] = {}
+def _bars(turns: Sequence[ChartTurn], place: dict[int, int], columns: int, baseline: float) -> list[ChartMark]:
+    groups: dict[int, list[ChartTurn]] = {}
     for turn in turns:
         groups.setdefault(place[turn.position] * columns // max(len(place), 1), []).append(turn)
     step = (WIDTH - LEFT - RIGHT) / columns
     return [_bar(group, round(LEFT + (column + 0.5) * step, 2), baseline) for column, group in sorted(groups.items())]
 
 
-def _bar(group: list[Turn], x: float, baseline: float) -> Mark:
+def _bar(group: list[ChartTurn], x: float, baseline: float) -> ChartMark:
     scored = [(turn.score, turn) for turn in group if turn.score is not None]
     if not scored:
         turn = group[0]
-        return Mark("unread", x, baseline - 4, f"turn {turn.position}, {label(turn.agent)}: {turn.state}", height=4)
+        return ChartMark(
+            "unread", x, baseline - 4, f"turn {turn.position}, {label(turn.agent)}: {turn.state}", height=4
+        )
     score, turn = max(scored, key=lambda pair: (pair[0], -pair[1].position))
     height = round(max(1.0, min(1.0, score) * BARS), 2)
     title = f"turn {turn.position}, {label(turn.agent)}: {(turn.trait or '').replace('_', ' ')} {score:.2f}"
-    return Mark("high" if score >= HIGH else "low", x, baseline - height, title, height=height)
+    return ChartMark("high" if score >= HIGH else "low", x, baseline - height, title, height=height)
 
 
-def _ticks(positions: list[int], x: _Place, baseline: float) -> list[Mark]:
+def _ticks(positions: list[int], x: _XScale, baseline: float) -> list[ChartMark]:
     """The first and last turn and up to four between, each under its place."""
     if not positions:
         return []
     last = len(positions) - 1
     chosen = sorted({positions[last * part // 5] for part in range(6)})
-    return [Mark("tick", x(position), baseline + 15, "", text=str(position)) for position in chosen]
+    return [ChartMark("tick", x(position), baseline + 15, "", text=str(position)) for position in chosen]

@@ -13,7 +13,7 @@ FULL = 100_000  # characters of a message that a page shows; case.json or conver
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextRun:
     """A run of text, marked where it is quoted as evidence."""
 
     text: str
@@ -43,7 +43,7 @@ class Excerpt:
     """What stands beside a claim: verbatim pieces of one message, and whether it goes on."""
 
     cite: Cite
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextRun, ...]
     cut_before: bool
     cut_after: bool
 
@@ -90,29 +90,29 @@ class Citations:
         message = cite.message
         if message is None:
             return None
-        own = [quote for quote in quotes if quote.message_id == message.id and stands(quote, message)]
+        own = [quote for quote in quotes if quote.message_id == message.id and is_verbatim(quote, message)]
         self._quotes.setdefault((message.conversation, message.id), []).extend(own)
         start, end = (own[0].start, own[0].end) if own else (0, len(message.text))
         cut = min(end, start + EXCERPT)
-        return Excerpt(cite, (Piece(message.text[start:cut]),), start > 0, cut < len(message.text))
+        return Excerpt(cite, (TextRun(message.text[start:cut]),), start > 0, cut < len(message.text))
 
-    def appendix(self) -> list[tuple[Message, str, tuple[Piece, ...], bool]]:
+    def appendix(self) -> list[tuple[Message, str, tuple[TextRun, ...], bool]]:
         """Every linked message in order, its anchor, its quotes marked, and whether it is longer than what is shown."""
         order = sorted(self._linked.values(), key=lambda message: (message.conversation, message.position, message.id))
         return [(message, anchor_of(message), *self.pieces(message)) for message in order]
 
-    def unplaced(self) -> list[tuple[Message, str, tuple[Piece, ...], bool]]:
+    def unplaced(self) -> list[tuple[Message, str, tuple[TextRun, ...], bool]]:
         """As ``appendix``, without the messages that stand in a transcript."""
         return [each for each in self.appendix() if (each[0].conversation, each[0].id) not in self._placed]
 
-    def pieces(self, message: Message) -> tuple[tuple[Piece, ...], bool]:
+    def pieces(self, message: Message) -> tuple[tuple[TextRun, ...], bool]:
         """The text with its quotes marked, and whether it is longer than what is shown."""
-        pieces, last = list[Piece](), 0
+        pieces, last = list[TextRun](), 0
         quotes = self._quotes.get((message.conversation, message.id), ())
         for start, end in _joined((quote.start, quote.end) for quote in quotes):
-            pieces += [Piece(message.text[last:start]), Piece(message.text[start : min(end, FULL)], marked=True)]
+            pieces += [TextRun(message.text[last:start]), TextRun(message.text[start : min(end, FULL)], marked=True)]
             last = min(end, FULL)
-        shown = tuple(piece for piece in (*pieces, Piece(message.text[last:FULL])) if piece.text)
+        shown = tuple(piece for piece in (*pieces, TextRun(message.text[last:FULL])) if piece.text)
         return shown, len(message.text) > FULL
 
 
@@ -122,7 +122,7 @@ def anchor_of(message: Message) -> str:
     return "m-" + hashlib.sha256(key).hexdigest()[:12]
 
 
-def stands(quote: Quote, message: Message) -> bool:
+def is_verbatim(quote: Quote, message: Message) -> bool:
     """Whether the quote is verbatim in the message; one that is not is never printed as a quote."""
     return 0 <= quote.start < quote.end and message.text[quote.start : quote.end] == quote.text
 

@@ -28,11 +28,11 @@ def evidence(trace: Trace) -> tuple[str, ...]:
 
 
 def _loops(trace: Trace) -> Iterator[str]:
-    loops = sorted(trace.loops.values(), key=lambda each: (-len(each.turns), -each.times, each.turns[0], each.what))
-    for each in loops[:LINES]:
+    loops = sorted(trace.loops.values(), key=lambda loop: (-len(loop.turns), -loop.times, loop.turns[0], loop.what))
+    for loop in loops[:LINES]:
         yield (
-            f"{DEATH_SPIRAL}: {_who(each)} repeats “{label(each.what, 100)}”, counted up to "
-            f"{counted(each.times, 'time')}, {turns_words(each.turns)}"
+            f"{DEATH_SPIRAL}: {_who(loop)} repeats “{label(loop.what, 100)}”, counted up to "
+            f"{counted(loop.times, 'time')}, {turns_words(loop.turns)}"
         )
     if len(loops) > LINES:
         yield f"{DEATH_SPIRAL}: and {len(loops) - LINES:,} more; evaluations.jsonl holds all"
@@ -47,12 +47,12 @@ def _deference(trace: Trace) -> Iterator[str]:
 
 
 def _signals(trace: Trace) -> Iterator[str]:
-    signals = sorted(trace.signals.values(), key=lambda each: (each.what, each.turns[0], each.agent))
-    for each in signals[:LINES]:
-        yield f"Thread signal {each.what}: {_who(each)}, {turns_words(each.turns)}"
+    signals = sorted(trace.signals.values(), key=lambda signal: (signal.what, signal.turns[0], signal.agent))
+    for signal in signals[:LINES]:
+        yield f"Thread signal {signal.what}: {_who(signal)}, {turns_words(signal.turns)}"
     if len(signals) > LINES:
         yield f"Thread signals: and {len(signals) - LINES:,} more; evaluations.jsonl holds all"
 
 
-def _who(each: Episode) -> str:
-    return label(each.agent, 60)
+def _who(episode: Episode) -> str:
+    return label(episode.agent, 60)

@@ -27,10 +27,10 @@ FORMATS: dict[str, tuple[str, ...]] = {
 
 def check_formats(formats: Iterable[str]) -> None:
     """Raise UsageError for an unknown format, or one whose library is missing, before any work is done."""
-    for each in formats:
-        if each not in FORMATS:
-            raise UsageError(f"unknown format '{each}'", where="--format", remedy=did_you_mean(each, list(FORMATS)))
-        if each == "parquet":
+    for name in formats:
+        if name not in FORMATS:
+            raise UsageError(f"unknown format '{name}'", where="--format", remedy=did_you_mean(name, list(FORMATS)))
+        if name == "parquet":
             parquet.require()
 
 
@@ -43,13 +43,13 @@ def write_exports(
     formats: Iterable[str], case: Case, evaluations: Path, folder: Path, rules: Mapping[str, RuleWords]
 ) -> None:
     """Write the files of each format; ``evaluations`` are the rows, ``rules`` the words of the patterns by hash."""
-    for each in sorted(set(formats)):
-        (target, *_) = (folder / name for name in FORMATS[each])
-        if each == "json":
+    for format_name in sorted(set(formats)):
+        (target, *_) = (folder / name for name in FORMATS[format_name])
+        if format_name == "json":
             target.write_bytes(msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
-        elif each == "jsonl":
+        elif format_name == "jsonl":
             target.write_bytes(b"".join(msgspec.json.encode(claim) + b"\n" for claim in claims(case)))
-        elif each == "sarif":
+        elif format_name == "sarif":
             target.write_text(json.dumps(sarif(case, rules), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         else:
             parquet.write_tables(case, evaluations, folder)

@@ -55,7 +55,7 @@ class Facets:
         )
 
 
-def _number(known: dict[str, int], name: str) -> int:
-    if name not in known and len(known) >= MOST - 1:
+def _number(numbers: dict[str, int], name: str) -> int:
+    if name not in numbers and len(numbers) >= MOST - 1:
         name = REST
-    return known.setdefault(name, len(known))
+    return numbers.setdefault(name, len(numbers))

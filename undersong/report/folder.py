@@ -80,11 +80,11 @@ def _replace(folder: Path, partial: Path) -> None:
 
 def _recover(folder: Path) -> None:
     """Undo what an interrupted writing left behind; the report that was there comes back."""
-    kept = sorted(_beside(folder, ".old"), key=_age)
-    if kept and not folder.exists():
+    backups = sorted(_beside(folder, ".old"), key=_age)
+    if backups and not folder.exists():
         with suppress(OSError):  # another run was quicker
-            kept.pop(0).rename(folder)
-    for leftover in (*kept, *_beside(folder, ".partial")):
+            backups.pop(0).rename(folder)
+    for leftover in (*backups, *_beside(folder, ".partial")):
         if _age(leftover) > ABANDONED:
             shutil.rmtree(leftover, ignore_errors=True)
 

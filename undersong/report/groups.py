@@ -12,24 +12,24 @@ from undersong import rulebook
 OTHER = "Other patterns"
 
 
-class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HarmGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A family and the names of what belongs to it."""
 
     title: str
     names: tuple[str, ...]
 
 
-class Groups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HarmGroups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``groups.yaml``."""
 
     why: str
-    groups: dict[str, Group]
+    groups: dict[str, HarmGroup]
 
 
 @cache
-def groups() -> Groups:
+def groups() -> HarmGroups:
     """The shipped families."""
-    return rulebook.read(Path(__file__).parent / "groups.yaml", Groups)
+    return rulebook.read(Path(__file__).parent / "groups.yaml", HarmGroups)
 
 
 @cache

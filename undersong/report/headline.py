@@ -10,13 +10,13 @@ from undersong.models import Case, SessionVerdict
 from undersong.report.order import order_findings
 from undersong.report.text import label
 from undersong.wording import (
+    annotation_words,
     assessed_words,
     counted,
     flagged_words,
     guns_words,
     low_scores_words,
     mechanism_name,
-    noted_words,
     qualified_words,
     unassessed_words,
 )
@@ -26,7 +26,7 @@ REASONS = 3  # distinct reasons told for each mechanism
 
 
 @dataclass(frozen=True)
-class Gap:
+class MechanismGap:
     """A mechanism over all sessions: how often it could be looked for, and why not."""
 
     name: str
@@ -46,7 +46,7 @@ def headline(case: Case) -> tuple[str, ...]:
         *_qualified(case),
         *unassessed_words(case),
         *guns_words(case),
-        *noted_words(case),
+        *annotation_words(case),
         *flagged_words(case),
     )
 
@@ -63,17 +63,17 @@ def coverage(case: Case) -> str:
     return f"{read:,} of {counted(case.messages, 'message')} read by judge {judge}, {kind}.{missing}"
 
 
-def gaps(sessions: Iterable[SessionVerdict]) -> tuple[Gap, ...]:
+def gaps(sessions: Iterable[SessionVerdict]) -> tuple[MechanismGap, ...]:
     """Every mechanism of the second seed by name, in the order of the first session."""
     counts: dict[str, Counter[str]] = {}
     reasons: dict[str, dict[str, None]] = {}
     for session in sessions:
-        for each in session.mechanisms:
-            counts.setdefault(each.name, Counter())[each.assessment] += 1
-            if each.assessment != "assessed":
-                reasons.setdefault(each.name, {})[each.reason] = None
+        for mechanism in session.mechanisms:
+            counts.setdefault(mechanism.name, Counter())[mechanism.assessment] += 1
+            if mechanism.assessment != "assessed":
+                reasons.setdefault(mechanism.name, {})[mechanism.reason] = None
     return tuple(
-        Gap(
+        MechanismGap(
             mechanism_name(name),
             count["assessed"],
             count["not_assessed"],
@@ -89,14 +89,14 @@ def _deductions_words(case: Case) -> tuple[str, ...]:
     times = Counter(each.mechanism for session in case.sessions for each in session.deductions)
     if not times:
         return ()
-    told = []
+    clauses = []
     for name, count in times.most_common():
         kinds = {each.kind for session in case.sessions for each in session.deductions if each.mechanism == name}
         places = sum(any(each.mechanism == name for each in session.deductions) for session in case.sessions)
         kind = ", ".join(sorted(kinds)).replace("_", " ")
         distinct = f"{counted(_episodes(case, name), 'distinct episode')} of {counted(places, 'session')}"
-        told.append(f"{mechanism_name(name)} ({kind}) {counted(count, 'time')}, in {distinct}")
-    return (f"Turns consistent with a known harm took points: {'; '.join(told)}.",)
+        clauses.append(f"{mechanism_name(name)} ({kind}) {counted(count, 'time')}, in {distinct}")
+    return (f"Turns consistent with a known harm took points: {'; '.join(clauses)}.",)
 
 
 def _episodes(case: Case, mechanism: str) -> int:
@@ -110,10 +110,10 @@ def _episodes(case: Case, mechanism: str) -> int:
 def _qualified(case: Case) -> tuple[str, ...]:
     """Why a reader should be slow to rely on the verdict; nothing where nothing qualifies it."""
     calibrated = case.parameters.get("calibrated") is True
-    told = [(session, qualified_words(session, calibrated=calibrated)) for session in case.sessions]
-    low = [(session, each) for session, words in told for each in words if each.startswith(LOW)]
+    qualified = [(session, qualified_words(session, calibrated=calibrated)) for session in case.sessions]
+    low = [(session, each) for session, words in qualified for each in words if each.startswith(LOW)]
     reasons = []
-    if any(UNCALIBRATED in words for _, words in told):
+    if any(UNCALIBRATED in words for _, words in qualified):
         reasons.append("an uncalibrated judge gave the signals behind codes, candidates and patterns")
     if low:
         session, words = max(low, key=lambda pair: (pair[0].messages - pair[0].read, pair[0].conversation))

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from undersong.models import LEVELS
 from undersong.report import months
 from undersong.report.page import environment, own_text
-from undersong.report.view import View
+from undersong.report.view import ReportView
 from undersong.wording import (
     alignment_colour,
     alignment_words,
@@ -26,12 +26,12 @@ from undersong.wording import (
 INDEX = "index.html"
 
 
-def render(shown: View) -> str:
+def render(shown: ReportView) -> str:
     """``report.html``; its style and its script are allowed by hash, so that nothing else in it can style or run."""
     return _page("report.html.j2", shown, unplaced=shown.citations.unplaced())
 
 
-def render_pages(shown: View) -> Iterator[tuple[str, str]]:
+def render_pages(shown: ReportView) -> Iterator[tuple[str, str]]:
     """Names and texts of the pages beside the report: further transcripts, and an index where there are sessions."""
     for number, (name, parts) in enumerate(shown.pages, 2):
         yield name, _page("page.html.j2", shown, parts=parts, number=number)
@@ -39,7 +39,7 @@ def render_pages(shown: View) -> Iterator[tuple[str, str]]:
         yield INDEX, _page("index.html.j2", shown)
 
 
-def _page(template: str, shown: View, **more: Any) -> str:
+def _page(template: str, shown: ReportView, **more: Any) -> str:
     style = "\n" + "".join(own_text(name) for name in ("colours.css", "page.css", "chart.css"))
     script = own_text("report.js")
     policy = (

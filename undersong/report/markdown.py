@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from undersong.report.markdown_parts import appendix, finding_lines, gun_lines, session_lines, table
 from undersong.report.text import code, first_upper, label, period, plain, sparkline
-from undersong.report.view import View
+from undersong.report.view import ReportView
 from undersong.wording import alignment_words, context_words, counted, mechanism_name, to_read_words
 
 OPTION = 300  # characters of --judge, which may name a model for each tier
 
 
-def render(shown: View) -> str:
+def render(shown: ReportView) -> str:
     """``forensic_audit_report.md``: names in code spans, quotes in fences that they cannot close."""
     sections = (
         _header, _verdict, _guns, _sessions, _findings, _agents, _reading, _missing, _methods, _reproduce, _glossary,
@@ -21,7 +21,7 @@ def render(shown: View) -> str:
     return "\n".join(line for section in sections for line in section(shown)) + "\n"
 
 
-def _header(v: View) -> Iterator[str]:
+def _header(v: ReportView) -> Iterator[str]:
     case = v.case
     yield "# Forensic audit report"
     yield ""
@@ -30,20 +30,20 @@ def _header(v: View) -> Iterator[str]:
     )
     yield ""
     if len(case.sessions) == 1 and v.sessions:
-        told = v.sessions[0]
-        speakers = ", ".join(f"{code(name, 50)} ({count})" for name, count in told.trace.speakers.most_common(12))
-        title = f"“{plain(label(told.verdict.title))}” " if told.verdict.title else ""
-        yield f"- session {title}{code(told.verdict.conversation)}"
-        yield f"- context: {plain(context_words(told.verdict))}"
+        session = v.sessions[0]
+        speakers = ", ".join(f"{code(name, 50)} ({count})" for name, count in session.trace.speakers.most_common(12))
+        title = f"“{plain(label(session.verdict.title))}” " if session.verdict.title else ""
+        yield f"- session {title}{code(session.verdict.conversation)}"
+        yield f"- context: {plain(context_words(session.verdict))}"
         yield f"- who spoke: {speakers or 'not known'}"
-    for each in case.inputs[:20]:
-        yield f"- input {code(each.name)}, sha256 `{each.sha256}`"
+    for input_file in case.inputs[:20]:
+        yield f"- input {code(input_file.name)}, sha256 `{input_file.sha256}`"
     if len(case.inputs) > 20:
         yield f"- and {len(case.inputs) - 20} more inputs, in manifest.json"
     yield ""
 
 
-def _verdict(v: View) -> Iterator[str]:
+def _verdict(v: ReportView) -> Iterator[str]:
     yield "## Verdict"
     yield ""
     for sentence in (*v.headline, v.coverage, *filter(None, [v.redacted])):
@@ -58,33 +58,33 @@ def _verdict(v: View) -> Iterator[str]:
     yield from table(("mechanism", "assessed in", "not assessed in", "not applicable in", "why not"), rows)
 
 
-def _guns(v: View) -> Iterator[str]:
+def _guns(v: ReportView) -> Iterator[str]:
     if not v.guns:
         return
     rest = (
         f" The first {len(v.guns)} of {v.all_guns} are told; case.json holds all." if v.all_guns > len(v.guns) else ""
     )
     yield from ("## Smoking guns", "", v.words.guns + rest, "")
-    for each in v.guns:
-        yield from gun_lines(each)
+    for gun in v.guns:
+        yield from gun_lines(gun)
 
 
-def _sessions(v: View) -> Iterator[str]:
+def _sessions(v: ReportView) -> Iterator[str]:
     yield from ("## Sessions", "", "The worst first.", "")
     rows = []
-    for each, anchor, findings in v.listed:
-        name = code(each.conversation, 80)
-        assessed = sum(mechanism.assessment == "assessed" for mechanism in each.mechanisms)
+    for verdict, anchor, findings in v.listed:
+        name = code(verdict.conversation, 80)
+        assessed = sum(mechanism.assessment == "assessed" for mechanism in verdict.mechanisms)
         rows.append(
             (
-                (f"{plain(label(each.title, 80))} " if each.title else "")
+                (f"{plain(label(verdict.title, 80))} " if verdict.title else "")
                 + (f"[{name}](#{anchor})" if anchor else name),
-                "none" if each.score is None else each.score,
-                f"{assessed} of {len(each.mechanisms)}",
+                "none" if verdict.score is None else verdict.score,
+                f"{assessed} of {len(verdict.mechanisms)}",
                 findings,
-                f"{each.read} of {each.messages}",
-                to_read_words((each,)) or "–",
-                plain(", ".join(each.flags)) or "–",
+                f"{verdict.read} of {verdict.messages}",
+                to_read_words((verdict,)) or "–",
+                plain(", ".join(verdict.flags)) or "–",
             )
         )
     yield from table(("session", "score", "assessed", "findings", "read", "to be read", "flags"), rows)
@@ -95,7 +95,7 @@ def _sessions(v: View) -> Iterator[str]:
         yield from session_lines(session)
 
 
-def _months(v: View) -> Iterator[str]:
+def _months(v: ReportView) -> Iterator[str]:
     if not v.months:
         return
     yield from ("### Month by month", "")
@@ -119,7 +119,7 @@ def _months(v: View) -> Iterator[str]:
     yield from table(head, rows)
 
 
-def _findings(v: View) -> Iterator[str]:
+def _findings(v: ReportView) -> Iterator[str]:
     yield from ("## Findings", "")
     if v.grouped:
         yield from (v.words.reading_guide, "")
@@ -127,12 +127,12 @@ def _findings(v: View) -> Iterator[str]:
             yield from (first_upper(plain("; ".join(v.basis))) + ".", "")
     for title, findings, taken in v.grouped:
         yield from (f"### {title}", "")
-        for session, each in taken:
-            again = f", and {counted(len(each.repeats), 'more time')}" if each.repeats else ""
-            name = plain(first_upper(mechanism_name(each.deduction.mechanism)))
+        for session, deduction_view in taken:
+            again = f", and {counted(len(deduction_view.repeats), 'more time')}" if deduction_view.repeats else ""
+            name = plain(first_upper(mechanism_name(deduction_view.deduction.mechanism)))
             where = code(session.verdict.title or session.verdict.conversation, 60)
-            told = f"−{each.deduction.points} {name}"
-            yield f"- {told}, [{where}](#{session.anchor}), turn {each.deduction.position}{again}"
+            deducted = f"−{deduction_view.deduction.points} {name}"
+            yield f"- {deducted}, [{where}](#{session.anchor}), turn {deduction_view.deduction.position}{again}"
         yield ""
         for finding in findings:
             yield from finding_lines(finding)
@@ -157,24 +157,24 @@ def _findings(v: View) -> Iterator[str]:
     yield from table(("pattern", "status", "sequences searched", "findings", "why not"), rows)
 
 
-def _agents(v: View) -> Iterator[str]:
+def _agents(v: ReportView) -> Iterator[str]:
     yield from ("## Agents", "")
     rows = []
-    for each in v.agents:
-        dimensions, values = each.dimensions or {}, each.values or {}
+    for agent in v.agents:
+        dimensions, values = agent.dimensions or {}, agent.values or {}
         scores = [f"{dimensions[name]:.2f}" if name in dimensions else "–" for name in ("ethos", "logos", "pathos")]
         safety = f"{values['safety']:.2f}" if "safety" in values else "–"
-        read = f"{each.read} of {each.messages}"
+        read = f"{agent.read} of {agent.messages}"
         rows.append(
             (
-                code(each.agent, 80),
-                alignment_words(each),
+                code(agent.agent, 80),
+                alignment_words(agent),
                 *scores,
-                each.balance,
+                agent.balance,
                 safety,
                 read,
-                each.flagged,
-                each.hard_constraint_words,
+                agent.flagged,
+                agent.hard_constraint_words,
             )
         )
     head = (
@@ -195,7 +195,7 @@ def _agents(v: View) -> Iterator[str]:
     yield from _words_only(v)
 
 
-def _words_only(v: View) -> Iterator[str]:
+def _words_only(v: ReportView) -> Iterator[str]:
     if not v.words_only:
         return
     listed, total = len(v.words_only), v.tally.with_words
@@ -219,7 +219,7 @@ def _words_only(v: View) -> Iterator[str]:
     yield from table(("agent", "words only", "session", "turn", "source"), rows)
 
 
-def _reading(v: View) -> Iterator[str]:
+def _reading(v: ReportView) -> Iterator[str]:
     case = v.case
     yield from ("## What was read, and how", "")
     yield f"{counted(v.tally.rows, 'message')} scanned. {v.upgraded}"
@@ -239,16 +239,16 @@ def _reading(v: View) -> Iterator[str]:
     yield ""
 
 
-def _missing(v: View) -> Iterator[str]:
+def _missing(v: ReportView) -> Iterator[str]:
     yield from ("## What is missing", "", "### Messages without scores", "")
     rows = [(state, count, plain(reason)) for (state, reason), count in v.tally.reasons.most_common()]
     yield from table(("state", "messages", "reason"), rows, empty="None: every message was scored.")
     yield from ("### Not looked for at all", "")
     yield from (f"- **{each.title}.** {plain(each.text)}" for each in v.words.missing)
     yield from ("", "### Problems with the input", "")
-    for each in v.case.problems[:200]:
-        remedy = f"; {code(each.remedy, 200)}" if each.remedy else ""
-        yield f"- {each.kind}: {code(each.where, 200)}: {code(each.what, 300)}{remedy}"
+    for problem in v.case.problems[:200]:
+        remedy = f"; {code(problem.remedy, 200)}" if problem.remedy else ""
+        yield f"- {problem.kind}: {code(problem.where, 200)}: {code(problem.what, 300)}{remedy}"
     if not v.case.problems:
         yield "None: every record could be read."
     elif len(v.case.problems) > 200:
@@ -256,7 +256,7 @@ def _missing(v: View) -> Iterator[str]:
     yield ""
 
 
-def _methods(v: View) -> Iterator[str]:
+def _methods(v: ReportView) -> Iterator[str]:
     yield from ("## Methods and limits", "")
     yield from (f"- **{each.title}.** {plain(each.text)}" for each in v.words.methods)
     yield ""
@@ -264,7 +264,7 @@ def _methods(v: View) -> Iterator[str]:
     yield ""
 
 
-def _reproduce(v: View) -> Iterator[str]:
+def _reproduce(v: ReportView) -> Iterator[str]:
     yield from ("## How to reproduce", "")
     for line in v.words.reproduce:
         yield from (plain(line), "")
@@ -275,13 +275,13 @@ def _reproduce(v: View) -> Iterator[str]:
     yield ""
 
 
-def _glossary(v: View) -> Iterator[str]:
+def _glossary(v: ReportView) -> Iterator[str]:
     yield from ("## Glossary", "")
     yield from (f"- **{each.term}.** {plain(each.text)}" for each in v.words.glossary)
     yield ""
 
 
-def _hashes(v: View) -> Iterator[str]:
+def _hashes(v: ReportView) -> Iterator[str]:
     yield from ("## Hashes", "", "manifest.json holds them with those of the report's own files.", "")
     rows = [(code(name), f"`{value}`") for name, value in sorted(v.case.hashes.items())]
     yield from table(("rule, prompt or model", "sha256"), rows, empty="No rule, prompt or model is named.")

@@ -10,7 +10,7 @@ from undersong.report.cited import Cite, Excerpt
 from undersong.report.findings import FindingView
 from undersong.report.sessions import DeductionView, Event, MomentView, SessionView
 from undersong.report.text import code, fenced, first_upper, label, moment, period, plain, sparkline
-from undersong.report.view import View
+from undersong.report.view import ReportView
 from undersong.wording import context_words, counted, gaps_words, mechanism_name, outcome_words, score_words
 
 WHY = 600  # characters of what moved a score
@@ -52,22 +52,22 @@ def session_lines(session: SessionView) -> Iterator[str]:
 
 
 def _moments_of(session: SessionView, kind: str, title: str) -> Iterator[str]:
-    found = session.of_kind(kind)
-    if not found:
+    moment_views = session.of_kind(kind)
+    if not moment_views:
         return
     yield from (f"#### {title}", "")
-    for each in found:
-        yield f"- **{plain(each.label)}** {_speaker(each.cite)}: {plain(each.moment.explanation)}"
+    for moment_view in moment_views:
+        yield f"- **{plain(moment_view.label)}** {_speaker(moment_view.cite)}: {plain(moment_view.moment.explanation)}"
     yield ""
 
 
-def gun_lines(each: MomentView) -> Iterator[str]:
+def gun_lines(gun: MomentView) -> Iterator[str]:
     """One smoking gun, verbatim, with its place and hash."""
-    yield from (f"**{plain(each.label)}** · {_speaker(each.cite)} · [session](#{each.session})", "")
-    yield from (plain(each.moment.explanation), "")
-    yield from _excerpt_lines(each.excerpt)
-    if each.excerpt and each.moment.quotes:
-        quote = each.moment.quotes[0]
+    yield from (f"**{plain(gun.label)}** · {_speaker(gun.cite)} · [session](#{gun.session})", "")
+    yield from (plain(gun.moment.explanation), "")
+    yield from _excerpt_lines(gun.excerpt)
+    if gun.excerpt and gun.moment.quotes:
+        quote = gun.moment.quotes[0]
         yield from (f"- characters {quote.start} to {quote.end} of the message, sha256 `{quote.sha256}`", "")
 
 
@@ -76,34 +76,34 @@ def _session_name(verdict: SessionVerdict) -> str:
     return f"{title}{code(verdict.conversation)}"
 
 
-def finding_lines(each: FindingView) -> Iterator[str]:
+def finding_lines(view: FindingView) -> Iterator[str]:
     """One finding, stage by stage."""
-    finding = each.finding
+    finding = view.finding
     target = code(finding.target, 80) if finding.target else "everybody (public messages)"
-    yield from (f'<a id="{each.anchor}"></a>', "", f"### {finding.level}: {plain(finding.title)}", "")
+    yield from (f'<a id="{view.anchor}"></a>', "", f"### {finding.level}: {plain(finding.title)}", "")
     yield f"{code(finding.agent, 80)} towards {target}, {period(finding.start, finding.end)}."
     yield (
         f"The order of these {counted(len(finding.message_ids), 'message')} is consistent with {plain(finding.title)}. "
-        f"Strength {finding.strength:.2f} of 1; {plain(each.certainty)}."
+        f"Strength {finding.strength:.2f} of 1; {plain(view.certainty)}."
     )
     yield ""
-    if each.rule.description:
-        yield from (f"The rule: {plain(each.rule.description)}", "")
-    if each.rule.innocent:
+    if view.rule.description:
+        yield from (f"The rule: {plain(view.rule.description)}", "")
+    if view.rule.innocent:
         yield from ("Innocent look-alikes to rule out first:", "")
-        yield from (*(f"- {plain(line)}" for line in each.rule.innocent), "")
-    for stage in each.stages:
+        yield from (*(f"- {plain(line)}" for line in view.rule.innocent), "")
+    for stage in view.stages:
         name = f"**{plain(stage.name)}** · " if stage.name else ""
         yield from (f"{name}{_speaker(stage.cite)}", "")
         if stage.scores:
-            told = ", ".join(f"{name.replace('_', ' ')} {score:.2f}" for name, score in stage.scores.items())
-            yield from (f"scores: {told}", "")
+            score_text = ", ".join(f"{name.replace('_', ' ')} {score:.2f}" for name, score in stage.scores.items())
+            yield from (f"scores: {score_text}", "")
         if stage.why:
             yield from (*(f"- {plain(label(line, WHY))}" for line in stage.why), "")
         yield from _excerpt_lines(stage.excerpt)
-    if each.gaps:
-        shown = ", ".join(_link(cite) for cite in each.gaps[:8]) + (", …" if len(each.gaps) > 8 else "")
-        yield f"- {counted(len(each.gaps), 'read message')} passed over: {shown}"
+    if view.gaps:
+        shown = ", ".join(_link(cite) for cite in view.gaps[:8]) + (", …" if len(view.gaps) > 8 else "")
+        yield f"- {counted(len(view.gaps), 'read message')} passed over: {shown}"
     if finding.unread_ids:
         yield f"- {counted(len(finding.unread_ids), 'message')} between them not read by a judge"
     yield from (f"- outcome: {plain(words)}" for words in outcome_words(finding))
@@ -112,7 +112,7 @@ def finding_lines(each: FindingView) -> Iterator[str]:
     yield ""
 
 
-def appendix(v: View) -> Iterator[str]:
+def appendix(v: ReportView) -> Iterator[str]:
     """Every cited message in full, each with its anchor."""
     yield from ("## Cited messages", "")
     yield from ("Every message that this report quotes, in full. Control characters are written as ⟦U+…⟧.", "")
@@ -127,15 +127,15 @@ def appendix(v: View) -> Iterator[str]:
         yield from (f"- sha256 `{text_hash(message.text)}`", "")
 
 
-def _deduction_lines(each: DeductionView) -> Iterator[str]:
-    deduction = each.deduction
-    yield f"**−{deduction.points} {plain(mechanism_name(deduction.mechanism))}** · {_speaker(each.cite)}"
+def _deduction_lines(view: DeductionView) -> Iterator[str]:
+    deduction = view.deduction
+    yield f"**−{deduction.points} {plain(mechanism_name(deduction.mechanism))}** · {_speaker(view.cite)}"
     yield from ("", plain(deduction.explanation), "")
-    for excerpt in each.excerpts:
+    for excerpt in view.excerpts:
         yield from (_speaker(excerpt.cite), "")
         yield from _excerpt_lines(excerpt)
-    if each.again:
-        yield from (f"{plain(each.again)} Read: {', '.join(_link(cite) for cite in each.linked)}.", "")
+    if view.again:
+        yield from (f"{plain(view.again)} Read: {', '.join(_link(cite) for cite in view.linked)}.", "")
 
 
 def _event(event: Event) -> tuple[object, ...]:

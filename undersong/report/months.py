@@ -45,12 +45,12 @@ def months(case: Case, spans: Mapping[str, tuple[datetime, datetime]]) -> tuple[
     for session in case.sessions:
         if session.conversation in spans:
             by_month.setdefault(f"{spans[session.conversation][0]:%Y-%m}", []).append(session)
-    found = Counter(name for finding in case.findings for name in finding.conversations[:1])
-    told = tuple(_month(name, sessions, found) for name, sessions in sorted(by_month.items()))
-    return told if len(told) >= LEAST else ()
+    finding_counts = Counter(name for finding in case.findings for name in finding.conversations[:1])
+    history = tuple(_month(name, sessions, finding_counts) for name, sessions in sorted(by_month.items()))
+    return history if len(history) >= LEAST else ()
 
 
-def _month(name: str, sessions: list[SessionVerdict], found: Counter[str]) -> Month:
+def _month(name: str, sessions: list[SessionVerdict], finding_counts: Counter[str]) -> Month:
     scores = [session.score for session in sessions if session.score is not None]
     return Month(
         name=name,
@@ -60,15 +60,15 @@ def _month(name: str, sessions: list[SessionVerdict], found: Counter[str]) -> Mo
         mean=round(sum(scores) / len(scores), 1) if scores else None,
         scored=len(scores),
         deductions=sum(len(session.deductions) for session in sessions),
-        findings=sum(found[session.conversation] for session in sessions),
+        findings=sum(finding_counts[session.conversation] for session in sessions),
         moments=Counter(moment.kind for session in sessions for moment in session.moments),
     )
 
 
-def bars(told: tuple[Month, ...]) -> tuple[Bar, ...]:
+def bars(history: tuple[Month, ...]) -> tuple[Bar, ...]:
     """The lowest score of each month as a bar from 0 to 100; every twelfth label or so where there are many."""
-    step = (WIDTH - LEFT) / max(len(told), 1)
-    every = max(1, len(told) // 12)
+    step = (WIDTH - LEFT) / max(len(history), 1)
+    every = max(1, len(history) // 12)
     return tuple(
         Bar(
             x=round(LEFT + index * step + step * 0.15, 2),
@@ -78,5 +78,5 @@ def bars(told: tuple[Month, ...]) -> tuple[Bar, ...]:
             title=f"{month.name}: "
             + ("no score" if month.lowest is None else f"lowest score {month.lowest} of {month.scored} scored"),
         )
-        for index, month in enumerate(told)
+        for index, month in enumerate(history)
     )

@@ -13,7 +13,7 @@ ALL_IN_DETAIL = 10  # this few sessions are told in full even where there is not
 
 def order_findings(findings: tuple[Finding, ...]) -> list[Finding]:
     """By level, then strength, then id."""
-    return sorted(findings, key=lambda each: (-LEVELS.index(each.level), -each.strength, each.finding_id))
+    return sorted(findings, key=lambda finding: (-LEVELS.index(finding.level), -finding.strength, finding.finding_id))
 
 
 def order_sessions(case: Case) -> list[SessionVerdict]:

@@ -36,8 +36,8 @@ def write_tables(case: Case, evaluations: Path, folder: Path) -> None:
         rows = (_message(decode(line, Row)) for line in lines)
         while group := list(islice(rows, GROUP)):
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
-    told = [_flat(each) for each in claims(case)]
-    pq.write_table(pa.Table.from_pylist(told, schema=_claims_schema(pa)), folder / CLAIMS)
+    claim_rows = [_flat(each) for each in claims(case)]
+    pq.write_table(pa.Table.from_pylist(claim_rows, schema=_claims_schema(pa)), folder / CLAIMS)
 
 
 def _messages_schema(pa: Any) -> Any:

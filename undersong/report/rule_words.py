@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from undersong.models import TRAITS
 from undersong.patterns import PatternRule
-from undersong.patterns.asks import asked, asked_at
+from undersong.patterns.asks import inputs_by_stage, stage_inputs
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class RuleWords:
         """Of a message's scores those that its stage rests on; of a stage without conditions those of all stages."""
         if not traits:
             return {}
-        named = asked_at(self.asked, stage)
+        named = stage_inputs(self.asked, stage)
         return {trait: traits[trait] for trait in TRAITS if trait in traits and trait in named}
 
 
@@ -35,4 +35,4 @@ def rule_words(rules: Iterable[PatternRule]) -> dict[str, RuleWords]:
 
 
 def _traits(rule: PatternRule) -> dict[str, tuple[str, ...]]:
-    return {stage: tuple(trait for trait in TRAITS if trait in names) for stage, names in asked(rule).items()}
+    return {stage: tuple(trait for trait in TRAITS if trait in names) for stage, names in inputs_by_stage(rule).items()}

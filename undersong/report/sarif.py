@@ -25,9 +25,11 @@ Messages = Mapping[tuple[str, str], Message]
 def sarif(case: Case, rules: Mapping[str, RuleWords]) -> dict[str, Any]:
     """The log of one run; ``rules`` are the words of the patterns by their hash."""
     messages = {(message.conversation, message.id): message for message in case.cited}
-    known: dict[str, dict[str, Any]] = {}
-    results = [_numbered(each, known) for each, _ in zip(_results(case, messages, rules), range(RESULTS), strict=False)]
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(case, results, list(known.values()))]}
+    rules_by_id: dict[str, dict[str, Any]] = {}
+    results = [
+        _numbered(each, rules_by_id) for each, _ in zip(_results(case, messages, rules), range(RESULTS), strict=False)
+    ]
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(case, results, list(rules_by_id.values()))]}
 
 
 def _run(case: Case, results: list[dict[str, Any]], rules: list[dict[str, Any]]) -> dict[str, Any]:
@@ -63,10 +65,10 @@ def _results(case: Case, messages: Messages, rules: Mapping[str, RuleWords]) -> 
             yield _moment(result.claim, result, messages)
 
 
-def _numbered(result: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _numbered(result: dict[str, Any], rules_by_id: dict[str, dict[str, Any]]) -> dict[str, Any]:
     rule = result.pop("rule")
-    known.setdefault(rule["id"], rule)
-    return {"ruleId": rule["id"], "ruleIndex": list(known).index(rule["id"]), **result}
+    rules_by_id.setdefault(rule["id"], rule)
+    return {"ruleId": rule["id"], "ruleIndex": list(rules_by_id).index(rule["id"]), **result}
 
 
 def _finding(result: FindingResult, messages: Messages, words: RuleWords) -> dict[str, Any]:
@@ -79,12 +81,12 @@ def _finding(result: FindingResult, messages: Messages, words: RuleWords) -> dic
         for number, ((name, each), home) in enumerate(zip(stages, homes, strict=True), 1)
     ]
     sure = "; ".join(certainty_words(finding))
-    said = f"The order of these {len(finding.message_ids)} messages is consistent with {finding.title}. {sure}."
+    sentence = f"The order of these {len(finding.message_ids)} messages is consistent with {finding.title}. {sure}."
     numbers = {name: getattr(finding, name) for name in ("strength", "chance", "q", "stability")}
     return {
         "rule": _rule(finding.pattern, finding.title, words.description, level, finding.pattern),
         "level": level,
-        "message": _text(said),
+        "message": _text(sentence),
         "locations": [steps[0]["location"]],
         "partialFingerprints": {"finding/v1": finding.finding_id},
         "codeFlows": [{"threadFlows": [{"locations": steps[:STEPS]}]}],
@@ -156,8 +158,8 @@ def _location(message: Message | None, message_id: str, quote: Quote | None, sta
         where["physicalLocation"] = physical | ({"region": region} if region else {})
         if ref.pointer is not None:
             where["logicalLocations"][0]["properties"] = {"jsonPointer": ref.pointer}
-    told = [part for part in (stage, quote.text if quote else "") if part]
-    return where | ({"message": _text(": ".join(told))} if told else {})
+    parts = [part for part in (stage, quote.text if quote else "") if part]
+    return where | ({"message": _text(": ".join(parts))} if parts else {})
 
 
 def _text(text: str) -> dict[str, str]:

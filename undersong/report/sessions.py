@@ -13,7 +13,7 @@ from undersong.report.evidence import evidence, turns_words
 from undersong.report.facets import MOMENTS as KINDS
 from undersong.report.findings import FindingView
 from undersong.report.groups import group_of
-from undersong.report.tally import Tally, Trace
+from undersong.report.tally import RowAggregates, Trace
 from undersong.wording import confirmation_words, counted, coverage_words, mechanism_name, moment_label, qualified_words
 
 GUNS = 10  # smoking guns of a session that are told; case.json names all
@@ -116,13 +116,13 @@ def session_view(
     verdict: SessionVerdict,
     anchor: str,
     case: Case,
-    told: dict[str, FindingView],
-    tally: Tally,
+    finding_views: dict[str, FindingView],
+    aggregates: RowAggregates,
     citations: Citations,
 ) -> SessionView:
     name = verdict.conversation
-    trace = tally.traces.get(name, Trace())
-    findings = tuple(each for each in told.values() if name in each.finding.conversations)
+    trace = aggregates.traces.get(name, Trace())
+    findings = tuple(each for each in finding_views.values() if name in each.finding.conversations)
     deductions = _deductions(verdict, citations)
     moments = tuple(_moments(verdict, anchor, citations))
     guns = sum(each.kind == "smoking_gun" for each in verdict.moments)
@@ -155,29 +155,29 @@ def session_view(
 
 def _coverage(verdict: SessionVerdict, calibrated: bool) -> str:
     """How much was read and by whom, qualified where that is less than half."""
-    told = coverage_words(verdict, calibrated=calibrated)
+    coverage = coverage_words(verdict, calibrated=calibrated)
     low = any(each.startswith("low coverage") for each in qualified_words(verdict, calibrated=calibrated))
-    return f"{told}; low coverage, so this is not the whole session" if low else told
+    return f"{coverage}; low coverage, so this is not the whole session" if low else coverage
 
 
 def _moments(verdict: SessionVerdict, anchor: str, citations: Citations) -> Iterator[MomentView]:
     """Each moment with its first quote; of smoking guns the first GUNS in their rank, of each other kind MOMENTS."""
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for moment in verdict.moments:
-        told[moment.kind] += 1
-        if told[moment.kind] > (GUNS if moment.kind == "smoking_gun" else MOMENTS):
+        counts[moment.kind] += 1
+        if counts[moment.kind] > (GUNS if moment.kind == "smoking_gun" else MOMENTS):
             continue
         cite = citations.cite(moment.message_id, (verdict.conversation,))
         yield MomentView(moment, cite, citations.excerpt(cite, moment.quotes), anchor)
 
 
 def _summary(verdict: SessionVerdict) -> Iterator[str]:
-    for name, found in _by_mechanism(verdict.deductions).items():
-        episodes = len({each.episode or each.message_id for each in found})
-        turns = turns_words([each.position for each in found])
-        points = sum(each.points for each in found)
+    for name, deductions in _by_mechanism(verdict.deductions).items():
+        episodes = len({each.episode or each.message_id for each in deductions})
+        turns = turns_words([each.position for each in deductions])
+        points = sum(each.points for each in deductions)
         yield (
-            f"Consistent with {mechanism_name(name)}: {counted(len(found), 'time')} in "
+            f"Consistent with {mechanism_name(name)}: {counted(len(deductions), 'time')} in "
             f"{counted(episodes, 'distinct episode')}, at {turns}; {counted(points, 'point')} taken in all."
         )
     if verdict.confirmations:
@@ -190,30 +190,30 @@ def _summary(verdict: SessionVerdict) -> Iterator[str]:
 
 
 def _by_mechanism(deductions: Iterable[Deduction]) -> dict[str, list[Deduction]]:
-    found: dict[str, list[Deduction]] = {}
-    for each in deductions:
-        found.setdefault(each.mechanism, []).append(each)
-    return found
+    by_mechanism: dict[str, list[Deduction]] = {}
+    for deduction in deductions:
+        by_mechanism.setdefault(deduction.mechanism, []).append(deduction)
+    return by_mechanism
 
 
 def _deductions(verdict: SessionVerdict, citations: Citations) -> tuple[DeductionView, ...]:
     """Each episode once, with the turns at which it came again."""
     episodes: dict[tuple[str, ...], list[Deduction]] = {}
-    for each in verdict.deductions:
+    for deduction in verdict.deductions:
         key = (
-            (each.mechanism, each.kind, each.episode)
-            if each.episode
-            else (each.mechanism, each.kind, "", each.message_id)
+            (deduction.mechanism, deduction.kind, deduction.episode)
+            if deduction.episode
+            else (deduction.mechanism, deduction.kind, "", deduction.message_id)
         )
-        episodes.setdefault(key, []).append(each)
+        episodes.setdefault(key, []).append(deduction)
     return tuple(_episode(first, repeats, verdict.conversation, citations) for first, *repeats in episodes.values())
 
 
 def _episode(first: Deduction, repeats: list[Deduction], conversation: str, citations: Citations) -> DeductionView:
     """The first deduction told in full, the next ones linked, all of them named by their turns."""
     linked = [_deduction(each, conversation, citations).cite for each in repeats[:LINKED]]
-    told = _deduction(first, conversation, citations)
-    return replace(told, repeats=tuple(each.position for each in repeats), linked=tuple(linked))
+    view = _deduction(first, conversation, citations)
+    return replace(view, repeats=tuple(each.position for each in repeats), linked=tuple(linked))
 
 
 def _folded(events: Sequence[Event]) -> tuple[Event, ...]:
@@ -248,8 +248,8 @@ def _events(
     cites: dict[int, Cite] = {}
     for position, text in marks:
         what.setdefault(position, []).append(text)
-    for each in findings:
-        cites |= {s.cite.message.position: s.cite for s in each.stages if s.cite.message and _of(s.cite, verdict)}
+    for finding in findings:
+        cites |= {s.cite.message.position: s.cite for s in finding.stages if s.cite.message and _of(s.cite, verdict)}
     for taken in verdict.deductions:
         what.setdefault(taken.position, []).append(f"−{taken.points} {mechanism_name(taken.mechanism)}")
     for shown in deductions:

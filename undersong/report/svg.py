@@ -5,14 +5,14 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from undersong.report.page import environment, own_text
-from undersong.report.view import View
+from undersong.report.view import ReportView
 
 CHARTS = 12  # sessions in the picture; the others have their table and sparkline
 HEAD, GAP, MARGIN = 34.0, 18.0, 12.0
 EXTRA = ".paper{fill:var(--paper)} text.name{font-weight:600;font-size:14px;fill:var(--ink)}"
 
 
-def render(shown: View) -> str:
+def render(shown: ReportView) -> str:
     """``risk_graph.svg``: no script, no load from anywhere, light and dark."""
     y, placed = MARGIN, []
     for session in [each for each in shown.sessions if each.chart.turns][:CHARTS]:

@@ -36,7 +36,7 @@ class WordsOnly:
 
 
 @dataclass(frozen=True)
-class Turn:
+class ChartTurn:
     """One message in a chart: the judge's highest harmful trait, None where it was not scored."""
 
     position: int
@@ -62,7 +62,7 @@ class Episode:
 class Trace:
     """One conversation over its turns; ``loops`` by agent and words, ``signals`` by agent and kind."""
 
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[ChartTurn] = field(default_factory=list)
     speakers: Counter[str] = field(default_factory=Counter)
     loops: dict[tuple[str, str], Episode] = field(default_factory=dict)
     signals: dict[tuple[str, str], Episode] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Trace:
 
 
 @dataclass
-class Tally:
+class RowAggregates:
     """What the rows of a run add up to.
 
     ``traces`` only of the conversations that are shown in detail, ``scores`` only of the messages in ``staged``.
@@ -112,8 +112,8 @@ class Tally:
             self._not_scored(row)
         if row.hard_constraints:
             self._words_only(row)
-        if row.levels and (row.conversation, row.id) in self.staged:
-            self.scores[row.conversation, row.id] = row.levels
+        if row.absolute_scores and (row.conversation, row.id) in self.staged:
+            self.scores[row.conversation, row.id] = row.absolute_scores
         if row.conversation in self.wanted:
             self._trace(row)
 
@@ -134,7 +134,7 @@ class Tally:
         trait, score = _worst(row)
         name = own_name(row.agent, row.conversation)
         flags = turn_flags(row)
-        trace.turns.append(Turn(row.position, row.id, name, row.state, trait, score, flags))
+        trace.turns.append(ChartTurn(row.position, row.id, name, row.state, trait, score, flags))
         trace.speakers[name] += 1
         _episodes(trace, row, name, DEATH_SPIRAL in flags)
         trace.first, trace.last = _span(trace.first, trace.last, row.time)
@@ -152,26 +152,28 @@ def _episodes(trace: Trace, row: Row, name: str, spiral: bool) -> None:
 def _add(episodes: dict[tuple[str, str], Episode], agent: str, what: str, position: int, times: int = 1) -> None:
     if (agent, what) not in episodes and len(episodes) >= EPISODES:
         return
-    each = episodes.setdefault((agent, what), Episode(agent, what))
-    each.times = max(each.times, times)
-    each.turns.append(position)
+    episode = episodes.setdefault((agent, what), Episode(agent, what))
+    episode.times = max(episode.times, times)
+    episode.turns.append(position)
 
 
-def write_rows(rows: Iterable[Row], path: Path, wanted: Iterable[str], staged: Iterable[tuple[str, str]] = ()) -> Tally:
+def write_rows(
+    rows: Iterable[Row], path: Path, wanted: Iterable[str], staged: Iterable[tuple[str, str]] = ()
+) -> RowAggregates:
     """Write each row, without its text and with scores to three decimals, as one JSON line; return the counts."""
-    tally = Tally(wanted=frozenset(wanted), staged=frozenset(staged))
+    aggregates = RowAggregates(wanted=frozenset(wanted), staged=frozenset(staged))
     with path.open("wb") as file:
         for row in rows:
-            tally.add(row)
-            kept = row if row.text is None else msgspec.structs.replace(row, text=None)
-            file.write(encode(rounded(kept)) + b"\n")
-    for trace in tally.traces.values():
+            aggregates.add(row)
+            without_text = row if row.text is None else msgspec.structs.replace(row, text=None)
+            file.write(encode(rounded(without_text)) + b"\n")
+    for trace in aggregates.traces.values():
         trace.turns.sort(key=lambda turn: (turn.position, turn.id))
-    return tally
+    return aggregates
 
 
 def _worst(row: Row) -> tuple[str | None, float | None]:
-    levels = row.levels if row.state == "scored" else None
+    levels = row.absolute_scores if row.state == "scored" else None
     if not levels:
         return None, None
     scores = [(levels[trait], trait) for trait in sorted(NEGATIVE_TRAITS & levels.keys())]

@@ -44,8 +44,8 @@ def code(text: str, width: int = LABEL) -> str:
 def plain(text: str) -> str:
     """A sentence in Markdown in which nothing is markup, a link or a mention."""
     escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(visible(text).split()))
-    linkless = _LINKS.sub(lambda found: {"//": "\\//", ".": "\\.", "@": "`@`"}[found[0]], escaped)
-    return _STARTS.sub(lambda found: f"\\{found[0]}" if found[0] in "-+=" else f"{found[0]}\\", linkless)
+    linkless = _LINKS.sub(lambda match: {"//": "\\//", ".": "\\.", "@": "`@`"}[match[0]], escaped)
+    return _STARTS.sub(lambda match: f"\\{match[0]}" if match[0] in "-+=" else f"{match[0]}\\", linkless)
 
 
 def moment(time: datetime | None) -> str:

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import msgspec
 
 from undersong.models import LEVELS, Conversation, Message
-from undersong.report.cited import FULL, Citations, Piece, anchor_of
+from undersong.report.cited import FULL, Citations, TextRun, anchor_of
 from undersong.report.facets import Facet, Facets
-from undersong.report.tally import Turn
+from undersong.report.tally import ChartTurn
 
 PAGE_TURNS, PAGE_CHARACTERS = 6000, 6_000_000  # of one page: it opens at once in any browser
 FOLD = 100  # turns of a fold
 OPEN = 60  # turns of a report up to which the first fold of each session stands open
 TOOL = 1500  # characters of a tool's input or result; conversations.jsonl holds all
 
-Place = tuple[str, str]  # conversation, message id
+MessageKey = tuple[str, str]  # conversation, message id
 
 
 @dataclass(frozen=True)
-class Mark:
+class TurnMark:
     """What stands at a turn: ``style`` is its CSS class, ``href`` leads to where it is told."""
 
     style: str
@@ -47,10 +47,10 @@ class TurnView:
 
     message: Message
     anchor: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextRun, ...]
     longer: bool
     tools: tuple[Tool, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[TurnMark, ...]
     facet: Facet
     read: str
     scored: bool = False
@@ -70,7 +70,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Part:
+class TranscriptPart:
     """The turns of one session that stand on one page."""
 
     conversation: str
@@ -86,7 +86,7 @@ class Origin:
 
     conversation: Conversation
     session: str
-    turns: Mapping[str, Turn]
+    turns: Mapping[str, ChartTurn]
 
 
 def page_name(number: int) -> str:
@@ -94,9 +94,9 @@ def page_name(number: int) -> str:
     return "" if number == 0 else f"transcript-{number + 1}.html"
 
 
-def pages_of(conversations: Iterable[Conversation]) -> dict[Place, int]:
+def pages_of(conversations: Iterable[Conversation]) -> dict[MessageKey, int]:
     """The page of every message: filled in order, no page above PAGE_TURNS and PAGE_CHARACTERS."""
-    places: dict[Place, int] = {}
+    places: dict[MessageKey, int] = {}
     page = turns = characters = 0
     for conversation in conversations:
         for message in conversation.messages:
@@ -113,11 +113,11 @@ def _size(message: Message) -> int:
 
 
 def transcript_pages(
-    origins: Sequence[Origin], places: Mapping[Place, int], marks: Mapping[Place, Sequence[Mark]],
+    origins: Sequence[Origin], places: Mapping[MessageKey, int], marks: Mapping[MessageKey, Sequence[TurnMark]],
     citations: Citations, facets: Facets,
-) -> tuple[tuple[Part, ...], ...]:  # fmt: skip
+) -> tuple[tuple[TranscriptPart, ...], ...]:  # fmt: skip
     """The parts of every page; the quotes that ``citations`` knows are marked in them."""
-    pages: list[list[Part]] = [[] for _ in range(max(places.values(), default=0) + 1)]
+    pages: list[list[TranscriptPart]] = [[] for _ in range(max(places.values(), default=0) + 1)]
     unfold = sum(len(origin.conversation.messages) for origin in origins) <= OPEN
     for origin in origins:
         by_page: dict[int, list[TurnView]] = {}
@@ -128,7 +128,7 @@ def transcript_pages(
         for page, turns in by_page.items():
             conversation = origin.conversation
             folds = tuple(_folds(turns, unfold))
-            pages[page].append(Part(conversation.id, conversation.title, origin.session, folds, len(turns)))
+            pages[page].append(TranscriptPart(conversation.id, conversation.title, origin.session, folds, len(turns)))
     return tuple(map(tuple, pages))
 
 
@@ -137,7 +137,9 @@ def _folds(turns: Sequence[TurnView], unfold: bool) -> Iterator[Fold]:
         yield Fold(tuple(turns[start : start + FOLD]), unfold and start == 0)
 
 
-def _turn(message: Message, origin: Origin, marks: Sequence[Mark], citations: Citations, facets: Facets) -> TurnView:
+def _turn(
+    message: Message, origin: Origin, marks: Sequence[TurnMark], citations: Citations, facets: Facets
+) -> TurnView:
     turn = origin.turns.get(message.id)
     levels = [mark.level for mark in marks if mark.level]
     facet = facets.of(
@@ -162,7 +164,7 @@ def _rank(level: str) -> int:
     return LEVELS.index(level) if level in LEVELS else -1
 
 
-def _read(turn: Turn | None) -> str:
+def _read(turn: ChartTurn | None) -> str:
     """``manipulation 0.23``, or the state that says why there is no score."""
     if turn is None:
         return ""

@@ -7,19 +7,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from undersong.models import TIERS, AgentVerdict, Case, Conversation, Finding, Message, SessionVerdict
-from undersong.report.agreement import Agreement, agreement
-from undersong.report.cited import Citations, Cite, Piece
+from undersong.report.agreement import AgreementTable, agreement
+from undersong.report.cited import Citations, Cite, TextRun
 from undersong.report.facets import DEDUCTION_LEVEL, FLAG, MOMENTS, Facet, Facets
 from undersong.report.findings import FindingView, finding_view
 from undersong.report.groups import titles
-from undersong.report.headline import Gap, coverage, findings_words, gaps, headline
+from undersong.report.headline import MechanismGap, coverage, findings_words, gaps, headline
 from undersong.report.months import Month, months
 from undersong.report.order import alignment_rank, order_findings, order_sessions
 from undersong.report.rule_words import RuleWords
 from undersong.report.sessions import DeductionView, MomentView, SessionView, session_view
-from undersong.report.tally import Tally, WordsOnly
-from undersong.report.transcript import Mark, Origin, Part, Place, page_name, pages_of, transcript_pages
-from undersong.report.words import Words, words
+from undersong.report.tally import RowAggregates, WordsOnly
+from undersong.report.transcript import (
+    MessageKey,
+    Origin,
+    TranscriptPart,
+    TurnMark,
+    page_name,
+    pages_of,
+    transcript_pages,
+)
+from undersong.report.words import ReportTexts, words
 from undersong.wording import (
     basis_words,
     cost_words,
@@ -39,15 +47,15 @@ _STYLES = {"protective": "aligned", "conduct": "low", "candidate": "low"}
 
 
 @dataclass(frozen=True)
-class View:
+class ReportView:
     """Everything that the templates print."""
 
     case: Case
-    tally: Tally
+    tally: RowAggregates
     headline: tuple[str, ...]
     coverage: str
     basis: tuple[str, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[MechanismGap, ...]
     sessions: tuple[SessionView, ...]
     listed: tuple[tuple[SessionVerdict, str, int], ...]
     findings: tuple[FindingView, ...]
@@ -55,10 +63,10 @@ class View:
     agents: tuple[AgentVerdict, ...]
     tiers: tuple[tuple[str, int, int], ...]
     citations: Citations
-    words: Words
+    words: ReportTexts
     words_only: tuple[tuple[WordsOnly, Cite], ...] = ()
     months: tuple[Month, ...] = ()
-    transcripts: tuple[tuple[Part, ...], ...] = ()
+    transcripts: tuple[tuple[TranscriptPart, ...], ...] = ()
     facets: Facets = field(default_factory=Facets)
 
     @property
@@ -74,16 +82,16 @@ class View:
     @property
     def grouped(self) -> list[tuple[str, list[FindingView], list[tuple[SessionView, DeductionView]]]]:
         """Findings and points taken by family of harm; families without any are left out."""
-        found = []
+        groups = []
         for title in titles():
             findings = [each for each in self.findings if each.group == title]
             taken = [(s, each) for s in self.sessions for each in s.deductions if each.group == title]
             if findings or taken:
-                found.append((title, findings, taken))
-        return found
+                groups.append((title, findings, taken))
+        return groups
 
     @property
-    def pages(self) -> list[tuple[str, tuple[Part, ...]]]:
+    def pages(self) -> list[tuple[str, tuple[TranscriptPart, ...]]]:
         """The transcript pages beside the report, by file name."""
         return [(page_name(number), parts) for number, parts in enumerate(self.transcripts) if number]
 
@@ -93,8 +101,8 @@ class View:
             self.facet(finding)
         for session in self.sessions:
             shown: tuple[DeductionView | MomentView, ...] = (*session.deductions, *session.moments)
-            for each in shown:
-                self.facet(each, session.verdict.conversation)
+            for element in shown:
+                self.facet(element, session.verdict.conversation)
 
     def facet(self, shown: FindingView | DeductionView | MomentView, conversation: str = "") -> Facet:
         """What a filter knows of a finding, of points taken or of a moment."""
@@ -164,7 +172,7 @@ class View:
         return judge_option(self.case.parameters)
 
     @property
-    def agreement(self) -> Agreement | None:
+    def agreement(self) -> AgreementTable | None:
         """How far the judge agrees with labels, trait by trait; None where nobody measured it."""
         return agreement(self.case.parameters)
 
@@ -183,43 +191,44 @@ class View:
         return f"{signals}; the other changes of tier have causes of their own (flags, reading backwards)."
 
     @property
-    def appendix(self) -> list[tuple[Message, str, tuple[Piece, ...], bool]]:
+    def appendix(self) -> list[tuple[Message, str, tuple[TextRun, ...], bool]]:
         """The cited messages, once everything that cites them is arranged."""
         return self.citations.appendix()
 
 
 def view(
     case: Case,
-    tally: Tally,
+    aggregates: RowAggregates,
     detailed: Sequence[SessionVerdict],
     rules: Mapping[str, RuleWords],
     conversations: Sequence[Conversation] = (),
-) -> View:
-    """Arrange a case; ``detailed`` are the sessions whose turns ``tally`` kept, ``rules`` are by their hash.
+) -> ReportView:
+    """Arrange a case; ``detailed`` are the sessions whose turns ``aggregates`` kept, ``rules`` are by their hash.
 
     ``conversations`` are those of the detailed sessions that a transcript can be printed of.
     """
     places = pages_of(conversations)
-    spoken = [message for conversation in conversations for message in conversation.messages]
+    messages = [message for conversation in conversations for message in conversation.messages]
     placed = {place: page_name(number) for place, number in places.items()}
-    citations = Citations((*spoken, *case.cited), placed)
+    citations = Citations((*messages, *case.cited), placed)
     findings = order_findings(case.findings)
-    told = {
-        finding.finding_id: finding_view(finding, citations, tally, rules.get(finding.rule_hash, RuleWords()))
+    finding_views = {
+        finding.finding_id: finding_view(finding, citations, aggregates, rules.get(finding.rule_hash, RuleWords()))
         for finding in findings[:DETAIL]
     }
     sessions = tuple(
-        session_view(each, f"s-{index}", case, told, tally, citations) for index, each in enumerate(detailed, 1)
+        session_view(each, f"s-{index}", case, finding_views, aggregates, citations)
+        for index, each in enumerate(detailed, 1)
     )
     anchors = {each.verdict.conversation: each.anchor for each in sessions}
     counts = Counter(name for finding in findings for name in finding.conversations)
-    words_only = tuple((each, citations.cite(each.id, (each.conversation,))) for each in tally.words_only)
+    words_only = tuple((each, citations.cite(each.id, (each.conversation,))) for each in aggregates.words_only)
     facets = Facets()
     marks = _marks(sessions)
     origins = _origins(conversations, sessions)
-    arranged = View(
+    arranged = ReportView(
         case=case,
-        tally=tally,
+        tally=aggregates,
         headline=headline(case),
         coverage=coverage(case),
         basis=basis_words(**{name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")}),
@@ -229,14 +238,14 @@ def view(
             (each, anchors.get(each.conversation, ""), counts[each.conversation])
             for each in order_sessions(case)[:LISTED]
         ),
-        findings=tuple(told.values()),
+        findings=tuple(finding_views.values()),
         all_findings=tuple(findings[:LISTED]),
         agents=tuple(sorted(case.agents, key=alignment_rank)[:DETAIL]),
-        tiers=tuple((tier, tally.before[tier], tally.after[tier]) for tier in _tiers(tally)),
+        tiers=tuple((tier, aggregates.before[tier], aggregates.after[tier]) for tier in _tiers(aggregates)),
         citations=citations,
         words=words(),
         words_only=words_only,
-        months=months(case, tally.spans),
+        months=months(case, aggregates.spans),
         transcripts=transcript_pages(origins, places, marks, citations, facets) if origins else (),
         facets=facets,
     )
@@ -244,43 +253,46 @@ def view(
     return arranged
 
 
-def _tiers(tally: Tally) -> list[str]:
+def _tiers(aggregates: RowAggregates) -> list[str]:
     """The four tiers, and the rest only where it occurs."""
-    return [*TIERS, *sorted((tally.before | tally.after).keys() - set(TIERS))]
+    return [*TIERS, *sorted((aggregates.before | aggregates.after).keys() - set(TIERS))]
 
 
 def _origins(conversations: Sequence[Conversation], sessions: Sequence[SessionView]) -> list[Origin]:
-    known = {each.verdict.conversation: each for each in sessions}
+    by_conversation = {each.verdict.conversation: each for each in sessions}
     return [
-        Origin(each, known[each.id].anchor, {turn.id: turn for turn in known[each.id].trace.turns})
+        Origin(each, by_conversation[each.id].anchor, {turn.id: turn for turn in by_conversation[each.id].trace.turns})
         for each in conversations
-        if each.id in known
+        if each.id in by_conversation
     ]
 
 
-def _marks(sessions: Sequence[SessionView]) -> dict[Place, list[Mark]]:
+def _marks(sessions: Sequence[SessionView]) -> dict[MessageKey, list[TurnMark]]:
     """What stands at each turn of the sessions, in the order in which they tell it."""
-    marks: dict[Place, list[Mark]] = {}
+    marks: dict[MessageKey, list[TurnMark]] = {}
     for session in sessions:
         for message_id, mark in _session_marks(session):
             marks.setdefault((session.verdict.conversation, message_id), []).append(mark)
     return marks
 
 
-def _session_marks(session: SessionView) -> Iterator[tuple[str, Mark]]:
+def _session_marks(session: SessionView) -> Iterator[tuple[str, TurnMark]]:
     here = f"#{session.anchor}"
     for taken in session.verdict.deductions:
         name = mechanism_name(taken.mechanism)
-        yield taken.message_id, Mark("high", f"−{taken.points} {name}", here, name, DEDUCTION_LEVEL)
-    for each in session.findings:
-        for stage in each.stages:
+        yield taken.message_id, TurnMark("high", f"−{taken.points} {name}", here, name, DEDUCTION_LEVEL)
+    for shown_finding in session.findings:
+        for stage in shown_finding.stages:
             if stage.cite.message and stage.cite.message.conversation == session.verdict.conversation:
-                finding = each.finding
+                finding = shown_finding.finding
                 text = f"{finding.title}, {stage.name}".rstrip(", ")
-                yield stage.cite.id, Mark(finding.level, text, f"#{each.anchor}", finding.title, finding.level)
+                yield (
+                    stage.cite.id,
+                    TurnMark(finding.level, text, f"#{shown_finding.anchor}", finding.title, finding.level),
+                )
     for moment in session.verdict.moments:
         style = _STYLES.get(moment.kind, "medium")
-        yield moment.message_id, Mark(style, moment_label(moment), here, MOMENTS[moment.kind])
+        yield moment.message_id, TurnMark(style, moment_label(moment), here, MOMENTS[moment.kind])
     for turn in session.trace.turns:
         for flag in turn.flags:
-            yield turn.id, Mark("low", flag, here, FLAG)
+            yield turn.id, TurnMark("low", flag, here, FLAG)

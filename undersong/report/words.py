@@ -24,7 +24,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
 
 
-class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``words.yaml``."""
 
     caution: str
@@ -44,6 +44,6 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def words() -> Words:
+def words() -> ReportTexts:
     """The shipped texts."""
-    return rulebook.read(Path(__file__).parent / "words.yaml", Words)
+    return rulebook.read(Path(__file__).parent / "words.yaml", ReportTexts)

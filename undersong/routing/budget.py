@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from undersong.models import TIERS, Noun, Tier
-from undersong.routing.sample import Draws, Levels, Lowest
+from undersong.models import TIERS, Record, Tier
+from undersong.routing.sample import Draws, Levels, LowestDraws
 
 # The order in which a budget is spent. What a rule asks for comes before what is only probable.
 RANKS = ("deep_with_context", "deep", "focused", "backwards", "triage")
@@ -18,7 +18,7 @@ WIDTH = STEPS + 1  # levels of a rank
 UNSCORED = len(RANKS) * WIDTH  # the level of what only triage could read, where it gave no score: nothing reads it
 
 
-class Cut(Noun, frozen=True, kw_only=True):
+class BudgetCutoff(Record, frozen=True, kw_only=True):
     """Everything up to ``rank`` is read, and of that rank what has a triage score of ``score`` or more.
 
     ``why`` says where the cut comes from, in the words of a reason.
@@ -38,7 +38,7 @@ class Cut(Noun, frozen=True, kw_only=True):
         return level_of(rank, triage) <= self.level
 
 
-class Demand:
+class DemandHistogram:
     """How many messages ask to be read, by level: one row of numbers for a run of any size.
 
     Of the draws of each level the ``least`` lowest are kept, from which the audit sample's rate is known.
@@ -47,7 +47,7 @@ class Demand:
     def __init__(self, least: int = 0) -> None:
         self.messages = 0
         self._counts = np.zeros(UNSCORED + 1, dtype=np.int64)
-        self._lowest = Lowest(UNSCORED + 1, least)
+        self._lowest = LowestDraws(UNSCORED + 1, least)
 
     def add(self, levels: Levels, draws: Draws) -> None:
         """Count messages by their levels (``level_of``), with their draws in the audit sample."""
@@ -55,7 +55,7 @@ class Demand:
         self._counts += np.bincount(levels, minlength=UNSCORED + 1)
         self._lowest.add(levels, draws)
 
-    def settle(self, scores: Sequence[float], draws: Draws, *, backwards: bool) -> None:
+    def resolve(self, scores: Sequence[float], draws: Draws, *, backwards: bool) -> None:
         """Messages that were added with their triage ``scores`` and without draws, since another thread might call for
         them: now it is known whether reading backwards does."""
         triage = np.array([level_of(TRIAGE, score) for score in scores], dtype=np.int16)
@@ -70,19 +70,19 @@ class Demand:
             rank, step = divmod(level, WIDTH)
             yield rank, (STEPS - step) / STEPS, int(self._counts[level])
 
-    def read(self, cut: Cut) -> int:
+    def read(self, cut: BudgetCutoff) -> int:
         """How many messages a cut reads."""
         return int(self._counts[: max(cut.level + 1, 0)].sum())
 
-    def sample_rate(self, cut: Cut, rate: float) -> float:
+    def sample_rate(self, cut: BudgetCutoff, rate: float) -> float:
         """The audit sample's rate: ``rate``, or what draws ``least`` of the messages with text that a cut leaves."""
         return self._lowest.rate(cut.level, rate)
 
 
-NOTHING = Cut(rank=0, score=2.0, why="")
+NOTHING = BudgetCutoff(rank=0, score=2.0, why="")
 
 
-def within_share(demand: Demand, share: float) -> Cut:
+def within_share(demand: DemandHistogram, share: float) -> BudgetCutoff:
     """The cut that reads the most, level by level, without passing ``share`` (0-1) of all messages.
 
     Messages of the same rank and score are read together or not at all, so that no order of the input matters.
@@ -92,14 +92,14 @@ def within_share(demand: Demand, share: float) -> Cut:
         room -= count
         if room < 0:
             break
-        cut = Cut(rank=rank, score=score, why="")
+        cut = BudgetCutoff(rank=rank, score=score, why="")
     return msgspec.structs.replace(cut, why=f"budget of {share:.0%} of the messages")
 
 
-def for_recall(threshold: float, recall: float, asked: float) -> Cut:
+def for_recall(threshold: float, recall: float, asked: float) -> BudgetCutoff:
     """The cut of a recall target: all that a rule asks for, and triage from the model card's threshold on."""
     short = f", the most it reached; {asked:.2f} was asked for" if recall < asked else ""
-    return Cut(rank=TRIAGE, score=threshold, why=f"recall {recall:.2f} on the triage model's labels{short}")
+    return BudgetCutoff(rank=TRIAGE, score=threshold, why=f"recall {recall:.2f} on the triage model's labels{short}")
 
 
 def rank_of(tier: Tier, flagged: bool, reasons: Sequence[str]) -> int:

@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from undersong.formats.scope import scoped
 from undersong.models import Message
-from undersong.routing.budget import Demand
+from undersong.routing.budget import DemandHistogram
 from undersong.routing.sample import NEVER
 
 UNSET = -1.0  # stands for no score
 Numbers = npt.NDArray[np.int64]
 
 
-class Directed(NamedTuple):
+class DirectedMessage(NamedTuple):
     """What reading backwards needs of a directed message: ``flag`` is its id where it is flagged, else None.
 
     ``draw`` is the message's own in the audit sample, for where it is left unread.
@@ -35,7 +35,7 @@ class Directed(NamedTuple):
     @classmethod
     def of(
         cls, place: int, message: Message, *, flagged: bool, score: float | None, draw: float = NEVER
-    ) -> Directed | None:
+    ) -> DirectedMessage | None:
         """None for a message that cannot belong to a sequence over conversations, or that is read anyway."""
         if message.target is None or message.time is None or not (flagged or score is not None):
             return None
@@ -45,7 +45,7 @@ class Directed(NamedTuple):
         return cls(place, message.agent, message.target, message.time.timestamp(), score, flag, draw)
 
 
-class Earlier(NamedTuple):
+class LookBackMessage(NamedTuple):
     """A message that is to be read for what is flagged in another conversation: ``flag`` is the id of that message."""
 
     conversation: int
@@ -54,7 +54,7 @@ class Earlier(NamedTuple):
     flag: str
 
 
-class SameTarget:
+class LookBackIndex:
     """Directed messages of a run as bare numbers, 50 bytes each, without their texts.
 
     Only agents whose identity reaches beyond a conversation, and only messages with a time: untimed conversations are
@@ -71,11 +71,11 @@ class SameTarget:
 
     def add(self, conversation: int, place: int, message: Message, *, flagged: bool, score: float | None) -> None:
         """One message, flagged or (with its triage ``score``) unread so far; a reader needs no others."""
-        directed = Directed.of(place, message, flagged=flagged, score=score)
+        directed = DirectedMessage.of(place, message, flagged=flagged, score=score)
         if directed is not None:
             self.add_directed(conversation, directed)
 
-    def add_directed(self, conversation: int, directed: Directed) -> None:
+    def add_directed(self, conversation: int, directed: DirectedMessage) -> None:
         """As ``add``, for a message of which only this is at hand."""
         self._time.append(directed.time)
         self._score.append(UNSET if directed.score is None else directed.score)
@@ -87,28 +87,28 @@ class SameTarget:
         if directed.flag is not None:
             self._flag_ids[conversation, directed.place] = directed.flag
 
-    def found(self) -> Iterator[Earlier]:
+    def look_back_messages(self) -> Iterator[LookBackMessage]:
         """What is to be read too, at most ``look_back`` messages before each flagged one, the nearest in time."""
-        yield from (each for _, each in self._found())
+        yield from (each for _, each in self._numbered_messages())
 
-    def settle(self, demand: Demand) -> dict[int, dict[int, str]]:
+    def resolve(self, demand: DemandHistogram) -> dict[int, dict[int, str]]:
         """Tell a demand, which has all unflagged messages of these without draws, which of them are to be read too.
 
         Returns the ids of the flagged messages that call for them, by conversation and place.
         """
-        found = dict(self._found())
+        by_number = dict(self._numbered_messages())
         scores, draws = np.array(self._score), np.array(self._draw)
         called = np.zeros(len(scores), dtype=bool)
-        called[list(found)] = True
-        demand.settle(scores[called].tolist(), draws[called], backwards=True)
+        called[list(by_number)] = True
+        demand.resolve(scores[called].tolist(), draws[called], backwards=True)
         others = ~called & (scores > UNSET)
-        demand.settle(scores[others].tolist(), draws[others], backwards=False)
+        demand.resolve(scores[others].tolist(), draws[others], backwards=False)
         also: dict[int, dict[int, str]] = {}
-        for each in found.values():
-            also.setdefault(each.conversation, {})[each.place] = each.flag
+        for message in by_number.values():
+            also.setdefault(message.conversation, {})[message.place] = message.flag
         return also
 
-    def _found(self) -> Iterator[tuple[int, Earlier]]:
+    def _numbered_messages(self) -> Iterator[tuple[int, LookBackMessage]]:
         """Each message once, with its number in the order of adding."""
         pair, flagged = np.array(self._pair, dtype=np.int64), np.array(self._flagged, dtype=bool)
         conversation, place = np.array(self._conversation, dtype=np.int64), np.array(self._place, dtype=np.int64)
@@ -123,7 +123,7 @@ class SameTarget:
                 flag = self._flag_ids[int(conversation[index]), int(place[index])]
                 for past in waiting[max(0, len(waiting) - self._look_back) :]:
                     where = int(conversation[past]), int(place[past])
-                    yield past, Earlier(*where, self._score[past], flag)
+                    yield past, LookBackMessage(*where, self._score[past], flag)
                 waiting = []
             else:
                 waiting.append(index)

@@ -39,18 +39,18 @@ class Census:
             self._routed_unread += row.state != "scored" and not blank
         elif not blank:
             self._left_out += 1
-            self._read += row.levels is not None
+            self._read += row.absolute_scores is not None
             self._harmful += harmful
 
     def missed(self) -> Missed:
         """The estimate, or the exact count where the judge read all that the router left out."""
-        found = estimate([Stratum(self._left_out, self._read, self._harmful)], self._routed_harmful)
-        return msgspec.structs.replace(found, routed_unread=self._routed_unread)
+        result = estimate([Stratum(self._left_out, self._read, self._harmful)], self._routed_harmful)
+        return msgspec.structs.replace(result, routed_unread=self._routed_unread)
 
 
 def is_harmful(row: Row) -> bool:
     """Whether the judge gave any negative trait .5 or more; an unread message is not known to be."""
-    return any(score >= HARMFUL for trait, score in (row.levels or {}).items() if trait in NEGATIVE_TRAITS)
+    return any(score >= HARMFUL for trait, score in (row.absolute_scores or {}).items() if trait in NEGATIVE_TRAITS)
 
 
 def estimate(strata: Sequence[Stratum], routed_harmful: int) -> Missed:
@@ -73,12 +73,12 @@ def estimate(strata: Sequence[Stratum], routed_harmful: int) -> Missed:
     parts = [_scaled(stratum, risk) for stratum in strata if stratum.messages]
     low, value, high = (sum((part[i] for part in parts), 0.0) for i in range(3))
     number = value, low, high
-    rate = _each(number, lambda part: part / left_out if left_out else 0.0)
-    share = _each(number, lambda part: part / (part + routed_harmful) if part + routed_harmful else 0.0)
+    rate = _map_interval(number, lambda part: part / left_out if left_out else 0.0)
+    share = _map_interval(number, lambda part: part / (part + routed_harmful) if part + routed_harmful else 0.0)
     return msgspec.structs.replace(counted, number=number, rate=rate, share=share)
 
 
-def _each(values: Interval, function: Callable[[float], float]) -> Interval:
+def _map_interval(values: Interval, function: Callable[[float], float]) -> Interval:
     value, low, high = values
     return function(value), function(low), function(high)
 

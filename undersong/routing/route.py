@@ -13,8 +13,8 @@ import numpy as np
 from undersong import rulebook
 from undersong.flags import REPEAT_FLAGS, THREAD_SIGNAL, flagged_before
 from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
-from undersong.routing.budget import TRIAGE, UNSCORED, Cut, level_of, rank_of
-from undersong.routing.earlier import Directed
+from undersong.routing.budget import TRIAGE, UNSCORED, BudgetCutoff, level_of, rank_of
+from undersong.routing.earlier import DirectedMessage
 from undersong.routing.sample import NEVER, Draws, Levels, draws
 from undersong.tiers import tier_of
 from undersong.wording import counted
@@ -48,14 +48,14 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     budget_share: float
 
 
-class Raised:
+class TierRaises:
     """The tiers of one conversation while rules raise them; a tier never falls."""
 
     def __init__(self, tiers: Iterable[Tier]) -> None:
         self.tiers = list(tiers)
         self.reasons: list[list[str]] = [[] for _ in self.tiers]
 
-    def to(self, tier: Tier, index: int, reason: str) -> None:
+    def raise_to(self, tier: Tier, index: int, reason: str) -> None:
         """Raise message ``index`` to at least ``tier`` and record why."""
         self.tiers[index] = max(self.tiers[index], tier, key=TIERS.index)
         self.reasons[index].append(reason)
@@ -71,7 +71,7 @@ def flag_tier(scan: Scan) -> Tier:
     return tier_of(scan.total, bool(scan.hard_constraints))
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """What the rules ask for in a conversation before a budget is known: all aligned with its messages.
 
     ``ranks`` say in which order a budget is spent on them (``budget.RANKS``).
@@ -83,13 +83,13 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     ranks: list[int]
 
 
-def draft(
+def propose(
     conversation: Conversation,
     scans: Sequence[Scan],
     thread: ThreadScan,
     policy: Policy,
     also: Mapping[int, str] = NONE_ELSEWHERE,
-) -> Draft:
+) -> Proposal:
     """The tiers by flags, thread signals, structure and reading backwards.
 
     ``also`` names the flagged message of another conversation for which a message, by its place, is to be read too.
@@ -100,7 +100,7 @@ def draft(
     before = [quiet] * len(scans)
     for index in flagged:
         before[index] = flag_tier(scans[index])
-    raised = Raised(before)
+    raised = TierRaises(before)
     for index in flagged:
         _own_flags(raised, index, scans[index])
     _thread_signals(raised, messages, thread)
@@ -108,12 +108,12 @@ def draft(
     _structural(raised, messages, scans, policy)
     _backwards(raised, messages, scans, flagged, policy)
     for index, caller in also.items():
-        raised.to("focused", index, called_for(caller))
+        raised.raise_to("focused", index, called_for(caller))
     ranks = [
         TRIAGE if tier == "standard" else rank_of(tier, bool(scan.total), reasons)
         for tier, scan, reasons in zip(raised.tiers, scans, raised.reasons, strict=True)
     ]
-    return Draft(before=before, tiers=raised.tiers, reasons=raised.reasons, ranks=ranks)
+    return Proposal(before=before, tiers=raised.tiers, reasons=raised.reasons, ranks=ranks)
 
 
 def called_for(flagged: str) -> str:
@@ -121,7 +121,7 @@ def called_for(flagged: str) -> str:
     return f"reading backwards from {flagged}, to the same target"
 
 
-class Asked(NamedTuple):
+class ReadDemand(NamedTuple):
     """What the messages of a conversation ask for, in order: their levels in a budget, their draws in the audit sample.
 
     ``directed`` has what other conversations may call for; until it is known whether they do, such a message counts
@@ -130,23 +130,23 @@ class Asked(NamedTuple):
 
     levels: Levels
     draws: Draws
-    directed: list[Directed]
+    directed: list[DirectedMessage]
 
     @property
     def counted(self) -> Draws:
         """The draws, NEVER for what may be called for."""
         if not self.directed:
             return self.draws
-        found = self.draws.copy()
-        found[[each.place for each in self.directed if each.score is not None]] = NEVER
-        return found
+        counted_draws = self.draws.copy()
+        counted_draws[[each.place for each in self.directed if each.score is not None]] = NEVER
+        return counted_draws
 
 
-def asked(conversation: Conversation, scans: Sequence[Scan], ranks: Sequence[int], seed: int) -> Asked:
+def read_demand(conversation: Conversation, scans: Sequence[Scan], ranks: Sequence[int], seed: int) -> ReadDemand:
     """What a drafted conversation asks for; ``ranks`` are of its Draft."""
     drawn = draws(seed, conversation.messages)
     levels = np.array(levels_of(scans, ranks), dtype=np.int16)
-    return Asked(levels, drawn, directed_of(conversation.messages, scans, ranks, drawn))
+    return ReadDemand(levels, drawn, directed_of(conversation.messages, scans, ranks, drawn))
 
 
 def levels_of(scans: Sequence[Scan], ranks: Sequence[int]) -> list[int]:
@@ -159,12 +159,14 @@ def levels_of(scans: Sequence[Scan], ranks: Sequence[int]) -> list[int]:
 
 def directed_of(
     messages: Sequence[Message], scans: Sequence[Scan], ranks: Sequence[int], drawn: Draws
-) -> list[Directed]:
+) -> list[DirectedMessage]:
     """What of the messages of a conversation other conversations may call for; all aligned."""
     if all([message.target is None for message in messages]):
         return []
     directed = [
-        Directed.of(place, message, flagged=bool(scan.total), score=scan.triage if rank == TRIAGE else None, draw=draw)
+        DirectedMessage.of(
+            place, message, flagged=bool(scan.total), score=scan.triage if rank == TRIAGE else None, draw=draw
+        )
         for place, (message, scan, rank, draw) in enumerate(zip(messages, scans, ranks, drawn.tolist(), strict=True))
         if message.target is not None
     ]
@@ -179,42 +181,45 @@ def route(
     *,
     rate: float = 0.0,
     seed: int = 0,
-    cut: Cut | None = None,
+    cut: BudgetCutoff | None = None,
     also: Mapping[int, str] = NONE_ELSEWHERE,
-    drafted: Draft | None = None,
+    proposal: Proposal | None = None,
 ) -> tuple[Route, ...]:
     """One Route per message, in order; ``scans`` are aligned with the messages.
 
     ``cut`` is where the run's budget or recall target ends; without one all that the rules ask for is read, and triage
     routes nothing. ``rate`` is the share (0-1) of what is left out that is drawn into the audit sample; the draw hashes
-    ``seed`` and the message id, so it depends on nothing else in the run. ``also`` is as for ``draft``. ``drafted`` is
+    ``seed`` and the message id, so it depends on nothing else in the run. ``also`` is as for ``propose``.
+    ``proposal`` is
     the draft without ``also`` where it is known already.
     """
-    if drafted is None or also:
-        drafted = draft(conversation, scans, thread, policy, also)
-    return tuple(decide(conversation.messages, scans, drafted, range(len(scans)), rate=rate, seed=seed, cut=cut))
+    if proposal is None or also:
+        proposal = propose(conversation, scans, thread, policy, also)
+    return tuple(
+        decide_routes(conversation.messages, scans, proposal, range(len(scans)), rate=rate, seed=seed, cut=cut)
+    )
 
 
-def decide(
+def decide_routes(
     messages: Sequence[Message],
     scans: Sequence[Scan],
-    drafted: Draft,
+    proposal: Proposal,
     places: Sequence[int],
     *,
     rate: float,
     seed: int,
-    cut: Cut | None,
+    cut: BudgetCutoff | None,
 ) -> list[Route]:
     """The Routes of the messages at some places of a drafted conversation; see ``route``."""
     if not places:
         return []
     drawn = draws(seed, [messages[index] for index in places]) < rate if rate else np.zeros(len(places), dtype=bool)
     return [
-        decided(
-            drafted.tiers[index],
-            drafted.before[index],
-            drafted.reasons[index],
-            read=drafted.tiers[index] != "standard" if cut is None else cut.reads(drafted.ranks[index], scan.triage),
+        decide_route(
+            proposal.tiers[index],
+            proposal.before[index],
+            proposal.reasons[index],
+            read=proposal.tiers[index] != "standard" if cut is None else cut.reads(proposal.ranks[index], scan.triage),
             drawn=is_drawn,
             triage=scan.triage,
             cut=cut,
@@ -224,7 +229,7 @@ def decide(
     ]
 
 
-def decided(
+def decide_route(
     tier: Tier,
     before: Tier,
     reasons: Sequence[str],
@@ -232,7 +237,7 @@ def decided(
     read: bool,
     drawn: bool = False,
     triage: float | None = None,
-    cut: Cut | None = None,
+    cut: BudgetCutoff | None = None,
     message_id: str = "",
 ) -> Route:
     """The Route of a message that was drafted so, when it is known whether it is read, and drawn where it is not."""
@@ -256,46 +261,48 @@ def decided(
     )
 
 
-UNREAD = decided("standard", "standard", (), read=False)
+UNREAD = decide_route("standard", "standard", (), read=False)
 
 
-def uncut(drafted: Draft) -> list[Route]:
+def unbudgeted_routes(proposal: Proposal) -> list[Route]:
     """The routes, without the ids of the messages, where no budget cuts anything, triage reads nothing and nothing is
     drawn."""
     return [
-        UNREAD if tier == "standard" else decided(tier, before, reasons, read=True)
-        for tier, before, reasons in zip(drafted.tiers, drafted.before, drafted.reasons, strict=True)
+        UNREAD if tier == "standard" else decide_route(tier, before, reasons, read=True)
+        for tier, before, reasons in zip(proposal.tiers, proposal.before, proposal.reasons, strict=True)
     ]
 
 
 def with_upgrades(thread: ThreadScan, conversation: Conversation, routes: Sequence[Route]) -> ThreadScan:
     """The thread with the number of messages per agent that a thread signal or repeat flags raised."""
     upgrades: dict[str, int] = {}
-    for message, each in zip(conversation.messages, routes, strict=True):
-        if each.tier != each.tier_before and any(reason.startswith(THREAD_REASONS) for reason in each.reasons):
+    for message, message_route in zip(conversation.messages, routes, strict=True):
+        if message_route.tier != message_route.tier_before and any(
+            reason.startswith(THREAD_REASONS) for reason in message_route.reasons
+        ):
             upgrades[message.agent] = upgrades.get(message.agent, 0) + 1
     return msgspec.structs.replace(thread, upgrades=upgrades)
 
 
-def _own_flags(raised: Raised, index: int, scan: Scan) -> None:
+def _own_flags(raised: TierRaises, index: int, scan: Scan) -> None:
     for constraint in scan.hard_constraints:
         raised.reasons[index].append(f"hard-constraint words ({constraint})")
     if scan.total:
         raised.reasons[index].append(f"{counted(scan.total, 'flag')}: {', '.join(scan.labels)}")
 
 
-def _thread_signals(raised: Raised, messages: Sequence[Message], thread: ThreadScan) -> None:
+def _thread_signals(raised: TierRaises, messages: Sequence[Message], thread: ThreadScan) -> None:
     places = {message.id: index for index, message in enumerate(messages)} if thread.signals else {}
     for signal in thread.signals:
         if signal.kind == "repeat_flags":
             continue  # raises what comes after the third flagged message only: _repeat_flags
         detail = f" on {signal.trait}" if signal.trait else ""
         for message_id in signal.message_ids:
-            raised.to("deep_with_context", places[message_id], f"{THREAD_REASONS[0]}{signal.kind}{detail}")
+            raised.raise_to("deep_with_context", places[message_id], f"{THREAD_REASONS[0]}{signal.kind}{detail}")
 
 
 def _repeat_flags(
-    raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], places: Iterable[int], policy: Policy
+    raised: TierRaises, messages: Sequence[Message], scans: Sequence[Scan], places: Iterable[int], policy: Policy
 ) -> None:
     """``places`` are those of the messages that may have flags."""
     flagged: dict[str, int] = {}
@@ -305,7 +312,7 @@ def _repeat_flags(
             continue
         earlier = flagged.get(message.agent, 0)
         if earlier >= policy.repeat_before:
-            raised.to(
+            raised.raise_to(
                 "deep",
                 index,
                 f"{flagged_before(message.agent)}{counted(earlier, 'earlier message')}",
@@ -313,14 +320,14 @@ def _repeat_flags(
         flagged[message.agent] = earlier + 1
 
 
-def _structural(raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
+def _structural(raised: TierRaises, messages: Sequence[Message], scans: Sequence[Scan], policy: Policy) -> None:
     for index, reason, begins in _structural_flags(messages, scans):
-        raised.to("deep", index, reason)
+        raised.raise_to("deep", index, reason)
         if not begins:
             continue  # its segment was routed where it began
         for near in range(max(0, index - policy.segment), min(len(messages), index + policy.segment + 1)):
             if near != index:
-                raised.to("deep", near, f"within {policy.segment} of {messages[index].id}: {reason}")
+                raised.raise_to("deep", near, f"within {policy.segment} of {messages[index].id}: {reason}")
 
 
 def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Iterable[tuple[int, str, bool]]:
@@ -349,7 +356,7 @@ def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Ite
 
 
 def _backwards(
-    raised: Raised, messages: Sequence[Message], scans: Sequence[Scan], places: Iterable[int], policy: Policy
+    raised: TierRaises, messages: Sequence[Message], scans: Sequence[Scan], places: Iterable[int], policy: Policy
 ) -> None:
     """Route what a flagged agent said before, so that a sequence has its beginning; ``places`` as above."""
     unread: dict[str, deque[int]] = {
@@ -361,7 +368,7 @@ def _backwards(
         scan, earlier = scans[index], unread[messages[index].agent]
         if scan.total:
             for past in earlier:
-                raised.to("focused", past, f"reading backwards from {messages[index].id}")
+                raised.raise_to("focused", past, f"reading backwards from {messages[index].id}")
             earlier.clear()
         elif raised.tiers[index] == "standard":
             earlier.append(index)

@@ -16,7 +16,7 @@ Draws = npt.NDArray[np.float64]
 Levels = npt.NDArray[np.int16]
 NEVER = 1.0  # the draw of a message without text: no rate reaches it
 DIGEST = 32  # bytes of a SHA-256
-_KEPT = 1 << 11  # bits of the hash that a double has no room for
+_DROPPED_BITS = 1 << 11  # bits of the hash that a double has no room for
 
 
 def draws(seed: int, messages: Sequence[Message]) -> Draws:
@@ -33,14 +33,14 @@ def draws(seed: int, messages: Sequence[Message]) -> Draws:
         for message in messages
     ]
     high = np.frombuffer(b"".join(digests), dtype=">u8")[:: DIGEST // 8]
-    found: Draws = (high // _KEPT) / float(1 << 53)
+    numbers: Draws = (high // _DROPPED_BITS) / float(1 << 53)
     silent = [place for place, message in enumerate(messages) if not message.text or message.text.isspace()]
     if silent:
-        found[silent] = NEVER
-    return found
+        numbers[silent] = NEVER
+    return numbers
 
 
-class Lowest:
+class LowestDraws:
     """The lowest draws of each level of a run, as many as the sample has to have: enough to know its rate exactly."""
 
     def __init__(self, levels: int, least: int) -> None:
@@ -48,12 +48,12 @@ class Lowest:
         self._drawn: dict[int, list[float]] = {}
         self._limits = np.full(levels, NEVER if least else 0.0)
 
-    def add(self, levels: Levels, found: Draws) -> None:
+    def add(self, levels: Levels, drawn: Draws) -> None:
         """Messages by their level and draw."""
-        for index in np.flatnonzero(found < self._limits[levels]).tolist():
+        for index in np.flatnonzero(drawn < self._limits[levels]).tolist():
             level = int(levels[index])
             own = self._drawn.setdefault(level, [])
-            insort(own, float(found[index]))
+            insort(own, float(drawn[index]))
             if len(own) >= self._least:
                 del own[self._least :]
                 self._limits[level] = own[-1]

@@ -15,9 +15,9 @@ from undersong.scan.letters import (
     STAYS,
     SURROGATE,
     TOGETHER,
-    Letters,
+    NonAsciiCharacters,
     folded,
-    letters_of,
+    non_ascii_characters,
 )
 from undersong.scan.normalise import BREAK, Folded, fold
 
@@ -32,7 +32,7 @@ SPACE, LINE_FEED, RETURN, TAB, SPACES = 0x20, 0x0A, 0x0D, 0x09, 5  # \t \n \v \f
 CAPITALS, LETTERS, CASE = np.uint8(ord("A")), np.uint8(26), np.uint8(0x20)  # what lies between "A" and "a"
 
 
-class Block:
+class TextBatch:
     """Texts side by side, folded, each between BREAKs.
 
     ``raw`` is the text as UTF-8 with characters beyond ASCII folded, in which ASCII letters and white space are still
@@ -43,7 +43,7 @@ class Block:
 
     def __init__(self, texts: Sequence[str | Folded]) -> None:
         self.folded = {index: each for index, each in enumerate(texts) if isinstance(each, Folded)}
-        self._given: Sequence[str | Folded] = texts
+        self._original: Sequence[str | Folded] = texts
         self._lay([each.text if isinstance(each, Folded) else each for each in texts])
         self._removed = NONE  # places in ``raw`` that ``data`` is without, each less the number before it
         self.data = self._folded_bytes()
@@ -59,7 +59,7 @@ class Block:
         self._split = set(self.folded)  # texts whose words are counted as they were given
         self._bytes = self._source
         if not joined.isascii():
-            letters, self._tails = letters_of(self._source)
+            letters, self._tails = non_ascii_characters(self._source)
             self._before = self._tails - np.arange(len(self._tails))
             if self._folds_more(letters, pieces):
                 return
@@ -69,7 +69,7 @@ class Block:
         self.starts = self._raw_place(self._characters)
         self.raw = self._bytes.tobytes()
 
-    def _folds_more(self, letters: Letters, pieces: Sequence[str]) -> bool:
+    def _folds_more(self, letters: NonAsciiCharacters, pieces: Sequence[str]) -> bool:
         """Fold texts with characters that fold together, if any, and begin anew with them."""
         together = self._texts_with(letters, TOGETHER).difference(self.folded)
         if together:
@@ -81,7 +81,7 @@ class Block:
             letters.kinds[done] = STAYS
         return False
 
-    def _texts_with(self, letters: Letters, kind: int) -> set[int]:
+    def _texts_with(self, letters: NonAsciiCharacters, kind: int) -> set[int]:
         return set(np.unique(self._text_of_source(letters.of(kind))).tolist())
 
     def _text_of_source(self, places: Ints) -> Ints:
@@ -104,15 +104,15 @@ class Block:
         origin = self._characters[texts]
         begin = begin - np.searchsorted(self._tails, begin, side="right") - origin
         end = end - np.searchsorted(self._tails, end, side="right") - origin + 1
-        found = zip(texts.tolist(), begin.tolist(), end.tolist(), whole.tolist(), strict=True)
-        return [(text, self._span(text, start, end) if kept else None) for text, start, end, kept in found]
+        stretches = zip(texts.tolist(), begin.tolist(), end.tolist(), whole.tolist(), strict=True)
+        return [(text, self._span(text, start, end) if kept else None) for text, start, end, kept in stretches]
 
     def _span(self, text: int, start: int, end: int) -> tuple[int, int] | None:
         return self.folded[text].span(start, end) if text in self.folded else (start, end)
 
     def _continues(self, places: Ints) -> npt.NDArray[np.bool_]:
-        found: npt.NDArray[np.bool_] = (self._source[places] & LEAD) == ASCII
-        return found
+        continues: npt.NDArray[np.bool_] = (self._source[places] & LEAD) == ASCII
+        return continues
 
     def _in_source(self, places: Ints) -> Ints:
         """The places in the source of places of ``raw``."""
@@ -128,13 +128,13 @@ class Block:
         first = np.flatnonzero(_word_begins(self._white, self._bytes)) + 1
         counts: list[int] = np.diff(np.searchsorted(first, np.append(self.starts, len(self.raw)))).tolist()
         for index in self._split:
-            counts[index] = self._words_given(index)
+            counts[index] = self._original_word_count(index)
         return counts
 
     def words_of(self, text: int) -> int:
         """How many words one text has: for a few texts of a block this costs less than the counts of all."""
         if text in self._split:
-            return self._words_given(text)
+            return self._original_word_count(text)
         start, end = int(self.starts[text]), int(self.ends[text])
         own, white = self.raw[start:end], self._white[start:end]
         if own and self._single and not any(map(own.__contains__, SPLITTERS)):
@@ -142,20 +142,20 @@ class Block:
         around = slice(start - 1, end)
         return int(np.count_nonzero(_word_begins(self._white[around], self._bytes[around])))
 
-    def _words_given(self, text: int) -> int:
-        given = self._given[text]
-        return 0 if isinstance(given, Folded) else len(given.split())
+    def _original_word_count(self, text: int) -> int:
+        original = self._original[text]
+        return 0 if isinstance(original, Folded) else len(original.split())
 
     def texts_with(self, marks: Iterable[bytes]) -> list[int]:
         """The texts that hold one of the marks."""
-        found: set[int] = set()
+        indexes: set[int] = set()
         for mark in marks:
             at = self.raw.find(mark) if mark[:1] in self.raw else -1  # one byte is found much faster than three
             while at >= 0:
                 text = int(self.text_of(np.array([at]))[0])
-                found.add(text)
+                indexes.add(text)
                 at = self.raw.find(mark, int(self.ends[text]))
-        return sorted(found)
+        return sorted(indexes)
 
     @cached_property
     def ends(self) -> Ints:
@@ -168,8 +168,8 @@ class Block:
         return source - np.searchsorted(self._cut, source)
 
     def _lifted(self, places: Sequence[int] | Ints) -> Ints:
-        found = np.asarray(places, dtype=np.int64)
-        return found + np.searchsorted(self._removed, found, side="right")
+        offsets = np.asarray(places, dtype=np.int64)
+        return offsets + np.searchsorted(self._removed, offsets, side="right")
 
     def _folded_bytes(self) -> bytes:
         folded = _byte_by_byte(self._bytes)
@@ -189,16 +189,18 @@ class Block:
         removed = again[~in_blank]
         if len(removed):
             self._removed = removed - np.arange(len(removed))
-            kept = np.ones(len(result), dtype=bool)
-            kept[removed] = False
-            result = result[kept]
+            keep = np.ones(len(result), dtype=bool)
+            keep[removed] = False
+            result = result[keep]
         return result.tobytes()
 
     def _several(self, byte: int, starts: Ints, again: Ints, first: Ints) -> npt.NDArray[np.bool_]:
         """Which runs of white space have a byte twice: ``again`` are their places but the first, from ``first`` on."""
         own = (self._bytes[again] == byte).view(np.uint8)
-        found: npt.NDArray[np.bool_] = np.add.reduceat(own, first, dtype=np.int64) + (self._bytes[starts] == byte) > 1
-        return found
+        repeated: npt.NDArray[np.bool_] = (
+            np.add.reduceat(own, first, dtype=np.int64) + (self._bytes[starts] == byte) > 1
+        )
+        return repeated
 
 
 def _byte_by_byte(data: Bytes) -> Bytes:
@@ -214,5 +216,5 @@ def _byte_by_byte(data: Bytes) -> Bytes:
 def _word_begins(white: npt.NDArray[np.bool_], data: Bytes) -> npt.NDArray[np.bool_]:
     """For each byte but the last whether a word begins after it; ``white``: where white space is."""
     between = white | ((data - np.uint8(SEPARATOR)) < SEPARATORS)
-    found: npt.NDArray[np.bool_] = between[:-1] > between[1:]
-    return found
+    begins: npt.NDArray[np.bool_] = between[:-1] > between[1:]
+    return begins

@@ -14,7 +14,7 @@ import msgspec
 
 from undersong.models import CodeBlock, Message, ToolCall
 from undersong.scan.rules import CodeRule, CodeTool
-from undersong.scan.shell import command_of, written
+from undersong.scan.shell import command_of, shell_writes
 from undersong.scan.speech import Keys
 from undersong.scan.substance import patch_sides, substance_hash
 from undersong.scan.tokens import likeness, pairs_of
@@ -40,7 +40,7 @@ class Fence(NamedTuple):
     info: str
 
 
-class Code(NamedTuple):
+class ExtractedCode(NamedTuple):
     """A block with its normalised code, and the code that it replaces where a tool call says so."""
 
     block: CodeBlock
@@ -71,8 +71,8 @@ def _fence_lines(text: str) -> Iterator[re.Match[str]]:
     while True:
         for mark, place in places.items():
             if place < line:
-                found = text.find(mark, line)
-                places[mark] = len(text) if found < 0 else found
+                position = text.find(mark, line)
+                places[mark] = len(text) if position < 0 else position
         first = min(places.values())
         if first == len(text):
             return
@@ -93,9 +93,9 @@ def normalise_code(code: str) -> str:
     return "\n".join(lines[first:last])
 
 
-def code_of(message: Message, rule: CodeRule) -> list[Code]:
+def code_of(message: Message, rule: CodeRule) -> list[ExtractedCode]:
     """The code that a message shows or writes, in order; empty blocks are no code."""
-    found = [_of_fence(message.text, fence) for fence in fences(message.text)]
+    extracted = [_of_fence(message.text, fence) for fence in fences(message.text)]
     for call in message.tool_calls:
         if call.name in rule.tools:
             codes = _of_call(call, rule.tools[call.name], rule)
@@ -103,11 +103,11 @@ def code_of(message: Message, rule: CodeRule) -> list[Code]:
             codes = _of_command(call)
         else:
             continue
-        found += [_called(code, call.id) for code in codes]
-    return [_weighed(code, rule) for code in found if code.text or code.old]
+        extracted += [_called(code, call.id) for code in codes]
+    return [_with_substance(code, rule) for code in extracted if code.text or code.old]
 
 
-class _Version:
+class _ComparableCode:
     """Code that later code may be compared with; most is not, and its tokens are never counted."""
 
     def __init__(self, text: str) -> None:
@@ -119,15 +119,15 @@ class _Version:
         return pairs_of(self._text)
 
 
-class Versions:
+class AgentCodeHistory:
     """The code that one agent has written so far in a conversation."""
 
     def __init__(self, rule: CodeRule) -> None:
         self._hashes: dict[str | None, set[str]] = defaultdict(set)
         self._substances: dict[str | None, set[str | None]] = defaultdict(set)
-        self._last: dict[str | None, deque[_Version]] = defaultdict(lambda: deque(maxlen=rule.compared))
+        self._last: dict[str | None, deque[_ComparableCode]] = defaultdict(lambda: deque(maxlen=rule.compared))
 
-    def change(self, codes: Sequence[Code]) -> float | None:
+    def change(self, codes: Sequence[ExtractedCode]) -> float | None:
         """How new a message's code is: 0 where every hash is known, 1 where nothing is alike, None without a past.
 
         Code that differs in comments and white space only is LEAST_CHANGE.
@@ -135,7 +135,7 @@ class Versions:
         Blocks are compared with earlier ones of the same path (those without a path with one another), an edit also
         with the code that it replaces. The mean over the blocks that have something to be compared with.
         """
-        versions = [_Version(code.text) for code in codes]
+        versions = [_ComparableCode(code.text) for code in codes]
         pairs = zip(codes, versions, strict=True)
         changes = [change for each in pairs if (change := self._change(*each)) is not None]
         for code, version in zip(codes, versions, strict=True):
@@ -144,7 +144,7 @@ class Versions:
             self._last[code.block.path].append(version)
         return round(sum(changes) / len(changes), 4) if changes else None
 
-    def _change(self, code: Code, version: _Version) -> float | None:
+    def _change(self, code: ExtractedCode, version: _ComparableCode) -> float | None:
         path = code.block.path
         if code.block.sha256 in self._hashes[path] or code.old == code.text:
             return 0.0
@@ -159,7 +159,7 @@ class Versions:
         return max(LEAST_CHANGE, 1.0 - max(likeness(version.pairs, pairs) for pairs in earlier))
 
 
-def _of_fence(text: str, fence: Fence) -> Code:
+def _of_fence(text: str, fence: Fence) -> ExtractedCode:
     words = fence.info.split()
     lang = re.split(r"[:{\s]", words[0], maxsplit=1)[0] if words else ""
     path = _PATH_IN_INFO.search(fence.info)
@@ -172,40 +172,40 @@ def _of_fence(text: str, fence: Fence) -> Code:
         start=fence.code_start,
         end=fence.code_end,
     )
-    return Code(block, code)
+    return ExtractedCode(block, code)
 
 
-def _of_call(call: ToolCall, tool: CodeTool, rule: CodeRule) -> list[Code]:
-    given = _decoded(call.input)
-    if isinstance(given, str):
-        return [_of_input(given, None, _patch_path(given), tool)]
-    if not isinstance(given, dict):
+def _of_call(call: ToolCall, tool: CodeTool, rule: CodeRule) -> list[ExtractedCode]:
+    arguments = _decoded(call.input)
+    if isinstance(arguments, str):
+        return [_of_input(arguments, None, _patch_path(arguments), tool)]
+    if not isinstance(arguments, dict):
         return []
-    path = _first_text(given, rule.paths)
-    parts = given.get(tool.list) if tool.list else None
-    edits = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else [given]
-    found = []
+    path = _first_text(arguments, rule.paths)
+    parts = arguments.get(tool.list) if tool.list else None
+    edits = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else [arguments]
+    codes = []
     for edit in edits:
         new, old = _first_text(edit, tool.new), _first_text(edit, tool.old)
         if new is not None:
-            found.append(_of_input(new, old, path or _patch_path(new), tool))
-    return found
-
-
-def _of_command(call: ToolCall) -> list[Code]:
-    """The files and patches in a shell command."""
-    codes = []
-    for each in written(command_of(_decoded(call.input))):
-        tool = CodeTool(kind=each.kind, new=())
-        codes.append(_of_input(each.code, None, each.path or _patch_path(each.code), tool))
+            codes.append(_of_input(new, old, path or _patch_path(new), tool))
     return codes
 
 
-def _called(code: Code, call: str | None) -> Code:
+def _of_command(call: ToolCall) -> list[ExtractedCode]:
+    """The files and patches in a shell command."""
+    codes = []
+    for shell_write in shell_writes(command_of(_decoded(call.input))):
+        tool = CodeTool(kind=shell_write.kind, new=())
+        codes.append(_of_input(shell_write.code, None, shell_write.path or _patch_path(shell_write.code), tool))
+    return codes
+
+
+def _called(code: ExtractedCode, call: str | None) -> ExtractedCode:
     return code._replace(block=msgspec.structs.replace(code.block, call=call))
 
 
-def _weighed(code: Code, rule: CodeRule) -> Code:
+def _with_substance(code: ExtractedCode, rule: CodeRule) -> ExtractedCode:
     """The code with the hashes of its substance."""
     block, new, old = code.block, code.text, code.old
     if block.kind == "patch" or block.lang in DIFFS:
@@ -216,29 +216,29 @@ def _weighed(code: Code, rule: CodeRule) -> Code:
     return code._replace(block=msgspec.structs.replace(block, substance=hashes[0], replaces=hashes[1]))
 
 
-def _decoded(given: Any) -> Any:
+def _decoded(value: Any) -> Any:
     """A tool's input; arguments that the source left as JSON text are decoded, other text stays text."""
-    if not isinstance(given, str) or not given.lstrip().startswith(("{", '"')):
-        return given
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", '"')):
+        return value
     try:
-        return json.loads(given)
+        return json.loads(value)
     except (ValueError, RecursionError):
-        return given
+        return value
 
 
-def _of_input(new: str, old: str | None, path: str | None, tool: CodeTool) -> Code:
+def _of_input(new: str, old: str | None, path: str | None, tool: CodeTool) -> ExtractedCode:
     code = normalise_code(new)
     block = CodeBlock(sha256=_hash(code), kind=tool.kind, path=path, lines=code.count("\n") + 1 if code else 0)
-    return Code(block, code, None if old is None else normalise_code(old))
+    return ExtractedCode(block, code, None if old is None else normalise_code(old))
 
 
-def _first_text(given: dict[str, Any], keys: Iterable[str]) -> str | None:
-    return next((given[key] for key in keys if isinstance(given.get(key), str)), None)
+def _first_text(arguments: dict[str, Any], keys: Iterable[str]) -> str | None:
+    return next((arguments[key] for key in keys if isinstance(arguments.get(key), str)), None)
 
 
 def _patch_path(patch: str) -> str | None:
-    found = _PATH_IN_PATCH.search(patch)
-    return found["path"] if found else None
+    match = _PATH_IN_PATCH.search(patch)
+    return match["path"] if match else None
 
 
 def _hash(code: str) -> str:

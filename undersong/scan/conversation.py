@@ -8,7 +8,7 @@ from math import isnan
 import msgspec
 
 from undersong.models import COUNTED, SIGNALS, Conversation, Hit, Loop, Message, Scan, Telemetry, ThreadScan
-from undersong.scan.block import Block
+from undersong.scan.block import TextBatch
 from undersong.scan.code import FENCES, code_of
 from undersong.scan.phrases import SignalBook
 from undersong.scan.repetition import loops_of
@@ -51,12 +51,12 @@ def scan_conversations(
         _add_structures(conversations, scans, blocks, book.structure)
     if "triage" in signals:
         add_triage(messages, scans, book.triage)
-    found, first = [], 0
+    results, first = [], 0
     for conversation in conversations:
         own = tuple(scans[first : first + len(conversation.messages)])
         first += len(own)
-        found.append((own, thread_of(conversation, own, book, signals, summed)))
-    return found
+        results.append((own, thread_of(conversation, own, book, signals, summed)))
+    return results
 
 
 def add_triage(messages: Sequence[Message], scans: Sequence[Scan], model: Triage | None) -> None:
@@ -77,21 +77,21 @@ def count_flags(hits: tuple[Hit, ...]) -> dict[str, int]:
     return flags
 
 
-def _blocks(texts: Sequence[str]) -> Iterator[Block]:
+def _blocks(texts: Sequence[str]) -> Iterator[TextBatch]:
     """The texts in blocks of at least BLOCK characters, the last one smaller."""
     first = size = 0
     for index, text in enumerate(texts):
         size += len(text)
         if size >= BLOCK:
-            yield Block(texts[first : index + 1])
+            yield TextBatch(texts[first : index + 1])
             first, size = index + 1, 0
     if first < len(texts):
-        yield Block(texts[first:])
+        yield TextBatch(texts[first:])
 
 
 def scans_of(
     messages: Sequence[Message],
-    blocks: Iterable[Block],
+    blocks: Iterable[TextBatch],
     loops: dict[int, tuple[Loop, ...]],
     book: SignalBook,
     structure: bool,
@@ -107,16 +107,16 @@ def scans_of(
             scans += [Scan(message_id=message.id, words=words) for message, words in counted]
         else:
             scans += [Scan(message_id=message.id) for message in own]
-        for index, found in hits.items():
+        for index, message_hits in hits.items():
             words = scans[first + index].words if structure else block.words_of(index)
-            scans[first + index] = _flagged_scan(own[index], found, words)
-    for place, each in loops.items():
-        _fill(scans[place], "loops", each)
+            scans[first + index] = _flagged_scan(own[index], message_hits, words)
+    for place, message_loops in loops.items():
+        _fill(scans[place], "loops", message_loops)
     return scans
 
 
 def _add_structures(
-    conversations: Iterable[Conversation], scans: Sequence[Scan], blocks: Iterable[Block], rules: StructureRules
+    conversations: Iterable[Conversation], scans: Sequence[Scan], blocks: Iterable[TextBatch], rules: StructureRules
 ) -> None:
     """Fill in the structural signals of Scans that nobody has seen yet."""
     fenced: set[int] = set()
@@ -181,13 +181,13 @@ def thread_of(
 ) -> ThreadScan:
     looked_at = turns_of if summed else flagged_turns
     turns = looked_at(conversation.messages, scans) if "threads" in signals else []
-    found = thread_signals(turns, book.routing.signals)
+    detected = thread_signals(turns, book.routing.signals)
     if not summed:
-        return ThreadScan(conversation=conversation.id, signals=found)
+        return ThreadScan(conversation=conversation.id, signals=detected)
     session = telemetry(conversation, scans, book.telemetry) if "telemetry" in signals else None
     return ThreadScan(
         conversation=conversation.id,
-        signals=found,
+        signals=detected,
         agents=agent_flags(turns),
         session_context_vector=session_context_vector(session, conversation.context, book.telemetry),
         telemetry=session or Telemetry(),

@@ -9,14 +9,14 @@ import numpy as np
 
 from undersong.models import Message
 from undersong.scan.loops import LoopFinder
-from undersong.scan.speech import Speech
+from undersong.scan.speech import TokenIndex
 from undersong.scan.telemetry import NOT_SPEAKERS
 
 
-class Heard:
+class LoopState:
     """The grams of each agent's turns, and those of the latest turns whole: a message costs its own grams.
 
-    Where ``take`` says no, ``loops_of`` has nothing for the message; where it says yes, it may have.
+    Where ``add_message`` says no, ``loops_of`` has nothing for the message; where it says yes, it may have.
     """
 
     def __init__(self, finder: LoopFinder) -> None:
@@ -25,7 +25,7 @@ class Heard:
         self._latest: defaultdict[str, deque[set[int]]] = defaultdict(lambda: deque(maxlen=finder.rule.reply_lags))
         self._before: set[int] = set()
 
-    def take(self, message: Message, speech: Speech) -> bool:
+    def add_message(self, message: Message, speech: TokenIndex) -> bool:
         """Take the next message, whose words are the ``speech``; whether it may make a loop."""
         if message.role in NOT_SPEAKERS:
             return False
@@ -41,27 +41,29 @@ class Heard:
         self._before = own
         return may
 
-    def _repeats_itself(self, speech: Speech, grams: Sequence[int]) -> bool:
+    def _repeats_itself(self, speech: TokenIndex, grams: Sequence[int]) -> bool:
         """Whether a gram stands often enough in the message."""
         counts = Counter(grams)
-        return bool(self._telling(speech, [i for i, gram in enumerate(grams) if counts[gram] >= self._rule.repeats]))
+        return bool(
+            self._informative_places(speech, [i for i, gram in enumerate(grams) if counts[gram] >= self._rule.repeats])
+        )
 
-    def _comes_again(self, speech: Speech, grams: Sequence[int], turns: Mapping[int, int]) -> bool:
+    def _comes_again(self, speech: TokenIndex, grams: Sequence[int], turns: Mapping[int, int]) -> bool:
         """Whether enough grams in a row stand in enough of the agent's turns."""
         enough, least = self._rule.repeats - 1, self._rule.turn_words - self._rule.n + 1
         again = [place for place, gram in enumerate(grams) if turns.get(gram, 0) >= enough]
         if len(again) < least:
             return False
         row = before = 0
-        for place in self._telling(speech, again):
+        for place in self._informative_places(speech, again):
             row, before = row + 1 if place == before + 1 else 1, place
             if row >= least:
                 return True
         return False
 
-    def _telling(self, speech: Speech, places: list[int]) -> list[int]:
+    def _informative_places(self, speech: TokenIndex, places: list[int]) -> list[int]:
         """Those of the grams at some places that say something."""
-        says = self._finder.telling(speech, np.array(places, dtype=np.int64)).tolist() if places else ()
+        says = self._finder.is_informative(speech, np.array(places, dtype=np.int64)).tolist() if places else ()
         return [place for place, tells in zip(places, says, strict=True) if tells]
 
     def _is_alike(self, own: set[int], size: int, agent: str) -> bool:

@@ -23,7 +23,7 @@ _LENGTH_2, _LENGTH_3, _LENGTH_4 = LEAD, 0xE0, 0xF0  # first bytes of characters 
 _CODES = 0x110000
 
 
-class Letters(NamedTuple):
+class NonAsciiCharacters(NamedTuple):
     """Characters beyond ASCII: where each begins, how many bytes it has, its code point, and what it does."""
 
     places: Ints
@@ -33,19 +33,19 @@ class Letters(NamedTuple):
 
     def of(self, kind: int) -> Ints:
         """Where those that do this begin."""
-        found: Ints = self.places[self.kinds == kind]
-        return found
+        matching: Ints = self.places[self.kinds == kind]
+        return matching
 
 
-def letters_of(data: Bytes) -> tuple[Letters, Ints]:
+def non_ascii_characters(data: Bytes) -> tuple[NonAsciiCharacters, Ints]:
     """The characters beyond ASCII in UTF-8, and the places of the bytes that continue one."""
-    found = np.flatnonzero(data >= ASCII)
-    leads = data[found] >= LEAD
-    places = found[leads]
+    positions = np.flatnonzero(data >= ASCII)
+    leads = data[positions] >= LEAD
+    places = positions[leads]
     first = data[places]
     lengths = (first >= _LENGTH_2).view(np.uint8) + (first >= _LENGTH_3) + (first >= _LENGTH_4) + np.uint8(1)
     codes = _codes(data, places, first, lengths)
-    return Letters(places, lengths, codes, _TABLE.kinds_of(codes)), found[~leads]
+    return NonAsciiCharacters(places, lengths, codes, _TABLE.kinds_of(codes)), positions[~leads]
 
 
 def _codes(data: Bytes, places: Ints, first: Bytes, lengths: Bytes) -> Codes:
@@ -59,17 +59,17 @@ def _codes(data: Bytes, places: Ints, first: Bytes, lengths: Bytes) -> Codes:
     return codes
 
 
-def folded(data: Bytes, letters: Letters) -> tuple[Bytes, Ints]:
+def folded(data: Bytes, letters: NonAsciiCharacters) -> tuple[Bytes, Ints]:
     """The bytes with every character that CHANGES or SPLITS folded, and the places of those that are left out."""
     changing = (letters.kinds == CHANGES) | (letters.kinds == SPLITS)
     if not changing.any():
         return data, letters.places[:0]
     places, codes = letters.places[changing], letters.codes[changing]
-    become, kept, lengths = _TABLE.become[codes], _TABLE.sizes[codes], letters.lengths[changing]
+    become, sizes, lengths = _TABLE.become[codes], _TABLE.sizes[codes], letters.lengths[changing]
     result = data.copy()
     left_out: list[Ints] = []
     for place in range(LONGEST):
-        own = kept > place
+        own = sizes > place
         result[places[own] + place] = become[own] >> (8 * place) & 0xFF
         left_out.append(places[~own & (lengths > place)] + place)
     cut = np.sort(np.concatenate(left_out))
@@ -78,7 +78,7 @@ def folded(data: Bytes, letters: Letters) -> tuple[Bytes, Ints]:
     return result[stays], cut
 
 
-class _Table:
+class _FoldingTable:
     """What each character does and becomes, learnt as it is met: up to four bytes, the first one lowest."""
 
     def __init__(self) -> None:
@@ -99,18 +99,18 @@ class _Table:
         character = chr(code)
         kind = _kind_of(character)
         if kind in (CHANGES, SPLITS):
-            said = fold_alone(character).encode()
-            self.become[code], self.sizes[code] = int.from_bytes(said, "little"), len(said)
+            encoded = fold_alone(character).encode()
+            self.become[code], self.sizes[code] = int.from_bytes(encoded, "little"), len(encoded)
         self.kinds[code] = kind
 
 
 def _kind_of(character: str) -> int:
     if stays_alone(character):
         return STAYS
-    said = fold_alone(character)
-    if joins_others(character) or len(said.encode()) > len(character.encode("utf-8", SURROGATE)):
+    folding = fold_alone(character)
+    if joins_others(character) or len(folding.encode()) > len(character.encode("utf-8", SURROGATE)):
         return TOGETHER
-    return CHANGES if said and not character.isspace() and not any(map(str.isspace, said)) else SPLITS
+    return CHANGES if folding and not character.isspace() and not any(map(str.isspace, folding)) else SPLITS
 
 
-_TABLE = _Table()
+_TABLE = _FoldingTable()

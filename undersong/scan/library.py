@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from undersong.errors import UsageError
-from undersong.models import AgentFlags, Conversation, Hit, Message, Noun, Scan, ThreadSignal, Tier
+from undersong.models import AgentFlags, Conversation, Hit, Message, Record, Scan, ThreadSignal, Tier
 from undersong.scan.conversation import scan_conversation
 from undersong.scan.phrases import SignalBook, load_book
 from undersong.tiers import tier_of
@@ -15,7 +15,7 @@ AGENT_KEYS = ("agent", "author", "agent_id", "name", "role")
 TEXT_KEYS = ("text", "content", "body")
 
 
-class KeywordScanResult(Noun, frozen=True, kw_only=True):
+class KeywordScanResult(Record, frozen=True, kw_only=True):
     """The scan of one message: flags per trait, their sum, flags per word, the tier they alone give."""
 
     flagged_traits: dict[str, int]
@@ -26,7 +26,7 @@ class KeywordScanResult(Noun, frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()
 
 
-class ThreadScanResult(Noun, frozen=True, kw_only=True):
+class ThreadScanResult(Record, frozen=True, kw_only=True):
     """The scan of a thread: a result per message in order, the thread's signals, the flags of each agent."""
 
     messages: tuple[KeywordScanResult, ...]
@@ -64,10 +64,10 @@ def scan_thread(messages: Sequence[Mapping[str, Any] | str]) -> ThreadScanResult
     )
 
 
-def _message(given: Any, place: int) -> Message:
-    message = {"text": given} if isinstance(given, str) else given
+def _message(value: Any, place: int) -> Message:
+    message = {"text": value} if isinstance(value, str) else value
     if not isinstance(message, Mapping):
-        what = f"a message is {type(given).__name__}, not a dict"
+        what = f"a message is {type(value).__name__}, not a dict"
         raise UsageError(what, where=f"messages[{place}]", remedy="give a dict with text and agent")
     text = next((message[key] for key in TEXT_KEYS if message.get(key) is not None), None)
     if not isinstance(text, str):
@@ -86,9 +86,9 @@ def _message(given: Any, place: int) -> Message:
     )
 
 
-def _agent(given: Any, place: int) -> str:
+def _agent(raw_agent: Any, place: int) -> str:
     """The name in what exports put there: a name, a number, or an object with a name."""
-    value = (given.get("name") or given.get("id")) if isinstance(given, Mapping) else given
+    value = (raw_agent.get("name") or raw_agent.get("id")) if isinstance(raw_agent, Mapping) else raw_agent
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
     raise UsageError(

@@ -9,7 +9,7 @@ from undersong import rulebook
 from undersong.errors import RuleError
 from undersong.models import TRAITS
 from undersong.scan.normalise import fold, is_word
-from undersong.scan.phrases import STRUCTURE, TELEMETRY, Group, PhraseFile, signal_files
+from undersong.scan.phrases import STRUCTURE, TELEMETRY, PhraseFile, PhraseGroup, signal_files
 from undersong.scan.rules import StructureRules, TelemetryRules
 from undersong.scan.stems import stems
 from undersong.taxonomy import taxonomy
@@ -18,7 +18,7 @@ from undersong.tiers import ROUTING, RoutingRules
 CONSTANTS: dict[Path, type] = {STRUCTURE: StructureRules, TELEMETRY: TelemetryRules, ROUTING: RoutingRules}
 STEMS = 4  # distinct stems of an indicator: fewer are one way of saying it, and a speaker has many
 FIRES, PASSES = 3, 2  # cases of a group: two near-misses for three hits
-Read = tuple[rulebook.Located, PhraseFile]
+Read = tuple[rulebook.YamlDocument, PhraseFile]
 
 
 def check_signals(path: Path | None = None) -> list[RuleError]:
@@ -66,10 +66,10 @@ def _uncovered(read: Iterable[Read]) -> Iterator[RuleError]:
                 yield document.error(f"no phrase points to '{id_}'", "$.groups", remedy)
 
 
-def _problems(document: rulebook.Located, file: PhraseFile, words: frozenset[str]) -> Iterator[RuleError]:
-    known = [*TRAITS, "hard_constraint"]
-    if file.trait not in known:
-        yield document.error(f"unknown trait '{file.trait}'", "$.trait", rulebook.did_you_mean(file.trait, known))
+def _problems(document: rulebook.YamlDocument, file: PhraseFile, words: frozenset[str]) -> Iterator[RuleError]:
+    traits = [*TRAITS, "hard_constraint"]
+    if file.trait not in traits:
+        yield document.error(f"unknown trait '{file.trait}'", "$.trait", rulebook.did_you_mean(file.trait, traits))
     for id_ in file.no_wording:
         yield from _indicator(document, file, id_, f"$.no_wording.{id_}")
     seen: dict[tuple[str, str], str] = {}
@@ -80,7 +80,7 @@ def _problems(document: rulebook.Located, file: PhraseFile, words: frozenset[str
         yield from _counts(document, file, group, at, words)
 
 
-def _names(document: rulebook.Located, file: PhraseFile, group: Group, at: str) -> Iterator[RuleError]:
+def _names(document: rulebook.YamlDocument, file: PhraseFile, group: PhraseGroup, at: str) -> Iterator[RuleError]:
     if group.indicator is not None:
         yield from _indicator(document, file, group.indicator, f"{at}.indicator")
     if file.trait == "hard_constraint" and group.constraint not in taxonomy().hard_constraints:
@@ -89,7 +89,7 @@ def _names(document: rulebook.Located, file: PhraseFile, group: Group, at: str) 
         yield document.error("only hard constraints have a 'constraint'", f"{at}.constraint", "remove the key")
 
 
-def _indicator(document: rulebook.Located, file: PhraseFile, id_: str, at: str) -> Iterator[RuleError]:
+def _indicator(document: rulebook.YamlDocument, file: PhraseFile, id_: str, at: str) -> Iterator[RuleError]:
     entry = taxonomy().indicators.get(id_)
     if entry is None or entry.trait != file.trait:
         of_trait = [name for name, other in taxonomy().indicators.items() if other.trait == file.trait]
@@ -98,7 +98,7 @@ def _indicator(document: rulebook.Located, file: PhraseFile, id_: str, at: str) 
 
 
 def _phrases(
-    document: rulebook.Located, group: Group, at: str, seen: dict[tuple[str, str], str]
+    document: rulebook.YamlDocument, group: PhraseGroup, at: str, seen: dict[tuple[str, str], str]
 ) -> Iterator[RuleError]:
     for place, phrase in enumerate(group.phrases):
         where, folded = f"{at}.phrases[{place}]", fold(phrase).text.strip()
@@ -110,17 +110,17 @@ def _phrases(
 
 
 def _counts(
-    document: rulebook.Located, file: PhraseFile, group: Group, at: str, words: frozenset[str]
+    document: rulebook.YamlDocument, file: PhraseFile, group: PhraseGroup, at: str, words: frozenset[str]
 ) -> Iterator[RuleError]:
     for kind, least in (("fires", FIRES), ("passes", PASSES)):
-        given = len(getattr(group, kind))
-        if given < least:
-            what = f"'{group.label}' has {given} cases under '{kind}', fewer than {least}"
+        number = len(getattr(group, kind))
+        if number < least:
+            what = f"'{group.label}' has {number} cases under '{kind}', fewer than {least}"
             yield document.error(what, f"{at}.{kind}", "write texts that must and must not fire")
     same = [
         other for other in file.groups if other is group or (group.indicator and other.indicator == group.indicator)
     ]
-    given = len(stems((phrase for other in same for phrase in other.phrases), words))
-    if given < STEMS:
-        what = f"'{group.label}' has {given} distinct stems, fewer than {STEMS}"
+    number = len(stems((phrase for other in same for phrase in other.phrases), words))
+    if number < STEMS:
+        what = f"'{group.label}' has {number} distinct stems, fewer than {STEMS}"
         yield document.error(what, f"{at}.phrases", "write other ways of saying it, not variants")

@@ -16,7 +16,7 @@ from undersong.scan.block import Ints
 from undersong.scan.code import fences
 from undersong.scan.normalise import Folded, fold
 from undersong.scan.rules import StructureRules
-from undersong.scan.speech import SPACING, Keys, Speech, joined_keys, keys_of
+from undersong.scan.speech import SPACING, Keys, TokenIndex, joined_keys, keys_of
 
 Flags = npt.NDArray[np.bool_]
 A = TypeVar("A")
@@ -24,7 +24,7 @@ Between = Callable[[int, int], Sequence[str]]
 _QUOTED = re.compile(r"^[ \t]{0,3}>[^\n]*$", re.MULTILINE)
 
 
-class Repeated(NamedTuple):
+class RepeatedInMessage(NamedTuple):
     """The repeated grams of a message in order: the place of each, how often it stands, and its number."""
 
     places: Sequence[int]
@@ -32,7 +32,7 @@ class Repeated(NamedTuple):
     grams: Sequence[int]
 
 
-class Run(NamedTuple):
+class NgramRun(NamedTuple):
     """Neighbouring repeated grams joined: the words, the least count, and the index of the gram that has it."""
 
     words: Sequence[str]
@@ -53,29 +53,29 @@ class LoopFinder:
 
     def declines(self, words: Sequence[str]) -> bool:
         """Whether a reply, by its words, declines a request."""
-        said = f" {' '.join(words)} "
-        return any(each in said for each in self._declines)
+        text = f" {' '.join(words)} "
+        return any(each in text for each in self._declines)
 
     def grams(self, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """The n-grams of a text, in order."""
         return zip(*(words[offset:] for offset in range(self.rule.n)), strict=False)
 
-    def telling(self, speech: Speech, places: Ints) -> Flags:
+    def is_informative(self, speech: TokenIndex, places: Ints) -> Flags:
         """Whether the gram at each place says something: enough content words, and no boilerplate."""
         columns = [speech.keys[places + offset] for offset in range(self.rule.n)]
-        function_words, boilerplate = self._known
+        function_words, boilerplate = self._ignored_keys
         content = self.rule.n - np.count_nonzero([_is_among(column, function_words) for column in columns], axis=0)
         says: Flags = (content >= self.rule.content_words) & ~_is_among(joined_keys(columns), boilerplate)
         return says
 
     @cached_property
-    def _known(self) -> tuple[Keys, Keys]:
+    def _ignored_keys(self) -> tuple[Keys, Keys]:
         """The keys of the function words and of the boilerplate grams, sorted."""
         columns = [keys_of(words) for words in zip(*self.boilerplate, strict=True)]
         grams = joined_keys(columns) if columns else keys_of(())
         return np.sort(keys_of(list(self.function_words))), np.sort(grams)
 
-    def runs(self, between: Between, repeated: Repeated, least: int = 0) -> Iterator[Run]:
+    def runs(self, between: Between, repeated: RepeatedInMessage, least: int = 0) -> Iterator[NgramRun]:
         """Join neighbouring repeated grams; a run ends where a gram comes again.
 
         ``between(first, after)`` gives the words from one place up to another. Told are runs of ``least`` words, and of
@@ -84,15 +84,15 @@ class LoopFinder:
         places, counts, grams = repeated
         last: dict[tuple[int, ...], tuple[int, int]] = {}
         for first, after in self._joined(places, grams):
-            said = tuple(grams[first:after])
-            last.pop(said, None)  # the order is that of the last ones
-            last[said] = first, after
+            ngrams = tuple(grams[first:after])
+            last.pop(ngrams, None)  # the order is that of the last ones
+            last[ngrams] = first, after
         for first, after in last.values():
             start, end = places[first], min(places[after - 1] + self.rule.n, places[first] + self.rule.longest)
             if end - start >= least:
                 own = counts[first:after]
                 times = min(own)
-                yield Run(between(start, end), times, first + own.index(times))
+                yield NgramRun(between(start, end), times, first + own.index(times))
 
     def long_enough(self, places: Ints, messages: Ints, words: int) -> Flags:
         """Which grams, in order, stand beside so many others that they are ``words`` words together, or more."""
@@ -117,22 +117,22 @@ class LoopFinder:
         """What is worth a row, of n-grams with their count and anything: longest and most frequent first, none inside
         another, ``reported`` at most. Of equal n-grams the last one counts."""
         distinct = {loop[0]: loop for loop in loops}.values()
-        kept: list[A] = []
-        said = ""
+        chosen: list[A] = []
+        covered = ""
         for ngram, _, loop in sorted(distinct, key=lambda loop: (-loop[0].count(" ") * loop[1], loop[0])):
-            if len(kept) == self.rule.reported:
+            if len(chosen) == self.rule.reported:
                 break
-            if f" {ngram} " not in said:
-                kept.append(loop)
-                said += f" {ngram} \n"  # no n-gram goes on beyond a line
-        return kept
+            if f" {ngram} " not in covered:
+                chosen.append(loop)
+                covered += f" {ngram} \n"  # no n-gram goes on beyond a line
+        return chosen
 
 
-def _is_among(keys: Keys, known: Keys) -> Flags:
+def _is_among(keys: Keys, sorted_keys: Keys) -> Flags:
     """Which keys are among some others, which are sorted."""
-    if not len(known):
+    if not len(sorted_keys):
         return np.zeros(len(keys), dtype=bool)
-    among: Flags = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
+    among: Flags = sorted_keys[np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)] == keys
     return among
 
 
@@ -150,13 +150,13 @@ def words_of(text: str, folded: Folded) -> list[str]:
 def prose_of(text: str) -> str:
     """A text with spaces in place of its code and quoted lines."""
     pieces, last = [], 0
-    for start, end in unspoken(text):
+    for start, end in non_prose_spans(text):
         pieces += [text[last:start], " " * (end - start)]
         last = end
     return "".join((*pieces, text[last:])) if pieces else text
 
 
-def unspoken(text: str) -> list[tuple[int, int]]:
+def non_prose_spans(text: str) -> list[tuple[int, int]]:
     """The spans of a text's code and quoted lines, in order and apart from each other."""
     spans = [(fence.start, fence.end) for fence in fences(text)]
     if ">" not in text:

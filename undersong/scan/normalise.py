@@ -202,8 +202,8 @@ def _extends(character: str) -> bool:
 
 
 def _fold(cluster: str) -> str:
-    kept = _SURROGATE.sub("\ufffd", _IGNORABLE.sub("", cluster)).translate(_PLAIN)
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", kept).casefold())
+    cleaned = _SURROGATE.sub("\ufffd", _IGNORABLE.sub("", cluster)).translate(_PLAIN)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", cleaned).casefold())
     return _IGNORABLE.sub("", folded).translate(_PLAIN)
 
 

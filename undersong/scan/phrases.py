@@ -11,7 +11,7 @@ import msgspec
 
 from undersong import rulebook
 from undersong.models import Hit
-from undersong.scan.block import Block
+from undersong.scan.block import TextBatch
 from undersong.scan.loops import LoopFinder
 from undersong.scan.matcher import Needle, Needles
 from undersong.scan.normalise import BREAK, Folded, fold
@@ -25,11 +25,11 @@ STRUCTURE = rulebook.RULES / "structure.yaml"
 TELEMETRY = rulebook.RULES / "telemetry.yaml"
 
 
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _PhraseFileSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of the parts of a phrase file."""
 
 
-class Group(_Strict, frozen=True, kw_only=True):
+class PhraseGroup(_PhraseFileSection, frozen=True, kw_only=True):
     """Phrases of one kind: ``boundless`` for scripts without spaces between words.
 
     Each text of ``fires`` must give a hit with this label, each near-miss of ``passes`` no hit of the file at all.
@@ -44,7 +44,7 @@ class Group(_Strict, frozen=True, kw_only=True):
     boundless: bool = False
 
 
-class PhraseFile(_Strict, frozen=True, kw_only=True):
+class PhraseFile(_PhraseFileSection, frozen=True, kw_only=True):
     """``rules/signals/<trait>.yaml``; ``no_wording`` says which indicators no phrase can reveal, and why.
 
     ``passes`` are near-misses of the file that belong to no one group.
@@ -52,7 +52,7 @@ class PhraseFile(_Strict, frozen=True, kw_only=True):
 
     trait: str
     why: str
-    groups: tuple[Group, ...]
+    groups: tuple[PhraseGroup, ...]
     passes: tuple[str, ...] = ()
     no_wording: dict[str, str] = {}
 
@@ -107,15 +107,15 @@ class SignalBook:
 
     def hits(self, folded: Folded) -> tuple[Hit, ...]:
         """The hits of a text in order of appearance; one inside a longer one of the same trait and label is dropped."""
-        return self.hits_of(Block([folded])).get(0, ())
+        return self.hits_of(TextBatch([folded])).get(0, ())
 
-    def hits_of(self, block: Block) -> dict[int, tuple[Hit, ...]]:
+    def hits_of(self, block: TextBatch) -> dict[int, tuple[Hit, ...]]:
         """The hits of every text of a block that has any, by its index."""
-        found = self._needles.find(block.data)
-        if not found:
+        matches = self._needles.find(block.data)
+        if not matches:
             return {}
         hits: dict[int, list[Hit]] = {}
-        starts, ends, needles = zip(*found, strict=True)
+        starts, ends, needles = zip(*matches, strict=True)
         for index, (text, span) in zip(needles, block.spans(starts, ends), strict=True):
             if span is not None:
                 hits.setdefault(text, []).extend(phrase.hit(*span) for phrase in self._by_needle[index])
@@ -170,11 +170,11 @@ def load_book() -> SignalBook:
 def _outermost(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     if len(hits) == 1:
         return tuple(hits)
-    kept: list[Hit] = []
+    outermost: list[Hit] = []
     reach: dict[tuple[str, str], int] = {}
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end, hit.trait, hit.label)):
         kind = hit.trait, hit.label
         if hit.end > reach.get(kind, -1):
             reach[kind] = hit.end
-            kept.append(hit)
-    return tuple(kept)
+            outermost.append(hit)
+    return tuple(outermost)

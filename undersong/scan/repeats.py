@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.scan.block import NONE, Ints
-from undersong.scan.speech import Keys, Speech, mixed
+from undersong.scan.speech import Keys, TokenIndex, mixed
 
 
-class Repeats(NamedTuple):
+class RepeatedNgrams(NamedTuple):
     """Grams that stand twice or more in a group of messages, sorted by ``gram`` and then by ``place``.
 
     ``gram`` numbers the distinct ones, ``place`` is the word at which one stands, ``message`` the message.
@@ -21,7 +21,7 @@ class Repeats(NamedTuple):
     message: Ints
 
 
-def repeats(speech: Speech, group: Ints, n: int) -> Repeats:
+def repeated_ngrams(speech: TokenIndex, group: Ints, n: int) -> RepeatedNgrams:
     """The repeated ``n``-grams; ``group`` has a number per message, and grams of different groups are different.
 
     Messages of a negative group have none.
@@ -31,10 +31,10 @@ def repeats(speech: Speech, group: Ints, n: int) -> Repeats:
     keys, place, message = keys[order], place[order], message[order]
     fresh = np.diff(keys, prepend=~keys[:1]) != 0
     again = np.flatnonzero(~fresh | ~np.append(fresh[1:], True)[: len(fresh)])
-    return Repeats(np.cumsum(fresh[again]) - 1, place[again], message[again])
+    return RepeatedNgrams(np.cumsum(fresh[again]) - 1, place[again], message[again])
 
 
-def _counted(speech: Speech, group: Ints, n: int) -> tuple[Ints, Ints, Keys]:
+def _counted(speech: TokenIndex, group: Ints, n: int) -> tuple[Ints, Ints, Keys]:
     """Place, message and key of few grams, by place: all that stand twice are among them."""
     keys = speech.grams(n)
     keys += np.repeat(mixed(group.astype(np.uint64) + np.uint64(1)), speech.counts)[: len(keys)]

@@ -10,14 +10,14 @@ from math import nan
 import numpy as np
 
 from undersong.models import Conversation, Loop, Message
-from undersong.scan.block import Block, Ints
+from undersong.scan.block import Ints, TextBatch
 from undersong.scan.code import FENCES
-from undersong.scan.loops import LoopFinder, Repeated, prose_of, unspoken
-from undersong.scan.repeats import Repeats, repeats
+from undersong.scan.loops import LoopFinder, RepeatedInMessage, non_prose_spans, prose_of
+from undersong.scan.repeats import RepeatedNgrams, repeated_ngrams
 from undersong.scan.replies import reply_loops
-from undersong.scan.speech import Speech
+from undersong.scan.speech import TokenIndex
 from undersong.scan.telemetry import NOT_SPEAKERS
-from undersong.scan.turns import Turns, occurrences, turn_loops
+from undersong.scan.turns import SpeakerTurns, occurrences, turn_loops
 
 _MARKS = (*FENCES, b">")  # of code and quoted lines
 
@@ -25,7 +25,7 @@ _MARKS = (*FENCES, b">")  # of code and quoted lines
 def loops_of(
     conversations: Sequence[Conversation],
     messages: Sequence[Message],
-    blocks: Sequence[Block],
+    blocks: Sequence[TextBatch],
     finder: LoopFinder,
     only: int | None = None,
 ) -> dict[int, tuple[Loop, ...]]:
@@ -36,71 +36,79 @@ def loops_of(
     """
     if not messages:
         return {}
-    speech = Speech(*spoken(messages, blocks))
+    speech = TokenIndex(*prose_blocks(messages, blocks))
     turns, group = _turns(conversations)
-    repeated = repeats(speech, group, finder.rule.n)
+    repeated = repeated_ngrams(speech, group, finder.rule.n)
     if not len(repeated.gram):
         return {}
-    found = occurrences(repeated, turns, finder.rule.apart)
+    agent_occurrences = occurrences(repeated, turns, finder.rule.apart)
     loops: dict[int, tuple[Loop, ...]] = {}
-    for each in (
+    for loops_by_message in (
         message_loops(finder, speech, repeated, only),
-        turn_loops(finder, speech, found, turns.ids, only),
-        reply_loops(finder, speech, repeated, found, turns),
+        turn_loops(finder, speech, agent_occurrences, turns.ids, only),
+        reply_loops(finder, speech, repeated, agent_occurrences, turns),
     ):
-        for message, own in each.items():
+        for message, own in loops_by_message.items():
             loops[message] = loops.get(message, ()) + own
     return loops
 
 
 def message_loops(
-    finder: LoopFinder, speech: Speech, repeated: Repeats, only: int | None = None
+    finder: LoopFinder, speech: TokenIndex, repeated: RepeatedNgrams, only: int | None = None
 ) -> dict[int, tuple[Loop, ...]]:
-    """The n-grams that stand ``repeats`` times or more in one message, by its index; in ``only`` one where given."""
+    """The n-grams that occur ``repeated_ngrams`` times or more in one message, by its index; in ``only`` one if set."""
     if not len(repeated.gram):
         return {}
     fresh = (np.diff(repeated.gram, prepend=-1) != 0) | (np.diff(repeated.message, prepend=-1) != 0)
-    standing = np.cumsum(fresh) - 1
-    count = np.bincount(standing)[standing]
+    occurrence = np.cumsum(fresh) - 1
+    count = np.bincount(occurrence)[occurrence]
     again = np.flatnonzero(count >= finder.rule.repeats)
     if only is not None:
         again = again[repeated.message[again] == only]
     if not len(again):
         return {}
-    again = again[finder.telling(speech, repeated.place[again])]
+    again = again[finder.is_informative(speech, repeated.place[again])]
     again = again[np.argsort(repeated.place[again], kind="stable")]
     edges = np.flatnonzero(np.diff(repeated.message[again], prepend=-1, append=-1)).tolist()
-    found: dict[int, tuple[Loop, ...]] = {}
+    loops: dict[int, tuple[Loop, ...]] = {}
     for first, after in pairwise(edges):
         here = again[first:after]
-        standing_here = Repeated(repeated.place[here].tolist(), count[here].tolist(), repeated.gram[here].tolist())
-        runs = ((" ".join(run.words), run.times, run) for run in finder.runs(speech.words, standing_here))
-        found[int(repeated.message[here[0]])] = tuple(
+        repeated_here = RepeatedInMessage(
+            repeated.place[here].tolist(), count[here].tolist(), repeated.gram[here].tolist()
+        )
+        runs = ((" ".join(run.words), run.times, run) for run in finder.runs(speech.words, repeated_here))
+        loops[int(repeated.message[here[0]])] = tuple(
             Loop(ngram=" ".join(run.words), count=run.times, scope="message") for run in finder.foremost(runs)
         )
-    return found
+    return loops
 
 
-def spoken(messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[list[Block], dict[int, tuple[Ints, Ints]]]:
+def prose_blocks(
+    messages: Sequence[Message], blocks: Sequence[TextBatch]
+) -> tuple[list[TextBatch], dict[int, tuple[Ints, Ints]]]:
     """The blocks, and where in each there is code or a quoted line; texts with an own folding are folded again."""
-    heard, silent, first = [], dict[int, tuple[Ints, Ints]](), 0
+    prose, non_prose, first = [], dict[int, tuple[Ints, Ints]](), 0
     for number, block in enumerate(blocks):
         texts = [message.text for message in messages[first : first + len(block)]]
         first += len(block)
-        spans = {index: found for index in block.texts_with(_MARKS) if (found := unspoken(texts[index]))}
+        spans = {
+            index: quoted_spans for index in block.texts_with(_MARKS) if (quoted_spans := non_prose_spans(texts[index]))
+        }
         again = spans.keys() & block.folded.keys()
         if again:
             pieces = [block.folded.get(index, text) for index, text in enumerate(texts)]
-            block = Block([prose_of(texts[index]) if index in again else piece for index, piece in enumerate(pieces)])
-        heard.append(block)
+            block = TextBatch(
+                [prose_of(texts[index]) if index in again else piece for index, piece in enumerate(pieces)]
+            )
+        prose.append(block)
         edges = [block.places(index, np.ravel(spans[index])) for index in sorted(spans.keys() - again)]
         if edges:
             both = np.concatenate(edges)
-            silent[number] = both[0::2], both[1::2]
-    return heard, silent
+            non_prose[number] = both[0::2], both[1::2]
+    return prose, non_prose
 
 
-def _turns(conversations: Sequence[Conversation]) -> tuple[Turns, Ints]:
+def _turns(conversations: Sequence[Conversation]) -> tuple[SpeakerTurns, Ints]:
     """Who speaks where, and a number for what each message is compared with; -1 where nobody speaks.
 
     A message of an abandoned branch is compared with itself alone.
@@ -110,7 +118,7 @@ def _turns(conversations: Sequence[Conversation]) -> tuple[Turns, Ints]:
     agents = 0
     for number, conversation in enumerate(conversations):
         counts: dict[str, list[int]] = {}
-        seat, now = 0, nan
+        conversation_turn, now = 0, nan
         for message in conversation.messages:
             ids.append(message.id)
             now = message.time.timestamp() if message.time else now
@@ -124,8 +132,8 @@ def _turns(conversations: Sequence[Conversation]) -> tuple[Turns, Ints]:
                 if own is None:
                     own = counts[message.agent or message.author] = [agents, 0]
                     agents += 1
-                rows.extend((own[0], own[1], seat, number))
+                rows.extend((own[0], own[1], conversation_turn, number))
                 own[1] += 1
-                seat += 1
-    agent, turn, seats, group = np.frombuffer(rows, dtype=np.int64).reshape(-1, 4).T
-    return Turns(ids, agent, turn, seats, np.frombuffer(seconds, dtype=np.float64)), group
+                conversation_turn += 1
+    agent, turn, conversation_turns, group = np.frombuffer(rows, dtype=np.int64).reshape(-1, 4).T
+    return SpeakerTurns(ids, agent, turn, conversation_turns, np.frombuffer(seconds, dtype=np.float64)), group

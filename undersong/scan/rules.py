@@ -7,30 +7,30 @@ from typing import Literal
 import msgspec
 
 
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _ScanRuleSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of the sections: unknown keys are refused."""
 
 
-class TokenGroup(_Strict, frozen=True, kw_only=True):
+class TokenGroup(_ScanRuleSection, frozen=True, kw_only=True):
     """Structural tokens of one kind."""
 
     label: str
     phrases: tuple[str, ...]
 
 
-class DeferenceRule(_Strict, frozen=True, kw_only=True):
+class DeferenceRule(_ScanRuleSection, frozen=True, kw_only=True):
     """Apologies per correction above which deference is high."""
 
     ratio: float
 
 
-class SentimentRule(_Strict, frozen=True, kw_only=True):
+class SentimentRule(_ScanRuleSection, frozen=True, kw_only=True):
     """The label whose density per sentence is the sentiment score."""
 
     label: str
 
 
-class LatencyRule(_Strict, frozen=True, kw_only=True):
+class LatencyRule(_ScanRuleSection, frozen=True, kw_only=True):
     """When an answer comes suddenly fast: see the comments of the file."""
 
     drop: float
@@ -38,7 +38,7 @@ class LatencyRule(_Strict, frozen=True, kw_only=True):
     length: float
 
 
-class LoopRule(_Strict, frozen=True, kw_only=True):
+class LoopRule(_ScanRuleSection, frozen=True, kw_only=True):
     """What counts as a loop, and how much of it is reported."""
 
     n: int
@@ -61,7 +61,7 @@ class LoopRule(_Strict, frozen=True, kw_only=True):
         return self.apart_hours * 3600
 
 
-class CodeTool(_Strict, frozen=True, kw_only=True):
+class CodeTool(_ScanRuleSection, frozen=True, kw_only=True):
     """A tool that writes code: the input keys of the new and the old code, and of a list of edits."""
 
     kind: Literal["edit", "write", "patch"]
@@ -70,7 +70,7 @@ class CodeTool(_Strict, frozen=True, kw_only=True):
     list: str | None = None
 
 
-class CommentRule(_Strict, frozen=True, kw_only=True):
+class CommentRule(_ScanRuleSection, frozen=True, kw_only=True):
     """The comments of some languages: ``names`` are languages and file endings, ``marks`` begin a comment to the end
     of the line, ``directives`` look like one and are code, ``indents`` = leading white space has a meaning."""
 
@@ -82,7 +82,7 @@ class CommentRule(_Strict, frozen=True, kw_only=True):
     indents: bool = True
 
 
-class CodeRule(_Strict, frozen=True, kw_only=True):
+class CodeRule(_ScanRuleSection, frozen=True, kw_only=True):
     """How code is found in tool calls and compared with earlier versions."""
 
     compared: int
@@ -92,7 +92,7 @@ class CodeRule(_Strict, frozen=True, kw_only=True):
     comments: dict[str, CommentRule]
 
 
-class StructureRules(_Strict, frozen=True, kw_only=True):
+class StructureRules(_ScanRuleSection, frozen=True, kw_only=True):
     """``rules/structure.yaml``."""
 
     why: str
@@ -107,7 +107,7 @@ class StructureRules(_Strict, frozen=True, kw_only=True):
     function_words: str
 
 
-class Velocity(_Strict, frozen=True, kw_only=True):
+class Velocity(_ScanRuleSection, frozen=True, kw_only=True):
     """User tokens a minute above which a session is of high velocity."""
 
     tokens_per_minute: float
@@ -115,27 +115,27 @@ class Velocity(_Strict, frozen=True, kw_only=True):
     bytes_per_token: int
 
 
-class Marathon(_Strict, frozen=True, kw_only=True):
+class Marathon(_ScanRuleSection, frozen=True, kw_only=True):
     """Hours without a break, and what a break is."""
 
     hours: float
     break_minutes: float
 
 
-class LateNight(_Strict, frozen=True, kw_only=True):
+class LateNight(_ScanRuleSection, frozen=True, kw_only=True):
     """Local hours, from inclusive, to exclusive."""
 
     from_hour: int
     to_hour: int
 
 
-class CodeHeavy(_Strict, frozen=True, kw_only=True):
+class CodeHeavy(_ScanRuleSection, frozen=True, kw_only=True):
     """Share of messages with code."""
 
     share: float
 
 
-class TelemetryRules(_Strict, frozen=True, kw_only=True):
+class TelemetryRules(_ScanRuleSection, frozen=True, kw_only=True):
     """``rules/telemetry.yaml``."""
 
     why: str

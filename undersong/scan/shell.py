@@ -14,7 +14,7 @@ _HERE = re.compile(
 )
 
 
-class Written(NamedTuple):
+class ShellWrite(NamedTuple):
     """A file or a patch that a command writes."""
 
     kind: Literal["write", "patch"]
@@ -22,26 +22,26 @@ class Written(NamedTuple):
     path: str | None
 
 
-def command_of(given: Any) -> str:
+def command_of(value: Any) -> str:
     """The command line in a tool's input: a string, a list of words, or an object with one of them."""
-    if isinstance(given, dict):
-        given = next((given[key] for key in ("command", "cmd", "script", "code", "input") if key in given), "")
-    if isinstance(given, list):
-        return "\n".join(each for each in given if isinstance(each, str))
-    return given if isinstance(given, str) else ""
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("command", "cmd", "script", "code", "input") if key in value), "")
+    if isinstance(value, list):
+        return "\n".join(each for each in value if isinstance(each, str))
+    return value if isinstance(value, str) else ""
 
 
-def written(command: str) -> Iterator[Written]:
+def shell_writes(command: str) -> Iterator[ShellWrite]:
     """What a command line writes, in order; appended text is no version of a file."""
     if len(command) > LONGEST or ("<<" not in command and "*** Begin Patch" not in command):
         return
     for patch in _PATCH.finditer(command):
-        yield Written("patch", patch[0], None)
+        yield ShellWrite("patch", patch[0], None)
     at = 0
     while here := _HERE.search(command, at):
         end = re.compile(rf"^\s*{re.escape(here['end'])}\s*$", re.MULTILINE).search(command, here.end())
         stop = end.start() if end else len(command)
         path = here["path"] or here["after"]
         if path and ">>" not in (here["mode"], here["late"]):
-            yield Written("write", command[here.end() : stop], path)
+            yield ShellWrite("write", command[here.end() : stop], path)
         at = end.end() if end else len(command)

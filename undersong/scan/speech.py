@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.scan.block import Block, Ints
+from undersong.scan.block import Ints, TextBatch
 
 Keys = npt.NDArray[np.uint64]
 WORD = 8  # bytes that are looked at together
@@ -34,14 +34,14 @@ MIX: Keys = np.array(
 _HALF = np.uint64(32)
 
 
-class Speech:
+class TokenIndex:
     """Words of messages in order: word ``i`` is ``data[start[i]:end[i]]``, message ``m`` has words
     ``first[m]:first[m + 1]``. Equal words have equal ``keys``; two different ones share a key with chance 2**-64."""
 
-    def __init__(self, blocks: Sequence[Block], unspoken: Mapping[int, Sequence[Ints]] | None = None) -> None:
-        """``unspoken`` has, for a block by its index, starts and ends of stretches in which nothing is a word."""
+    def __init__(self, blocks: Sequence[TextBatch], non_prose: Mapping[int, Sequence[Ints]] | None = None) -> None:
+        """``non_prose`` has, for a block by its index, starts and ends of stretches in which nothing is a word."""
         none: Sequence[Ints] = ()
-        spaced = [_spaced(block, (unspoken or {}).get(index, none)) for index, block in enumerate(blocks)]
+        spaced = [_spaced(block, (non_prose or {}).get(index, none)) for index, block in enumerate(blocks)]
         parts = [_words(data, block.starts) for data, block in zip(spaced, blocks, strict=True)]
         sizes = np.cumsum([0, *map(len, spaced)])
         self.data = b"".join(spaced)
@@ -58,9 +58,9 @@ class Speech:
         """The words from ``first`` up to ``after``."""
         if after <= first:
             return []
-        said = self.data[self.start[first] : self.end[after - 1]]
-        if b" '" not in said and STOPS not in said:
-            return said.decode().split()
+        stretch = self.data[self.start[first] : self.end[after - 1]]
+        if b" '" not in stretch and STOPS not in stretch:
+            return stretch.decode().split()
         places = zip(self.start[first:after].tolist(), self.end[first:after].tolist(), strict=True)
         return [self.data[start:end].decode() for start, end in places]
 
@@ -79,11 +79,11 @@ class Speech:
 
 def joined_keys(columns: Sequence[Keys]) -> Keys:
     """A key for words in a row, from the keys of the first ones, of the second ones and so on."""
-    found = columns[0].copy()
+    combined = columns[0].copy()
     for keys in columns[1:]:
-        found *= MIX[0]
-        found += keys
-    return found
+        combined *= MIX[0]
+        combined += keys
+    return combined
 
 
 def keys_of(words: Sequence[str]) -> Keys:
@@ -96,8 +96,8 @@ def keys_of(words: Sequence[str]) -> Keys:
 
 def mixed(keys: Keys) -> Keys:
     """Keys of which every bit depends on all bits of the given ones."""
-    found: Keys = (keys ^ (keys >> _HALF)) * MIX[6]
-    return found
+    scrambled: Keys = (keys ^ (keys >> _HALF)) * MIX[6]
+    return scrambled
 
 
 class _Words(NamedTuple):
@@ -114,12 +114,12 @@ def _joined(parts: Sequence[Any]) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _spaced(block: Block, unspoken: Sequence[Ints]) -> bytes:
+def _spaced(block: TextBatch, non_prose: Sequence[Ints]) -> bytes:
     """The bytes of a block with nothing but spaces and STOPs between words."""
     spaced = block.raw.translate(SPACING)
-    if unspoken:
+    if non_prose:
         blanked = bytearray(spaced)
-        for start, end in zip(*(each.tolist() for each in unspoken), strict=True):
+        for start, end in zip(*(each.tolist() for each in non_prose), strict=True):
             blanked[start:end] = b" " * (end - start)
         spaced = bytes(blanked)
     if not block.raw.isascii() and BULLET in spaced:  # a search for three bytes costs as much as all words
@@ -137,8 +137,8 @@ def _words(spaced: bytes, texts: Ints) -> _Words:
         places = start[quoted]
         opening = quoted[(data[places - 1] == SPACE) & ~np.isin(places, texts)]
         start[opening] += 1
-        kept = start < end
-        start, end = start[kept], end[kept]
+        nonempty = start < end
+        start, end = start[nonempty], end[nonempty]
     counts = np.diff(np.searchsorted(start, np.append(texts, len(spaced))))
     return _Words(start, end, keys_at(spaced, start, end), counts)
 

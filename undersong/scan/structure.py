@@ -7,7 +7,7 @@ from bisect import insort
 from collections.abc import Sequence
 
 from undersong.models import Deference, Hit, Message
-from undersong.scan.code import Code, Versions
+from undersong.scan.code import AgentCodeHistory, ExtractedCode
 from undersong.scan.rules import LatencyRule, StructureRules
 
 _SENTENCE_END = re.compile(r"[.!?…](?=[\s\"'”’)\]]|$)|[。！？]|\n\s*\n")
@@ -25,16 +25,16 @@ class AgentSoFar:
         self._deference = _NOTHING_SAID
         self._latencies: list[float] = []
         self._lengths: list[int] = []
-        self._versions: Versions | None = None  # of the few who write code
+        self._versions: AgentCodeHistory | None = None  # of the few who write code
 
     def deference(self, hits: Sequence[Hit]) -> Deference:
         """Apologies and corrections of the turns so far, this one included; the wider counts beside them."""
         if not hits:
             return self._deference
-        said = [hit.label for hit in hits if hit.trait == "structure" and hit.label in _DEFERENCE_LABELS]
-        if not said:
+        labels = [hit.label for hit in hits if hit.trait == "structure" and hit.label in _DEFERENCE_LABELS]
+        if not labels:
             return self._deference
-        for label in said:
+        for label in labels:
             self._counts[label] += 1
         apologies, corrections, agreements, disagreements = self._counts.values()
         ratio = apologies / max(corrections, 1)
@@ -58,12 +58,12 @@ class AgentSoFar:
         insort(self._lengths, len(message.text))
         return drop
 
-    def code_change(self, codes: Sequence[Code]) -> float | None:
+    def code_change(self, codes: Sequence[ExtractedCode]) -> float | None:
         """How new this message's code is beside the agent's earlier code."""
         if not codes:
             return None
         if self._versions is None:
-            self._versions = Versions(self._rules.code)
+            self._versions = AgentCodeHistory(self._rules.code)
         return self._versions.change(codes)
 
 

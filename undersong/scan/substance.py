@@ -19,8 +19,8 @@ def substance_hash(code: str, lang: str | None, path: str | None, comments: dict
     taken for a comment, and where indentation means something it stays.
     """
     rule = _rule(lang, path, comments)
-    kept = "\n".join(_lines(_without_blocks(code, rule), rule))
-    return hashlib.sha256(kept.encode("utf-8", "surrogatepass")).hexdigest()
+    normalized = "\n".join(_lines(_without_blocks(code, rule), rule))
+    return hashlib.sha256(normalized.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def patch_sides(patch: str) -> tuple[str, str]:
@@ -47,7 +47,7 @@ def _without_blocks(code: str, rule: CommentRule) -> str:
     """Code without comments that have an end, where they stand on lines of their own."""
     if rule.opens is None or rule.closes is None or rule.opens not in code:
         return code
-    kept: list[str] = []
+    lines: list[str] = []
     inside = False
     for line in code.split("\n"):
         bare = line.strip()
@@ -55,23 +55,23 @@ def _without_blocks(code: str, rule: CommentRule) -> str:
             inside = True
             bare = bare.removeprefix(rule.opens)
         elif not inside:
-            kept.append(line)
+            lines.append(line)
             continue
         if rule.closes in bare:
             inside = False
             rest = bare.partition(rule.closes)[2]
             if rest.strip():
-                kept.append(rest)
-    return "\n".join(kept)
+                lines.append(rest)
+    return "\n".join(lines)
 
 
 def _lines(code: str, rule: CommentRule) -> list[str]:
     """The lines with substance; most have no comment and no white space to change, and are not looked at closely."""
     lines = code.split("\n")
     if len("".join(code.split())) < len(code) - code.count(" ") - code.count("\n"):  # other white space
-        return [kept for line in lines if (kept := _line(line, rule))]
+        return [normalized for line in lines if (normalized := _line(line, rule))]
     marks = [mark for mark in rule.marks if mark in code]
-    found = []
+    result = []
     for line in lines:
         bare = line.strip(" ")
         if "  " in bare or any([mark in bare for mark in marks]):
@@ -79,8 +79,8 @@ def _lines(code: str, rule: CommentRule) -> list[str]:
         elif rule.indents and bare:
             bare = line.rstrip(" ")
         if bare:
-            found.append(bare)
-    return found
+            result.append(bare)
+    return result
 
 
 def _line(line: str, rule: CommentRule) -> str:
@@ -89,8 +89,8 @@ def _line(line: str, rule: CommentRule) -> str:
     if any(bare.startswith(mark) for mark in rule.marks) and not bare.startswith(rule.directives):
         return ""
     for mark in rule.marks:
-        before, found, after = bare.partition(f" {mark}")
-        if found and not any(quote in after for quote in QUOTES) and not _open_string(before):
+        before, separator, after = bare.partition(f" {mark}")
+        if separator and not any(quote in after for quote in QUOTES) and not _open_string(before):
             bare = before.rstrip()
     if not bare:
         return ""

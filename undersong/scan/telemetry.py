@@ -41,15 +41,15 @@ def telemetry(conversation: Conversation, scans: Sequence[Scan], rules: Telemetr
     )
 
 
-def session_context_vector(session: Telemetry | None, given: Sequence[str], rules: TelemetryRules) -> tuple[str, ...]:
-    """What holds, then ``unknown:<name>`` for what the data cannot say, then what the source itself ``given``.
+def session_context_vector(session: Telemetry | None, stated: Sequence[str], rules: TelemetryRules) -> tuple[str, ...]:
+    """What holds, then ``unknown:<name>`` for what the data cannot say, then what the source itself ``stated``.
 
     Without a ``session`` nothing was looked at, and all is unknown.
     """
     states = dict.fromkeys(CONTEXT) if session is None else _states(session, rules)
     holds = [name for name, state in states.items() if state]
-    unknown = [f"unknown:{name}" for name, state in states.items() if state is None and name not in given]
-    return tuple(dict.fromkeys([*holds, *unknown, *given]))
+    unknown = [f"unknown:{name}" for name, state in states.items() if state is None and name not in stated]
+    return tuple(dict.fromkeys([*holds, *unknown, *stated]))
 
 
 def _states(session: Telemetry, rules: TelemetryRules) -> dict[str, bool | None]:
@@ -94,9 +94,9 @@ def _stretches(times: Sequence[datetime], breaks: Sequence[Break], pause: timede
 
 def _late_night(messages: Sequence[Message], zone: str | None, rules: TelemetryRules) -> bool | None:
     """Whether a turn of the user (of anyone, where there is none) falls in the night; None without a local time."""
-    given = _zone(zone)
+    local_zone = _zone(zone)
     speakers = [message for message in messages if message.role == "user"] or list(messages)
-    hours = [local.hour for message in speakers if (local := _local(message.time, given)) is not None]
+    hours = [local.hour for message in speakers if (local := _local(message.time, local_zone)) is not None]
     if not hours:
         return None
     return any(rules.late_night.from_hour <= hour < rules.late_night.to_hour for hour in hours)

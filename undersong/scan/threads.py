@@ -10,7 +10,7 @@ from undersong.models import NEGATIVE_TRAITS, AgentFlags, Message, Scan, SignalK
 from undersong.tiers import SignalRules
 
 
-class Turn(NamedTuple):
+class ScannedTurn(NamedTuple):
     """A message of the thread with its flags."""
 
     id: str
@@ -18,16 +18,16 @@ class Turn(NamedTuple):
     scan: Scan
 
 
-def turns_of(messages: Sequence[Message], scans: Sequence[Scan]) -> list[Turn]:
+def turns_of(messages: Sequence[Message], scans: Sequence[Scan]) -> list[ScannedTurn]:
     """The thread as the reader saw it: messages of abandoned branches are left out."""
     return [
-        Turn(message.id, message.agent or message.author, scan)
+        ScannedTurn(message.id, message.agent or message.author, scan)
         for message, scan in zip(messages, scans, strict=True)
         if message.branch is None
     ]
 
 
-def flagged_turns(messages: Sequence[Message], scans: Sequence[Scan]) -> list[Turn]:
+def flagged_turns(messages: Sequence[Message], scans: Sequence[Scan]) -> list[ScannedTurn]:
     """As ``turns_of`` for the agents with a flag alone: all that ``thread_signals`` looks at."""
     flagged = {
         message.agent or message.author
@@ -37,18 +37,18 @@ def flagged_turns(messages: Sequence[Message], scans: Sequence[Scan]) -> list[Tu
     if not flagged:
         return []
     return [
-        Turn(message.id, agent, scan)
+        ScannedTurn(message.id, agent, scan)
         for message, scan in zip(messages, scans, strict=True)
         if (agent := message.agent or message.author) in flagged and message.branch is None
     ]
 
 
-def thread_signals(turns: Sequence[Turn], rules: SignalRules) -> tuple[ThreadSignal, ...]:
+def thread_signals(turns: Sequence[ScannedTurn], rules: SignalRules) -> tuple[ThreadSignal, ...]:
     """The four signals of the first seed; ``message_ids`` are the flagged messages that carry each."""
     flagged = {turn.agent for turn in turns if turn.scan.total}
     if not flagged:
         return ()
-    by_agent: dict[str, list[Turn]] = {}
+    by_agent: dict[str, list[ScannedTurn]] = {}
     for turn in turns:
         if turn.agent in flagged:
             by_agent.setdefault(turn.agent, []).append(turn)
@@ -60,7 +60,7 @@ def thread_signals(turns: Sequence[Turn], rules: SignalRules) -> tuple[ThreadSig
     return (*signals, *_concentrations(turns, rules.trait_concentration.messages, rules.trait_concentration.agents))
 
 
-def agent_flags(turns: Sequence[Turn]) -> dict[str, AgentFlags]:
+def agent_flags(turns: Sequence[ScannedTurn]) -> dict[str, AgentFlags]:
     """Messages, flagged messages and flags per trait for each agent, in order of appearance."""
     messages: dict[str, int] = {}
     flagged: dict[str, list[Scan]] = {}
@@ -82,7 +82,7 @@ def _added(messages: int, flagged: Sequence[Scan]) -> AgentFlags:
     return AgentFlags(messages=messages, flagged=len(flagged), total=sum(flags.values()), flags=flags)
 
 
-def _escalations(agent: str, own: Sequence[Turn], least: int) -> Iterator[ThreadSignal]:
+def _escalations(agent: str, own: Sequence[ScannedTurn], least: int) -> Iterator[ThreadSignal]:
     """Every longest stretch of the agent's messages over which its flag count rises strictly."""
     start = 0
     for place in range(1, len(own) + 1):
@@ -93,7 +93,7 @@ def _escalations(agent: str, own: Sequence[Turn], least: int) -> Iterator[Thread
         start = place
 
 
-def _repeats(agent: str, own: Sequence[Turn], least: int) -> Iterator[ThreadSignal]:
+def _repeats(agent: str, own: Sequence[ScannedTurn], least: int) -> Iterator[ThreadSignal]:
     flagged = [turn for turn in own if turn.scan.total]
     if len(flagged) >= least:
         yield _signal("repeat_flags", flagged, agent)
@@ -122,7 +122,7 @@ class _Cycle:
         self.quiet = self.first is not None
 
 
-def _cycles(agent: str, own: Sequence[Turn], span: int) -> Iterator[ThreadSignal]:
+def _cycles(agent: str, own: Sequence[ScannedTurn], span: int) -> Iterator[ThreadSignal]:
     """A kind of flag, a quiet message, the same kind again, then another kind: within ``span`` messages."""
     cycles: dict[str, _Cycle] = {}
     for place, turn in enumerate(own):
@@ -149,8 +149,8 @@ def _closed(cycles: dict[str, _Cycle], labels: Sequence[str], place: int, span: 
     return None
 
 
-def _concentrations(turns: Sequence[Turn], least: int, agents: int) -> Iterator[ThreadSignal]:
-    on_trait: dict[str, list[Turn]] = defaultdict(list)
+def _concentrations(turns: Sequence[ScannedTurn], least: int, agents: int) -> Iterator[ThreadSignal]:
+    on_trait: dict[str, list[ScannedTurn]] = defaultdict(list)
     for turn in turns:
         for trait in turn.scan.flags:
             on_trait[trait].append(turn)
@@ -162,6 +162,6 @@ def _concentrations(turns: Sequence[Turn], least: int, agents: int) -> Iterator[
             yield ThreadSignal(kind="trait_concentration", message_ids=ids, agents=names, trait=trait)
 
 
-def _signal(kind: SignalKind, turns: Sequence[Turn], agent: str) -> ThreadSignal:
+def _signal(kind: SignalKind, turns: Sequence[ScannedTurn], agent: str) -> ThreadSignal:
     ids = tuple(turn.id for turn in turns if turn.scan.total)
     return ThreadSignal(kind=kind, message_ids=ids, agents=(agent,))

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from undersong.formats.spool import Spool
 from undersong.models import Problem
-from undersong.options import Options, Progress, chosen, cut_of, matched_none, silent
+from undersong.options import Options, Progress, chosen, matched_none, reading_cutoff, silent
 from undersong.routing.route import load_policy
 from undersong.scan import load_book
-from undersong.scanrows.pieces import Work
+from undersong.scanrows.pieces import ScanJob
 from undersong.scanrows.rowstream import stream
-from undersong.waiting import Waiting
+from undersong.waiting import SpillFile
 
 Write = Callable[[bytes | memoryview], object]
 
@@ -31,11 +31,11 @@ def scan_rows(
     problems: list[Problem] = []
     done = left_out = 0
 
-    def work(spool: Spool, waiting: Waiting) -> Work:
+    def work(spool: Spool, waiting: SpillFile) -> ScanJob:
         keep = partial(chosen, options=options)
         policy, book = options.policy or load_policy(), load_book()
-        cut = partial(cut_of, options=options, policy=policy, triage=book.triage)
-        return Work(
+        cut = partial(reading_cutoff, options=options, policy=policy, triage=book.triage)
+        return ScanJob(
             spool, waiting, book, policy, frozenset(options.signals), options.seed, text, write_thread is not None,
             keep, cut,
         )  # fmt: skip

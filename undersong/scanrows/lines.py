@@ -22,14 +22,14 @@ _encoder = msgspec.json.Encoder()
 _FIRST, _AFTER = b'"tier":', b',"source_ref":'  # what lies between them is the same for many rows
 
 
-class Lines(NamedTuple):
+class EncodedRows(NamedTuple):
     """Rows as JSON Lines, and how many bytes each takes with its line end."""
 
     data: bytearray
     lengths: Lengths
 
 
-class _Plain(msgspec.Struct, frozen=True, gc=False):
+class _PreEncodedRow(msgspec.Struct, frozen=True, gc=False):
     """A Row whose keys from ``tier`` to ``source_ref`` are there as bytes, the first one without its name."""
 
     id: str
@@ -48,7 +48,7 @@ class _Plain(msgspec.Struct, frozen=True, gc=False):
     bands: None = None
 
 
-class RowLines:
+class RowWriter:
     """Rows of messages, appended one after the other; ``text`` False leaves the texts out.
 
     The bytes are those of ``Row.of`` encoded, for any message.
@@ -67,7 +67,7 @@ class RowLines:
             row = (
                 Row.of(message, scan, route)
                 if rest is None
-                else _Plain(
+                else _PreEncodedRow(
                     message.id, message.conversation, message.position, message.time, message.agent, message.target,
                     message.role, message.observed, message.branch, message.text, rest, message.source_ref,
                 )
@@ -76,10 +76,10 @@ class RowLines:
             data.append(LINE_FEED)
             ended(len(data))
 
-    def lines(self) -> Lines:
+    def lines(self) -> EncodedRows:
         """What was appended."""
         lengths = np.array([after - before for before, after in pairwise(self._ends)], dtype=np.int32)
-        return Lines(self._data, lengths)
+        return EncodedRows(self._data, lengths)
 
 
 def _rest_of(scan: Scan, route: Route) -> msgspec.Raw | None:
@@ -100,9 +100,9 @@ def _rest_of(scan: Scan, route: Route) -> msgspec.Raw | None:
 
 
 @lru_cache(maxsize=4096)
-def _without_hits(*said: object) -> msgspec.Raw:
+def _without_hits(*values: object) -> msgspec.Raw:
     """The rest of a row without hits, from its routed keys, its triage score and its deference."""
-    row = msgspec.structs.replace(_UNFLAGGED, **dict(zip(_VARIED, said, strict=True)))
+    row = msgspec.structs.replace(_UNFLAGGED, **dict(zip(_VARIED, values, strict=True)))
     data = _encoder.encode(row)
     first = data.index(_FIRST) + len(_FIRST)
     return msgspec.Raw(data[first : data.index(_AFTER, first)])

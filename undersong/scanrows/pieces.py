@@ -8,29 +8,29 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from undersong.formats.settle import settle
+from undersong.formats.settle import normalize_conversation
 from undersong.formats.spool import Spool
 from undersong.models import Conversation, Problem
-from undersong.routing.budget import Cut, Demand
-from undersong.routing.earlier import Directed
-from undersong.routing.route import Policy, directed_of, draft, levels_of, uncut, with_upgrades
+from undersong.routing.budget import BudgetCutoff, DemandHistogram
+from undersong.routing.earlier import DirectedMessage
+from undersong.routing.route import Policy, directed_of, levels_of, propose, unbudgeted_routes, with_upgrades
 from undersong.routing.sample import NEVER, Draws, Levels, draws
 from undersong.scan import SignalBook, scan_conversations
-from undersong.scanrows.lines import Lengths, RowLines
-from undersong.waiting import Place, Waiting
+from undersong.scanrows.lines import Lengths, RowWriter
+from undersong.waiting import SpillFile, SpillLocation
 
 A = TypeVar("A")
 BATCH = 1 << 19  # characters that are scanned together: most pieces are one batch, which is measured to be the fastest
 
 
-class Work(NamedTuple):
+class ScanJob(NamedTuple):
     """What every piece needs: where the input lies and where rows wait, the book, and what the user chose.
 
     ``threads``: rows of conversations are wanted too.
     """
 
     spool: Spool
-    waiting: Waiting
+    spill_file: SpillFile
     book: SignalBook
     policy: Policy
     signals: frozenset[str]
@@ -38,13 +38,13 @@ class Work(NamedTuple):
     text: bool
     threads: bool
     keep: Callable[[Conversation], bool]
-    cut_of: Callable[[Demand], Cut]
+    cut_of: Callable[[DemandHistogram], BudgetCutoff]
 
 
-class Piece(NamedTuple):
+class ScanChunk(NamedTuple):
     """Where the rows of some conversations wait, and after them what is known of each, in so many bytes."""
 
-    place: Place
+    place: SpillLocation
     tail: int
     messages: int
 
@@ -57,20 +57,20 @@ class _Tail(msgspec.Struct, array_like=True):
     lengths: bytes
     draws: bytes
     levels: bytes
-    directed: list[tuple[int, Directed]]
+    directed: list[tuple[int, DirectedMessage]]
     threads: list[bytes]
     problems: list[tuple[int, Problem]]
 
 
-class Portion(NamedTuple):
+class ChunkPortion(NamedTuple):
     """Conversations of a piece that follow each other in the run, as they were written."""
 
-    rows: Place
+    rows: SpillLocation
     lengths: Lengths
     draws: Draws
     levels: Levels
     first: list[int]  # the number of messages before each conversation
-    directed: list[tuple[int, Directed]]
+    directed: list[tuple[int, DirectedMessage]]
     threads: bytes
     problems: tuple[Problem, ...]
     left_out: int
@@ -78,28 +78,30 @@ class Portion(NamedTuple):
     @property
     def counted(self) -> Draws:
         """The draws, NEVER for what another conversation may call for."""
-        found = self.draws.copy()
-        found[[self.first[number] + each.place for number, each in self.directed if each.score is not None]] = NEVER
-        return found
+        counted_draws = self.draws.copy()
+        counted_draws[[self.first[number] + each.place for number, each in self.directed if each.score is not None]] = (
+            NEVER
+        )
+        return counted_draws
 
 
-class _Written:
+class _ChunkWriter:
     """What is gathered while the conversations of a piece are scanned."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: ScanJob) -> None:
         self.work = work
-        self.place = work.waiting.put()
+        self.place = work.spill_file.put()
         self.lengths: list[Lengths] = []
         self.draws: list[Draws] = []
         self.levels: list[int] = []
         self.sizes: list[int] = []  # messages of each conversation
-        self.directed: list[tuple[int, Directed]] = []
+        self.directed: list[tuple[int, DirectedMessage]] = []
         self.threads: list[bytes] = []
 
     def add(self, batch: list[Conversation | None]) -> None:
         """Scan some conversations; None stands for one that is left out."""
         work, chosen = self.work, [each for each in batch if each is not None]
-        rows, first = RowLines(work.text), 0
+        rows, first = RowWriter(work.text), 0
         scanned = iter(scan_conversations(chosen, work.book, work.signals, summed=work.threads))
         drawn = draws(work.seed, [message for each in chosen for message in each.messages])
         self.draws.append(drawn)
@@ -109,8 +111,8 @@ class _Written:
                 self.threads.append(b"")
                 continue
             messages, (scans, thread) = conversation.messages, next(scanned)
-            drafted = draft(conversation, scans, thread, work.policy)
-            routes = uncut(drafted)
+            drafted = propose(conversation, scans, thread, work.policy)
+            routes = unbudgeted_routes(drafted)
             self.levels += levels_of(scans, drafted.ranks)
             own = directed_of(messages, scans, drafted.ranks, drawn[first : first + len(messages)])
             self.directed += ((len(self.sizes), each) for each in own)
@@ -121,9 +123,9 @@ class _Written:
                 self.threads.append(_encode(with_upgrades(thread, conversation, routes)) + b"\n")
         lines = rows.lines()
         self.lengths.append(lines.lengths)
-        work.waiting.put(lines.data)
+        work.spill_file.put(lines.data)
 
-    def put(self, problems: list[tuple[int, Problem]]) -> Piece:
+    def finish(self, problems: list[tuple[int, Problem]]) -> ScanChunk:
         """Write the rest of the piece to disk."""
         tail = _encode_tail(
             _Tail(
@@ -136,19 +138,19 @@ class _Written:
                 problems=problems,
             )
         )
-        end = self.work.waiting.put(tail)
+        end = self.work.spill_file.put(tail)
         size = end.offset + end.size - self.place.offset
-        return Piece(self.place._replace(size=size), len(tail), sum(self.sizes))
+        return ScanChunk(self.place._replace(size=size), len(tail), sum(self.sizes))
 
 
-def scan_piece(work: Work, conversations: Iterable[Sequence[Conversation]]) -> Piece:
+def scan_chunk(work: ScanJob, conversations: Iterable[Sequence[Conversation]]) -> ScanChunk:
     """Scan conversations, given as their parts, and write their rows as if nothing were cut."""
-    written = _Written(work)
+    written = _ChunkWriter(work)
     problems: list[tuple[int, Problem]] = []
     batch: list[Conversation | None] = []
     size = 0
     for number, parts in enumerate(conversations):
-        conversation, notes = settle(parts)
+        conversation, notes = normalize_conversation(parts)
         problems += ((number, note) for note in notes)
         batch.append(conversation if work.keep(conversation) else None)
         size += sum([len(message.text) for message in conversation.messages])
@@ -156,10 +158,10 @@ def scan_piece(work: Work, conversations: Iterable[Sequence[Conversation]]) -> P
             written.add(batch)
             batch, size = [], 0
     written.add(batch)
-    return written.put(problems)
+    return written.finish(problems)
 
 
-def portion(waiting: Waiting, piece: Piece, first: int, conversations: int) -> Portion:
+def portion(waiting: SpillFile, piece: ScanChunk, first: int, conversations: int) -> ChunkPortion:
     """So many conversations of a piece, from the ``first`` one."""
     place = piece.place
     tail = _decode_tail(waiting.get(place._replace(offset=place.offset + place.size - piece.tail, size=piece.tail)))
@@ -169,8 +171,8 @@ def portion(waiting: Waiting, piece: Piece, first: int, conversations: int) -> P
     before = int(sizes[:first].sum())
     of = slice(before, before + int(own.sum()))
     start = place.offset + int(lengths[:before].sum(dtype=np.int64))
-    return Portion(
-        rows=Place(place.process, start, int(lengths[of].sum(dtype=np.int64))),
+    return ChunkPortion(
+        rows=SpillLocation(place.process, start, int(lengths[of].sum(dtype=np.int64))),
         lengths=lengths[of],
         draws=np.frombuffer(tail.draws)[of],
         levels=np.frombuffer(tail.levels, dtype=np.int16)[of],

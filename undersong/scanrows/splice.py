@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.models import Tier, Width
-from undersong.routing.budget import BACKWARDS, STEPS, TRIAGE, UNSCORED, WIDTH, Cut
-from undersong.routing.route import called_for, decided
+from undersong.routing.budget import BACKWARDS, STEPS, TRIAGE, UNSCORED, WIDTH, BudgetCutoff
+from undersong.routing.route import called_for, decide_route
 from undersong.routing.sample import Draws, Levels
 
 # The routed keys of a row, between the message's own and the scan's. No string of JSON holds these bytes: its quotes
@@ -23,7 +23,7 @@ Bytes: TypeAlias = bytes | memoryview
 Starts = npt.NDArray[np.int64]
 
 
-class Routed(msgspec.Struct, frozen=True):
+class RoutedKeys(msgspec.Struct, frozen=True):
     """The routed keys of a row, in its order."""
 
     tier: Tier
@@ -33,15 +33,15 @@ class Routed(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-class Routing(NamedTuple):
+class RunRouting(NamedTuple):
     """What the whole run decides for every message."""
 
-    cut: Cut
+    cut: BudgetCutoff
     rate: float
 
 
-def spliced(
-    rows: bytes, starts: Starts, levels: Levels, draws: Draws, routing: Routing, also: Mapping[int, str]
+def patch_routes(
+    rows: bytes, starts: Starts, levels: Levels, draws: Draws, routing: RunRouting, also: Mapping[int, str]
 ) -> Sequence[Bytes]:
     """The rows (JSON Lines) as the run's routing has them, in parts to be written one after the other.
 
@@ -68,7 +68,7 @@ def spliced(
         first = rows.find(_FIRST, start)
         after = rows.find(_AFTER, first)
         triage = None if levels[place] == UNSCORED else (STEPS - int(levels[place]) % WIDTH) / STEPS
-        mended = _mended(rows[first + 1 : after], also.get(place), is_read, is_drawn, triage, routing.cut)
+        mended = _patched_keys(rows[first + 1 : after], also.get(place), is_read, is_drawn, triage, routing.cut)
         pieces += (view[last : first + 1], mended)
         last = after
     pieces.append(view[last:])
@@ -76,15 +76,17 @@ def spliced(
 
 
 @lru_cache(maxsize=4096)
-def _mended(keys: bytes, flagged: str | None, read: bool, drawn: bool, triage: float | None, cut: Cut) -> bytes:
+def _patched_keys(
+    keys: bytes, flagged: str | None, read: bool, drawn: bool, triage: float | None, cut: BudgetCutoff
+) -> bytes:
     """The routed keys of one row, from what they were."""
     was = _decode(b"{%b}" % keys)
     tier, reasons = was.tier, was.reasons
     if flagged is not None:
         tier, reasons = "focused", (*reasons, called_for(flagged))
-    route = decided(tier, was.tier_before, reasons, read=read, drawn=drawn, triage=triage, cut=cut)
-    return _encode(Routed(route.tier, route.tier_before, route.width, route.sampled, route.reasons))[1:-1]
+    route = decide_route(tier, was.tier_before, reasons, read=read, drawn=drawn, triage=triage, cut=cut)
+    return _encode(RoutedKeys(route.tier, route.tier_before, route.width, route.sampled, route.reasons))[1:-1]
 
 
-_decode = msgspec.json.Decoder(Routed).decode
+_decode = msgspec.json.Decoder(RoutedKeys).decode
 _encode = msgspec.json.Encoder().encode

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from undersong.errors import UndersongError, UsageError
-from undersong.formats.sources import Share, in_turn
+from undersong.formats.sources import WorkDistributor, in_turn
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -20,7 +20,7 @@ AHEAD = 4  # pieces of work that wait for each process, so that none is idle and
 
 
 @contextmanager
-def workers(number: int) -> Iterator[Share]:
+def workers(number: int) -> Iterator[WorkDistributor]:
     """Something that shares work out to so many processes; with 1 all of it is done here, in turn.
 
     The processes are copies of this one, made when the first work comes: they see what it had opened and loaded by
@@ -37,14 +37,14 @@ def workers(number: int) -> Iterator[Share]:
         raise UsageError("this system cannot copy a process", remedy="use --processes 1")
     pool = ProcessPoolExecutor(number, mp_context=multiprocessing.get_context("fork"))
     try:
-        yield _Sharing(pool, number * AHEAD)
+        yield _ProcessDistributor(pool, number * AHEAD)
     except BrokenProcessPool as error:
         raise UndersongError("a process that scanned was killed", remedy="use fewer --processes") from error
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-class _Sharing:
+class _ProcessDistributor:
     in_turn = False
 
     def __init__(self, pool: ProcessPoolExecutor, ahead: int) -> None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Literal, NamedTuple, Protocol, Self
 
 from undersong.errors import UsageError
-from undersong.models import Conversation, Evaluation, Finding, Message, Noun, Route, Row, Scan, ThreadScan
+from undersong.models import Conversation, Evaluation, Finding, Message, Record, Route, Row, Scan, ThreadScan
 
 Forgettable = Literal["agent", "conversation"]
 
@@ -32,7 +32,7 @@ class Cursor(NamedTuple):
 BEGINNING = Cursor()
 
 
-class History(NamedTuple):
+class AgentHistory(NamedTuple):
     """An agent's rows in (event time, position, id) order; ``changed`` is the number of the change they last took."""
 
     agent: str
@@ -49,7 +49,7 @@ class PackedHistory(NamedTuple):
     cells: bytes | None
 
 
-class Swept(NamedTuple):
+class AgentSweep(NamedTuple):
     """What a sweep found in the history of an agent as it was at change ``changed``.
 
     ``cells`` are those of the packed history; a store may keep them for the next time.
@@ -61,7 +61,7 @@ class Swept(NamedTuple):
     cells: bytes | None = None
 
 
-class AgentEntry(Noun, frozen=True, kw_only=True):
+class AgentEntry(Record, frozen=True, kw_only=True):
     """An agent in a store: how many messages, how many of them a judge scored, and from when to when.
 
     Of the scored ones ``ranked`` have ranks within a corpus for scores, no levels.
@@ -76,7 +76,7 @@ class AgentEntry(Noun, frozen=True, kw_only=True):
     last: datetime | None = None
 
 
-class JudgeEntry(Noun, frozen=True, kw_only=True):
+class JudgeEntry(Record, frozen=True, kw_only=True):
     """A judge whose rows a store holds; its hash covers model and prompt. "" where nobody said who judged."""
 
     judge_hash: str
@@ -84,7 +84,7 @@ class JudgeEntry(Noun, frozen=True, kw_only=True):
     rows: int
 
 
-class Grave(Noun, frozen=True, kw_only=True):
+class Tombstone(Record, frozen=True, kw_only=True):
     """What is left of a forgotten agent or conversation: ``digest`` is the SHA-256 of its name."""
 
     kind: Forgettable
@@ -93,33 +93,33 @@ class Grave(Noun, frozen=True, kw_only=True):
     messages: int
 
 
-class Redaction(Noun, frozen=True, kw_only=True):
+class Redaction(Record, frozen=True, kw_only=True):
     """What a store has to replace, put and delete so that the agent or conversation ``name`` is forgotten.
 
     ``replaced`` are conversations without the private texts, with their scans and routes; ``dropped`` whole ones;
-    ``answers`` and ``left`` are the (conversation, message) places whose answers and rows go; ``rows`` replace kept
-    ones; ``gone`` are ids of findings. ``elsewhere``: it was forgotten in another store, and nothing of it is here.
+    ``answers`` and ``detached`` are the (conversation, message) places whose answers and rows go; ``rows`` replace kept
+    ones; ``removed`` are ids of findings. ``elsewhere``: it was forgotten in another store, and nothing of it is here.
     """
 
-    grave: Grave
+    tombstone: Tombstone
     name: str
     replaced: tuple[tuple[Conversation, tuple[Scan, ...], ThreadScan, tuple[Route, ...]], ...] = ()
     dropped: tuple[str, ...] = ()
     answers: tuple[tuple[str, str], ...] = ()
-    left: tuple[tuple[str, str], ...] = ()
+    detached: tuple[tuple[str, str], ...] = ()
     rows: tuple[Row, ...] = ()
-    gone: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
     elsewhere: bool = False
 
 
-class Marks(NamedTuple):
+class StoreVersions(NamedTuple):
     """Numbers that change with every write to a conversation, or to an agent's history by a judge; 0: not there."""
 
     conversations: dict[str, int]
     agents: dict[str, int]
 
 
-class Kept(Noun, frozen=True, kw_only=True):
+class StoredConversation(Record, frozen=True, kw_only=True):
     """A conversation as it stands; scans and routes are aligned with its messages.
 
     ``named`` are the ids of the messages that came with a target of their own, None where no live run put it.
@@ -131,7 +131,7 @@ class Kept(Noun, frozen=True, kw_only=True):
     named: frozenset[str] | None = None
 
 
-class Spoken(Noun, frozen=True, kw_only=True):
+class ConversationUpdate(Record, frozen=True, kw_only=True):
     """A conversation as it now is; ``changed`` are the ids of the messages of which anything is new. See Kept."""
 
     conversation: Conversation
@@ -142,20 +142,20 @@ class Spoken(Noun, frozen=True, kw_only=True):
     changed: frozenset[str]
 
 
-class Update(Noun, frozen=True, kw_only=True):
+class Update(Record, frozen=True, kw_only=True):
     """All that messages changed when they came.
 
-    ``left`` are the (conversation, message) places of what has another text or author now: rows of any judge go.
+    ``detached`` are the (conversation, message) places of what has another text or author now: rows of any judge go.
     ``rows`` replace those that are there, an unread one also a read one: a late message may end what called for it.
     """
 
     judge_hash: str
-    spoken: tuple[Spoken, ...] = ()
-    left: tuple[tuple[str, str], ...] = ()
+    conversations: tuple[ConversationUpdate, ...] = ()
+    detached: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, Evaluation], ...] = ()
     rows: tuple[Row, ...] = ()
     findings: tuple[Finding, ...] = ()
-    gone: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 class ConversationStore(Protocol):
@@ -220,8 +220,8 @@ class HistoryStore(Protocol):
     predecessor (``moments.dated``).
     """
 
-    def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, gone: Iterable[str] = ()) -> None:
-        """Keep rows and findings, and drop the findings ``gone``: all of it or nothing.
+    def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, removed: Iterable[str] = ()) -> None:
+        """Keep rows and findings, and drop the findings ``removed``: all of it or nothing.
 
         A row stands under its conversation, id and judge: the same again changes nothing, another one replaces it, but
         an unread one never replaces one that was read.
@@ -236,7 +236,7 @@ class HistoryStore(Protocol):
         """The rows at some places of a history, from 0 on, in the order of ``places``; it may lack some of them."""
         ...
 
-    def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[History]:
+    def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[AgentHistory]:
         """The histories that changed after a cursor and hold ``least`` or more scored rows, in the order of change.
 
         What changes meanwhile is left for the next sweep.
@@ -276,7 +276,7 @@ class HistoryStore(Protocol):
         ...
 
     def put_sweep(
-        self, judge_hash: str, swept: Sequence[Swept], patterns: Collection[str], cursors: Mapping[str, Cursor]
+        self, judge_hash: str, swept: Sequence[AgentSweep], patterns: Collection[str], cursors: Mapping[str, Cursor]
     ) -> None:
         """Replace the findings of these patterns for each swept agent and put the cursors, in one transaction.
 
@@ -304,15 +304,15 @@ class HistoryStore(Protocol):
 class LiveStore(Protocol):
     """What a live run needs so that several of them, in any number of processes, never undo each other's work."""
 
-    def marks(self, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> Marks:
+    def versions(self, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> StoreVersions:
         """The marks of these conversations and agents."""
         ...
 
-    def kept(self, conversation_id: str) -> Kept | None:
+    def stored_conversation(self, conversation_id: str) -> StoredConversation | None:
         """A conversation as it was put last, None where it is not there."""
         ...
 
-    def put_update(self, update: Update, marks: Marks) -> Marks | None:
+    def put_update(self, update: Update, expected: StoreVersions) -> StoreVersions | None:
         """Keep all of an update in one transaction, and give the new marks.
 
         None, and nothing is kept, where the marks no longer hold: somebody else wrote in between.
@@ -340,7 +340,7 @@ class Store(ConversationStore, HistoryStore, LiveStore, Protocol):
         """Put the taxonomy and the patterns into a graph; raises UsageError where the store is none."""
         ...
 
-    def graves(self) -> tuple[Grave, ...]:
+    def tombstones(self) -> tuple[Tombstone, ...]:
         """What was forgotten, by kind and digest."""
         ...
 
@@ -348,7 +348,7 @@ class Store(ConversationStore, HistoryStore, LiveStore, Protocol):
         """While it is open, every read of a file sees the version of its first one; a graph shows what is newest."""
         ...
 
-    def damages(self) -> Iterator[str]:
+    def integrity_errors(self) -> Iterator[str]:
         """What the database itself says is wrong with its files, in words."""
         ...
 

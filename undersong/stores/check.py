@@ -11,7 +11,7 @@ from undersong.stores import Store
 def problems(store: Store) -> Iterator[str]:
     """What is wrong with a store, in words; reads all of it, in a file as of one moment, whoever writes meanwhile."""
     with store.repeatable_read():
-        yield from store.damages()
+        yield from store.integrity_errors()
         yield from _conversations(store)
         yield from _histories(store)
         yield from _findings(store)
@@ -27,11 +27,11 @@ def _conversations(store: Store) -> Iterator[str]:
             continue
         if routes and len(routes) != len(conversation.messages):
             yield f"conversation {name}: {len(conversation.messages)} messages and {len(routes)} routes"
-        known = {message.id for message in conversation.messages}
+        message_ids = {message.id for message in conversation.messages}
         yield from (
             f"conversation {name}: an answer for {a.message_id}, which is not there"
             for a in answers
-            if a.message_id not in known
+            if a.message_id not in message_ids
         )
 
 
@@ -52,8 +52,8 @@ def _findings(store: Store) -> Iterator[str]:
     except StoreError as error:
         yield f"findings: {error.what}"
         return
-    kept = {*store.conversations(), *store.threads()}
+    stored = {*store.conversations(), *store.threads()}
     for finding in findings:
-        lost = [name for name in finding.conversations if name not in kept]
+        lost = [name for name in finding.conversations if name not in stored]
         if lost:
             yield f"finding {finding.finding_id}: conversation {lost[0]} is not there"

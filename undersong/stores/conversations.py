@@ -11,32 +11,32 @@ import msgspec
 from undersong.errors import StoreError
 from undersong.models import Conversation, Evaluation, Message, Route, Scan, ThreadScan, encode
 from undersong.stores.database import Database
-from undersong.stores.histories import leave
-from undersong.stores.records import Looked, Scans, decoded, outdated
+from undersong.stores.histories import remove_messages
+from undersong.stores.records import LiveMessageState, Scans, decoded, outdated
 
 _VERSIONS = "versions"  # the cursor that counts the writes of conversations
 
 
-class Conversations(Database):
+class SQLiteConversationStore(Database):
     """The part of a Store that holds what was said, scanned, routed and answered."""
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
         """See Store."""
         with self._translated():
-            self._lock.hold()
+            self._lock.acquire()
         with self._writing() as db:
-            kept = db.execute("SELECT id, body FROM messages WHERE conversation = ?", (conversation.id,)).fetchall()
-            leave(db, ((conversation.id, name) for name in outdated(conversation, kept)))
+            stored = db.execute("SELECT id, body FROM messages WHERE conversation = ?", (conversation.id,)).fetchall()
+            remove_messages(db, ((conversation.id, name) for name in outdated(conversation, stored)))
             put(db, conversation, scans, thread)
 
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """See Store."""
         with self._reading() as db:  # both reads see the same version
-            found = read(db, conversation_id)
-            if found is None:
+            parts = read(db, conversation_id)
+            if parts is None:
                 what = f"no conversation '{conversation_id}'"
                 raise StoreError(what, where=str(self.path), remedy="audit its file first")
-            head, scanned, messages, looked = found
+            head, scanned, messages, looked = parts
             scans = scanned.scans if looked is None else tuple(each.scan for each in looked)
             if len(scans) != len(messages):
                 raise msgspec.DecodeError(f"{len(messages)} messages and {len(scans)} scans")
@@ -50,28 +50,28 @@ class Conversations(Database):
         """See Store."""
         query = "SELECT (SELECT count(*) FROM messages WHERE conversation = c.id) FROM conversations c WHERE id = ?"
         with self._translated():
-            found = self._db.execute(query, (conversation_id,)).fetchone()
-        return found[0] if found else None
+            row = self._db.execute(query, (conversation_id,)).fetchone()
+        return row[0] if row else None
 
     def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
         """See Store."""
         query = "SELECT body FROM messages WHERE conversation = ? AND id = ?"
         with self._reading() as db:
             rows = (db.execute(query, (conversation_id, each)).fetchone() for each in set(ids))
-            found = [decoded(row[0], Message) for row in rows if row is not None]
-        return tuple(sorted(found, key=lambda message: (message.position, message.id)))
+            messages = [decoded(row[0], Message) for row in rows if row is not None]
+        return tuple(sorted(messages, key=lambda message: (message.position, message.id)))
 
     def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
         """See Store."""
         query = "SELECT body FROM evaluations WHERE conversation = ? AND judge_hash = ?"
         with self._translated():
             bodies = self._db.execute(query, (conversation_id, judge_hash)).fetchall()
-        found: dict[str, Evaluation] = {}
+        answers: dict[str, Evaluation] = {}
         for (body,) in bodies:
             with suppress(msgspec.DecodeError):  # a damaged answer is asked for again
                 evaluation = decoded(body, Evaluation)
-                found[evaluation.message_id] = evaluation
-        return found
+                answers[evaluation.message_id] = evaluation
+        return answers
 
     def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
         """See Store."""
@@ -88,10 +88,10 @@ class Conversations(Database):
         """See Store."""
         query = "SELECT routes FROM conversations WHERE id = ? AND routes IS NOT NULL"
         with self._reading() as db:
-            found = db.execute(query, (conversation_id,)).fetchone()
-            if found:
-                return decoded(found[0], tuple[Route, ...])
-            return tuple(each.route for each in _looked(db, conversation_id) if each is not None)
+            row = db.execute(query, (conversation_id,)).fetchone()
+            if row:
+                return decoded(row[0], tuple[Route, ...])
+            return tuple(each.route for each in _live_states(db, conversation_id) if each is not None)
 
     def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
         """See Store."""
@@ -148,7 +148,7 @@ def put_head(db: sqlite3.Connection, conversation: Conversation, scanned: Scans,
     )
 
 
-def put_messages(db: sqlite3.Connection, messages: Iterable[tuple[Message, Looked | None]]) -> None:
+def put_messages(db: sqlite3.Connection, messages: Iterable[tuple[Message, LiveMessageState | None]]) -> None:
     """Put messages, with what a live run says of them."""
     rows = (
         (*_message_row(message), None if looked is None else msgspec.json.encode(looked))
@@ -159,23 +159,23 @@ def put_messages(db: sqlite3.Connection, messages: Iterable[tuple[Message, Looke
 
 def read(
     db: sqlite3.Connection, conversation_id: str
-) -> tuple[Conversation, Scans, tuple[Message, ...], tuple[Looked, ...] | None] | None:
+) -> tuple[Conversation, Scans, tuple[Message, ...], tuple[LiveMessageState, ...] | None] | None:
     """Head, what was scanned, messages, and for each what a live run says of it (None: a batch run put them)."""
     query = "SELECT body, scans, live FROM conversations WHERE id = ?"
-    found = db.execute(query, (conversation_id,)).fetchone()
-    if found is None:
+    row = db.execute(query, (conversation_id,)).fetchone()
+    if row is None:
         return None
     query = "SELECT body FROM messages WHERE conversation = ? ORDER BY position, id"
     bodies = db.execute(query, (conversation_id,)).fetchall()
     messages = tuple(decoded(body, Message) for (body,) in bodies)
-    looked = tuple(each for each in _looked(db, conversation_id) if each is not None) if found[2] else None
-    return decoded(found[0], Conversation), decoded(found[1], Scans), messages, looked
+    looked = tuple(each for each in _live_states(db, conversation_id) if each is not None) if row[2] else None
+    return decoded(row[0], Conversation), decoded(row[1], Scans), messages, looked
 
 
-def _looked(db: sqlite3.Connection, conversation_id: str) -> Iterator[Looked | None]:
+def _live_states(db: sqlite3.Connection, conversation_id: str) -> Iterator[LiveMessageState | None]:
     query = "SELECT live FROM messages WHERE conversation = ? ORDER BY position, id"
     for (body,) in db.execute(query, (conversation_id,)).fetchall():
-        yield None if body is None else decoded(body, Looked)
+        yield None if body is None else decoded(body, LiveMessageState)
 
 
 def _next_version(db: sqlite3.Connection) -> int:

@@ -34,7 +34,7 @@ class Database:
             if read_only:
                 self._db = open_to_read(path)
             else:
-                self._db, self._turns = open_database(path)
+                self._db, self._lock_queue = open_database(path)
                 self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._lock = WriterLock(path)
             self._place = path.absolute()
@@ -57,7 +57,7 @@ class Database:
         if self._open:
             self._open = False
             with self._translated():
-                self._let_go()
+                self._release()
         opened, self._file = self._file, None
         self._refuse_if_gone(opened)
 
@@ -66,13 +66,13 @@ class Database:
             what = "was removed or replaced while it was in use, so nothing of this run is kept"
             raise StoreError(what, where=str(self.path), remedy="run the same command again")
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._read_only:
             self._db.close()
             return
-        with self._turns.turn():  # the last one to close writes the log into the file
+        with self._lock_queue.exclusive():  # the last one to close writes the log into the file
             self._db.close()
-        self._turns.close()
+        self._lock_queue.close()
         self._lock.release()
 
     @contextmanager
@@ -80,7 +80,7 @@ class Database:
         """A transaction that is kept as a whole or not at all."""
         if self._read_only:
             raise StoreError("is open for reading only", where=str(self.path), remedy="open it for writing")
-        with self._translated(), self._turns.turn():
+        with self._translated(), self._lock_queue.exclusive():
             with self._begun("BEGIN IMMEDIATE"):
                 yield self._db
             self._checkpoint()

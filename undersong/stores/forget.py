@@ -11,7 +11,7 @@ import msgspec
 from undersong.errors import UsageError
 from undersong.flags import flagged_before
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, ThreadScan
-from undersong.stores import Forgettable, Grave, Redaction, Store
+from undersong.stores import Forgettable, Redaction, Store, Tombstone
 
 _SHOWN = 12  # hex digits of the digest that stand for a forgotten name
 PSEUDONYM = "forgotten:"  # and these digits
@@ -27,7 +27,7 @@ def pseudonym(agent: str) -> str:
     return f"{PSEUDONYM}{digest(agent)[:_SHOWN]}"
 
 
-def forget(store: Store, name: str, now: datetime, kind: Forgettable | None = None) -> Grave:
+def forget(store: Store, name: str, now: datetime, kind: Forgettable | None = None) -> Tombstone:
     """Remove all private text of an agent or a conversation, and leave a grave with the time ``now``.
 
     Of an agent go the texts and answers of its messages, its rows, the findings about it and towards it; its name
@@ -37,20 +37,20 @@ def forget(store: Store, name: str, now: datetime, kind: Forgettable | None = No
     kind = kind or _kind(store, name)
     redaction = _of_conversation(store, name, now) if kind == "conversation" else _of_agent(store, name, now)
     store.redact(redaction)
-    return redaction.grave
+    return redaction.tombstone
 
 
 class Forgotten:
     """What must not come back: asked with the names of what an input brings."""
 
-    def __init__(self, graves: Iterable[Grave]) -> None:
+    def __init__(self, graves: Iterable[Tombstone]) -> None:
         self._graves = {(grave.kind, grave.digest): grave for grave in graves}
 
-    def conversation(self, name: str) -> Grave | None:
+    def conversation(self, name: str) -> Tombstone | None:
         """The grave of a conversation."""
         return self._graves.get(("conversation", digest(name)))
 
-    def agent(self, name: str) -> Grave | None:
+    def agent(self, name: str) -> Tombstone | None:
         """The grave of an agent."""
         return self._graves.get(("agent", digest(name)))
 
@@ -98,25 +98,27 @@ def _of_conversation(store: Store, name: str, now: datetime) -> Redaction:
         places |= {(name, message.id) for message in store.conversation(name)[0].messages}
     return Redaction(
         name=name,
-        grave=Grave(kind="conversation", digest=digest(name), forgotten=now, messages=len(places)),
+        tombstone=Tombstone(kind="conversation", digest=digest(name), forgotten=now, messages=len(places)),
         dropped=(name,),
-        left=tuple(sorted(places)),
-        gone=tuple(finding.finding_id for finding in store.findings() if name in finding.conversations),
+        detached=tuple(sorted(places)),
+        removed=tuple(finding.finding_id for finding in store.findings() if name in finding.conversations),
     )
 
 
 def _of_agent(store: Store, agent: str, now: datetime) -> Redaction:
     threads = [store.conversation(name) for name in store.conversations_with(agent)]
-    said = {(c.id, m.id) for c, _, _ in threads for m in c.messages if m.agent == agent}
+    own_messages = {(c.id, m.id) for c, _, _ in threads for m in c.messages if m.agent == agent}
     read = {(row.conversation, row.id) for each in store.judges() for row in store.history(agent, each.judge_hash)}
     return Redaction(
         name=agent,
-        grave=Grave(kind="agent", digest=digest(agent), forgotten=now, messages=len(said | read)),
+        tombstone=Tombstone(kind="agent", digest=digest(agent), forgotten=now, messages=len(own_messages | read)),
         replaced=tuple(_replaced(store, *thread, agent) for thread in threads),
-        answers=tuple(sorted(said)),
-        left=tuple(sorted(said | read)),
+        answers=tuple(sorted(own_messages)),
+        detached=tuple(sorted(own_messages | read)),
         rows=tuple(_renamed(row, agent) for row in store.aimed_at(agent) if row.agent != agent),
-        gone=tuple(finding.finding_id for finding in store.findings() if _names(finding, agent, said | read)),
+        removed=tuple(
+            finding.finding_id for finding in store.findings() if _names(finding, agent, own_messages | read)
+        ),
     )
 
 
@@ -127,10 +129,10 @@ def _replaced(
     return redacted(conversation, agent), _scans(conversation, scans, agent), signals_without(thread, agent), routes
 
 
-def _names(finding: Finding, agent: str, said: set[tuple[str, str]]) -> bool:
+def _names(finding: Finding, agent: str, affected: set[tuple[str, str]]) -> bool:
     """Whether a finding is about the agent, towards it, or quotes it."""
     places = zip(finding.message_conversations, finding.message_ids, strict=True)
-    return agent in (finding.agent, finding.target) or any(place in said for place in places)
+    return agent in (finding.agent, finding.target) or any(place in affected for place in places)
 
 
 def _renamed(row: Row, agent: str) -> Row:
@@ -144,12 +146,14 @@ def _scans(conversation: Conversation, scans: tuple[Scan, ...], agent: str) -> t
 
 def routes_without(routes: Iterable[Route], agent: str) -> tuple[Route, ...]:
     """Routes whose reasons name the agent's pseudonym; the ids of messages in them stay."""
-    told, shown = flagged_before(agent), flagged_before(pseudonym(agent))
+    original, replacement = flagged_before(agent), flagged_before(pseudonym(agent))
 
     def redact(route: Route) -> Route:
-        if not any(told in reason for reason in route.reasons):
+        if not any(original in reason for reason in route.reasons):
             return route
-        return msgspec.structs.replace(route, reasons=tuple(each.replace(told, shown) for each in route.reasons))
+        return msgspec.structs.replace(
+            route, reasons=tuple(each.replace(original, replacement) for each in route.reasons)
+        )
 
     return tuple(map(redact, routes))
 
@@ -157,8 +161,8 @@ def routes_without(routes: Iterable[Route], agent: str) -> tuple[Route, ...]:
 def signals_without(thread: ThreadScan, agent: str) -> ThreadScan:
     """The signals of a thread with the agent's pseudonym in place of its name."""
 
-    def names(given: Iterable[str]) -> Iterator[str]:
-        return (pseudonym(agent) if name == agent else name for name in given)
+    def names(originals: Iterable[str]) -> Iterator[str]:
+        return (pseudonym(agent) if name == agent else name for name in originals)
 
     signals = tuple(msgspec.structs.replace(each, agents=tuple(names(each.agents))) for each in thread.signals)
     agents = dict(zip(names(thread.agents), thread.agents.values(), strict=True))

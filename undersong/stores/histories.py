@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from undersong.models import Finding, Row, encode
-from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
+from undersong.stores import BEGINNING, AgentEntry, AgentHistory, AgentSweep, Cursor, JudgeEntry, PackedHistory
 from undersong.stores.database import Database
-from undersong.stores.moments import microseconds, moment
+from undersong.stores.moments import from_microseconds, microseconds
 from undersong.stores.packed import pack
 from undersong.stores.records import decoded, row_body, rows_of, supersedes, touches
-from undersong.stores.swept import OF_AGENT, keep_swept, packed_history
+from undersong.stores.swept import OF_AGENT, cache_packed, packed_history
 
 _CHANGES = "changes"  # the cursor that counts the commits that changed a history
 _PAGE = 256  # agents that are listed or asked about at a time
@@ -21,14 +21,14 @@ _RANKED = "json_extract(CAST(body AS TEXT), '$.scale') IS 'rank'"
 _NUMBERS = f"SELECT rowid {OF_AGENT}"  # from the index alone, as is
 
 
-class Histories(Database):
+class SQLiteHistoryStore(Database):
     """The part of a Store that patterns read: every agent's rows, across conversations."""
 
-    def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, gone: Iterable[str] = ()) -> None:
+    def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, removed: Iterable[str] = ()) -> None:
         """See Store."""
         with self._writing() as db:
-            keep(db, rows)
-            put_found(db, findings, gone)
+            put_rows(db, rows)
+            update_findings(db, findings, removed)
 
     def history(self, agent: str, judge_hash: str) -> tuple[Row, ...]:
         """See Store."""
@@ -66,17 +66,17 @@ class Histories(Database):
         with self._translated():
             return iter([name for (name,) in self._db.execute(query)])
 
-    def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[History]:
+    def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[AgentHistory]:
         """See Store."""
         for agent, changed in self._changed_since(judge_hash, after, least):
-            yield History(agent, changed, self.history(agent, judge_hash))
+            yield AgentHistory(agent, changed, self.history(agent, judge_hash))
 
     def packed(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[PackedHistory]:
         """See Store."""
         for agent, changed in self._changed_since(judge_hash, after, least):
             with self._translated():
-                found = packed_history(self._db, judge_hash, agent, changed)
-            yield found
+                history = packed_history(self._db, judge_hash, agent, changed)
+            yield history
 
     def _changed_since(self, judge_hash: str, after: Cursor, least: int) -> Iterator[tuple[str, int]]:
         last = self.changes()
@@ -116,8 +116,8 @@ class Histories(Database):
                     read=read,
                     ranked=ranked,
                     threads=threads,
-                    first=moment(first),
-                    last=moment(last),
+                    first=from_microseconds(first),
+                    last=from_microseconds(last),
                 )
                 for agent, messages, read, ranked, threads, first, last in self._db.execute(query, (judge_hash,))
             )
@@ -131,17 +131,17 @@ class Histories(Database):
     def cursor(self, name: str) -> Cursor:
         """See Store."""
         with self._translated():
-            found = self._db.execute("SELECT change, agent FROM cursors WHERE name = ?", (name,)).fetchone()
-        return Cursor(*found) if found else BEGINNING
+            row = self._db.execute("SELECT change, agent FROM cursors WHERE name = ?", (name,)).fetchone()
+        return Cursor(*row) if row else BEGINNING
 
     def put_sweep(
-        self, judge_hash: str, swept: Sequence[Swept], patterns: Collection[str], cursors: Mapping[str, Cursor]
+        self, judge_hash: str, swept: Sequence[AgentSweep], patterns: Collection[str], cursors: Mapping[str, Cursor]
     ) -> None:
         """See Store."""
         with self._writing() as db:
             current = _current(db, judge_hash, swept)
             _replace(db, current, patterns)
-            keep_swept(db, judge_hash, current)
+            cache_packed(db, judge_hash, current)
             db.executemany(
                 "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", ((name, *place) for name, place in cursors.items())
             )
@@ -149,10 +149,10 @@ class Histories(Database):
     def put_findings(self, conversations: Iterable[str], findings: Iterable[Finding]) -> None:
         """See Store."""
         rows, audited = [_finding_row(finding) for finding in findings], frozenset(conversations)
-        found = {row[0] for row in rows}
+        new_ids = {row[0] for row in rows}
         with self._writing() as db:
-            kept = db.execute("SELECT id, agent, body FROM findings").fetchall()
-            gone = [(name, agent) for name, agent, body in kept if name not in found and touches(body, audited)]
+            stored = db.execute("SELECT id, agent, body FROM findings").fetchall()
+            gone = [(name, agent) for name, agent, body in stored if name not in new_ids and touches(body, audited)]
             _bump(db, (place for _, agent in gone for place in _places(db, agent)))  # a sweep may find them again
             db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name, _ in gone))
             db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", rows)
@@ -170,24 +170,24 @@ class Histories(Database):
             return iter([decoded(body, Finding) for (body,) in bodies])
 
 
-def keep(db: sqlite3.Connection, rows: Iterable[Row], *, over: bool = False) -> None:
-    """Put rows into the histories, within a transaction; with ``over`` an unread one replaces one that was read."""
+def put_rows(db: sqlite3.Connection, rows: Iterable[Row], *, overwrite: bool = False) -> None:
+    """Put rows into the histories, within a transaction; with ``overwrite`` an unread one may replace a read one."""
     numbers: dict[str | None, int] = {}
     changed: set[tuple[int, str]] = set()
     for row in rows:
         if row.judge_hash not in numbers:
             numbers[row.judge_hash] = _judge(db, row)
-        changed.update((numbers[row.judge_hash], agent) for agent in _put(db, numbers[row.judge_hash], row, over))
+        changed.update((numbers[row.judge_hash], agent) for agent in _put(db, numbers[row.judge_hash], row, overwrite))
     _bump(db, changed)
 
 
-def put_found(db: sqlite3.Connection, findings: Iterable[Finding], gone: Iterable[str]) -> None:
-    """Put findings and drop those ``gone``, within a transaction."""
-    db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in gone))
+def update_findings(db: sqlite3.Connection, findings: Iterable[Finding], removed: Iterable[str]) -> None:
+    """Put findings and drop those ``removed``, within a transaction."""
+    db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in removed))
     db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
 
 
-def leave(db: sqlite3.Connection, places: Iterable[tuple[str, str]]) -> None:
+def remove_messages(db: sqlite3.Connection, places: Iterable[tuple[str, str]]) -> None:
     """Take messages, by conversation and id, out of every history, within a transaction."""
     changed: set[tuple[int, str]] = set()
     for place in places:
@@ -205,16 +205,16 @@ def _judge(db: sqlite3.Connection, row: Row) -> int:
     return number
 
 
-def _put(db: sqlite3.Connection, judge: int, row: Row, over: bool) -> tuple[str, ...]:
-    """Keep a row; returns the agents whose histories changed by it. Without ``over`` what was read stays read."""
+def _put(db: sqlite3.Connection, judge: int, row: Row, overwrite: bool) -> tuple[str, ...]:
+    """Keep a row; returns the agents whose histories changed by it. Without ``overwrite`` what was read stays read."""
     body = row_body(row)
     time = None if row.time is None else microseconds(row.time)
     new = (row.conversation, row.id, judge, row.agent, time, row.position, row.state, body, pack(row))
     if db.execute(f"INSERT OR IGNORE {_INSERT}", new).rowcount:
         return (row.agent,)
     query = "SELECT agent, state, body FROM history WHERE conversation = ? AND id = ? AND judge = ?"
-    agent, state, kept = db.execute(query, new[:3]).fetchone()
-    if not (body != kept if over else supersedes(row.state, body, state, kept)):
+    agent, state, stored_body = db.execute(query, new[:3]).fetchone()
+    if not (body != stored_body if overwrite else supersedes(row.state, body, state, stored_body)):
         return ()
     db.execute(f"INSERT OR REPLACE {_INSERT}", new)
     return agent, row.agent
@@ -239,26 +239,28 @@ def _places(db: sqlite3.Connection, agent: str) -> list[tuple[int, str]]:
     ).fetchall()
 
 
-def _current(db: sqlite3.Connection, judge_hash: str, swept: Sequence[Swept]) -> list[Swept]:
+def _current(db: sqlite3.Connection, judge_hash: str, swept: Sequence[AgentSweep]) -> list[AgentSweep]:
     """Those whose history is still the one that was swept; the next sweep reads the others again."""
     query = "SELECT agent, changed FROM agents JOIN judges ON number = judge WHERE hash = ? AND agent IN"
     now = dict(_of_agents(db, query, swept, judge_hash))
     return [each for each in swept if now.get(each.agent) == each.changed]
 
 
-def _replace(db: sqlite3.Connection, swept: Sequence[Swept], patterns: Collection[str]) -> None:
-    kept = list(_of_agents(db, "SELECT id, pattern FROM findings WHERE agent IN", swept))
+def _replace(db: sqlite3.Connection, swept: Sequence[AgentSweep], patterns: Collection[str]) -> None:
+    stored = list(_of_agents(db, "SELECT id, pattern FROM findings WHERE agent IN", swept))
     findings = [finding for each in swept for finding in each.findings]
     new = {finding.finding_id for finding in findings}
-    gone = [(name,) for name, pattern in kept if pattern in patterns and name not in new]
+    gone = [(name,) for name, pattern in stored if pattern in patterns and name not in new]
     db.executemany("DELETE FROM findings WHERE id = ?", gone)
     db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
 
 
-def _of_agents(db: sqlite3.Connection, query: str, swept: Sequence[Swept], *given: str) -> Iterator[tuple[str, Any]]:
+def _of_agents(
+    db: sqlite3.Connection, query: str, swept: Sequence[AgentSweep], *parameters: str
+) -> Iterator[tuple[str, Any]]:
     for first in range(0, len(swept), _PAGE):
         names = [each.agent for each in swept[first : first + _PAGE]]
-        yield from db.execute(f"{query} ({', '.join('?' * len(names))})", (*given, *names))
+        yield from db.execute(f"{query} ({', '.join('?' * len(names))})", (*parameters, *names))
 
 
 def _finding_row(finding: Finding) -> tuple[str, str, str, str | None, bytes]:

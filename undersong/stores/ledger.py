@@ -12,12 +12,12 @@ import msgspec
 from undersong.judges.agreement import Calibration
 from undersong.judges.history import Past
 from undersong.judges.shifts import Shift
-from undersong.judges.terms import Paid, Pending
+from undersong.judges.terms import LedgerEntry, Pending
 from undersong.models import TRAITS
 from undersong.stores.database import Database
 
 
-class _Scored(msgspec.Struct):
+class _TraitScores(msgspec.Struct):
     traits: dict[str, float]
 
 
@@ -25,12 +25,12 @@ class _Ended(msgspec.Struct):
     end: datetime | None = None
 
 
-COLUMNS = tuple(Paid.__struct_fields__)
+COLUMNS = tuple(LedgerEntry.__struct_fields__)
 _INSERT = f"INSERT OR IGNORE INTO paid ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM paid"
 
 
-class Taken(NamedTuple):
+class LedgerTotals(NamedTuple):
     """A number of answers, the bytes of their questions' user parts, and their tokens."""
 
     answers: int
@@ -50,23 +50,23 @@ class SQLiteLedger(Database):
         super().__init__(path)
         self._pasts = pasts or self._own_pasts
 
-    def paid(self, keys: Iterable[str]) -> dict[str, dict[int, Paid]]:
+    def paid(self, keys: Iterable[str]) -> dict[str, dict[int, LedgerEntry]]:
         """See AnswerLedger."""
-        found: dict[str, dict[int, Paid]] = {}
+        answers: dict[str, dict[int, LedgerEntry]] = {}
         with self._translated():
             for key in keys:
                 for row in self._db.execute(f"{_SELECT} WHERE key = ?", (key,)):
                     answer = _paid(row)
-                    found.setdefault(key, {})[answer.attempt] = answer
-        return found
+                    answers.setdefault(key, {})[answer.attempt] = answer
+        return answers
 
-    def keep(self, answers: Iterable[Paid]) -> None:
+    def keep(self, answers: Iterable[LedgerEntry]) -> None:
         """See AnswerLedger."""
         rows = [msgspec.structs.astuple(each) for each in answers]
         with self._writing() as db:
             db.executemany(_INSERT, rows)
 
-    def all(self, judges: Iterable[str], prompt_hash: str) -> Iterator[Paid]:
+    def all(self, judges: Iterable[str], prompt_hash: str) -> Iterator[LedgerEntry]:
         """Every kept answer of these judges under a prompt, in the order of their keys."""
         for judge in sorted(set(judges)):
             with self._translated():
@@ -83,14 +83,14 @@ class SQLiteLedger(Database):
         with self._translated():
             return list(self._db.execute(query, (judge, prompt_hash, most)))
 
-    def taken(self, judge: str, prompt_hash: str) -> dict[str, Taken]:
+    def totals_by_depth(self, judge: str, prompt_hash: str) -> dict[str, LedgerTotals]:
         """Depth → what the first answers of a judge took in all; ``confirm`` are those about flagged places."""
         query = (
             "SELECT depth, COUNT(*), SUM(sent), SUM(input), SUM(output) FROM paid"
             " WHERE judge = ? AND prompt_hash = ? AND attempt = 0 AND input > 0 GROUP BY depth"
         )
         with self._translated():
-            return {depth: Taken(*rest) for depth, *rest in self._db.execute(query, (judge, prompt_hash))}
+            return {depth: LedgerTotals(*rest) for depth, *rest in self._db.execute(query, (judge, prompt_hash))}
 
     def pending(self, judge: str) -> list[Pending]:
         """See AnswerLedger."""
@@ -143,11 +143,11 @@ class SQLiteLedger(Database):
                 rows = ((run, agent, msgspec.json.encode(past)) for agent, past in self._pasts(judge_hash, None))
                 db.executemany("INSERT INTO histories VALUES (?, ?, ?)", rows)
 
-    def fix(self, run: str, judge_hash: str, agent: str) -> None:
+    def snapshot_agent(self, run: str, judge_hash: str, agent: str) -> None:
         """As ``snapshot`` for one agent; a second call changes nothing."""
         with self._translated():
-            known = "SELECT 1 FROM histories WHERE run = ? AND agent = ?"
-            if self._db.execute(known, (run, agent)).fetchone():
+            query = "SELECT 1 FROM histories WHERE run = ? AND agent = ?"
+            if self._db.execute(query, (run, agent)).fetchone():
                 return
         with self._writing() as db:
             past = dict(self._pasts(judge_hash, agent)).get(agent, Past())
@@ -168,17 +168,17 @@ class SQLiteLedger(Database):
         )
         readings: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
         for agent, time, body in self._db.execute(query, (judge_hash, only, only)):
-            traits = msgspec.json.decode(body, type=_Scored).traits
+            traits = msgspec.json.decode(body, type=_TraitScores).traits
             readings.setdefault(agent, []).append((time, tuple(traits[trait] for trait in TRAITS)))
-        found: dict[str, list[tuple[int, str]]] = {}
-        said = "SELECT agent, pattern, body FROM findings WHERE (? IS NULL OR agent = ?) ORDER BY id"
-        for agent, pattern, body in self._db.execute(said, (only, only)):
+        finding_ends: dict[str, list[tuple[int, str]]] = {}
+        findings_query = "SELECT agent, pattern, body FROM findings WHERE (? IS NULL OR agent = ?) ORDER BY id"
+        for agent, pattern, body in self._db.execute(findings_query, (only, only)):
             end = msgspec.json.decode(body, type=_Ended).end
             if end is not None:
-                found.setdefault(agent, []).append((round(end.timestamp() * 1_000_000), pattern))
-        for agent in sorted({*readings, *found}):
-            yield agent, Past(tuple(readings.get(agent, ())), tuple(sorted(found.get(agent, ()))))
+                finding_ends.setdefault(agent, []).append((round(end.timestamp() * 1_000_000), pattern))
+        for agent in sorted({*readings, *finding_ends}):
+            yield agent, Past(tuple(readings.get(agent, ())), tuple(sorted(finding_ends.get(agent, ()))))
 
 
-def _paid(row: tuple[object, ...]) -> Paid:
-    return msgspec.convert(dict(zip(COLUMNS, row, strict=True)), Paid)
+def _paid(row: tuple[object, ...]) -> LedgerEntry:
+    return msgspec.convert(dict(zip(COLUMNS, row, strict=True)), LedgerEntry)

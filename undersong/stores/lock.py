@@ -32,7 +32,7 @@ class WriterLock:
         self._db: sqlite3.Connection | None = None
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
 
-    def hold(self) -> None:
+    def acquire(self) -> None:
         """Take the lock, or keep it; raises StoreError where another run has it."""
         if self._db is not None:
             return
@@ -54,7 +54,7 @@ class WriterLock:
             self._db = None
 
 
-class Turns:
+class LockQueue:
     """One transaction or checkpoint at a time, over all processes: a lock on the empty file ``STORE-turn``.
 
     SQLite before 3.51.3 may rarely corrupt a file where a write meets another connection's checkpoint; with turns they
@@ -68,7 +68,7 @@ class Turns:
         self._file: int | None = os.open(real.with_name(f"{real.name}-turn"), os.O_RDWR | os.O_CREAT, 0o600)
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Wait for the turn, at most WAIT_SECONDS, and keep it for the block."""
         assert self._file is not None
         deadline = time.monotonic() + WAIT_SECONDS

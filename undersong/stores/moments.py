@@ -19,20 +19,20 @@ def microseconds(time: datetime) -> int:
     return (aware - _EPOCH) // _MICROSECOND
 
 
-def moment(time: int | None) -> datetime | None:
+def from_microseconds(time: int | None) -> datetime | None:
     """The time back from its microseconds."""
     return None if time is None else _EPOCH + time * _MICROSECOND
 
 
-def dated(rows: Iterable[Row]) -> Iterator[Row]:
+def with_event_times(rows: Iterable[Row]) -> Iterator[Row]:
     """The rows of one whole conversation, each with its event time: without one it has its predecessor's.
 
     Before the first known time it has that one; a conversation without times stays so. An abandoned branch has no part
     in this.
     """
     ordered = sorted(rows, key=lambda row: (row.position, row.id))
-    known = next((row.time for row in ordered if row.time is not None and row.branch is None), None)
+    last_time = next((row.time for row in ordered if row.time is not None and row.branch is None), None)
     for row in ordered:
         if row.branch is None:
-            known = row.time if row.time is not None else known
-        yield row if row.time is not None or known is None else msgspec.structs.replace(row, time=known)
+            last_time = row.time if row.time is not None else last_time
+        yield row if row.time is not None or last_time is None else msgspec.structs.replace(row, time=last_time)

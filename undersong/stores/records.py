@@ -23,7 +23,7 @@ class Scans(msgspec.Struct, frozen=True, kw_only=True):
     thread: ThreadScan
 
 
-class Looked(msgspec.Struct, frozen=True, kw_only=True):
+class LiveMessageState(msgspec.Struct, frozen=True, kw_only=True):
     """What a live run keeps beside a message; ``named``: it came with a target of its own."""
 
     scan: Scan
@@ -68,26 +68,26 @@ def supersedes(state: State, body: bytes, kept_state: str, kept_body: bytes) -> 
     return body != kept_body and (state != "unread" or kept_state == "unread")
 
 
-def outdated(conversation: Conversation, kept: Iterable[tuple[str, object]]) -> list[str]:
+def outdated(conversation: Conversation, stored: Iterable[tuple[str, object]]) -> list[str]:
     """Ids of kept messages that the conversation no longer has, or has with another text or author.
 
-    ``kept`` are the ids and bodies of what a store holds of it.
+    ``stored`` are the ids and bodies of what a store holds of it.
     """
     now = {message.id: message for message in conversation.messages}
     gone = []
-    for name, body in kept:
+    for name, body in stored:
         message = now.get(name)
-        if message is None or (body != encode(message) and _said(body) != (message.agent, message.text)):
+        if message is None or (body != encode(message) and _agent_and_text(body) != (message.agent, message.text)):
             gone.append(name)
     return gone
 
 
-def _said(body: object) -> tuple[str, str] | None:
+def _agent_and_text(body: object) -> tuple[str, str] | None:
     try:
-        kept = decoded(body, Message)
+        message = decoded(body, Message)
     except msgspec.DecodeError:
         return None
-    return kept.agent, kept.text
+    return message.agent, message.text
 
 
 def _default(field: FieldInfo) -> object:
@@ -96,6 +96,6 @@ def _default(field: FieldInfo) -> object:
     return field.default
 
 
-_KEPT = tuple(field for field in msgspec.structs.fields(Row) if field.name not in _TEXTS)
-_NAMES, _PLAIN = tuple(field.name for field in _KEPT), tuple(map(_default, _KEPT))
+_STORED_FIELDS = tuple(field for field in msgspec.structs.fields(Row) if field.name not in _TEXTS)
+_NAMES, _PLAIN = tuple(field.name for field in _STORED_FIELDS), tuple(map(_default, _STORED_FIELDS))
 _values = attrgetter(*_NAMES)

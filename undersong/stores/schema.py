@@ -11,7 +11,7 @@ import msgspec
 
 from undersong.errors import StoreError
 from undersong.models import Row
-from undersong.stores.lock import Turns
+from undersong.stores.lock import LockQueue
 from undersong.stores.packed import pack
 from undersong.stores.records import decoded
 
@@ -121,22 +121,22 @@ def _swept(db: sqlite3.Connection) -> None:
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _live, _packed, _swept)
 
 
-def open_database(path: Path) -> tuple[sqlite3.Connection, Turns]:
+def open_database(path: Path) -> tuple[sqlite3.Connection, LockQueue]:
     """The file opened, made where it is missing, its tables up to date; a file of another program is not changed."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     # a judge that is called inside a running event loop works in another thread while this one waits
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         version_of(db, path)
-        turns = Turns(path)
-        with turns.turn():
+        queue = LockQueue(path)
+        with queue.exclusive():
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA wal_autocheckpoint = 0")  # only in turn
             _migrate(db, path)
     except BaseException:
         db.close()
         raise
-    return db, turns
+    return db, queue
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:

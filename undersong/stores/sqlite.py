@@ -12,16 +12,16 @@ import msgspec
 
 from undersong.errors import StoreError, UsageError
 from undersong.models import encode
-from undersong.stores import Grave, Redaction
-from undersong.stores.conversations import Conversations, put
-from undersong.stores.histories import Histories, keep, leave
-from undersong.stores.live import Live
+from undersong.stores import Redaction, Tombstone
+from undersong.stores.conversations import SQLiteConversationStore, put
+from undersong.stores.histories import SQLiteHistoryStore, put_rows, remove_messages
+from undersong.stores.live import SQLiteLiveStore
 from undersong.stores.records import decoded
 from undersong.stores.schema import FIRST_TABLES
-from undersong.stores.swept import drop_stale, unlike
+from undersong.stores.swept import drop_stale, mismatched_agents
 
 
-class SQLiteStore(Conversations, Histories, Live):
+class SQLiteStore(SQLiteConversationStore, SQLiteHistoryStore, SQLiteLiveStore):
     """A Store in one file; several processes may read and write it, one at a time may put conversations."""
 
     def counts(self) -> dict[str, int]:
@@ -32,7 +32,7 @@ class SQLiteStore(Conversations, Histories, Live):
     def redact(self, redaction: Redaction) -> None:
         """See Store."""
         with self._translated():
-            self._lock.hold()
+            self._lock.acquire()
             self._db.execute("PRAGMA secure_delete = ON")
         with self._writing() as db:
             _redact(db, redaction)
@@ -41,7 +41,7 @@ class SQLiteStore(Conversations, Histories, Live):
 
     def _wipe(self) -> None:
         """Leave no byte of what was deleted in the files."""
-        with self._translated(), self._turns.turn():
+        with self._translated(), self._lock_queue.exclusive():
             self._db.execute("VACUUM")
             if self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 what = "another process reads an older version, so what was forgotten is still in the log file"
@@ -53,17 +53,17 @@ class SQLiteStore(Conversations, Histories, Live):
         remedy = "name a graph with --store bolt://HOST:PORT"
         raise UsageError("only a graph holds the taxonomy", where=str(self.path), remedy=remedy)
 
-    def graves(self) -> tuple[Grave, ...]:
+    def tombstones(self) -> tuple[Tombstone, ...]:
         """See Store."""
         with self._translated():
             bodies = self._db.execute("SELECT body FROM graves ORDER BY kind, digest").fetchall()
-            return tuple(decoded(body, Grave) for (body,) in bodies)
+            return tuple(decoded(body, Tombstone) for (body,) in bodies)
 
-    def damages(self) -> Iterator[str]:
+    def integrity_errors(self) -> Iterator[str]:
         """See Store."""
         with self._reading() as db:  # or what others write between two reads would look like damage
             words = [word for (word,) in db.execute("PRAGMA integrity_check")]
-            others = [f"the packed history of {agent} is not that of its rows" for agent in unlike(db)]
+            others = [f"the packed history of {agent} is not that of its rows" for agent in mismatched_agents(db)]
         return iter([*(words if words != ["ok"] else []), *others])
 
     def facts(self) -> dict[str, str]:
@@ -86,14 +86,14 @@ def _redact(db: sqlite3.Connection, redaction: Redaction) -> None:
         _forget(db, "conversation = ? AND message = ?", place)
     db.execute("DELETE FROM histories WHERE agent = ?", (redaction.name,))
     db.executemany("DELETE FROM evaluations WHERE conversation = ? AND message = ?", redaction.answers)
-    leave(db, redaction.left)
-    keep(db, redaction.rows)
-    db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in redaction.gone))
+    remove_messages(db, redaction.detached)
+    put_rows(db, redaction.rows)
+    db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in redaction.removed))
     db.execute("DELETE FROM agents WHERE agent NOT IN (SELECT agent FROM history) AND agent = ?", (redaction.name,))
     db.execute("UPDATE cursors SET agent = '' WHERE agent = ?", (redaction.name,))
     drop_stale(db)
-    grave = redaction.grave
-    db.execute("INSERT OR IGNORE INTO graves VALUES (?, ?, ?)", (grave.kind, grave.digest, encode(grave)))
+    tombstone = redaction.tombstone
+    db.execute("INSERT OR IGNORE INTO graves VALUES (?, ?, ?)", (tombstone.kind, tombstone.digest, encode(tombstone)))
 
 
 def _forget(db: sqlite3.Connection, where: str, place: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-from undersong.stores import PackedHistory, Swept
+from undersong.stores import AgentSweep, PackedHistory
 from undersong.stores.packed import LAYOUT
 
 OF_AGENT = (
@@ -23,13 +23,13 @@ _CURRENT = "agents.judge = swept.judge AND agents.agent = swept.agent AND agents
 
 def packed_history(db: sqlite3.Connection, judge_hash: str, agent: str, changed: int) -> PackedHistory:
     """The history of an agent as of its change ``changed``, packed; a later one where others write meanwhile."""
-    kept = db.execute(_KEPT, (agent, judge_hash, changed)).fetchone()
-    if kept:
-        return PackedHistory(agent, changed, len(kept[0]) // LAYOUT.size, kept[0])
+    cached = db.execute(_KEPT, (agent, judge_hash, changed)).fetchone()
+    if cached:
+        return PackedHistory(agent, changed, len(cached[0]) // LAYOUT.size, cached[0])
     return PackedHistory(agent, changed, *_put_together(db, agent, judge_hash))
 
 
-def keep_swept(db: sqlite3.Connection, judge_hash: str, swept: Iterable[Swept]) -> None:
+def cache_packed(db: sqlite3.Connection, judge_hash: str, swept: Iterable[AgentSweep]) -> None:
     """Keep the packed histories that a sweep has read, within a transaction in which they are the current ones."""
     packed = ((each.agent, each.changed, each.cells, judge_hash) for each in swept if each.cells)
     db.executemany(_KEEP, packed)
@@ -40,7 +40,7 @@ def drop_stale(db: sqlite3.Connection) -> None:
     db.execute(f"DELETE FROM swept WHERE NOT EXISTS (SELECT 1 FROM agents WHERE {_CURRENT})")
 
 
-def unlike(db: sqlite3.Connection) -> Iterator[str]:
+def mismatched_agents(db: sqlite3.Connection) -> Iterator[str]:
     """The agents of which a packed history that counts as current is not that of the rows."""
     query = f"SELECT hash, swept.agent, cells FROM swept JOIN agents ON {_CURRENT} JOIN judges ON number = swept.judge"
     for judge_hash, agent, cells in db.execute(query):

@@ -9,21 +9,21 @@ from typing import TypeAlias
 import msgspec
 
 from undersong.errors import InputError
-from undersong.models import Conversation, Evaluation, Finding, Noun, Route, Row, Scan, ThreadScan
-from undersong.stores import Forgettable, Grave, Redaction, Store
+from undersong.models import Conversation, Evaluation, Finding, Record, Route, Row, Scan, ThreadScan
+from undersong.stores import Forgettable, Redaction, Store, Tombstone
 from undersong.stores.forget import Forgotten, digest, forget, routes_without, signals_without
 
 VERSION = 1
 _BATCH = 1_000  # findings that are put together
 
 
-class Header(Noun, frozen=True, kw_only=True, tag="undersong-store", tag_field="record"):
+class ExportHeader(Record, frozen=True, kw_only=True, tag="undersong-store", tag_field="record"):
     """The first line of an export."""
 
     version: int
 
 
-class ThreadRecord(Noun, frozen=True, kw_only=True, tag="thread", tag_field="record"):
+class ThreadRecord(Record, frozen=True, kw_only=True, tag="thread", tag_field="record"):
     """Everything that is kept of one conversation; ``conversation`` None where only rows were ever put."""
 
     id: str
@@ -35,22 +35,22 @@ class ThreadRecord(Noun, frozen=True, kw_only=True, tag="thread", tag_field="rec
     rows: tuple[Row, ...] = ()
 
 
-class FindingRecord(Noun, frozen=True, kw_only=True, tag="finding", tag_field="record"):
+class FindingRecord(Record, frozen=True, kw_only=True, tag="finding", tag_field="record"):
     """A finding."""
 
     finding: Finding
 
 
-class GraveRecord(Noun, frozen=True, kw_only=True, tag="grave", tag_field="record"):
+class TombstoneRecord(Record, frozen=True, kw_only=True, tag="grave", tag_field="record"):
     """What was forgotten, so that it is forgotten elsewhere too."""
 
-    grave: Grave
+    grave: Tombstone
 
 
-Record: TypeAlias = Header | GraveRecord | ThreadRecord | FindingRecord
+ExportRecord: TypeAlias = ExportHeader | TombstoneRecord | ThreadRecord | FindingRecord
 
 
-class Taken(Noun, frozen=True, kw_only=True):
+class ImportCounts(Record, frozen=True, kw_only=True):
     """How much an import brought; ``older`` are conversations of which the store holds a longer or the same version."""
 
     threads: int = 0
@@ -60,56 +60,56 @@ class Taken(Noun, frozen=True, kw_only=True):
     forgotten: int = 0
 
 
-def records(store: Store) -> Iterator[Record]:
+def export_records(store: Store) -> Iterator[ExportRecord]:
     """The whole content of a store: graves first, then thread by thread, then the findings."""
-    yield Header(version=VERSION)
-    yield from (GraveRecord(grave=grave) for grave in store.graves())
+    yield ExportHeader(version=VERSION)
+    yield from (TombstoneRecord(grave=grave) for grave in store.tombstones())
     judges = [judge.judge_hash for judge in store.judges()]
-    kept = set(store.conversations())
-    for name in sorted(kept | set(store.threads())):
+    stored = set(store.conversations())
+    for name in sorted(stored | set(store.threads())):
         record = ThreadRecord(id=name, rows=tuple(row for judge in judges for row in store.thread(name, judge)))
-        yield _with_conversation(store, record) if name in kept else record
+        yield _with_conversation(store, record) if name in stored else record
     yield from (FindingRecord(finding=finding) for finding in store.findings())
 
 
-def read_records(lines: Iterable[bytes], name: str) -> Iterator[Record]:
+def read_records(lines: Iterable[bytes], name: str) -> Iterator[ExportRecord]:
     """The records of an export; ``name`` is its file. Raises InputError with the line of a wrong one."""
-    decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+    decoder: msgspec.json.Decoder[ExportRecord] = msgspec.json.Decoder(ExportRecord)
     for number, line in enumerate(lines, 1):
         try:
             record = decoder.decode(line)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             remedy = "export the store again; what stands before this line was imported"
             raise InputError(f"not a record of a store: {error}", where=f"{name}:{number}", remedy=remedy) from error
-        if isinstance(record, Header) and record.version > VERSION:
+        if isinstance(record, ExportHeader) and record.version > VERSION:
             what = f"version {record.version} is newer than this program"
             raise InputError(what, where=f"{name}:{number}", remedy="upgrade undersong")
         yield record
 
 
-def take(store: Store, given: Iterable[Record], now: datetime) -> Taken:
+def import_records(store: Store, incoming: Iterable[ExportRecord], now: datetime) -> ImportCounts:
     """Put records into a store; what it or they forgot stays forgotten. ``now`` is written on new graves.
 
     Of two versions of a conversation the longer one stands, of equally long ones the store's own. The same records
     again change nothing.
     """
-    taken, findings = Taken(), list[Finding]()
+    taken, findings = ImportCounts(), list[Finding]()
     forgotten: Forgotten | None = None
-    for record in given:
-        if isinstance(record, GraveRecord):
-            _bury(store, record.grave, now)
+    for record in incoming:
+        if isinstance(record, TombstoneRecord):
+            _erase(store, record.grave, now)
             forgotten = None
             continue
-        forgotten = forgotten or Forgotten(store.graves())
+        forgotten = forgotten or Forgotten(store.tombstones())
         if isinstance(record, ThreadRecord):
             taken = _add(taken, _take_thread(store, record, forgotten))
         elif isinstance(record, FindingRecord) and not _is_forgotten(record.finding, forgotten):
             findings.append(record.finding)
         if len(findings) >= _BATCH:
             store.append((), findings)
-            taken, findings = _add(taken, Taken(findings=len(findings))), []
+            taken, findings = _add(taken, ImportCounts(findings=len(findings))), []
     store.append((), findings)
-    return _add(taken, Taken(findings=len(findings)))
+    return _add(taken, ImportCounts(findings=len(findings)))
 
 
 def _with_conversation(store: Store, record: ThreadRecord) -> ThreadRecord:
@@ -124,35 +124,35 @@ def _with_conversation(store: Store, record: ThreadRecord) -> ThreadRecord:
     )
 
 
-def _take_thread(store: Store, record: ThreadRecord, forgotten: Forgotten) -> Taken:
+def _take_thread(store: Store, record: ThreadRecord, forgotten: Forgotten) -> ImportCounts:
     if forgotten.conversation(record.id):
-        return Taken(forgotten=1)
-    said = record.conversation
-    newer = said is not None and len(said.messages) > (store.length(record.id) or 0)
-    if newer and said is not None and record.thread is not None:
-        shown = forgotten.without(said)
-        hidden = {now.id for now, then in zip(shown.messages, said.messages, strict=True) if now != then}
+        return ImportCounts(forgotten=1)
+    conversation = record.conversation
+    newer = conversation is not None and len(conversation.messages) > (store.length(record.id) or 0)
+    if newer and conversation is not None and record.thread is not None:
+        shown = forgotten.without(conversation)
+        hidden = {now.id for now, then in zip(shown.messages, conversation.messages, strict=True) if now != then}
         scans = tuple(Scan(message_id=s.message_id) if s.message_id in hidden else s for s in record.scans)
         thread, routes = record.thread, record.routes
-        for agent in forgotten.named(said):
+        for agent in forgotten.named(conversation):
             thread, routes = signals_without(thread, agent), routes_without(routes, agent)
         store.put_conversation(shown, scans, thread)
         store.put_routes([(record.id, routes)])
         store.put_answers((record.id, answer) for answer in record.answers if answer.message_id not in hidden)
     rows = [row for row in record.rows if not (forgotten.agent(row.agent) or forgotten.agent(row.target or ""))]
     store.append(rows)
-    return Taken(threads=1, rows=len(rows), older=int(said is not None and not newer))
+    return ImportCounts(threads=1, rows=len(rows), older=int(conversation is not None and not newer))
 
 
-def _bury(store: Store, grave: Grave, now: datetime) -> None:
+def _erase(store: Store, tombstone: Tombstone, now: datetime) -> None:
     """Forget what the grave names, where it is here; where it is not, it must not come either."""
-    if any((each.kind, each.digest) == (grave.kind, grave.digest) for each in store.graves()):
+    if any((each.kind, each.digest) == (tombstone.kind, tombstone.digest) for each in store.tombstones()):
         return
-    name = next((each for each in sorted(_names(store, grave.kind)) if digest(each) == grave.digest), None)
+    name = next((each for each in sorted(_names(store, tombstone.kind)) if digest(each) == tombstone.digest), None)
     if name is None:
-        store.redact(Redaction(name=grave.digest, grave=grave, elsewhere=True))
+        store.redact(Redaction(name=tombstone.digest, tombstone=tombstone, elsewhere=True))
     else:
-        forget(store, name, now, grave.kind)
+        forget(store, name, now, tombstone.kind)
 
 
 def _names(store: Store, kind: Forgettable) -> set[str]:
@@ -172,6 +172,6 @@ def _is_forgotten(finding: Finding, forgotten: Forgotten) -> bool:
     return agents or any(forgotten.conversation(name) for name in finding.conversations)
 
 
-def _add(a: Taken, b: Taken) -> Taken:
-    sums = {name: getattr(a, name) + getattr(b, name) for name in Taken.__struct_fields__}
-    return Taken(**sums)
+def _add(a: ImportCounts, b: ImportCounts) -> ImportCounts:
+    sums = {name: getattr(a, name) + getattr(b, name) for name in ImportCounts.__struct_fields__}
+    return ImportCounts(**sums)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from undersong.judges.labels import Labelled
+from undersong.judges.labels import LabelledMessage
 from undersong.judges.quality import HARMFUL
 from undersong.judges.training import FOLDS
 from undersong.triage.features import LONGEST, SIZES
-from undersong.triage.model import Meta
+from undersong.triage.model import TriageMetadata
 from undersong.triage.quality import ROUTED, Ranked, Reliability
 from undersong.triage.training import ALPHA, FEWEST_AUTHORS, SHARES
 
-SHOWN_RECALLS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
+REPORTED_RECALLS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 
 
 def figures(scorers: dict[str, Ranked]) -> str:
@@ -30,15 +30,20 @@ def reliability_table(bins: Iterable[Reliability]) -> str:
     )
 
 
-def recall_table(meta: Meta) -> str:
+def recall_table(meta: TriageMetadata) -> str:
     """Threshold, recall and routed share, as a Markdown table."""
     lines = ["| recall | threshold | messages routed |", "|---|---|---|"]
-    chosen = [next(each for each in meta.reached if each.recall >= recall) for recall in SHOWN_RECALLS]
+    chosen = [next(each for each in meta.reached if each.recall >= recall) for recall in REPORTED_RECALLS]
     return "\n".join(lines + [f"| {r.recall:.3f} | {r.threshold:.3f} | {r.share:.1%} |" for r in chosen])
 
 
 def card(
-    rows: Sequence[Labelled], meta: Meta, found: Ranked, bins: Iterable[Reliability], sha256: str, size: int
+    rows: Sequence[LabelledMessage],
+    meta: TriageMetadata,
+    ranking: Ranked,
+    bins: Iterable[Reliability],
+    sha256: str,
+    size: int,
 ) -> str:
     """The model card, in Markdown."""
     return CARD.format(
@@ -56,7 +61,7 @@ def card(
         fewest=", ".join(map(str, FEWEST_AUTHORS)),
         sizes=", ".join(map(str, SIZES)),
         longest=f"{LONGEST:,}",
-        figures=figures({"triage": found}),
+        figures=figures({"triage": ranking}),
         reliability=reliability_table(bins),
         recalls=recall_table(meta),
     )

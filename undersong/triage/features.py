@@ -40,7 +40,7 @@ _LEAD, _SECOND, _DOT = 0xE2, 0x80, ord(".")
 _NONE: Numbers = np.zeros(0, dtype=np.int64)
 
 
-class Block(NamedTuple):
+class FeatureBatch(NamedTuple):
     """``keys`` has one for each word start, sorted: the text's index, then the buckets of its windows, of BITS each,
     the shortest first. Text ``t`` has ``keys[first[t]:first[t + 1]]``."""
 
@@ -66,7 +66,7 @@ class Block(NamedTuple):
             yield buckets.view(np.int64), changed >= np.uint64(1 << below)
 
 
-def blocks(texts: Sequence[str]) -> Iterator[Block]:
+def blocks(texts: Sequence[str]) -> Iterator[FeatureBatch]:
     """The buckets of the texts in order, joined so that memory stays bounded."""
     return map(block, groups(texts))
 
@@ -87,7 +87,7 @@ def groups(texts: Sequence[str]) -> Iterator[list[str]]:
         yield group
 
 
-def block(texts: Sequence[str]) -> Block:
+def block(texts: Sequence[str]) -> FeatureBatch:
     """The buckets of texts that ``groups`` put together."""
     data = _plain(joined(["", *texts, ""], _SEPARATOR))
     spaced = data.tobytes()
@@ -98,33 +98,33 @@ def block(texts: Sequence[str]) -> Block:
     window: Keys = np.ndarray((len(spaced) - WINDOW + 1,), dtype="<u8", buffer=spaced, strides=(1,))
     keys = _keys(window[starts], np.repeat(np.arange(len(texts), dtype=np.uint64), np.diff(first)))
     keys.sort()
-    return Block(keys, first)
+    return FeatureBatch(keys, first)
 
 
 def joined(texts: Sequence[str], separator: str) -> bytes:
     """The texts as UTF-8, separators (of NULs) between them alone; lone surrogates pass."""
-    found = separator.join(texts).encode("utf-8", "surrogatepass")
-    if found.count(_END) == len(separator) * (len(texts) - 1):
-        return found
+    data = separator.join(texts).encode("utf-8", "surrogatepass")
+    if data.count(_END) == len(separator) * (len(texts) - 1):
+        return data
     return separator.join([text.replace(NUL, " ") for text in texts]).encode("utf-8", "surrogatepass")
 
 
-def _plain(said: bytes) -> Bytes:
+def _plain(raw: bytes) -> Bytes:
     """The bytes with control characters as spaces, runs of spaces as one, and none at the end of a text; curly quotes,
     long dashes and the ellipsis are made plain."""
-    data = np.frombuffer(said, dtype=np.uint8)
+    data = np.frombuffer(raw, dtype=np.uint8)
     inside = data != 0
     spaced: Bytes = np.maximum(data, inside.view(np.uint8) * np.uint8(_SPACE))
     white = spaced <= _SPACE
     again = white[1:] & white[:-1]
     again &= inside[:-1]
-    idle = _spelled(spaced) if not said.isascii() else _NONE
+    idle = _spelled(spaced) if not raw.isascii() else _NONE
     if not len(idle) and not again.any():
         return spaced
-    kept = np.ones(len(spaced), dtype=bool)
-    np.logical_not(again, out=kept[:-1])
-    kept[idle] = False
-    collapsed: Bytes = spaced[kept]
+    keep = np.ones(len(spaced), dtype=bool)
+    np.logical_not(again, out=keep[:-1])
+    keep[idle] = False
+    collapsed: Bytes = spaced[keep]
     return collapsed
 
 

@@ -28,7 +28,7 @@ REMEDY = "train it again (train/triage.py --out DIR), or install undersong again
 Scores = npt.NDArray[np.float64]
 
 
-class Reached(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RecallPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a threshold reached out of fold: the share of harmful messages found, and of all messages routed."""
 
     threshold: float
@@ -36,7 +36,7 @@ class Reached(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     share: float
 
 
-class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TriageMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the file says of itself: probability = 1 / (1 + exp(-(``slope`` * raw + ``intercept``))).
 
     ``features`` is the version of the features that it was trained with; ``reached`` falls in its thresholds.
@@ -46,7 +46,7 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slope: float
     intercept: float
     scales: tuple[float, ...]
-    reached: tuple[Reached, ...]
+    reached: tuple[RecallPoint, ...]
     messages: int
     authors: int
     harmful: int
@@ -55,7 +55,7 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Triage:
     """A model in memory: ``weights`` (3 blocks * buckets) int8, ``idf`` (the same) uint8, 0 = not known to it."""
 
-    def __init__(self, meta: Meta, weights: npt.NDArray[np.int8], idf: npt.NDArray[np.uint8]) -> None:
+    def __init__(self, meta: TriageMetadata, weights: npt.NDArray[np.int8], idf: npt.NDArray[np.uint8]) -> None:
         self.meta, self.weights, self.idf = meta, weights, idf
         # weight and squared idf of a bucket side by side, so that it is looked up once
         squares = (idf.astype(np.uint16) ** 2).view(np.int16)
@@ -88,21 +88,21 @@ class Triage:
         parts = [self._block(group) for group in features.groups(texts)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def threshold_for(self, recall: float) -> Reached:
+    def threshold_for(self, recall: float) -> RecallPoint:
         """The highest threshold that reached this recall out of fold; the lowest there is where none did."""
         return next((each for each in self.meta.reached if each.recall >= recall), self.meta.reached[-1])
 
     def _block(self, texts: Sequence[str]) -> Scores:
         block = features.block(texts)
-        said = np.flatnonzero(np.diff(block.first))  # texts with words in them
-        first = block.first[said]
+        nonempty = np.flatnonzero(np.diff(block.first))  # texts with words in them
+        first = block.first[nonempty]
         raw = np.zeros(block.texts)
-        for known, scale, (buckets, fresh) in zip(self._known, self.meta.scales, block.windows(), strict=True):
-            found = known.take(buckets)
-            found *= fresh
-            weights, squares = found.view(np.int16)[0::2], found.view(np.uint16)[1::2]
+        for table, scale, (buckets, fresh) in zip(self._known, self.meta.scales, block.windows(), strict=True):
+            entries = table.take(buckets)
+            entries *= fresh
+            weights, squares = entries.view(np.int16)[0::2], entries.view(np.uint16)[1::2]
             norms = np.sqrt(np.add.reduceat(squares, first, dtype=np.int64))
-            raw[said] += np.add.reduceat(weights, first, dtype=np.int64) * scale / np.maximum(norms, 1.0)
+            raw[nonempty] += np.add.reduceat(weights, first, dtype=np.int64) * scale / np.maximum(norms, 1.0)
         return raw
 
 
@@ -123,7 +123,7 @@ def _loaded(folder: Path) -> tuple[Triage, str]:
 
 def _parse(data: bytes) -> Triage:
     head, arrays = unpack(data, MAGIC, VERSION, LARGEST, "a triage model")
-    meta = msgspec.json.decode(head, type=Meta)
+    meta = msgspec.json.decode(head, type=TriageMetadata)
     if meta.features != features.VERSION:
         raise ValueError(f"it is for features of version {meta.features}, not {features.VERSION}")
     if len(meta.scales) != BLOCKS or not meta.reached:

@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.labels import Labelled
+from undersong.judges.labels import LabelledMessage
 from undersong.judges.quality import RESAMPLES, Figure, auc, figure
 from undersong.judges.training import Array
-from undersong.triage.training import Corpus
+from undersong.triage.training import TriageCorpus
 
 ROUTED = (
     0.47  # share of messages at which recall is compared: what the keyword router of the first seed's family routes
@@ -38,9 +38,9 @@ class Reliability(msgspec.Struct, frozen=True):
     harmful: float
 
 
-def ranked(rows: Sequence[Labelled], scores: Array, seed: int) -> Ranked:
+def ranked(rows: Sequence[LabelledMessage], scores: Array, seed: int) -> Ranked:
     """The figures of scores (rows,) that never saw their author, with intervals from resampling whole authors."""
-    corpus = Corpus(rows)
+    corpus = TriageCorpus(rows)
     harmful, authors = corpus.harmful, corpus.authors
     measures: tuple[Callable[[Flags, Array], float], ...] = (auc, recall_at)
     samples = [[each(harmful[r], scores[r]) for each in measures] for r in _resampled(authors, seed)]
@@ -59,10 +59,10 @@ def recall_at(harmful: Flags, scores: Array, share: float = ROUTED) -> float:
     room = int(len(scores) * share)
     levels, level = np.unique(-scores, return_inverse=True)
     counts = np.bincount(level, minlength=len(levels))
-    found = np.bincount(level, weights=harmful, minlength=len(levels))
+    harmful_counts = np.bincount(level, weights=harmful, minlength=len(levels))
     before = np.cumsum(counts) - counts
     part = np.clip((room - before) / counts, 0.0, 1.0)
-    return float((found * part).sum() / harmful.sum())
+    return float((harmful_counts * part).sum() / harmful.sum())
 
 
 def reliability(probabilities: Array, harmful: Flags) -> tuple[Reliability, ...]:

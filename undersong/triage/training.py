@@ -13,12 +13,12 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix, vstack
 
 from undersong.errors import InputError
-from undersong.judges.labels import Labelled
+from undersong.judges.labels import LabelledMessage
 from undersong.judges.quality import HARMFUL, NEGATIVE
-from undersong.judges.training import FOLDS, MOST, Array, Indices, plain, rarity, split, standard, weigh
+from undersong.judges.training import FOLDS, MOST, Array, Indices, plain, rarity, split, standard, tfidf
 from undersong.triage import features
 from undersong.triage.features import BLOCKS, BUCKETS
-from undersong.triage.model import DIGITS, Meta, Reached, Triage
+from undersong.triage.model import DIGITS, RecallPoint, Triage, TriageMetadata
 
 ALPHA = 0.6  # ridge, as for the trait heads
 SHARES = (1.0, 1.0, 1.0)  # of windows of four, six and eight bytes in the kernel
@@ -27,10 +27,10 @@ RECALLS = tuple(value / 100 for value in range(5, 100))  # of the table of thres
 NEWTON_STEPS = 50
 
 
-class Corpus:
+class TriageCorpus:
     """Texts as sparse rows of distinct buckets, one matrix per block."""
 
-    def __init__(self, rows: Sequence[Labelled]) -> None:
+    def __init__(self, rows: Sequence[LabelledMessage]) -> None:
         _, self.authors = np.unique([row.author for row in rows], return_inverse=True)
         labels: Array = np.array([row.scores for row in rows], dtype=np.float64)[:, NEGATIVE]
         self.harmful: npt.NDArray[np.bool_] = labels.max(axis=1) >= HARMFUL
@@ -39,15 +39,15 @@ class Corpus:
         self.blocks = _sparse_blocks([row.text for row in rows])
 
 
-class Fit:
+class TriageRidge:
     """A ridge on some rows of a corpus: raw scores for any rows, or weights for the model file."""
 
-    def __init__(self, corpus: Corpus, rows: Indices, extra: Array | None = None) -> None:
+    def __init__(self, corpus: TriageCorpus, rows: Indices, extra: Array | None = None) -> None:
         self._corpus, self._rows, self._extra = corpus, rows, extra
         authors = corpus.authors[rows]
         pairs = zip(corpus.blocks, FEWEST_AUTHORS, strict=True)
         self._idf = [rarity(block[rows], authors, fewest) for block, fewest in pairs]
-        self._features = [weigh(block[rows], idf) for block, idf in zip(corpus.blocks, self._idf, strict=True)]
+        self._features = [tfidf(block[rows], idf) for block, idf in zip(corpus.blocks, self._idf, strict=True)]
         kernel = self._kernel(rows)
         target = _targets(corpus.labels[rows])
         self._dual: Array = np.linalg.solve(kernel + ALPHA * np.eye(len(rows)), target - target.mean())
@@ -68,7 +68,7 @@ class Fit:
         """How alike ``rows`` and the rows of the fit are."""
         kernel = np.zeros((len(rows), len(self._rows)))
         for block, idf, own, share in zip(self._corpus.blocks, self._idf, self._features, SHARES, strict=True):
-            kernel += share * (weigh(block[rows], idf) @ own.T).toarray()
+            kernel += share * (tfidf(block[rows], idf) @ own.T).toarray()
         if self._extra is not None:
             own_extra = self._extra[self._rows]
             spread = np.where(own_extra.std(axis=0) > 0, own_extra.std(axis=0), 1.0)
@@ -80,22 +80,22 @@ class Fit:
 EXTRA_SHARE = 0.03  # of dense features in the kernel, for the comparison that bench/triage.py prints
 
 
-def train(rows: Sequence[Labelled]) -> tuple[Triage, Array]:
+def train(rows: Sequence[LabelledMessage]) -> tuple[Triage, Array]:
     """The model from all rows, and each row's probability by a model of the same making that never saw its author.
 
     Both go through one calibration. It only rises, so it moves no message past another.
     """
-    corpus = Corpus(rows)
+    corpus = TriageCorpus(rows)
     raw = out_of_fold(corpus)
     slope, intercept = platt(raw, corpus.harmful)
     unseen = probability(raw, slope, intercept)
-    weights, scales, idf = Fit(corpus, np.arange(len(rows))).weights()
-    meta = Meta(
+    weights, scales, idf = TriageRidge(corpus, np.arange(len(rows))).weights()
+    meta = TriageMetadata(
         features=features.VERSION,
         slope=slope,
         intercept=intercept,
         scales=scales,
-        reached=reached(unseen, corpus.harmful),
+        reached=recall_points(unseen, corpus.harmful),
         messages=len(rows),
         authors=len(set(corpus.authors.tolist())),
         harmful=int(corpus.harmful.sum()),
@@ -103,20 +103,20 @@ def train(rows: Sequence[Labelled]) -> tuple[Triage, Array]:
     return Triage(meta, weights, idf), unseen
 
 
-def out_of_fold(corpus: Corpus, extra: Array | None = None) -> Array:
+def out_of_fold(corpus: TriageCorpus, extra: Array | None = None) -> Array:
     """Raw scores of every row, each fold by a fit on the other folds' authors; ``extra`` are dense features."""
     raw = np.zeros(len(corpus.harmful))
     for seen, unseen in split(corpus.authors):
-        raw[unseen] = Fit(corpus, seen, extra).raw(unseen)
+        raw[unseen] = TriageRidge(corpus, seen, extra).raw(unseen)
     return raw
 
 
-def cross_calibrated(raw: Array, corpus: Corpus) -> Array:
+def cross_calibrated(raw: Array, corpus: TriageCorpus) -> Array:
     """Probabilities whose calibration, too, was fitted on other authors: what the reliability table is made of."""
-    found = np.zeros_like(raw)
+    probabilities = np.zeros_like(raw)
     for seen, unseen in split(corpus.authors):
-        found[unseen] = probability(raw[unseen], *platt(raw[seen], corpus.harmful[seen]))
-    return found
+        probabilities[unseen] = probability(raw[unseen], *platt(raw[seen], corpus.harmful[seen]))
+    return probabilities
 
 
 def platt(raw: Array, harmful: npt.NDArray[np.bool_]) -> tuple[float, float]:
@@ -139,14 +139,14 @@ def probability(raw: Array, slope: float, intercept: float) -> Array:
     return np.asarray(1 / (1 + np.exp(-(slope * raw + intercept)))).round(DIGITS)
 
 
-def reached(scores: Array, harmful: npt.NDArray[np.bool_]) -> tuple[Reached, ...]:
+def recall_points(scores: Array, harmful: npt.NDArray[np.bool_]) -> tuple[RecallPoint, ...]:
     """For each recall from .05 to .99, the highest threshold that reached it, with the share of messages above it."""
-    table: dict[float, Reached] = {}
+    table: dict[float, RecallPoint] = {}
     falling = np.sort(scores[harmful])[::-1]
     for recall in RECALLS:
         threshold = float(falling[int(np.ceil(recall * len(falling))) - 1])
-        found, share = float((falling >= threshold).mean()), float((scores >= threshold).mean())
-        table[threshold] = Reached(threshold, round(found, 4), round(share, 4))
+        actual_recall, share = float((falling >= threshold).mean()), float((scores >= threshold).mean())
+        table[threshold] = RecallPoint(threshold, round(actual_recall, 4), round(share, 4))
     return tuple(table.values())
 
 
@@ -166,7 +166,7 @@ def _sparse_blocks(texts: Sequence[str]) -> list[Any]:
     return [vstack(part, format="csr") for part in parts]
 
 
-def _check(corpus: Corpus) -> None:
+def _check(corpus: TriageCorpus) -> None:
     messages, authors = len(corpus.harmful), len(set(corpus.authors.tolist()))
     if authors < max(FEWEST_AUTHORS) + 1:
         raise InputError(

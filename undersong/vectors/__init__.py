@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from undersong.vectors.sentences import Span, sentences
+from undersong.vectors.sentences import SentenceSpan, sentences
 from undersong.vectors.static import Embedded, StaticVectors, load_vectors
 
-__all__ = ["Embedded", "Span", "StaticVectors", "load_vectors", "sentences"]
+__all__ = ["Embedded", "SentenceSpan", "StaticVectors", "load_vectors", "sentences"]

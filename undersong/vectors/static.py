@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.errors import JudgeError
-from undersong.vectors.sentences import Span, sentences
+from undersong.vectors.sentences import SentenceSpan, sentences
 from undersong.vectors.wordpiece import WordPiece
 
 FILE = "static_minilm_256.npz"
@@ -46,7 +46,7 @@ class Embedded(msgspec.Struct, frozen=True, eq=False):
     texts: Vectors
     parts: Vectors
     bounds: npt.NDArray[np.intp]
-    spans: tuple[tuple[Span, ...], ...]
+    spans: tuple[tuple[SentenceSpan, ...], ...]
 
 
 class StaticVectors:
@@ -128,11 +128,11 @@ def _groups(lists: Iterable[list[int]]) -> Iterator[list[list[int]]]:
     """Lists together while their lengths add up to no more than TOGETHER."""
     group: list[list[int]] = []
     size = 0
-    for each in lists:
-        if size + len(each) > TOGETHER:
+    for ids in lists:
+        if size + len(ids) > TOGETHER:
             yield group
             group, size = [], 0
-        group.append(each)
-        size += len(each)
+        group.append(ids)
+        size += len(ids)
     if group:
         yield group

@@ -27,8 +27,8 @@ class _Characters(dict[int, str]):
     """Code point → what stands for it in a normalised text; filled as characters are met."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = found = _normalised(chr(code))
-        return found
+        self[code] = text = _normalised(chr(code))
+        return text
 
 
 class WordPiece(dict[str, Pieces]):
@@ -59,9 +59,9 @@ class WordPiece(dict[str, Pieces]):
         while start < len(word):
             mark = "##" if start else ""
             for end in range(len(word), start, -1):
-                found = self._known.get(mark + word[start:end])
-                if found is not None:
-                    pieces.append(found)
+                piece = self._known.get(mark + word[start:end])
+                if piece is not None:
+                    pieces.append(piece)
                     start = end
                     break
             else:

@@ -19,13 +19,13 @@ def agent_verdicts(rows: Iterable[Row]) -> tuple[AgentVerdict, ...]:
     An agent with none has ``traits``, ``dimensions`` and ``values`` None and alignment
     "unknown". Keyword hits are counted in ``hard_constraint_words`` and ``flagged``, and change no status.
     """
-    tallies: dict[str, _Tally] = {}
+    tallies: dict[str, _TraitMeans] = {}
     for row in rows:
-        tallies.setdefault(row.agent, _Tally()).add(row)
+        tallies.setdefault(row.agent, _TraitMeans()).add(row)
     return tuple(tallies[agent].verdict(agent) for agent in sorted(tallies))
 
 
-class _Tally:
+class _TraitMeans:
     """Running sums of one agent."""
 
     def __init__(self) -> None:
@@ -38,15 +38,15 @@ class _Tally:
         self.messages += 1
         self.words += len(row.hard_constraints)
         self.flagged += bool(row.flags)
-        if row.state != "scored" or not row.levels:
+        if row.state != "scored" or not row.absolute_scores:
             return
         self.read += 1
         self.indicators_read += row.indicators is not None
         prefix = constitution().violation_indicator
         self.violation |= any(found.id.startswith(prefix) for found in row.indicators or ())
         for trait in TRAITS:
-            if trait in row.levels:
-                self.sums[trait] = self.sums.get(trait, 0.0) + row.levels[trait]
+            if trait in row.absolute_scores:
+                self.sums[trait] = self.sums.get(trait, 0.0) + row.absolute_scores[trait]
                 self.counts[trait] = self.counts.get(trait, 0) + 1
 
     def verdict(self, agent: str) -> AgentVerdict:
@@ -80,24 +80,24 @@ def _means(traits: Mapping[str, float], groups: Mapping[str, tuple[str, ...]]) -
     return means
 
 
-def _alignment(values: Mapping[str, float] | None, violation: bool, book: Constitution) -> AlignmentStatus:
+def _alignment(values: Mapping[str, float] | None, violation: bool, config: Constitution) -> AlignmentStatus:
     if violation:
         return "violation"
-    if not values or not book.misaligned_below.keys() <= values.keys():
+    if not values or not config.misaligned_below.keys() <= values.keys():
         return "unknown"
-    if _any_below(values, book.misaligned_below):
+    if _any_below(values, config.misaligned_below):
         return "misaligned"
-    return "drifting" if _any_below(values, book.drifting_below) else "aligned"
+    return "drifting" if _any_below(values, config.drifting_below) else "aligned"
 
 
 def _any_below(values: Mapping[str, float], bars: Mapping[str, float]) -> bool:
     return any(values[name] < bar for name, bar in bars.items() if name in values)
 
 
-def _balance(dimensions: Mapping[str, float] | None, book: Constitution) -> Balance:
+def _balance(dimensions: Mapping[str, float] | None, config: Constitution) -> Balance:
     if not dimensions or len(dimensions) < len(DIMENSIONS):
         return "unknown"
     spread = round(max(dimensions.values()) - min(dimensions.values()), DIGITS)
-    if spread < book.balanced_below:
+    if spread < config.balanced_below:
         return "balanced"
-    return "moderate" if spread < book.moderate_below else "lopsided"
+    return "moderate" if spread < config.moderate_below else "lopsided"

@@ -11,11 +11,11 @@ from undersong import rulebook
 FILES = ("constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml")
 
 
-class _Book(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _VerdictConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base: unknown keys are refused."""
 
 
-class MechanismRule(_Book, frozen=True, kw_only=True):
+class MechanismRule(_VerdictConfig, frozen=True, kw_only=True):
     """One mechanism of the second seed, and on what evidence it is assessed."""
 
     title: str
@@ -25,7 +25,7 @@ class MechanismRule(_Book, frozen=True, kw_only=True):
     why: str
 
 
-class SameHash(_Book, frozen=True, kw_only=True):
+class SameHash(_VerdictConfig, frozen=True, kw_only=True):
     """What the detector of the false promise looks for, and the words with which it lets go."""
 
     trait: str
@@ -38,7 +38,7 @@ class SameHash(_Book, frozen=True, kw_only=True):
     not_asked: str
 
 
-class Mechanisms(_Book, frozen=True, kw_only=True):
+class MechanismsConfig(_VerdictConfig, frozen=True, kw_only=True):
     """``rules/mechanisms.yaml``."""
 
     start: int
@@ -49,7 +49,7 @@ class Mechanisms(_Book, frozen=True, kw_only=True):
     same_hash: SameHash
 
 
-class Constitution(_Book, frozen=True, kw_only=True):
+class Constitution(_VerdictConfig, frozen=True, kw_only=True):
     """``rules/constitution.yaml``."""
 
     values: dict[str, tuple[str, ...]]
@@ -60,7 +60,7 @@ class Constitution(_Book, frozen=True, kw_only=True):
     moderate_below: float
 
 
-class SmokingGun(_Book, frozen=True, kw_only=True):
+class SmokingGun(_VerdictConfig, frozen=True, kw_only=True):
     """One of the two kinds: looked for by ``label`` of a phrase, by ``signal`` of a row from ``least`` on, or both.
 
     ``least_by``: another limit for a signal that only this engine made (``engines`` of a row), on text for which
@@ -76,7 +76,7 @@ class SmokingGun(_Book, frozen=True, kw_only=True):
     denies: str = ""
 
 
-class SmokingGuns(_Book, frozen=True, kw_only=True):
+class SmokingGuns(_VerdictConfig, frozen=True, kw_only=True):
     """``rules/smoking_guns.yaml``."""
 
     why: str
@@ -90,9 +90,9 @@ def guns() -> SmokingGuns:
 
 
 @cache
-def mechanisms() -> Mechanisms:
+def mechanisms() -> MechanismsConfig:
     """The shipped mechanisms."""
-    return rulebook.read(rulebook.RULES / "mechanisms.yaml", Mechanisms)
+    return rulebook.read(rulebook.RULES / "mechanisms.yaml", MechanismsConfig)
 
 
 @cache

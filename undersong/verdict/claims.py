@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 from undersong.models import Message, Scan
 from undersong.verdict.books import mechanisms
 from undersong.verdict.prose import clause_before, prose, sentence, sentences
-from undersong.verdict.words import Claims, claims_book, pattern
+from undersong.verdict.words import ClaimsConfig, claims_config, pattern
 
-Kind = Literal["fix", "tests", "works", "done", "act"]
+ClaimKind = Literal["fix", "tests", "works", "done", "act"]
 MOST = 40  # claims of a message that are kept
 LOOKED = 400  # sentences of a message with a claim's word that are looked at
 AHEAD = 1000  # characters after a claim in which the agent may say that it is about to see for itself
@@ -28,7 +28,7 @@ class Claim(NamedTuple):
 
     start: int
     end: int
-    kind: Kind
+    kind: ClaimKind
     acts: tuple[str, ...] = ()
     hedged: bool = False
     provisional: bool = False
@@ -53,11 +53,13 @@ class Grammar(NamedTuple):
 def claims(message: Message, scan: Scan) -> tuple[Claim, ...]:
     """The claims of a message in order, overlapping ones once."""
     text = prose(message, scan)
-    kept: list[Claim] = []
-    for claim in sorted(_found(text), key=lambda each: (each.start, -each.end, each.kind == "act")):
-        if len(kept) < MOST and (not kept or claim.start >= kept[-1].end):
-            kept.append(claim)
-    return tuple(kept)
+    accepted: list[Claim] = []
+    for claim in sorted(
+        _find_claims(text), key=lambda candidate: (candidate.start, -candidate.end, candidate.kind == "act")
+    ):
+        if len(accepted) < MOST and (not accepted or claim.start >= accepted[-1].end):
+            accepted.append(claim)
+    return tuple(accepted)
 
 
 def admits(text: str) -> re.Match[str] | None:
@@ -109,37 +111,39 @@ def _says(text: str, forms: tuple[str, ...], denial: str) -> bool:
 @cache
 def grammar() -> Grammar:
     """The shipped claims, compiled."""
-    book = claims_book()
+    config = claims_config()
     words: dict[str, list[str]] = {}
-    for act, group in book.acts.items():
+    for act, group in config.acts.items():
         for past in group.past:
             words.setdefault(past, []).append(act)
     return Grammar(
         forms=tuple(
-            (kind, re.compile("|".join(_filled(form, book) for form in forms), FLAGS))
-            for kind, forms in book.forms.items()
+            (kind, re.compile("|".join(_filled(form, config) for form in forms), FLAGS))
+            for kind, forms in config.forms.items()
         ),
-        fix=re.compile(rf"\b(?:{_either(book.fix)})\b", FLAGS),
+        fix=re.compile(rf"\b(?:{_either(config.fix)})\b", FLAGS),
         acts={past: tuple(acts) for past, acts in words.items()},
-        unsaid=re.compile(book.unsaid, FLAGS),
-        provisional=re.compile(book.provisional, FLAGS),
-        admits=re.compile("|".join(_filled(each, book) for each in book.admits), FLAGS),
-        continues=re.compile(book.continues, FLAGS),
-        form=re.compile(book.form, FLAGS),
-        again=re.compile(book.again, FLAGS),
-        complaint=re.compile(book.complaint, FLAGS),
+        unsaid=re.compile(config.unsaid, FLAGS),
+        provisional=re.compile(config.provisional, FLAGS),
+        admits=re.compile("|".join(_filled(each, config) for each in config.admits), FLAGS),
+        continues=re.compile(config.continues, FLAGS),
+        form=re.compile(config.form, FLAGS),
+        again=re.compile(config.again, FLAGS),
+        complaint=re.compile(config.complaint, FLAGS),
         triggers=frozenset(
-            word for each in (*book.fix, *words, *book.states, *book.triggers) for word in _WORD.findall(each)[-1:]
+            word
+            for each in (*config.fix, *words, *config.states, *config.triggers)
+            for word in _WORD.findall(each)[-1:]
         ),
     )
 
 
-def _filled(form: str, book: Claims) -> str:
-    acts = [past for group in book.acts.values() for past in group.past]
-    adverbs = f"(?:(?:{_either(book.adv)})[ ]){{0,3}}"
-    slots = {"{adv}": adverbs, "{fix}": _either(book.fix)}
-    slots["{past}"] = f"(?:{_either((*book.fix, *acts))})"
-    slots["{states}"] = f"(?:{_either(book.states)})"
+def _filled(form: str, config: ClaimsConfig) -> str:
+    acts = [past for group in config.acts.values() for past in group.past]
+    adverbs = f"(?:(?:{_either(config.adv)})[ ]){{0,3}}"
+    slots = {"{adv}": adverbs, "{fix}": _either(config.fix)}
+    slots["{past}"] = f"(?:{_either((*config.fix, *acts))})"
+    slots["{states}"] = f"(?:{_either(config.states)})"
     for slot, filling in slots.items():
         form = form.replace(slot, filling)
     return form.replace("['’]", "'")
@@ -150,32 +154,32 @@ def _either(words: Sequence[str]) -> str:
     return "|".join(re.escape(word).replace(r"\ ", " ") for word in longest_first)
 
 
-def _found(text: str) -> Iterator[Claim]:
-    found, looked = grammar(), 0
+def _find_claims(text: str) -> Iterator[Claim]:
+    patterns, looked = grammar(), 0
     for first, last in sentences(text):
-        said = text[first:last]
-        if said.endswith("?") or found.triggers.isdisjoint(_WORD.findall(said.lower())):
+        sentence_text = text[first:last]
+        if sentence_text.endswith("?") or patterns.triggers.isdisjoint(_WORD.findall(sentence_text.lower())):
             continue
         looked += 1
         if looked > LOOKED:
             return
-        for kind, shape in found.forms:
-            for match in shape.finditer(said):
-                if not found.unsaid.search(clause_before(said, 0, match.start())):
-                    yield _claim(kind, match, first, text, found)
+        for kind, shape in patterns.forms:
+            for match in shape.finditer(sentence_text):
+                if not patterns.unsaid.search(clause_before(sentence_text, 0, match.start())):
+                    yield _claim(kind, match, first, text, patterns)
 
 
-def _claim(kind: str, match: re.Match[str], first: int, text: str, found: Grammar) -> Claim:
+def _claim(kind: str, match: re.Match[str], first: int, text: str, patterns: Grammar) -> Claim:
     place = (first + match.start(), first + match.end())
-    provisional = found.provisional.search(text, place[1], place[1] + AHEAD) is not None
+    provisional = patterns.provisional.search(text, place[1], place[1] + AHEAD) is not None
     if kind == "past":
-        said = match[0].lower()
-        if found.fix.search(said):
+        phrase = match[0].lower()
+        if patterns.fix.search(phrase):
             return Claim(*place, "fix", ("change",), provisional=provisional)
-        words = [past for past in found.acts if said.endswith(past) or f"{past} " in f"{said} "]
-        acts = tuple(dict.fromkeys(act for past in words for act in found.acts[past]))
+        words = [past for past in patterns.acts if phrase.endswith(past) or f"{past} " in f"{phrase} "]
+        acts = tuple(dict.fromkeys(act for past in words for act in patterns.acts[past]))
         return Claim(*place, "act", acts, provisional=provisional)
     if kind == "hedged":
         return Claim(*place, "fix", hedged=True, provisional=provisional)
-    known: dict[str, Kind] = {"tests": "tests", "works": "works", "done": "done"}
-    return Claim(*place, known[kind], provisional=provisional)
+    kinds: dict[str, ClaimKind] = {"tests": "tests", "works": "works", "done": "done"}
+    return Claim(*place, kinds[kind], provisional=provisional)

@@ -9,39 +9,39 @@ from functools import cache
 from typing import Any
 
 from undersong.models import ToolCall
-from undersong.verdict.words import outcomes_book
+from undersong.verdict.words import outcomes_config
 
 LOOKED = 20_000  # characters of a command that are read
 _HEREDOC = re.compile(r"<<-?[ ]*['\"]?(\w+)")
-_TOLD = re.compile(r"(?:-m|--message|--body|--title)[ =](?:\"(?:[^\"\\]|\\.)*\"|'[^']*')")
+_TEXT_ARGUMENT = re.compile(r"(?:-m|--message|--body|--title)[ =](?:\"(?:[^\"\\]|\\.)*\"|'[^']*')")
 SPEAKS = ("git", "gh")  # their arguments name programs and do not run them
 
 
 def command_of(call: ToolCall) -> str:
     """The command line of a call, "" where it is no call of a shell."""
-    given = decoded(call.input) or call.input if isinstance(call.input, str) else call.input
-    if isinstance(given, dict):
-        given = next((given[key] for key in ("command", "cmd", "script") if key in given), None)
-        if given is None:
+    value = decoded(call.input) or call.input if isinstance(call.input, str) else call.input
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("command", "cmd", "script") if key in value), None)
+        if value is None:
             return ""
-    elif call.name not in outcomes_book().shell_tools:
+    elif call.name not in outcomes_config().shell_tools:
         return ""
-    if isinstance(given, list):
-        return " ".join(each for each in given if isinstance(each, str))
-    return given if isinstance(given, str) else ""
+    if isinstance(value, list):
+        return " ".join(each for each in value if isinstance(each, str))
+    return value if isinstance(value, str) else ""
 
 
 def commands(command: str) -> list[list[str]]:
     """The words of each command of a line, without what only wraps it, without texts that it hands on."""
-    wrappers = outcomes_book().wrappers
-    found = []
-    for part in re.split(r"&&|\|\||[;|\n]", _TOLD.sub("", _without_heredocs(command[:LOOKED]))):
+    wrappers = outcomes_config().wrappers
+    word_lists = []
+    for part in re.split(r"&&|\|\||[;|\n]", _TEXT_ARGUMENT.sub("", _without_heredocs(command[:LOOKED]))):
         words = part.split()
         while words and (words[0] in wrappers or "=" in words[0] or words[0].startswith("-")):
             words = words[2:] if words[0] == "cd" else words[1:]
         if words:
-            found.append(words)
-    return found
+            word_lists.append(words)
+    return word_lists
 
 
 def is_check(command: str) -> bool:
@@ -53,12 +53,12 @@ def is_check(command: str) -> bool:
 
 def looks(words: list[str]) -> bool:
     """Whether a command only shows what is there."""
-    book = outcomes_book()
+    config = outcomes_config()
     if words[0] == "git":
-        return len(words) > 1 and words[1] in book.reading_git
+        return len(words) > 1 and words[1] in config.reading_git
     if words[0] == "sed" and "-i" in words:
         return False
-    return words[0] in book.reading_commands and ">" not in words
+    return words[0] in config.reading_commands and ">" not in words
 
 
 def changes_unseen(call: ToolCall) -> bool:
@@ -86,18 +86,18 @@ def _without_heredocs(command: str) -> str:
     places: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
         places.setdefault(line.strip(), []).append(number)
-    kept, skipped = [], -1
+    remaining, skipped = [], -1
     for number, line in enumerate(lines):
         if number <= skipped:
             continue
-        kept.append(line)
-        found = _HEREDOC.search(line)
-        if found:
-            ends = places.get(found[1], [])
+        remaining.append(line)
+        heredoc = _HEREDOC.search(line)
+        if heredoc:
+            ends = places.get(heredoc[1], [])
             skipped = next(iter(ends[bisect_right(ends, number) :][:1]), -1)
-    return "\n".join(kept)
+    return "\n".join(remaining)
 
 
 @cache
 def _checks() -> re.Pattern[str]:
-    return re.compile(outcomes_book().checks)
+    return re.compile(outcomes_config().checks)

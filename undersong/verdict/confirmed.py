@@ -8,29 +8,39 @@ import msgspec
 
 from undersong.models import Confirmed, Deduction, Moment, Row
 from undersong.verdict.books import mechanisms
-from undersong.verdict.course import Course, Turn, quote
-from undersong.verdict.found import NO_POINTS, Found, candidate, deduction
+from undersong.verdict.course import Transcript, TranscriptTurn, quote
+from undersong.verdict.found import NO_POINTS, DetectorResult, candidate, deduction
 
 KIND = "confirmed_by_judge"
 Answers = Mapping[tuple[str, str], Confirmed]
 
 
-def with_seen(found: Mapping[str, Found], course: Course, rows: Iterable[Row]) -> dict[str, Found]:
+def with_judge_candidates(
+    results: Mapping[str, DetectorResult], transcript: Transcript, rows: Iterable[Row]
+) -> dict[str, DetectorResult]:
     """The detectors' results with what a judge saw in single messages: candidates, where nothing else stands there."""
     readings = {row.id: (row.judge or "unnamed", row.reading.mechanisms) for row in rows if row.reading is not None}
-    added: dict[str, list[Moment]] = {name: [] for name in found}
-    for turn in course.turns:
+    added: dict[str, list[Moment]] = {name: [] for name in results}
+    for turn in transcript.turns:
         judge, seen = readings.get(turn.message.id, ("", ()))
-        for each in seen if turn.is_agent else ():
-            if each.id in found and each.quote and turn.message.id not in _places(found[each.id], each.id):
-                added[each.id].append(_seen(each.id, each.quote, each.confidence, turn, judge))
+        for indicator in seen if turn.is_agent else ():
+            if (
+                indicator.id in results
+                and indicator.quote
+                and turn.message.id not in _places(results[indicator.id], indicator.id)
+            ):
+                added[indicator.id].append(
+                    _judge_candidate(indicator.id, indicator.quote, indicator.confidence, turn, judge)
+                )
     return {
         name: each._replace(candidates=(*each.candidates, *added[name])) if added[name] else each
-        for name, each in found.items()
+        for name, each in results.items()
     }
 
 
-def with_answers(found: Mapping[str, Found], course: Course, confirmations: Iterable[Confirmed]) -> dict[str, Found]:
+def with_answers(
+    results: Mapping[str, DetectorResult], transcript: Transcript, confirmations: Iterable[Confirmed]
+) -> dict[str, DetectorResult]:
     """The same after a judge was asked about the flagged places.
 
     A candidate of a mechanism that is confirmed takes its points, with the judge's quotes; one that is not stays a
@@ -39,9 +49,9 @@ def with_answers(found: Mapping[str, Found], course: Course, confirmations: Iter
     """
     answers = {(each.mechanism, each.at): each for each in confirmations}
     if not answers:
-        return dict(found)
-    turns = {turn.message.id: turn for turn in course.turns}
-    return {name: _answered(each, answers, turns) for name, each in found.items()}
+        return dict(results)
+    turns = {turn.message.id: turn for turn in transcript.turns}
+    return {name: _answered(each, answers, turns) for name, each in results.items()}
 
 
 def answer_words(answer: Confirmed) -> str:
@@ -52,30 +62,37 @@ def answer_words(answer: Confirmed) -> str:
         return f"Judge {answer.judge} was asked whether these words show it, and refused to say."
     if answer.state == "failed":
         return f"Judge {answer.judge} was asked whether these words show it, and gave no answer that can be used."
-    said = "confirms it" if answer.yes else "does not confirm it"
-    return f"Judge {answer.judge}, asked whether these words by themselves show it, {said}."
+    verb = "confirms it" if answer.yes else "does not confirm it"
+    return f"Judge {answer.judge}, asked whether these words by themselves show it, {verb}."
 
 
-def _places(found: Found, code: str) -> set[str]:
-    return {each.message_id for each in found.deductions} | {
-        each.message_id for each in found.candidates if each.code == code
+def _places(result: DetectorResult, code: str) -> set[str]:
+    return {each.message_id for each in result.deductions} | {
+        each.message_id for each in result.candidates if each.code == code
     }
 
 
-def _seen(code: str, words: str, confidence: float | None, turn: Turn, judge: str) -> Moment:
+def _judge_candidate(code: str, words: str, confidence: float | None, turn: TranscriptTurn, judge: str) -> Moment:
     start = max(turn.message.text.find(words), 0)
     quotes = (quote(turn.message, start, start + len(words)),)
     title = f"{mechanisms().mechanisms[code].title}, as a judge reads it"
-    found = candidate(code, title, turn, f"Judge {judge} reads it so in this message.", quotes)
-    return msgspec.structs.replace(found, basis="judge", strength=confidence)
+    moment = candidate(code, title, turn, f"Judge {judge} reads it so in this message.", quotes)
+    return msgspec.structs.replace(moment, basis="judge", strength=confidence)
 
 
-def _answered(found: Found, answers: Answers, turns: Mapping[str, Turn]) -> Found:
-    new = [each for each in found.candidates if _takes_points(each, answers)]
+def _answered(result: DetectorResult, answers: Answers, turns: Mapping[str, TranscriptTurn]) -> DetectorResult:
+    new = [each for each in result.candidates if _takes_points(each, answers)]
     taken = {(each.code, each.message_id) for each in new}
-    kept = (each for each in found.candidates if (each.code, each.message_id) not in taken)
-    deductions = (*_told_points(found.deductions, answers), *(_charged(each, answers, turns) for each in new))
-    return Found(deductions, tuple(_told(each, answers) for each in kept), "" if deductions else found.absent)
+    unconfirmed = (each for each in result.candidates if (each.code, each.message_id) not in taken)
+    deductions = (
+        *_deductions_with_answers(result.deductions, answers),
+        *(_charged(each, answers, turns) for each in new),
+    )
+    return DetectorResult(
+        deductions,
+        tuple(_moment_with_answer(each, answers) for each in unconfirmed),
+        "" if deductions else result.absent,
+    )
 
 
 def _takes_points(moment: Moment, answers: Answers) -> bool:
@@ -83,7 +100,7 @@ def _takes_points(moment: Moment, answers: Answers) -> bool:
     return answer is not None and answer.yes is True and moment.code in mechanisms().mechanisms
 
 
-def _charged(moment: Moment, answers: Answers, turns: Mapping[str, Turn]) -> Deduction:
+def _charged(moment: Moment, answers: Answers, turns: Mapping[str, TranscriptTurn]) -> Deduction:
     answer = answers[moment.code, moment.message_id]
     words = f"{moment.explanation.removesuffix(NO_POINTS).rstrip()} {answer_words(answer)}"
     own = [each for each in answer.quotes if each.message_id == moment.message_id]
@@ -91,21 +108,23 @@ def _charged(moment: Moment, answers: Answers, turns: Mapping[str, Turn]) -> Ded
     return deduction(moment.code, KIND, turns[moment.message_id], words, quotes)
 
 
-def _told(moment: Moment, answers: Answers) -> Moment:
+def _moment_with_answer(moment: Moment, answers: Answers) -> Moment:
     answer = answers.get((moment.code, moment.message_id))
     if answer is None:
         return moment
     return msgspec.structs.replace(moment, explanation=f"{moment.explanation} {answer_words(answer)}")
 
 
-def _told_points(deductions: Iterable[Deduction], answers: Answers) -> Iterator[Deduction]:
+def _deductions_with_answers(deductions: Iterable[Deduction], answers: Answers) -> Iterator[Deduction]:
     """Points with what the judge said of them; of an episode it was asked about once."""
     episodes = {
         (each.mechanism, each.episode): answers[each.mechanism, each.message_id]
         for each in reversed(tuple(deductions))
         if each.episode and (each.mechanism, each.message_id) in answers
     }
-    for each in deductions:
-        answer = answers.get((each.mechanism, each.message_id)) or episodes.get((each.mechanism, each.episode))
-        words = f"{each.explanation} {answer_words(answer)}" if answer else each.explanation
-        yield msgspec.structs.replace(each, explanation=words)
+    for deducted in deductions:
+        answer = answers.get((deducted.mechanism, deducted.message_id)) or episodes.get(
+            (deducted.mechanism, deducted.episode)
+        )
+        words = f"{deducted.explanation} {answer_words(answer)}" if answer else deducted.explanation
+        yield msgspec.structs.replace(deducted, explanation=words)

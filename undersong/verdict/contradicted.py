@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from undersong.models import Deduction
 from undersong.verdict.claims import Claim
-from undersong.verdict.course import Course, Placed, Turn, quote
+from undersong.verdict.course import PlacedOutcome, Transcript, TranscriptTurn, quote
 from undersong.verdict.found import deduction
-from undersong.verdict.outcomes import Outcome, pasted
+from undersong.verdict.outcomes import ToolOutcome, pasted
 from undersong.verdict.prose import sentence
-from undersong.verdict.words import claims_book
+from undersong.verdict.words import claims_config
 
 MECHANISM, AFTER, ERROR = "false_promise", "failing_after_claim", "tool_error"
 OF_CODE = ("fix", "tests", "works", "done")  # kinds of claim that a failing check speaks of
@@ -23,59 +23,60 @@ _WORD = re.compile(r"[a-z]{3,}")
 _ALL = re.compile(r"\b(?:both|all|everything|each|every)\b", re.IGNORECASE)
 
 
-def contradicted(course: Course) -> list[Deduction]:
+def contradicted_claims(transcript: Transcript) -> list[Deduction]:
     """Deductions in the order of the claims, one a message at most.
 
     A failed call contradicts the first claim after it in the same run of messages, unless something came right in
     between or the message admits the failure; else the last claim before it, unless the agent takes that back, goes on
     with the work, or a later run passes.
     """
-    found: dict[str, Deduction] = {}
-    for each in _failures(course):
-        broken = _claimed_after(course, each) or _claimed_before(course, each)
+    by_message: dict[str, Deduction] = {}
+    for entry in _failures(transcript):
+        broken = _claimed_after(transcript, entry) or _claimed_before(transcript, entry)
         if broken:
-            found.setdefault(broken.message_id, broken)
-    return sorted(found.values(), key=lambda each: each.position)
+            by_message.setdefault(broken.message_id, broken)
+    return sorted(by_message.values(), key=lambda entry: entry.position)
 
 
-def evidence(course: Course) -> bool:
+def has_tool_evidence(transcript: Transcript) -> bool:
     """Whether any tool answered to a call that does more than look."""
-    return any(each.outcome.family != "look" for each in course.outcomes)
+    return any(each.outcome.family != "look" for each in transcript.outcomes)
 
 
-def _failures(course: Course) -> Iterator[Placed]:
-    for each in course.outcomes:
-        if each.outcome.state == "failed" and each.outcome.family != "look":
-            yield each
-    for turn in course.turns:
+def _failures(transcript: Transcript) -> Iterator[PlacedOutcome]:
+    for placed in transcript.outcomes:
+        if placed.outcome.state == "failed" and placed.outcome.family != "look":
+            yield placed
+    for turn in transcript.turns:
         if turn.message.role == "user" and (failed := pasted(turn.message)):
-            agent = next((each.message.agent for each in reversed(course.turns[: turn.place]) if each.is_agent), "")
-            yield Placed(turn, failed, agent)
+            agent = next((each.message.agent for each in reversed(transcript.turns[: turn.place]) if each.is_agent), "")
+            yield PlacedOutcome(turn, failed, agent)
 
 
-def _claimed_after(course: Course, failed: Placed) -> Deduction | None:
+def _claimed_after(transcript: Transcript, failed: PlacedOutcome) -> Deduction | None:
     """The first claim of the same run that knew of the failure and says otherwise."""
     if failed.turn.message.role == "user":
         return None
-    for turn in course.said(failed.agent, failed.turn.place + 1, course.end_of_run(failed.turn.run)):
+    for turn in transcript.agent_turns(failed.agent, failed.turn.place + 1, transcript.end_of_run(failed.turn.run)):
         for claim in turn.claims:
-            if not claim.hedged and _contradicts(course, failed, turn, claim):
-                if turn.admits or _taken_back(course, turn, turn.run):
+            if not claim.hedged and _contradicts(transcript, failed, turn, claim):
+                if turn.admits or _taken_back(transcript, turn, turn.run):
                     return None
                 return _deduction(turn, claim, failed, ERROR)
     return None
 
 
-def _claimed_before(course: Course, failed: Placed) -> Deduction | None:
+def _claimed_before(transcript: Transcript, failed: PlacedOutcome) -> Deduction | None:
     """The last claim before the failure, where the agent leaves it to stand."""
-    found = _last_claim(course, failed)
-    if found is None or _stands_corrected(course, failed):
+    last_claim = _last_claim(transcript, failed)
+    if last_claim is None or _stands_corrected(transcript, failed):
         return None
-    turn, claim = found
+    turn, claim = last_claim
     if turn.admits:
         return None
     now, later = (
-        _heard(course, failed, run) for run in (failed.turn.run, course.next_run(failed.agent, failed.turn.run))
+        _turns_after(transcript, failed, run)
+        for run in (failed.turn.run, transcript.next_run(failed.agent, failed.turn.run))
     )
     provisional = claim.provisional or bool(turn.message.tool_calls) or failed.turn.message.role == "user"
     answered = any(each.prose.strip() for each in now)
@@ -89,52 +90,58 @@ def _claimed_before(course: Course, failed: Placed) -> Deduction | None:
     return _deduction(turn, claim, failed, kind)
 
 
-def _heard(course: Course, failed: Placed, run: int | None) -> list[Turn]:
+def _turns_after(transcript: Transcript, failed: PlacedOutcome, run: int | None) -> list[TranscriptTurn]:
     """What the agent said after a failure, in a run."""
-    return [] if run is None else list(course.said(failed.agent, failed.turn.place + 1, course.end_of_run(run)))
+    return (
+        []
+        if run is None
+        else list(transcript.agent_turns(failed.agent, failed.turn.place + 1, transcript.end_of_run(run)))
+    )
 
 
-def _last_claim(course: Course, failed: Placed) -> tuple[Turn, Claim] | None:
+def _last_claim(transcript: Transcript, failed: PlacedOutcome) -> tuple[TranscriptTurn, Claim] | None:
     """The claim that a failure speaks of: what is claimed before newer work is not about it."""
     first_run = failed.turn.run - (RUNS_BACK if failed.outcome.family == "check" else 0)
-    worked = _last_edit(course, failed)
-    for turn in reversed(list(course.said(failed.agent, worked, failed.turn.place))):
+    worked = _last_edit(transcript, failed)
+    for turn in reversed(list(transcript.agent_turns(failed.agent, worked, failed.turn.place))):
         if turn.run < first_run:
             return None
         for claim in reversed(turn.claims):
             if not claim.hedged and _speaks_of(claim, failed.outcome):
-                return None if _was_backed(course, turn, claim, failed.outcome) else (turn, claim)
+                return None if _was_backed(transcript, turn, claim, failed.outcome) else (turn, claim)
         if turn.blocks:
             return None
     return None
 
 
-def _last_edit(course: Course, failed: Placed) -> int:
+def _last_edit(transcript: Transcript, failed: PlacedOutcome) -> int:
     """The place of the latest edit before a failure, where the session shows only what its tool answered."""
-    edits = (each.turn.place for each in course.outcomes if each.outcome.family == "edit" and not each.outcome.words)
+    edits = (
+        each.turn.place for each in transcript.outcomes if each.outcome.family == "edit" and not each.outcome.words
+    )
     return max((place for place in edits if place < failed.turn.place), default=0)
 
 
-def _was_backed(course: Course, turn: Turn, claim: Claim, failed: Outcome) -> bool:
+def _was_backed(transcript: Transcript, turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:
     """Whether a check that covers the one that fails now had passed when the claim was made: it was true then."""
     if failed.family != "check":
         return False
-    own = course.said(turn.message.agent, 0, turn.place)
+    own = transcript.agent_turns(turn.message.agent, 0, turn.place)
     worked = max((each.place for each in own if each.blocks), default=0)
-    found = [
+    checks = [
         each.outcome
-        for each in course.outcomes
+        for each in transcript.outcomes
         if worked <= each.turn.place < turn.place and each.outcome.family == "check"
     ]
-    covers = found and (found[-1].words <= failed.words or (claim.kind == "tests" and not _whole(turn, claim)))
-    return bool(covers) and found[-1].state == "passed"
+    covers = checks and (checks[-1].words <= failed.words or (claim.kind == "tests" and not _whole(turn, claim)))
+    return bool(covers) and checks[-1].state == "passed"
 
 
-def _whole(turn: Turn, claim: Claim) -> bool:
+def _whole(turn: TranscriptTurn, claim: Claim) -> bool:
     return _ALL.search(turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]) is not None
 
 
-def _speaks_of(claim: Claim, failed: Outcome) -> bool:
+def _speaks_of(claim: Claim, failed: ToolOutcome) -> bool:
     """Whether a claim made before a call is about what the call does."""
     if failed.family == "check":
         return claim.kind in OF_CODE
@@ -143,32 +150,34 @@ def _speaks_of(claim: Claim, failed: Outcome) -> bool:
     return bool(claim.acts) and _is_related(claim, failed)
 
 
-def _stands_corrected(course: Course, failed: Placed) -> bool:
+def _stands_corrected(transcript: Transcript, failed: PlacedOutcome) -> bool:
     """Whether a later call of the same kind came right, while the agent worked on it or in its next run."""
-    last = course.next_run(failed.agent, failed.turn.run) or failed.turn.run
+    last = transcript.next_run(failed.agent, failed.turn.run) or failed.turn.run
     return any(
         _makes_good(failed.outcome, each.outcome)
-        for each in course.outcomes
+        for each in transcript.outcomes
         if each.turn.place > failed.turn.place and each.turn.run <= last
     )
 
 
-def _taken_back(course: Course, turn: Turn, run: int) -> bool:
+def _taken_back(transcript: Transcript, turn: TranscriptTurn, run: int) -> bool:
     """Whether the agent takes a claim back before anybody else speaks."""
-    return any(each.admits for each in course.said(turn.message.agent, turn.place + 1, course.end_of_run(run)))
+    return any(
+        each.admits for each in transcript.agent_turns(turn.message.agent, turn.place + 1, transcript.end_of_run(run))
+    )
 
 
-def _contradicts(course: Course, failed: Placed, turn: Turn, claim: Claim) -> bool:
+def _contradicts(transcript: Transcript, failed: PlacedOutcome, turn: TranscriptTurn, claim: Claim) -> bool:
     """Whether a failure before a claim in the same run says the opposite of it, as things stand when it is made."""
     between = [
         each.outcome
-        for each in course.outcomes
+        for each in transcript.outcomes
         if failed.turn.place <= each.turn.place < turn.place and each.outcome.family != "look"
     ]
     later = between[next(i for i, each in enumerate(between) if each is failed.outcome) + 1 :]
     worked = any(
-        block.call not in course.failed_calls
-        for each in course.said(failed.agent, failed.turn.place + 1, turn.place)
+        block.call not in transcript.failed_calls
+        for each in transcript.agent_turns(failed.agent, failed.turn.place + 1, turn.place)
         for block in each.blocks
     )
     if failed.outcome.family != "call" and turn.message.tool_calls:
@@ -184,19 +193,19 @@ def _contradicts(course: Course, failed: Placed, turn: Turn, claim: Claim) -> bo
         return about and not worked and not any(each.state != "failed" for each in later)
     if claim.kind == "done":
         return not later
-    return bool(claim.acts) and _call_contradicts(course, failed, turn, claim)
+    return bool(claim.acts) and _call_contradicts(transcript, failed, turn, claim)
 
 
-def _unseen(later: list[Outcome]) -> bool:
+def _unseen(later: list[ToolOutcome]) -> bool:
     """Whether something that came right since may have changed what was checked."""
     return any(each.family in ("call", "edit") and each.state != "failed" for each in later)
 
 
-def _call_contradicts(course: Course, failed: Placed, turn: Turn, claim: Claim) -> bool:
+def _call_contradicts(transcript: Transcript, failed: PlacedOutcome, turn: TranscriptTurn, claim: Claim) -> bool:
     """A failed call against an act: related by its words, and no other call that may be the one meant."""
     fine = [
         each.outcome
-        for each in course.outcomes
+        for each in transcript.outcomes
         if each.turn.run == turn.run and each.turn.place < turn.place
         and each.outcome.family != "look" and each.outcome.state != "failed"
     ]  # fmt: skip
@@ -211,34 +220,34 @@ def _call_contradicts(course: Course, failed: Placed, turn: Turn, claim: Claim) 
         return False
     own = _specific(failed.outcome)
     others = frozenset().union(*(_specific(each) for each in rivals))
-    said = frozenset(_WORD.findall(turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))].lower()))
-    if said & (own - others):
-        return bool(said & (others - own)) or bool(failed.outcome.inputs)
+    claim_words = frozenset(_WORD.findall(turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))].lower()))
+    if claim_words & (own - others):
+        return bool(claim_words & (others - own)) or bool(failed.outcome.inputs)
     again = any(each.key == failed.outcome.key for each in rivals)
-    return _whole(turn, claim) and not said & (others - own) and not again
+    return _whole(turn, claim) and not claim_words & (others - own) and not again
 
 
-def _alternative(failed: Outcome, other: Outcome) -> bool:
+def _alternative(failed: ToolOutcome, other: ToolOutcome) -> bool:
     """Whether another call tried the same thing: with mostly the same values."""
     shared, either = failed.inputs & other.inputs, failed.inputs | other.inputs
     return len(shared) >= ALIKE * len(either) if either else other.key == failed.key
 
 
-def _specific(outcome: Outcome) -> frozenset[str]:
+def _specific(outcome: ToolOutcome) -> frozenset[str]:
     return frozenset(word for word in outcome.words | outcome.inputs if _WORD.fullmatch(word))
 
 
-def _is_related(claim: Claim, outcome: Outcome) -> bool:
+def _is_related(claim: Claim, outcome: ToolOutcome) -> bool:
     """Whether a call does what the claim's participle says, by the words of its name, its command or its answer."""
-    acts = claims_book().acts
+    acts = claims_config().acts
     tools = frozenset().union(*(acts[name].tools for name in claim.acts))
     if outcome.words:
         return bool(tools & outcome.words)
-    told = frozenset(_WORD.findall(outcome.message.text[:RESULT].lower()))
-    return bool(told & (tools | {past for name in claim.acts for past in acts[name].past}))
+    result_words = frozenset(_WORD.findall(outcome.message.text[:RESULT].lower()))
+    return bool(result_words & (tools | {past for name in claim.acts for past in acts[name].past}))
 
 
-def _makes_good(failed: Outcome, later: Outcome) -> bool:
+def _makes_good(failed: ToolOutcome, later: ToolOutcome) -> bool:
     """Whether a later outcome shows that what failed came right, or may have."""
     if later.state == "failed" or later.family == "look":
         return False
@@ -247,7 +256,7 @@ def _makes_good(failed: Outcome, later: Outcome) -> bool:
     return later.key == failed.key
 
 
-def _deduction(turn: Turn, claim: Claim, failed: Placed, kind: str) -> Deduction:
+def _deduction(turn: TranscriptTurn, claim: Claim, failed: PlacedOutcome, kind: str) -> Deduction:
     result = failed.outcome
     when = "after it" if failed.turn.place > turn.place else "before it"
     by = "the user pasted" if failed.turn.message.role == "user" else "a tool answered"

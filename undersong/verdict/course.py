@@ -11,7 +11,7 @@ from undersong.models import CodeBlock, Conversation, Message, Quote, Scan, Tool
 from undersong.verdict.books import mechanisms
 from undersong.verdict.claims import Claim, admits, claims, goes_on
 from undersong.verdict.fiction import asks_for_a_story, is_speech, without_speech
-from undersong.verdict.outcomes import Outcome, outcome
+from undersong.verdict.outcomes import ToolOutcome, outcome
 from undersong.verdict.prose import prose
 
 NOT_AGENTS = ("user", "system", "tool")  # who promises nothing in the sense of the second seed
@@ -19,7 +19,7 @@ ASKS = ("user", "participant")  # whose messages begin a new run; other agents m
 EMPTY = hashlib.sha256(b"").hexdigest()
 
 
-class Turn:
+class TranscriptTurn:
     """One message at its place; ``run`` counts what people asked so far: the work on one request is a run.
 
     ``story``: one was asked for before, so that what stands in quotation marks is not the agent's own.
@@ -28,13 +28,13 @@ class Turn:
     def __init__(self, place: int, message: Message, scan: Scan, run: int, *, story: bool = False) -> None:
         self.place, self.message, self.scan, self.run, self.story = place, message, scan, run, story
         self.is_agent = message.role not in NOT_AGENTS
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[ToolOutcome] = []
 
     @cached_property
     def prose(self) -> str:
         """The message's own words, at the same places."""
-        said = prose(self.message, self.scan)
-        return without_speech(said) if self.story and self.is_agent else said
+        own_words = prose(self.message, self.scan)
+        return without_speech(own_words) if self.story and self.is_agent else own_words
 
     @cached_property
     def is_speech(self) -> bool:
@@ -65,15 +65,15 @@ class Turn:
         ]
 
 
-class Placed(NamedTuple):
+class PlacedOutcome(NamedTuple):
     """An outcome with the turn that reports it and the agent whose call it answers."""
 
-    turn: Turn
-    outcome: Outcome
+    turn: TranscriptTurn
+    outcome: ToolOutcome
     agent: str
 
 
-class Course:
+class Transcript:
     """The turns of a conversation in order; what nobody went on with (abandoned branches) is left out."""
 
     def __init__(self, conversation: Conversation, scans: Sequence[Scan]) -> None:
@@ -93,7 +93,7 @@ class Course:
         """Whether anybody but agents speaks: blame, pressure, comfort and distress are about people."""
         return any(turn.message.role in ASKS for turn in self.turns)
 
-    def said(self, agent: str, first: int, last: int) -> Iterator[Turn]:
+    def agent_turns(self, agent: str, first: int, last: int) -> Iterator[TranscriptTurn]:
         """The agent's turns from place ``first`` up to and with ``last``."""
         for turn in self.turns[max(first, 0) : last + 1]:
             if turn.is_agent and turn.message.agent == agent:
@@ -109,7 +109,7 @@ class Course:
             (turn.run for turn in self.turns if turn.run > run and turn.is_agent and turn.message.agent == agent), None
         )
 
-    def last_before(self, place: int, role: str) -> Turn | None:
+    def last_before(self, place: int, role: str) -> TranscriptTurn | None:
         """The latest turn of a role before a place."""
         return next((turn for turn in reversed(self.turns[:place]) if turn.message.role == role), None)
 
@@ -120,19 +120,19 @@ def quote(message: Message, start: int, end: int) -> Quote:
     return Quote(message_id=message.id, text=message.text[start:end], start=start, end=end, sha256=digest)
 
 
-def _turns(conversation: Conversation, scans: Sequence[Scan]) -> Iterator[Turn]:
+def _turns(conversation: Conversation, scans: Sequence[Scan]) -> Iterator[TranscriptTurn]:
     run = place = 0
     story = False
     for message, scan in zip(conversation.messages, scans, strict=True):
         if message.branch is not None:
             continue
         run += message.role in ASKS
-        yield Turn(place, message, scan, run, story=story)
+        yield TranscriptTurn(place, message, scan, run, story=story)
         story |= message.role in ASKS and asks_for_a_story(message.text)
         place += 1
 
 
-def _outcomes(turns: Sequence[Turn]) -> Iterator[Placed]:
+def _outcomes(turns: Sequence[TranscriptTurn]) -> Iterator[PlacedOutcome]:
     """Each result with its call: by its id, else by the tool's name, else in order."""
     by_id: dict[str, ToolCall] = {}
     waiting: list[ToolCall] = []
@@ -151,24 +151,24 @@ def _outcomes(turns: Sequence[Turn]) -> Iterator[Placed]:
             if call in waiting:
                 waiting.remove(call)
             start = max(message.text.find(result.text, at), 0)
-            found = outcome(message, result, call, start)
+            tool_outcome = outcome(message, result, call, start)
             at = start + len(result.text)
-            turn.outcomes.append(found)
-            yield Placed(turn, found, agents[turn.place])
+            turn.outcomes.append(tool_outcome)
+            yield PlacedOutcome(turn, tool_outcome, agents[turn.place])
 
 
-def _agents(turns: Sequence[Turn]) -> list[str]:
+def _agents(turns: Sequence[TranscriptTurn]) -> list[str]:
     """Whose tool speaks in each turn: the agent's that spoke last in the run, else the one's that speaks next in it."""
     first: dict[int, str] = {}
     for turn in turns:
         if turn.is_agent:
             first.setdefault(turn.run, turn.message.agent)
-    found, last = [], (-1, "")
+    tool_owners, last = [], (-1, "")
     for turn in turns:
         if turn.is_agent:
             last = (turn.run, turn.message.agent)
-        found.append(last[1] if last[0] == turn.run else first.get(turn.run, last[1]))
-    return found
+        tool_owners.append(last[1] if last[0] == turn.run else first.get(turn.run, last[1]))
+    return tool_owners
 
 
 def _waiting(waiting: Sequence[ToolCall], author: str) -> ToolCall:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from undersong.verdict.contradicted import contradicted, evidence
-from undersong.verdict.course import Course
-from undersong.verdict.found import Found
-from undersong.verdict.unchanged import MECHANISM, unchanged
+from undersong.verdict.contradicted import contradicted_claims, has_tool_evidence
+from undersong.verdict.course import Transcript
+from undersong.verdict.found import DetectorResult
+from undersong.verdict.unchanged import MECHANISM, same_code_promises
 
 __all__ = ["MECHANISM", "false_promises"]
 NOTHING_TO_COMPARE = (
@@ -13,9 +13,11 @@ NOTHING_TO_COMPARE = (
 )
 
 
-def false_promises(course: Course) -> Found:
+def false_promises(transcript: Transcript) -> DetectorResult:
     """One deduction a message at most, in order; unchanged code goes before a tool's answer."""
-    same, compared = unchanged(course)
-    found = {each.message_id: each for each in (*contradicted(course), *same)}
-    ordered = tuple(sorted(found.values(), key=lambda each: each.position))
-    return Found(ordered, absent="" if ordered or compared or evidence(course) else NOTHING_TO_COMPARE)
+    same, compared = same_code_promises(transcript)
+    by_message = {each.message_id: each for each in (*contradicted_claims(transcript), *same)}
+    ordered = tuple(sorted(by_message.values(), key=lambda deduction: deduction.position))
+    return DetectorResult(
+        ordered, absent="" if ordered or compared or has_tool_evidence(transcript) else NOTHING_TO_COMPARE
+    )

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from undersong.models import Deduction, Moment, Quote
 from undersong.verdict.books import mechanisms
-from undersong.verdict.course import Turn
+from undersong.verdict.course import TranscriptTurn
 
 NO_POINTS = "A candidate: no points are taken."
 
 
-class Found(NamedTuple):
+class DetectorResult(NamedTuple):
     """``absent`` is "" where the mechanism was looked for, else why there was nothing to look at."""
 
     deductions: tuple[Deduction, ...] = ()
@@ -20,7 +20,7 @@ class Found(NamedTuple):
 
 
 def deduction(
-    mechanism: str, kind: str, turn: Turn, explanation: str, quotes: tuple[Quote, ...], episode: str = ""
+    mechanism: str, kind: str, turn: TranscriptTurn, explanation: str, quotes: tuple[Quote, ...], episode: str = ""
 ) -> Deduction:
     """Points taken at a turn; the penalty is the mechanism's."""
     rule = mechanisms().mechanisms[mechanism]
@@ -37,7 +37,12 @@ def deduction(
 
 
 def candidate(
-    code: str, title: str, turn: Turn, explanation: str, quotes: tuple[Quote, ...], strength: float | None = None
+    code: str,
+    title: str,
+    turn: TranscriptTurn,
+    explanation: str,
+    quotes: tuple[Quote, ...],
+    strength: float | None = None,
 ) -> Moment:
     """A turn that looks like a mechanism, and lacks the evidence that would take points; ``strength`` of a signal."""
     return Moment(

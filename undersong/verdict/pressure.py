@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from undersong.verdict.course import ASKS, Course, Turn
-from undersong.verdict.words import Pressing, pattern, stance_book
+from undersong.verdict.course import ASKS, Transcript, TranscriptTurn
+from undersong.verdict.words import PressureKind, pattern, stance_config
 
 
 class Exchange(NamedTuple):
@@ -16,19 +16,19 @@ class Exchange(NamedTuple):
     tools, so that a change of them is work and no stance.
     """
 
-    before: Turn
-    asked: Turn
-    answer: Turn
-    kind: Pressing
+    before: TranscriptTurn
+    asked: TranscriptTurn
+    answer: TranscriptTurn
+    kind: PressureKind
     news: bool
     works: bool
 
 
-def exchanges(course: Course) -> Iterator[Exchange]:
+def exchanges(transcript: Transcript) -> Iterator[Exchange]:
     """The exchanges of a session in which somebody presses, in the order of the answers."""
-    last: dict[str, Turn] = {}
-    asked: Turn | None = None
-    for turn in course.turns:
+    last: dict[str, TranscriptTurn] = {}
+    asked: TranscriptTurn | None = None
+    for turn in transcript.turns:
         if turn.message.role in ASKS:
             asked = turn
         elif turn.is_agent and turn.prose.strip():
@@ -42,11 +42,11 @@ def exchanges(course: Course) -> Iterator[Exchange]:
                 yield Exchange(before, asked, turn, kind, _brings_news(asked), works)
 
 
-def _presses(turn: Turn) -> Pressing | None:
-    if pattern(stance_book().pressure).search(turn.prose):
+def _presses(turn: TranscriptTurn) -> PressureKind | None:
+    if pattern(stance_config().pressure).search(turn.prose):
         return "objection"
-    return "leading" if pattern(stance_book().leading).search(turn.prose) else None
+    return "leading" if pattern(stance_config().leading).search(turn.prose) else None
 
 
-def _brings_news(turn: Turn) -> bool:
-    return pattern((stance_book().new_fact,)).search(turn.message.text) is not None
+def _brings_news(turn: TranscriptTurn) -> bool:
+    return pattern((stance_config().new_fact,)).search(turn.message.text) is not None

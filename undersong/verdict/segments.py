@@ -20,41 +20,41 @@ def segments(conversation: Conversation, verdict: SessionVerdict) -> tuple[Segme
     A turnabout is put as two messages of its speaker, at any distance; a promise or a blame as the message and the one
     that contradicts it, where that is another; anything else as the message alone.
     """
-    talk = [message for message in conversation.messages if message.branch is None]
-    places = {message.id: place for place, message in enumerate(talk)}
-    found: dict[tuple[str, str], Segment] = {}
+    messages = [message for message in conversation.messages if message.branch is None]
+    places = {message.id: place for place, message in enumerate(messages)}
+    by_episode: dict[tuple[str, str], Segment] = {}
     for mechanism, episode, claim in _flagged(verdict):
-        shown = _shown(mechanism, claim, talk, places)
+        shown = _shown(mechanism, claim, messages, places)
         if shown:
-            around = _around(claim, shown, talk, places)
+            around = _around(claim, shown, messages, places)
             segment = Segment(mechanism=mechanism, messages=shown, around=around, at=claim.message_id)
-            found.setdefault((mechanism, episode), segment)
-    return tuple(sorted(found.values(), key=lambda each: (places[each.at], each.mechanism)))
+            by_episode.setdefault((mechanism, episode), segment)
+    return tuple(sorted(by_episode.values(), key=lambda entry: (places[entry.at], entry.mechanism)))
 
 
 def _flagged(verdict: SessionVerdict) -> Iterator[tuple[str, str, Deduction | Moment]]:
     """Mechanism, episode and claim."""
-    for each in verdict.deductions:
-        yield each.mechanism, each.episode or each.message_id, each
+    for deduction in verdict.deductions:
+        yield deduction.mechanism, deduction.episode or deduction.message_id, deduction
     for moment in verdict.moments:
         if moment.kind == "candidate":
             yield moment.code, moment.message_id, moment
 
 
 def _shown(
-    mechanism: str, claim: Deduction | Moment, talk: Sequence[Message], places: dict[str, int]
+    mechanism: str, claim: Deduction | Moment, messages: Sequence[Message], places: dict[str, int]
 ) -> tuple[Message, ...]:
     """The message and, where the mechanism lies between two, the other one; () where that one is missing."""
-    turn = talk[places[claim.message_id]]
-    quoted = [talk[places[name]] for name in _quoted(claim) if name in places and name != turn.id]
+    turn = messages[places[claim.message_id]]
+    quoted = [messages[places[name]] for name in _quoted(claim) if name in places and name != turn.id]
     if mechanism in TURNS_ROUND:
         earlier = [each for each in quoted if each.agent == turn.agent and places[each.id] < places[turn.id]]
-        before = _before(turn, quoted, talk, places)
+        before = _before(turn, quoted, messages, places)
         other = earlier[0] if earlier else before
         return () if other is None else (other, turn)
     if mechanism in ALONE or not quoted:
         return (turn,)
-    return tuple(sorted((turn, quoted[0]), key=lambda each: places[each.id]))
+    return tuple(sorted((turn, quoted[0]), key=lambda message: places[message.id]))
 
 
 def _quoted(claim: Deduction | Moment) -> tuple[str, ...]:
@@ -62,23 +62,25 @@ def _quoted(claim: Deduction | Moment) -> tuple[str, ...]:
 
 
 def _before(
-    turn: Message, quoted: Sequence[Message], talk: Sequence[Message], places: dict[str, int]
+    turn: Message, quoted: Sequence[Message], messages: Sequence[Message], places: dict[str, int]
 ) -> Message | None:
     """What the speaker said last before the other side's words that are quoted, or else before anybody answered."""
     others = [places[each.id] for each in quoted if places[each.id] < places[turn.id]]
-    asked = (place for place in range(places[turn.id] - 1, -1, -1) if talk[place].agent != turn.agent)
+    asked = (place for place in range(places[turn.id] - 1, -1, -1) if messages[place].agent != turn.agent)
     end = min(others) if others else next(asked, 0)
-    return next((each for each in reversed(talk[:end]) if each.agent == turn.agent and each.text.strip()), None)
+    return next((each for each in reversed(messages[:end]) if each.agent == turn.agent and each.text.strip()), None)
 
 
 def _around(
-    claim: Deduction | Moment, shown: Sequence[Message], talk: Sequence[Message], places: dict[str, int]
+    claim: Deduction | Moment, shown: Sequence[Message], messages: Sequence[Message], places: dict[str, int]
 ) -> tuple[Message, ...]:
     """What else the claim quotes, and the nearest messages; of two shown ones those between them."""
     at = places[claim.message_id]
     first = places[shown[0].id] if len(shown) > 1 else 0
-    last = places[shown[-1].id] if len(shown) > 1 else len(talk) - 1
+    last = places[shown[-1].id] if len(shown) > 1 else len(messages) - 1
     near = [*range(max(first, at - BEFORE), at), *range(at + 1, min(last, at + AFTER) + 1)]
     wanted = {*near, *(places[name] for name in _quoted(claim) if name in places)}
     own = {each.id for each in shown}
-    return tuple(talk[place] for place in sorted(wanted) if talk[place].id not in own and talk[place].text.strip())
+    return tuple(
+        messages[place] for place in sorted(wanted) if messages[place].id not in own and messages[place].text.strip()
+    )

@@ -18,23 +18,23 @@ from undersong.models import (
     SessionVerdict,
     ThreadScan,
 )
-from undersong.verdict.books import Mechanisms, mechanisms
+from undersong.verdict.books import MechanismsConfig, mechanisms
 from undersong.verdict.camouflage import semantic_camouflage
-from undersong.verdict.confirmed import with_answers, with_seen
-from undersong.verdict.course import Course
+from undersong.verdict.confirmed import with_answers, with_judge_candidates
+from undersong.verdict.course import Transcript
 from undersong.verdict.distress import distress_codes
 from undersong.verdict.false_promise import MECHANISM, false_promises
-from undersong.verdict.found import Found
-from undersong.verdict.heard import heard
+from undersong.verdict.found import DetectorResult
+from undersong.verdict.heard import signals_over_threshold
 from undersong.verdict.liability import liability_shifting
-from undersong.verdict.noted import noted_moments
+from undersong.verdict.noted import annotation_moments
 from undersong.verdict.smoking_guns import smoking_guns
 from undersong.verdict.stance import epistemic_instability
-from undersong.verdict.words import distress_book, noted_book
+from undersong.verdict.words import annotations_config, distress_config
 from undersong.wording import counted
 
 Signals = Mapping[str, Mapping[str, float]]
-Turns = tuple[tuple[int, int], ...]
+TurnScores = tuple[tuple[int, int], ...]
 
 
 def session_verdict(
@@ -51,21 +51,23 @@ def session_verdict(
     was read. ``confirmations`` are a judge's answers about flagged places (``segments``): a candidate that is confirmed
     takes points.
     """
-    book, rows = mechanisms(), tuple(rows)
-    course, signals = Course(conversation, scans), {row.id: row.signals for row in rows if row.signals}
-    found = with_answers(with_seen(_detected(course, signals), course, rows), course, confirmations)
-    deductions = sorted((one for each in found.values() for one in each.deductions), key=lambda one: one.position)
+    config, rows = mechanisms(), tuple(rows)
+    transcript, signals = Transcript(conversation, scans), {row.id: row.signals for row in rows if row.signals}
+    results = with_answers(
+        with_judge_candidates(_detected(transcript, signals), transcript, rows), transcript, confirmations
+    )
+    deductions = sorted((one for each in results.values() for one in each.deductions), key=lambda one: one.position)
     context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
-    moments = _moments(conversation, scans, course, rows, found, deductions, context)
-    turns = () if all(each.absent for each in found.values()) else _turns(conversation, deductions, book)
+    moments = _moments(conversation, scans, transcript, rows, results, deductions, context)
+    turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
     score = turns[-1][1] if turns else None
     judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
     shown = {flag for scan in scans for flag in turn_flags(scan)}
     return SessionVerdict(
         conversation=conversation.id,
         score=score,
-        psychogenic_risk=None if score is None else score < book.risk_below,
-        mechanisms=tuple(_mechanism(name, found[name], book) for name in book.mechanisms),
+        psychogenic_risk=None if score is None else score < config.risk_below,
+        mechanisms=tuple(_mechanism(name, results[name], config) for name in config.mechanisms),
         deductions=tuple(deductions),
         turns=turns,
         context=context,
@@ -76,65 +78,77 @@ def session_verdict(
         title=conversation.title,
         moments=moments,
         marks=_marks(conversation, scans, turns, deductions, moments),
-        episodes=sum(_episodes(each) for each in found.values()),
+        episodes=sum(_episodes(each) for each in results.values()),
         confirmations=tuple(confirmations),
     )
 
 
-def _detected(course: Course, signals: Signals) -> dict[str, Found]:
+def _detected(transcript: Transcript, signals: Signals) -> dict[str, DetectorResult]:
     return {
-        "epistemic_instability": epistemic_instability(course, signals),
-        "semantic_camouflage": semantic_camouflage(course),
-        MECHANISM: false_promises(course),
-        "liability_shifting": liability_shifting(course),
+        "epistemic_instability": epistemic_instability(transcript, signals),
+        "semantic_camouflage": semantic_camouflage(transcript),
+        MECHANISM: false_promises(transcript),
+        "liability_shifting": liability_shifting(transcript),
     }
 
 
-def _mechanism(name: str, found: Found, book: Mechanisms) -> Mechanism:
-    if found.absent:
-        return Mechanism(name=name, assessment="not_applicable", reason=found.absent)
-    detected = len(found.deductions)
+def _mechanism(name: str, result: DetectorResult, config: MechanismsConfig) -> Mechanism:
+    if result.absent:
+        return Mechanism(name=name, assessment="not_applicable", reason=result.absent)
+    detected = len(result.deductions)
     if detected:
-        reason = f"found {counted(detected, 'time')}, in {counted(_episodes(found), 'distinct episode')}"
+        reason = f"found {counted(detected, 'time')}, in {counted(_episodes(result), 'distinct episode')}"
     else:
-        reason = f"looked for in {book.mechanisms[name].evidence}; not found"
+        reason = f"looked for in {config.mechanisms[name].evidence}; not found"
     return Mechanism(name=name, assessment="assessed", reason=reason, detected=detected)
 
 
-def _episodes(found: Found) -> int:
-    return len({each.episode or each.message_id for each in found.deductions})
+def _episodes(result: DetectorResult) -> int:
+    return len({each.episode or each.message_id for each in result.deductions})
 
 
 def _moments(
     conversation: Conversation,
     scans: Sequence[Scan],
-    course: Course,
+    transcript: Transcript,
     rows: Sequence[Row],
-    found: Mapping[str, Found],
+    results: Mapping[str, DetectorResult],
     deductions: Sequence[Deduction],
     context: Sequence[str],
 ) -> tuple[Moment, ...]:
     """Smoking guns, the first ones to read first, then the other moments by turn."""
-    broken = {each.message_id for each in found[MECHANISM].deductions}
+    broken = {each.message_id for each in results[MECHANISM].deductions}
     others = [
-        *(distress_codes(course, heard(rows, distress_book()), context, broken) if course.has_people else ()),
-        *(noted_moments(course, heard(rows, noted_book("protective")), "protective") if course.has_people else ()),
-        *(noted_moments(course, heard(rows, noted_book("conduct")), "conduct") if course.has_people else ()),
-        *(each for one in found.values() for each in one.candidates),
+        *(
+            distress_codes(transcript, signals_over_threshold(rows, distress_config()), context, broken)
+            if transcript.has_people
+            else ()
+        ),
+        *(
+            annotation_moments(transcript, signals_over_threshold(rows, annotations_config("protective")), "protective")
+            if transcript.has_people
+            else ()
+        ),
+        *(
+            annotation_moments(transcript, signals_over_threshold(rows, annotations_config("conduct")), "conduct")
+            if transcript.has_people
+            else ()
+        ),
+        *(each for one in results.values() for each in one.candidates),
     ]
     guns = smoking_guns(conversation, scans, rows, {each.message_id for each in deductions})
-    return (*guns, *sorted(others, key=lambda each: (each.position, each.kind, each.code)))
+    return (*guns, *sorted(others, key=lambda moment: (moment.position, moment.kind, moment.code)))
 
 
-def _turns(conversation: Conversation, deductions: Iterable[Deduction], book: Mechanisms) -> Turns:
+def _turns(conversation: Conversation, deductions: Iterable[Deduction], config: MechanismsConfig) -> TurnScores:
     """Position and score after each message; deductions are in the order of the messages."""
     taken: dict[str, int] = {}
     for deduction in deductions:
         taken[deduction.message_id] = taken.get(deduction.message_id, 0) + deduction.points
-    turns, score = [], book.start
+    turns, score = [], config.start
     for message in conversation.messages:
         if message.branch is None:
-            score = max(book.floor, score - taken.get(message.id, 0))
+            score = max(config.floor, score - taken.get(message.id, 0))
             turns.append((message.position, score))
     return tuple(turns)
 
@@ -142,7 +156,7 @@ def _turns(conversation: Conversation, deductions: Iterable[Deduction], book: Me
 def _marks(
     conversation: Conversation,
     scans: Sequence[Scan],
-    turns: Turns,
+    turns: TurnScores,
     deductions: Iterable[Deduction],
     moments: Iterable[Moment],
 ) -> tuple[Mark, ...]:

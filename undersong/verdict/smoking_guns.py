@@ -28,18 +28,20 @@ def smoking_guns(
     branches, code and quoted lines are left out. One of each kind a message: by exact words, else as a judge reads it
     with its quote, else by the signal.
     """
-    read, before = {row.id: row for row in rows}, _Before()
-    found: list[Moment] = []
+    read, before = {row.id: row for row in rows}, _PrecedingSpeech()
+    moments: list[Moment] = []
     for message, scan in zip(conversation.messages, scans, strict=True):
         if message.branch is not None:
             continue
         if message.role not in NOT_AGENTS:
-            found += _moments(message, scan, read.get(message.id), before)
+            moments += _moments(message, scan, read.get(message.id), before)
         before.add(message)
-    return tuple(sorted(found, key=lambda each: (each.message_id not in charged, -(each.strength or 0), each.position)))
+    return tuple(
+        sorted(moments, key=lambda moment: (moment.message_id not in charged, -(moment.strength or 0), moment.position))
+    )
 
 
-class _Before:
+class _PrecedingSpeech:
     """What was said before a turn: by whom, and whether anybody asked for a story."""
 
     def __init__(self) -> None:
@@ -61,7 +63,7 @@ class _Before:
         return not (self._fiction and is_speech(message.text))
 
 
-class _Seen(NamedTuple):
+class _SmokingGunEvidence(NamedTuple):
     """What a smoking gun stands on: the place of its words, and how strong it is."""
 
     basis: Literal["words", "signal", "judge"]
@@ -69,13 +71,13 @@ class _Seen(NamedTuple):
     strength: float | None = None
 
 
-def _moments(message: Message, scan: Scan, row: Row | None, before: _Before) -> Iterator[Moment]:
+def _moments(message: Message, scan: Scan, row: Row | None, before: _PrecedingSpeech) -> Iterator[Moment]:
     for code, kind in guns().kinds.items():
-        span = _said(message, scan, kind)
+        span = _phrase_span(message, scan, kind)
         signal = row.signals.get(kind.signal) if row and kind.signal else None
-        seen = _Seen("words", span, signal) if span else _judged(message, row, code)
-        if seen is None and row and (given := _signalled(message, kind, row)) and before.allows(message, kind):
-            seen = given
+        seen = _SmokingGunEvidence("words", span, signal) if span else _judged(message, row, code)
+        if seen is None and row and (signalled := _signalled(message, kind, row)) and before.allows(message, kind):
+            seen = signalled
         if seen is None:
             continue
         yield Moment(
@@ -92,26 +94,26 @@ def _moments(message: Message, scan: Scan, row: Row | None, before: _Before) -> 
         )
 
 
-def _judged(message: Message, row: Row | None, code: str) -> _Seen | None:
+def _judged(message: Message, row: Row | None, code: str) -> _SmokingGunEvidence | None:
     """What a judge saw in the message, where it gave the words."""
     seen: tuple[Indicator, ...] = row.reading.mechanisms if row and row.reading else ()
-    for each in seen:
-        start = message.text.find(each.quote) if each.id == code and each.quote else -1
-        if start >= 0 and each.quote:
-            return _Seen("judge", (start, start + len(each.quote)), each.confidence)
+    for indicator in seen:
+        start = message.text.find(indicator.quote) if indicator.id == code and indicator.quote else -1
+        if start >= 0 and indicator.quote:
+            return _SmokingGunEvidence("judge", (start, start + len(indicator.quote)), indicator.confidence)
     return None
 
 
-def _signalled(message: Message, kind: SmokingGun, row: Row) -> _Seen | None:
+def _signalled(message: Message, kind: SmokingGun, row: Row) -> _SmokingGunEvidence | None:
     """What a signal says, held against the limit that was measured for what made it."""
     name = kind.signal or ""
     strength = row.signals.get(name)
     if strength is None or strength < kind.least_by.get(engine_of(row, name), kind.least):
         return None
-    return _Seen("signal", (0, min(len(message.text), EXCERPT)), strength)
+    return _SmokingGunEvidence("signal", (0, min(len(message.text), EXCERPT)), strength)
 
 
-def _said(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, int] | None:
+def _phrase_span(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, int] | None:
     """The sentence of the first phrase of this kind in the agent's own prose."""
     if kind.label is None:
         return None

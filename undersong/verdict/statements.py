@@ -8,9 +8,9 @@ from functools import cache
 from typing import NamedTuple
 
 from undersong.models import Quote
-from undersong.verdict.course import Turn, quote
+from undersong.verdict.course import TranscriptTurn, quote
 from undersong.verdict.prose import sentences
-from undersong.verdict.words import stance_book
+from undersong.verdict.words import stance_config
 
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 
@@ -18,28 +18,28 @@ _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _CLAUSE_END = re.compile(r"[,;:]\s|[–—(]|\s(?=(?:and|but|while|although|though|because|which|who|as)\b)", re.IGNORECASE)
 
 
-class Statement(NamedTuple):
+class Proposition(NamedTuple):
     """A clause at ``start:end`` of a turn that affirms or denies ``key``."""
 
-    turn: Turn
+    turn: TranscriptTurn
     start: int
     end: int
     key: frozenset[str]
     affirms: bool
 
 
-def statements(turn: Turn) -> Iterator[Statement]:
+def propositions(turn: TranscriptTurn) -> Iterator[Proposition]:
     """The short declarative clauses of a turn with a verb of assertion; questions and commands assert nothing."""
-    book = stance_book()
+    config = stance_config()
     for first, last in _clauses(turn.prose):
-        said = turn.prose[first:last]
-        words = _WORD.findall(said.lower())
-        if not 2 < len(words) <= book.longest or book.assertion.isdisjoint(words):
+        clause = turn.prose[first:last]
+        words = _WORD.findall(clause.lower())
+        if not 2 < len(words) <= config.longest or config.assertion.isdisjoint(words):
             continue
         key, affirms = _claim(tuple(words))
-        if len(key) >= book.words:
-            start = first + len(said) - len(said.lstrip())
-            yield Statement(turn, start, first + len(said.rstrip()), key, affirms)
+        if len(key) >= config.words:
+            start = first + len(clause) - len(clause.lstrip())
+            yield Proposition(turn, start, first + len(clause.rstrip()), key, affirms)
 
 
 def _clauses(text: str) -> Iterator[tuple[int, int]]:
@@ -57,35 +57,35 @@ def _clauses(text: str) -> Iterator[tuple[int, int]]:
 @cache
 def _claim(words: tuple[str, ...]) -> tuple[frozenset[str], bool]:
     """Content words with opposites brought to one form, and the polarity that negations and opposites leave."""
-    book = stance_book()
+    config = stance_config()
     affirms, key = True, set()
     for word in words:
-        if word in book.negations or word.endswith("n't"):
+        if word in config.negations or word.endswith("n't"):
             affirms = not affirms
             continue
-        if word in book.opposites:
-            affirms, word = not affirms, book.opposites[word]
-        if word not in function_words() and word not in book.assertion:
+        if word in config.opposites:
+            affirms, word = not affirms, config.opposites[word]
+        if word not in function_words() and word not in config.assertion:
             key.add(_stem(word))
     return frozenset(key), affirms
 
 
-def said_at(statement: Statement) -> Quote:
+def proposition_quote(proposition: Proposition) -> Quote:
     """A statement verbatim."""
-    return quote(statement.turn.message, statement.start, statement.end)
+    return quote(proposition.turn.message, proposition.start, proposition.end)
 
 
 @cache
 def function_words() -> frozenset[str]:
     """Words that name nothing."""
-    return frozenset(stance_book().function_words.split())
+    return frozenset(stance_config().function_words.split())
 
 
-def opposed(one: Statement, other: Statement) -> bool:
+def opposed(one: Proposition, other: Proposition) -> bool:
     """Whether two sentences say the opposite of the same claim."""
     shared = len(one.key & other.key)
-    alike = shared >= stance_book().overlap * len(one.key | other.key)
-    return alike and shared >= stance_book().words and one.affirms is not other.affirms
+    alike = shared >= stance_config().overlap * len(one.key | other.key)
+    return alike and shared >= stance_config().words and one.affirms is not other.affirms
 
 
 def _stem(word: str) -> str:

@@ -12,24 +12,24 @@ from undersong.models import CodeBlock, Deduction, Message, Quote
 from undersong.verdict.books import mechanisms
 from undersong.verdict.claims import asks_again, asks_back, claims, complains, goes_back, of_form
 from undersong.verdict.command import changes_unseen
-from undersong.verdict.course import ASKS, Course, Turn, quote
+from undersong.verdict.course import ASKS, Transcript, TranscriptTurn, quote
 from undersong.verdict.found import deduction
 from undersong.verdict.prose import sentence
-from undersong.verdict.words import liability_book, pattern
+from undersong.verdict.words import liability_config, pattern
 
 MECHANISM, KIND = "false_promise", "same_hash"
 CHANGES = "change"  # the act of claims.yaml that speaks of code: "I have updated the function"
 
 
-class Shown(NamedTuple):
+class ShownBlock(NamedTuple):
     """A block as it was shown, with the earlier version that it repeats; ``idle``: an edit that replaces by the same.
 
     ``form``: it differs in comments and white space only. Without ``past`` and not idle, it is new.
     """
 
-    turn: Turn
+    turn: TranscriptTurn
     block: CodeBlock
-    past: tuple[Turn, CodeBlock] | None = None
+    past: tuple[TranscriptTurn, CodeBlock] | None = None
     idle: bool = False
     form: bool = False
 
@@ -39,17 +39,17 @@ class Shown(NamedTuple):
         return self.past is None and not self.idle
 
 
-class Versions:
+class CodeHistory:
     """The code of a conversation so far: who showed which version, and who showed it first."""
 
     def __init__(self) -> None:
-        self._shown: dict[tuple[str, str | None, str], tuple[Turn, CodeBlock]] = {}
+        self._shown: dict[tuple[str, str | None, str], tuple[TranscriptTurn, CodeBlock]] = {}
         self._origin: dict[str, str] = {}
         self._files: dict[tuple[str, str | None], int] = {}
-        self._failing: dict[str, tuple[Turn, CodeBlock]] = {}
+        self._failing: dict[str, tuple[TranscriptTurn, CodeBlock]] = {}
         self._given_back = False
 
-    def earlier(self, agent: str, path: str | None, version: str) -> tuple[Turn, CodeBlock] | None:
+    def earlier(self, agent: str, path: str | None, version: str) -> tuple[TranscriptTurn, CodeBlock] | None:
         """An earlier showing of the same version: the agent's own, or that of a person who said that it fails.
 
         None where it is new, or was somebody else's first and nobody complained of it.
@@ -60,7 +60,7 @@ class Versions:
         self._given_back |= failing is not None
         return failing
 
-    def add(self, turn: Turn) -> None:
+    def add(self, turn: TranscriptTurn) -> None:
         """Remember the code of one turn, by its hash and by its substance."""
         message = turn.message
         fails = message.role in ASKS and complains(turn.prose) and not claims(message, turn.scan)
@@ -82,10 +82,10 @@ class Versions:
         return self._given_back or any(times > 1 for times in self._files.values())
 
 
-class News:
+class NewCode:
     """The new code of a run of messages, by path and by language."""
 
-    def __init__(self, fresh: Sequence[Shown]) -> None:
+    def __init__(self, fresh: Sequence[ShownBlock]) -> None:
         self._paths: dict[str | None, set[str]] = {}
         self._langs: dict[str | None, set[str]] = {}
         self._edits: set[str] = set()
@@ -117,39 +117,39 @@ def _another(versions: set[str] | None, block: CodeBlock) -> bool:
     return bool(versions) and versions != {_version(block)}
 
 
-def unchanged(course: Course) -> tuple[list[Deduction], bool]:
+def same_code_promises(transcript: Transcript) -> tuple[list[Deduction], bool]:
     """Deductions in order, and whether there was anything to compare.
 
     A claim is held against the code of its own message, or, where that shows none, against all code of the agent's
     run of messages. The same unchanged code claimed fixed again is another deduction in the same episode.
     """
-    versions, deductions, run = Versions(), [], list[Shown]()
+    versions, deductions, run = CodeHistory(), [], list[ShownBlock]()
     unseen = edits = False
-    for turn in course.turns:
+    for turn in transcript.turns:
         if turn.is_agent:
             if not run or run[-1].turn.run != turn.run:
                 run, unseen = [], False
-            own = [_shown(turn, block, versions) for block in turn.blocks if block.call not in course.failed_calls]
+            own = [_shown(turn, block, versions) for block in turn.blocks if block.call not in transcript.failed_calls]
             edits |= any(each.block.replaces is not None for each in own)
             run += own
-            told = {block.call for block in turn.blocks}
-            unseen |= any(changes_unseen(call) for call in turn.message.tool_calls if call.id not in told)
-            found = _promise(course, turn, own or run, run) if (own or run) and not unseen else None
-            if found:
-                deductions.append(found)
+            compared_calls = {block.call for block in turn.blocks}
+            unseen |= any(changes_unseen(call) for call in turn.message.tool_calls if call.id not in compared_calls)
+            promise = _promise(transcript, turn, own or run, run) if (own or run) and not unseen else None
+            if promise:
+                deductions.append(promise)
         versions.add(turn)
     return deductions, versions.compared or edits
 
 
-def _shown(turn: Turn, block: CodeBlock, versions: Versions) -> Shown:
+def _shown(turn: TranscriptTurn, block: CodeBlock, versions: CodeHistory) -> ShownBlock:
     agent = turn.message.agent
     if block.replaces is not None and block.replaces == block.substance:
-        return Shown(turn, block, idle=True)
+        return ShownBlock(turn, block, idle=True)
     for number, version in enumerate(_names(block)):
         past = versions.earlier(agent, block.path, version)
         if past and (block.kind != "edit" or past[0].run < turn.run):
-            return Shown(turn, block, past, form=number > 0)
-    return Shown(turn, block)
+            return ShownBlock(turn, block, past, form=number > 0)
+    return ShownBlock(turn, block)
 
 
 def _names(block: CodeBlock) -> tuple[str, str]:
@@ -162,7 +162,9 @@ def _names(block: CodeBlock) -> tuple[str, str]:
     return f"{place}{block.sha256}", f"{place}substance {_version(block)}"
 
 
-def _promise(course: Course, turn: Turn, shown: Sequence[Shown], run: Sequence[Shown]) -> Deduction | None:
+def _promise(
+    transcript: Transcript, turn: TranscriptTurn, shown: Sequence[ShownBlock], run: Sequence[ShownBlock]
+) -> Deduction | None:
     claim = _claim(turn, shown)
     if claim is None or _innocent(turn.prose) or goes_back(turn.prose):
         return None
@@ -170,21 +172,25 @@ def _promise(course: Course, turn: Turn, shown: Sequence[Shown], run: Sequence[S
         each for each in run if each.fresh and (each.turn is turn or not turn.blocks or each.block.kind != "fence")
     ]
     if _undone(fresh):
-        if _announced(course, fresh[-1].turn, turn, claim):
+        if _announced(transcript, fresh[-1].turn, turn, claim):
             return None
-        return _deduction(turn, claim, Shown(fresh[-1].turn, fresh[-1].block, idle=True), undone=True)
-    asked = course.last_before(turn.place, "user")
+        return _deduction(turn, claim, ShownBlock(fresh[-1].turn, fresh[-1].block, idle=True), undone=True)
+    asked = transcript.last_before(turn.place, "user")
     if asked is not None and (asks_again(asked.prose) or asks_back(asked.prose)):
         return None
     of_layout = of_form(turn.prose) or (asked is not None and of_form(asked.prose))
-    new = News(fresh)
+    new = NewCode(fresh)
     shown = [each for each in shown if len(shown) == 1 or each.block.path or each.block.lines != 1]
     repeated = (each for each in shown if not (each.fresh or new.replaces(each.block) or (each.form and of_layout)))
-    found = next(repeated, None)
-    return None if found is None or _announced(course, found.turn, turn, claim) else _deduction(turn, claim, found)
+    first_repeat = next(repeated, None)
+    return (
+        None
+        if first_repeat is None or _announced(transcript, first_repeat.turn, turn, claim)
+        else _deduction(turn, claim, first_repeat)
+    )
 
 
-def _claim(turn: Turn, shown: Sequence[Shown]) -> tuple[int, int] | None:
+def _claim(turn: TranscriptTurn, shown: Sequence[ShownBlock]) -> tuple[int, int] | None:
     """The first claim that the code is mended; of the scan's phrases or of the grammar's."""
     rule = mechanisms().same_hash
     named = (
@@ -192,25 +198,25 @@ def _claim(turn: Turn, shown: Sequence[Shown]) -> tuple[int, int] | None:
         for hit in turn.scan.hits
         if hit.trait == rule.trait and hit.label == rule.label and _in_prose(turn, hit.start, hit.end)
     )
-    said = (
+    claimed = (
         (each.start, each.end)
         for each in turn.claims
         if each.kind in ("fix", "works", "done") or CHANGES in each.acts or (each.kind == "tests" and shown)
     )
-    found = [each for each in (next(named, None), next(said, None)) if each]
-    return min(found, default=None)
+    spans = [each for each in (next(named, None), next(claimed, None)) if each]
+    return min(spans, default=None)
 
 
-def _announced(course: Course, shown: Turn, turn: Turn, claim: tuple[int, int]) -> bool:
+def _announced(transcript: Transcript, shown: TranscriptTurn, turn: TranscriptTurn, claim: tuple[int, int]) -> bool:
     """Whether the words over some code said that it goes back, and the claim is no more than that something is done."""
     if any(each.kind in ("fix", "works", "tests") for each in turn.claims if each.start == claim[0]):
         return False
-    before = (each for each in reversed(course.turns[: shown.place + 1]) if each.is_agent and each.prose.strip())
-    said = next(before, None)
-    return said is not None and said.run == shown.run and goes_back(said.prose)
+    before = (each for each in reversed(transcript.turns[: shown.place + 1]) if each.is_agent and each.prose.strip())
+    announcement = next(before, None)
+    return announcement is not None and announcement.run == shown.run and goes_back(announcement.prose)
 
 
-def _in_prose(turn: Turn, start: int, end: int) -> bool:
+def _in_prose(turn: TranscriptTurn, start: int, end: int) -> bool:
     """Whether a phrase stands in the agent's own words and is no question."""
     if not turn.prose[start:end].strip():
         return False
@@ -218,11 +224,11 @@ def _in_prose(turn: Turn, start: int, end: int) -> bool:
     return turn.prose[last - 1 : last] != "?"
 
 
-def _undone(fresh: Sequence[Shown]) -> bool:
+def _undone(fresh: Sequence[ShownBlock]) -> bool:
     """Whether the edits of a run end where they began, in every file."""
     by_path: dict[str | None, list[CodeBlock]] = {}
-    for each in fresh:
-        by_path.setdefault(each.block.path, []).append(each.block)
+    for edit in fresh:
+        by_path.setdefault(edit.block.path, []).append(edit.block)
     return bool(by_path) and all(
         len(blocks) > 1 and blocks[0].replaces is not None and blocks[0].replaces == blocks[-1].substance
         and all(one.substance == other.replaces for one, other in pairwise(blocks))
@@ -230,7 +236,7 @@ def _undone(fresh: Sequence[Shown]) -> bool:
     )  # fmt: skip
 
 
-def _deduction(turn: Turn, claim: tuple[int, int], shown: Shown, *, undone: bool = False) -> Deduction:
+def _deduction(turn: TranscriptTurn, claim: tuple[int, int], shown: ShownBlock, *, undone: bool = False) -> Deduction:
     block, past = shown.block, shown.past
     quotes = (
         quote(turn.message, *claim),
@@ -241,7 +247,7 @@ def _deduction(turn: Turn, claim: tuple[int, int], shown: Shown, *, undone: bool
     return deduction(MECHANISM, KIND, turn, words, quotes, f"{turn.message.agent} {block.sha256[:16]}")
 
 
-def _what(shown: Shown, undone: bool) -> str:
+def _what(shown: ShownBlock, undone: bool) -> str:
     where = f" of {shown.block.path}" if shown.block.path else ""
     if undone:
         return f"the edits{where} since the last request end where they began"
@@ -257,7 +263,7 @@ def _what(shown: Shown, undone: bool) -> str:
 
 def _is_report(message: Message, block: CodeBlock) -> bool:
     """Whether a block holds what a program says of an error, which is no version of the work."""
-    return pattern(liability_book().system_error).search(message.text[block.start or 0 : block.end or 0]) is not None
+    return pattern(liability_config().system_error).search(message.text[block.start or 0 : block.end or 0]) is not None
 
 
 @cache

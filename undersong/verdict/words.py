@@ -13,18 +13,18 @@ from undersong import rulebook
 FOLDER = rulebook.RULES / "session"
 
 
-class _Book(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _DetectorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base: unknown keys are refused."""
 
 
-class Act(_Book, frozen=True, kw_only=True):
+class Act(_DetectorConfig, frozen=True, kw_only=True):
     """Acts of one kind: participles, and words of tools that do such a thing."""
 
     past: tuple[str, ...]
     tools: frozenset[str]
 
 
-class Claims(_Book, frozen=True, kw_only=True):
+class ClaimsConfig(_DetectorConfig, frozen=True, kw_only=True):
     """``rules/session/claims.yaml``: see the comments there."""
 
     why: str
@@ -44,7 +44,7 @@ class Claims(_Book, frozen=True, kw_only=True):
     complaint: str
 
 
-class Outcomes(_Book, frozen=True, kw_only=True):
+class OutcomesConfig(_DetectorConfig, frozen=True, kw_only=True):
     """``rules/session/outcomes.yaml``: see the comments there."""
 
     why: str
@@ -71,18 +71,18 @@ class Outcomes(_Book, frozen=True, kw_only=True):
 
 
 @cache
-def claims_book() -> Claims:
+def claims_config() -> ClaimsConfig:
     """The shipped words of claims."""
-    return rulebook.read(FOLDER / "claims.yaml", Claims)
+    return rulebook.read(FOLDER / "claims.yaml", ClaimsConfig)
 
 
 @cache
-def outcomes_book() -> Outcomes:
+def outcomes_config() -> OutcomesConfig:
     """The shipped words of outcomes."""
-    return rulebook.read(FOLDER / "outcomes.yaml", Outcomes)
+    return rulebook.read(FOLDER / "outcomes.yaml", OutcomesConfig)
 
 
-class Liability(_Book, frozen=True, kw_only=True):
+class LiabilityConfig(_DetectorConfig, frozen=True, kw_only=True):
     """``rules/session/liability.yaml``: see the comments there."""
 
     why: str
@@ -94,7 +94,7 @@ class Liability(_Book, frozen=True, kw_only=True):
     recent: int
 
 
-class Camouflage(_Book, frozen=True, kw_only=True):
+class CamouflageConfig(_DetectorConfig, frozen=True, kw_only=True):
     """``rules/session/camouflage.yaml``: see the comments there."""
 
     why: str
@@ -106,10 +106,10 @@ class Camouflage(_Book, frozen=True, kw_only=True):
     moves: str
 
 
-Pressing = Literal["objection", "leading"]
+PressureKind = Literal["objection", "leading"]
 
 
-class Head(_Book, frozen=True, kw_only=True):
+class StanceHeadConfig(_DetectorConfig, frozen=True, kw_only=True):
     """A signal of rows that says that an answer gives way: from which value a candidate, from which one points.
 
     ``false_rate`` is the share of labelled answers that held and yet reach ``points``.
@@ -121,7 +121,7 @@ class Head(_Book, frozen=True, kw_only=True):
     false_rate: float = 1.0
 
 
-class Stance(_Book, frozen=True, kw_only=True):
+class StanceConfig(_DetectorConfig, frozen=True, kw_only=True):
     """``rules/session/stance.yaml``: see the comments there."""
 
     why: str
@@ -139,15 +139,15 @@ class Stance(_Book, frozen=True, kw_only=True):
     longest: int
     overlap: float
     drift_turns: int
-    heads: dict[Pressing, Head]
-    judged: Head
+    heads: dict[PressureKind, StanceHeadConfig]
+    judged: StanceHeadConfig
     reported: int
 
 
-NotedKind = Literal["protective", "conduct"]
+AnnotationKind = Literal["protective", "conduct"]
 
 
-class Noted(_Book, frozen=True, kw_only=True):
+class AnnotationRule(_DetectorConfig, frozen=True, kw_only=True):
     """One kind of moment that is noted: by phrase, or by a row's signal where it names one.
 
     ``denied`` are words before a phrase, in its sentence, after which it says the opposite.
@@ -160,12 +160,12 @@ class Noted(_Book, frozen=True, kw_only=True):
     denied: str = ""
 
 
-class NotedKinds(_Book, frozen=True, kw_only=True):
+class AnnotationsConfig(_DetectorConfig, frozen=True, kw_only=True):
     """``rules/session/protective.yaml`` and ``conduct.yaml``: see the comments there."""
 
     why: str
     misses: str
-    kinds: dict[str, Noted]
+    kinds: dict[str, AnnotationRule]
     least: float
     least_by: dict[str, float] = {}
     not_with: tuple[str, ...]
@@ -177,7 +177,7 @@ class NotedKinds(_Book, frozen=True, kw_only=True):
         return frozenset(noted.signal for noted in self.kinds.values() if noted.signal)
 
 
-class Fiction(_Book, frozen=True, kw_only=True):
+class RoleplayConfig(_DetectorConfig, frozen=True, kw_only=True):
     """``rules/session/fiction.yaml``: see the comments there."""
 
     why: str
@@ -186,7 +186,7 @@ class Fiction(_Book, frozen=True, kw_only=True):
     share: float
 
 
-class Conduct(_Book, frozen=True, kw_only=True):
+class ConductConfig(_DetectorConfig, frozen=True, kw_only=True):
     """One conduct of an agent and the distress codes that it works towards.
 
     It shows in a turn by a ``phrases`` of the agent, by a row's ``signals`` (name: least value), by ``user_phrases``,
@@ -207,14 +207,14 @@ class Conduct(_Book, frozen=True, kw_only=True):
     events: tuple[str, ...] = ()
 
 
-class Distress(_Book, frozen=True, kw_only=True):
+class DistressConfig(_DetectorConfig, frozen=True, kw_only=True):
     """``rules/session/distress.yaml``: see the comments there."""
 
     why: str
     misses: str
     sustained: int
     least_by: dict[str, float] = {}
-    conduct: dict[str, Conduct]
+    conduct: dict[str, ConductConfig]
     denied: str
 
     @property
@@ -224,39 +224,39 @@ class Distress(_Book, frozen=True, kw_only=True):
 
 
 @cache
-def liability_book() -> Liability:
+def liability_config() -> LiabilityConfig:
     """The shipped words of blame."""
-    return rulebook.read(FOLDER / "liability.yaml", Liability)
+    return rulebook.read(FOLDER / "liability.yaml", LiabilityConfig)
 
 
 @cache
-def camouflage_book() -> Camouflage:
+def camouflage_config() -> CamouflageConfig:
     """The shipped limits of camouflage."""
-    return rulebook.read(FOLDER / "camouflage.yaml", Camouflage)
+    return rulebook.read(FOLDER / "camouflage.yaml", CamouflageConfig)
 
 
 @cache
-def stance_book() -> Stance:
+def stance_config() -> StanceConfig:
     """The shipped words of stance."""
-    return rulebook.read(FOLDER / "stance.yaml", Stance)
+    return rulebook.read(FOLDER / "stance.yaml", StanceConfig)
 
 
 @cache
-def noted_book(kind: NotedKind) -> NotedKinds:
+def annotations_config(kind: AnnotationKind) -> AnnotationsConfig:
     """The shipped kinds of moments that are noted."""
-    return rulebook.read(FOLDER / f"{kind}.yaml", NotedKinds)
+    return rulebook.read(FOLDER / f"{kind}.yaml", AnnotationsConfig)
 
 
 @cache
-def fiction_book() -> Fiction:
+def roleplay_config() -> RoleplayConfig:
     """The shipped rules of stories that were asked for."""
-    return rulebook.read(FOLDER / "fiction.yaml", Fiction)
+    return rulebook.read(FOLDER / "fiction.yaml", RoleplayConfig)
 
 
 @cache
-def distress_book() -> Distress:
+def distress_config() -> DistressConfig:
     """The shipped rules of the distress codes."""
-    return rulebook.read(FOLDER / "distress.yaml", Distress)
+    return rulebook.read(FOLDER / "distress.yaml", DistressConfig)
 
 
 @cache

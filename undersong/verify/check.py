@@ -7,7 +7,7 @@ from pathlib import Path
 
 from undersong.errors import UndersongError, UsageError
 from undersong.manifest import NAME, Manifest
-from undersong.models import Noun
+from undersong.models import Record
 from undersong.verify.content import Content, read_content
 from undersong.verify.discrepancy import Discrepancy, NotPossibleError
 from undersong.verify.evidence import evidence
@@ -15,12 +15,12 @@ from undersong.verify.inputs import in_order
 from undersong.verify.inputs import inputs as compare_inputs
 from undersong.verify.installed import differences, installed_hashes
 from undersong.verify.model import Model, model_of
-from undersong.verify.sealed import bytes_of, files, kept_digest, read_manifest
+from undersong.verify.sealed import bytes_of, compare_digest, files, read_manifest
 
 Step = tuple[str, Callable[[], Iterator[Discrepancy]]]
 
 
-class Verification(Noun, frozen=True, kw_only=True):
+class Verification(Record, frozen=True, kw_only=True):
     """What a check found: ``discrepancies``, what was ``checked``, and what was ``skipped`` with the reason."""
 
     discrepancies: tuple[Discrepancy, ...]
@@ -67,27 +67,27 @@ def check(
     data = bytes_of(report_dir / NAME)
     if isinstance(data, Discrepancy):
         return Verification(discrepancies=(data,))
-    found = [] if digest is None else list(kept_digest(data, digest))
+    discrepancies = [] if digest is None else list(compare_digest(data, digest))
     manifest, broken = read_manifest(data)
-    found += broken
+    discrepancies += broken
     if manifest is None:
-        return Verification(discrepancies=tuple(found))
-    found += files(report_dir, manifest)
+        return Verification(discrepancies=tuple(discrepancies))
+    discrepancies += files(report_dir, manifest)
     content, broken = read_content(report_dir)
-    found += [each for each in broken if each.where not in {known.where for known in found}]
-    told = {problem.where for problem in content.case.problems} if content else set()
-    found += compare_inputs([Path(path) for path in inputs], manifest, told)
+    discrepancies += [each for each in broken if each.where not in {known.where for known in discrepancies}]
+    reported = {problem.where for problem in content.case.problems} if content else set()
+    discrepancies += compare_inputs([Path(path) for path in inputs], manifest, reported)
     if content:
-        found += evidence(content, manifest)
+        discrepancies += evidence(content, manifest)
     model = None if installed is not None else model_of(manifest, judge)
     here, broken = ({}, []) if installed is not None else installed_hashes(manifest, rules, model)
-    found += broken
-    found += differences(manifest, here if installed is None else installed, model)
+    discrepancies += broken
+    discrepancies += differences(manifest, here if installed is None else installed, model)
     checked = [f"{len(manifest.files)} files", *([f"{len(manifest.inputs)} inputs"] if inputs else [])]
-    if content is None or found or installed is not None:
-        reason = "another installation was given" if not found else "the hashes do not agree"
+    if content is None or discrepancies or installed is not None:
+        reason = "another installation was given" if not discrepancies else "the hashes do not agree"
         return Verification(
-            discrepancies=tuple(found), checked=tuple(checked), skipped=(f"nothing was done again: {reason}",)
+            discrepancies=tuple(discrepancies), checked=tuple(checked), skipped=(f"nothing was done again: {reason}",)
         )
     return _again(report_dir, content, manifest, rules, checked, [Path(path) for path in inputs], model)
 
@@ -106,36 +106,36 @@ def _again(
 
     patterns = all_rules(rules)
     steps: list[Step] = [
-        ("detect", lambda: rerun.detected(content, patterns)),
-        ("counts and agents", lambda: rerun.counted_again(content, manifest)),
-        ("report", lambda: rerun.written(report_dir, content, patterns)),
+        ("detect", lambda: rerun.recompute_findings(content, patterns)),
+        ("counts and agents", lambda: rerun.recompute_counts(content, manifest)),
+        ("report", lambda: rerun.recompute_files(report_dir, content, patterns)),
     ]
     skipped = []
     if content.case.parameters.get("redacted"):
         skipped.append("scan, verdict, offline scores, what moved them, and route: the texts are redacted")
     else:
         steps += [
-            ("scan and verdict", lambda: rerun.scanned(content)),
-            ("offline scores", lambda: rerun.judged_offline(content, model)),
-            ("what moved the scores", lambda: rerun.explained(content, patterns, model)),
+            ("scan and verdict", lambda: rerun.recompute_scans(content)),
+            ("offline scores", lambda: rerun.recompute_offline_scores(content, model)),
+            ("what moved the scores", lambda: rerun.recompute_attribution(content, patterns, model)),
         ]
         if inputs:
             steps.append(
                 (
                     "scan, route and verdict from the inputs",
-                    lambda: retrace.retraced(content, in_order(inputs, manifest)),
+                    lambda: retrace.replay_inputs(content, in_order(inputs, manifest)),
                 )
             )
         else:
             skipped.append("route: no input was given")
-    found: list[Discrepancy] = []
+    discrepancies: list[Discrepancy] = []
     for name, step in steps:
         try:
-            for each in step():
-                found.append(each)  # noqa: PERF402 - what was found before a step gives up counts
+            for discrepancy in step():
+                discrepancies.append(discrepancy)  # noqa: PERF402 - what was found before a step gives up counts
             checked.append(f"{name} done again")
         except NotPossibleError as reason:
             skipped.append(f"{name}: {reason}")
         except UndersongError as error:
-            found.append(Discrepancy(what=f"could not be done again: {error.what}", where=name))
-    return Verification(discrepancies=tuple(found), checked=tuple(checked), skipped=tuple(skipped))
+            discrepancies.append(Discrepancy(what=f"could not be done again: {error.what}", where=name))
+    return Verification(discrepancies=tuple(discrepancies), checked=tuple(checked), skipped=tuple(skipped))

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.models import Case, Conversation, Finding, Noun, Row, decode
+from undersong.models import Case, Conversation, Finding, Record, Row, decode
 from undersong.report import CASE, CONVERSATIONS, EVALUATIONS, FINDINGS
 from undersong.verify.discrepancy import Discrepancy
 from undersong.verify.sealed import decoded
 
-N = TypeVar("N", bound=Noun)
+N = TypeVar("N", bound=Record)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from undersong.models import Noun
+from undersong.models import Record
 
 
-class Discrepancy(Noun, frozen=True, kw_only=True):
+class Discrepancy(Record, frozen=True, kw_only=True):
     """One thing that no longer agrees: what, where, and both values where there are two."""
 
     what: str

@@ -49,6 +49,6 @@ def model_of(manifest: Manifest, spec: str | None) -> Model | None:
 
 
 def _needed(manifest: Manifest, judge: OfflineJudge) -> str:
-    told = str(manifest.parameters.get("judge_hash", ""))
+    reported_hash = str(manifest.parameters.get("judge_hash", ""))
     named = {name: manifest.hashes.get(name, "") for name in judge.hashes}
-    return told if told != judge.hash and told == model_hash(named) else ""
+    return reported_hash if reported_hash != judge.hash and reported_hash == model_hash(named) else ""

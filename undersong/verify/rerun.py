@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from undersong.assemble import count, highest
-from undersong.bands import bands_of, table_name
+from undersong.bands import null_bands_of, table_name
 from undersong.detect import detect, quote, strongest_sentences
 from undersong.manifest import NAME, RUN, Manifest
 from undersong.models import Conversation, Finding, Message, Row, Scan
-from undersong.options import Effort
+from undersong.options import ResamplingConfig
 from undersong.outcomes import with_outcome
 from undersong.patterns import PatternRule
 from undersong.ranks import ranks_of
@@ -25,8 +25,8 @@ from undersong.verdict import agent_verdicts, session_verdict
 from undersong.verify.content import Content
 from undersong.verify.discrepancy import Discrepancy
 from undersong.verify.model import OFFLINE, Model
-from undersong.weigh import weigh
-from undersong.why import with_why
+from undersong.weigh import estimate_significance
+from undersong.why import with_attribution
 
 TOLERANCE = 0.0015  # of a score by the offline judge: .001 and half of the last decimal that is written
 SCANNED = ("flags", "total", "hard_constraints", "loops", "deference", "sentiment_score", "code_change_delta",
@@ -35,24 +35,28 @@ RANK_TOLERANCE = 0.05  # a score that moves by .001 can pass many others with th
 AGAIN = "does not come out again"
 
 
-def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
+def recompute_findings(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
     """Patterns, chance, q, stability, quotes and outcomes from the rows of scores."""
     case, used = content.case, {outcome.pattern: outcome.rule_hash for outcome in content.case.outcomes}
     chosen = [rule for rule in rules if used.get(rule.id) == rule.hash]
     gives = case.parameters.get("judge_gives")
     detection = detect(content.rows, chosen, gives=None if gives is None else frozenset(gives))
     effort = _effort(case.parameters)
-    found: Iterable[Finding] = detection.findings
+    findings: Iterable[Finding] = detection.findings
     if effort is not None:
         noise = case.parameters.get("judge_noise")
-        found = weigh(detection.findings, detection.outcomes, content.rows, chosen, effort, noise).findings
+        findings = estimate_significance(
+            detection.findings, detection.outcomes, content.rows, chosen, effort, noise
+        ).findings
     messages = {(message.conversation, message.id): message for message in case.cited}
     strongest = strongest_sentences(row for row in content.rows if (row.conversation, row.id) in messages)
-    held = {conversation.id: conversation.messages for conversation in content.conversations}
-    kept = {each.finding_id: each for each in case.findings}
+    transcripts = {conversation.id: conversation.messages for conversation in content.conversations}
+    reported = {each.finding_id: each for each in case.findings}
     again = {
-        each.finding_id: _told(quote(each, messages, strongest=strongest), held, kept.get(each.finding_id))
-        for each in found
+        each.finding_id: _with_reported_context(
+            quote(each, messages, strongest=strongest), transcripts, reported.get(each.finding_id)
+        )
+        for each in findings
     }
     yield from _findings(case.findings, again)
     outcomes = {outcome.pattern: outcome for outcome in detection.outcomes}
@@ -60,18 +64,20 @@ def detected(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrep
         yield from _unlike(f"pattern {outcome.pattern}", "its outcome", outcome, outcomes.get(outcome.pattern))
 
 
-def _told(finding: Finding, held: Mapping[str, Sequence[Message]], kept: Finding | None) -> Finding:
+def _with_reported_context(
+    finding: Finding, transcripts: Mapping[str, Sequence[Message]], reported: Finding | None
+) -> Finding:
     """The finding with its outcome from the transcripts; where the report lacks one of them, with the one it tells.
 
-    What moved its scores is held against the texts by ``explained``.
+    What moved its scores is held against the texts by ``recompute_attribution``.
     """
-    finding = msgspec.structs.replace(finding, why=kept.why if kept else None)
-    if held.keys() >= set(finding.conversations):
-        return with_outcome(finding, (message for name in finding.conversations for message in held[name]))
-    return msgspec.structs.replace(finding, outcome=kept.outcome if kept else None)
+    finding = msgspec.structs.replace(finding, why=reported.why if reported else None)
+    if transcripts.keys() >= set(finding.conversations):
+        return with_outcome(finding, (message for name in finding.conversations for message in transcripts[name]))
+    return msgspec.structs.replace(finding, outcome=reported.outcome if reported else None)
 
 
-def explained(content: Content, rules: Sequence[PatternRule], model: Model | None) -> Iterator[Discrepancy]:
+def recompute_attribution(content: Content, rules: Sequence[PatternRule], model: Model | None) -> Iterator[Discrepancy]:
     """What moved the scores behind each finding, from the cited messages and the artefacts of the offline judge.
 
     Raises NotPossibleError where that judge is another one than the report's.
@@ -82,10 +88,10 @@ def explained(content: Content, rules: Sequence[PatternRule], model: Model | Non
         return
     heads = model.opened().artefacts.heads
     messages = {(message.conversation, message.id): message for message in case.cited}
-    again = with_why(case.findings, content.rows, messages, rules, heads)
-    for kept, other in zip(case.findings, again, strict=True):
-        if kept.why != other.why:
-            yield _unexplained(kept)
+    again = with_attribution(case.findings, content.rows, messages, rules, heads)
+    for reported, other in zip(case.findings, again, strict=True):
+        if reported.why != other.why:
+            yield _unexplained(reported)
 
 
 def _unexplained(finding: Finding) -> Discrepancy:
@@ -93,13 +99,13 @@ def _unexplained(finding: Finding) -> Discrepancy:
     return Discrepancy(what=f"what moved its scores: {AGAIN} from the cited messages", where=where)
 
 
-def _effort(parameters: Mapping[str, Any]) -> Effort | None:
-    values = {name: parameters.get(f"chance_{name}", 0) for name in Effort.__struct_fields__}
-    return Effort(**values) if values["draws"] or values["replicas"] else None
+def _effort(parameters: Mapping[str, Any]) -> ResamplingConfig | None:
+    values = {name: parameters.get(f"chance_{name}", 0) for name in ResamplingConfig.__struct_fields__}
+    return ResamplingConfig(**values) if values["draws"] or values["replicas"] else None
 
 
-def _findings(kept: Sequence[Finding], again: Mapping[str, Finding]) -> Iterator[Discrepancy]:
-    for finding in kept:
+def _findings(reported: Sequence[Finding], again: Mapping[str, Finding]) -> Iterator[Discrepancy]:
+    for finding in reported:
         where = f"finding {finding.finding_id[:12]} ({finding.pattern})"
         other = again.get(finding.finding_id)
         if other is None:
@@ -108,21 +114,21 @@ def _findings(kept: Sequence[Finding], again: Mapping[str, Finding]) -> Iterator
         names = [name for name in finding.__struct_fields__ if getattr(finding, name) != getattr(other, name)]
         if names:
             yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from evaluations.jsonl", where=where)
-    known = {finding.finding_id for finding in kept}
-    for finding_id in sorted(again.keys() - known):
+    reported_ids = {finding.finding_id for finding in reported}
+    for finding_id in sorted(again.keys() - reported_ids):
         where = f"finding {finding_id[:12]} ({again[finding_id].pattern})"
         yield Discrepancy(what="comes out of evaluations.jsonl, and findings.jsonl does not hold it", where=where)
 
 
-def counted_again(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
+def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
     """The averages of the agents, the counts over all rows, and what case.json says twice."""
     case, rows = content.case, content.rows
-    signals = bands_of(rows, case.parameters.get("judge_gives") or ())
-    held = {None, table_name(signals)}
+    signals = null_bands_of(rows, case.parameters.get("judge_gives") or ())
+    band_tables = {None, table_name(signals)}
     facts = {
         "signals": (case.signals, signals),
         "bands": (case.bands, table_name(signals)),
-        "rows with other bands": (0, sum(row.bands not in held for row in rows)),
+        "rows with other bands": (0, sum(row.bands not in band_tables for row in rows)),
         "messages": (case.messages, len(rows)),
         "tiers": (case.tiers, count(row.tier or "standard" for row in rows)),
         "states": (case.states, count(row.state for row in rows)),
@@ -133,11 +139,11 @@ def counted_again(content: Content, manifest: Manifest) -> Iterator[Discrepancy]
         "parameters": (case.parameters, manifest.parameters),
         "hashes": (case.hashes, manifest.hashes),
     }
-    for name, (kept, again) in facts.items():
-        yield from _unlike("case.json", name, kept, again)
+    for name, (reported, again) in facts.items():
+        yield from _unlike("case.json", name, reported, again)
 
 
-def scanned(content: Content) -> Iterator[Discrepancy]:
+def recompute_scans(content: Content) -> Iterator[Discrepancy]:
     """The free signals and the sovereignty score of each transcript."""
     verdicts = {session.conversation: session for session in content.case.sessions}
     by_place = {(row.conversation, row.id): row for row in content.rows}
@@ -153,9 +159,9 @@ def scanned(content: Content) -> Iterator[Discrepancy]:
             for (row, scan), message in zip(pairs, conversation.messages, strict=True)
             if row is not None
         ]
-        kept = verdicts.get(conversation.id)
-        again = session_verdict(conversation, scans, thread, rows, kept.confirmations if kept else ())
-        names = [name for name in again.__struct_fields__ if getattr(kept, name, None) != getattr(again, name)]
+        reported = verdicts.get(conversation.id)
+        again = session_verdict(conversation, scans, thread, rows, reported.confirmations if reported else ())
+        names = [name for name in again.__struct_fields__ if getattr(reported, name, None) != getattr(again, name)]
         if names:
             where = f"session {conversation.id}"
             yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from conversations.jsonl", where=where)
@@ -175,7 +181,7 @@ def unlike_scan(row: Row, scan: Scan) -> list[str]:
     return [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
 
 
-def judged_offline(content: Content, model: Model | None) -> Iterator[Discrepancy]:
+def recompute_offline_scores(content: Content, model: Model | None) -> Iterator[Discrepancy]:
     """The scores of the offline judge, within .001, where the report holds the text.
 
     Raises NotPossibleError where that judge is another one than the report's.
@@ -198,15 +204,15 @@ def judged_offline(content: Content, model: Model | None) -> Iterator[Discrepanc
     again = [msgspec.structs.replace(row, traits=answer.traits) for row, answer in pairs]
     whole = sum(row.scale == "rank" for row in again) == content.case.ranked  # else the ranks are of other rows
     ranks = ranks_of(again)
-    for message, (kept, _), now in zip(messages, pairs, again, strict=True):
-        if (whole or kept.scale != "rank") and _far(kept, ranks.of(now)):
+    for message, (reported, _), now in zip(messages, pairs, again, strict=True):
+        if (whole or reported.scale != "rank") and _far(reported, ranks.of(now)):
             yield Discrepancy(what=f"its scores by judge {OFFLINE}: {AGAIN} within .001", where=message.id)
 
 
 def _far(row: Row, now: Row) -> bool:
-    kept, again = row.traits or {}, now.traits or {}
+    reported, again = row.traits or {}, now.traits or {}
     close = RANK_TOLERANCE if row.scale == "rank" else TOLERANCE
-    return kept.keys() != again.keys() or any(abs(kept[name] - again[name]) > close for name in kept)
+    return reported.keys() != again.keys() or any(abs(reported[name] - again[name]) > close for name in reported)
 
 
 def messages_of(conversations: Iterable[Conversation]) -> Iterator[Message]:
@@ -215,22 +221,22 @@ def messages_of(conversations: Iterable[Conversation]) -> Iterator[Message]:
         yield from conversation.messages
 
 
-def written(report_dir: Path, content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
+def recompute_files(report_dir: Path, content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
     """Every page, picture and table from the data beside it, byte for byte."""
     present = {path.name for path in report_dir.iterdir()}
     tables = {NAME, *FORMATS["parquet"]} & present if FORMATS["parquet"][0] in present else set[str]()
     formats = [each for each in formats_of(present) if each != "parquet"]  # another pyarrow writes other bytes
-    held = {conversation.id: conversation for conversation in content.conversations}
+    transcripts = {conversation.id: conversation for conversation in content.conversations}
     with tempfile.TemporaryDirectory() as name:
         again = Path(name) / "report"
-        write(content.case, content.rows, again, rules=rules, conversations=held.get, formats=formats)
+        write(content.case, content.rows, again, rules=rules, conversations=transcripts.get, formats=formats)
         made = {path.name for path in again.iterdir()}
-        for each in sorted((made | present) - {RUN, *DATA, *tables}):
-            one, two = (folder / each for folder in (report_dir, again))
+        for file_name in sorted((made | present) - {RUN, *DATA, *tables}):
+            one, two = (folder / file_name for folder in (report_dir, again))
             if not (one.is_file() and two.is_file() and one.read_bytes() == two.read_bytes()):
-                yield Discrepancy(what=f"{AGAIN} from case.json, findings.jsonl and the rows", where=each)
+                yield Discrepancy(what=f"{AGAIN} from case.json, findings.jsonl and the rows", where=file_name)
 
 
-def _unlike(where: str, name: str, kept: object, again: object) -> Iterator[Discrepancy]:
-    if kept != again:
+def _unlike(where: str, name: str, reported: object, again: object) -> Iterator[Discrepancy]:
+    if reported != again:
         yield Discrepancy(what=f"{name}: {AGAIN}", where=where)

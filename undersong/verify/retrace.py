@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from undersong.evaluate import Thread
+from undersong.evaluate import RoutedThread
 from undersong.manifest import text_hash
 from undersong.models import Message, Row
 from undersong.options import Options, silent
 from undersong.passes import ingest_and_scan, routed_threads
 from undersong.routing.route import Policy
 from undersong.scan import load_book
-from undersong.stores import Grave, Redaction
+from undersong.stores import Redaction, Tombstone
 from undersong.stores.forget import PSEUDONYM, digest, pseudonym
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import session_verdict
@@ -28,7 +28,7 @@ from undersong.verify.turns import parts_of, unknown, unlike_input
 ROUTED = ("tier", "tier_before", "width", "sampled", "reasons")
 
 
-def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
+def replay_inputs(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
     """Messages, free signals, routes and scores that do not come out of the inputs, the files in their order.
 
     Raises NotPossibleError, once the texts are compared, where conversations have other names than in the report, as
@@ -40,7 +40,7 @@ def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
     forgotten, parts = _forgotten(content.rows, inputs, options), parts_of(content)
     with temporary_store() as store:
         for name in forgotten:
-            store.redact(Redaction(name=name, grave=_grave(name)))
+            store.redact(Redaction(name=name, tombstone=_tombstone(name)))
         corpus = ingest_and_scan(inputs, store, load_book(), options, silent)
         texts = {text_hash(m.text) for name in corpus.conversations for m in store.conversation(name)[0].messages}
         yield from _texts(content, texts)
@@ -50,10 +50,10 @@ def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
         for thread in routed_threads(corpus, store, options):
             yield from unlike_input(parts.get(thread.conversation.id, ()), thread.conversation)
             yield from _thread(thread, rows)
-            kept = verdicts[thread.conversation.id]
+            reported = verdicts[thread.conversation.id]
             judged = _judged(thread, rows)
-            again = session_verdict(thread.conversation, thread.scans, thread.thread, judged, kept.confirmations)
-            names = [name for name in again.__struct_fields__ if getattr(kept, name) != getattr(again, name)]
+            again = session_verdict(thread.conversation, thread.scans, thread.thread, judged, reported.confirmations)
+            names = [name for name in again.__struct_fields__ if getattr(reported, name) != getattr(again, name)]
             if names:
                 where = f"session {thread.conversation.id}"
                 yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from the inputs", where=where)
@@ -61,18 +61,18 @@ def retraced(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepancy]:
 
 def _forgotten(rows: Iterable[Row], inputs: Sequence[Path], options: Options) -> list[str]:
     """The agents of the inputs for whom the report has a pseudonym, since its store was told to forget them."""
-    known = {name for row in rows for name in (row.agent, row.target) if name and name.startswith(PSEUDONYM)}
-    if not known:
+    pseudonyms = {name for row in rows for name in (row.agent, row.target) if name and name.startswith(PSEUDONYM)}
+    if not pseudonyms:
         return []
     with temporary_store() as store:
         corpus = ingest_and_scan(inputs, store, load_book(), options, silent)
         messages = (message for name in corpus.conversations for message in store.conversation(name)[0].messages)
         named = {name for message in messages for name in (message.agent, message.target) if name}
-    return sorted(name for name in named if pseudonym(name) in known)
+    return sorted(name for name in named if pseudonym(name) in pseudonyms)
 
 
-def _grave(name: str) -> Grave:
-    return Grave(kind="agent", digest=digest(name), forgotten=datetime(1970, 1, 1, tzinfo=UTC), messages=0)
+def _tombstone(name: str) -> Tombstone:
+    return Tombstone(kind="agent", digest=digest(name), forgotten=datetime(1970, 1, 1, tzinfo=UTC), messages=0)
 
 
 def options_of(parameters: Mapping[str, Any]) -> Options:
@@ -92,12 +92,12 @@ def options_of(parameters: Mapping[str, Any]) -> Options:
 
 
 def _texts(content: Content, texts: set[str]) -> Iterator[Discrepancy]:
-    told: list[Message] = [*messages_of(content.conversations), *content.case.cited]
-    missing = {message.id: None for message in told if text_hash(message.text) not in texts}
+    reported: list[Message] = [*messages_of(content.conversations), *content.case.cited]
+    missing = {message.id: None for message in reported if text_hash(message.text) not in texts}
     yield from (Discrepancy(what="its text stands in no input", where=message_id) for message_id in missing)
 
 
-def _thread(thread: Thread, rows: Mapping[tuple[str, str], Row]) -> Iterator[Discrepancy]:
+def _thread(thread: RoutedThread, rows: Mapping[tuple[str, str], Row]) -> Iterator[Discrepancy]:
     for scan, route in zip(thread.scans, thread.routes, strict=True):
         row = rows.get((thread.conversation.id, scan.message_id))
         if row is None:
@@ -108,7 +108,7 @@ def _thread(thread: Thread, rows: Mapping[tuple[str, str], Row]) -> Iterator[Dis
             yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from the inputs", where=row.id)
 
 
-def _judged(thread: Thread, rows: Mapping[tuple[str, str], Row]) -> list[Row]:
+def _judged(thread: RoutedThread, rows: Mapping[tuple[str, str], Row]) -> list[Row]:
     """The rows of a thread as the verdict saw them: with texts and hits, and with the scores of the report."""
     return [
         msgspec.structs.replace(row, text=message.text, hits=scan.hits)

@@ -52,19 +52,21 @@ def read_manifest(data: bytes) -> tuple[Manifest | None, list[Discrepancy]]:
         return None, [Discrepancy(what=f"is not valid JSON: {error}", where=NAME)]
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         return None, [Discrepancy(what=INTERNAL, where=NAME, expected=SCHEMA, found=_schema(value))]
-    found = []
+    discrepancies = []
     if form != data:
-        found.append(Discrepancy(what="is not in its canonical form", where=NAME))
+        discrepancies.append(Discrepancy(what="is not in its canonical form", where=NAME))
     if value.get("digest") != digest_of(value):
-        said = str(value.get("digest"))
-        found.append(Discrepancy(what="digest does not agree", where=NAME, expected=digest_of(value), found=said))
+        stated = str(value.get("digest"))
+        discrepancies.append(
+            Discrepancy(what="digest does not agree", where=NAME, expected=digest_of(value), found=stated)
+        )
     try:
-        return msgspec.convert(value, type=Manifest), found
+        return msgspec.convert(value, type=Manifest), discrepancies
     except msgspec.ValidationError as error:
-        return None, [*found, Discrepancy(what=f"does not have the form of a manifest: {error}", where=NAME)]
+        return None, [*discrepancies, Discrepancy(what=f"does not have the form of a manifest: {error}", where=NAME)]
 
 
-def kept_digest(data: bytes, digest: str) -> Iterator[Discrepancy]:
+def compare_digest(data: bytes, digest: str) -> Iterator[Discrepancy]:
     """Whether the manifest carries the digest that somebody kept elsewhere: a report that was sealed again does not.
 
     Raises UsageError for a digest that is none, or too short to mean one report only.
@@ -75,12 +77,12 @@ def kept_digest(data: bytes, digest: str) -> Iterator[Discrepancy]:
         raise UsageError(f"{digest[:80]!r} is not a digest", where="--digest", remedy=remedy)
     try:
         value = json.loads(data)
-        found = digest_of(value) if isinstance(value, dict) else ""
+        actual = digest_of(value) if isinstance(value, dict) else ""
     except (ValueError, RecursionError):  # told by read_manifest
-        found = ""
-    if not found.startswith(wanted):
+        actual = ""
+    if not actual.startswith(wanted):
         what = "is not the manifest whose digest was kept: another report, or this one sealed again"
-        yield Discrepancy(what=what, where=NAME, expected=wanted, found=found or "no digest")
+        yield Discrepancy(what=what, where=NAME, expected=wanted, found=actual or "no digest")
 
 
 def files(report_dir: Path, manifest: Manifest) -> Iterator[Discrepancy]:
@@ -92,21 +94,21 @@ def files(report_dir: Path, manifest: Manifest) -> Iterator[Discrepancy]:
         elif name not in present:
             yield Discrepancy(what="is missing", where=name)
         else:
-            yield from compared(report_dir / name, name, entry.sha256)
+            yield from compare_file(report_dir / name, name, entry.sha256)
     for name in sorted(present - manifest.files.keys()):
         yield Discrepancy(what="is not in the manifest", where=name)
 
 
-def compared(path: Path, name: str, expected: str) -> Iterator[Discrepancy]:
+def compare_file(path: Path, name: str, expected: str) -> Iterator[Discrepancy]:
     """Whether a file has the hash that is expected of it."""
     try:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         yield Discrepancy(what=f"cannot be read: {error.strerror}", where=name)
         return
-    if found != expected:
-        yield Discrepancy(what="has changed", where=name, expected=expected, found=found)
+    if actual != expected:
+        yield Discrepancy(what="has changed", where=name, expected=expected, found=actual)
 
 
 def _schema(value: Any) -> str:

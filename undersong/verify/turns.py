@@ -19,7 +19,7 @@ LONG = frozenset({"tool_calls", "tool_results"})  # named without their values
 Turn = Message | Row
 
 
-class Part(NamedTuple):
+class ReportPart(NamedTuple):
     """What one file of the report holds of a conversation; ``whole`` where it must hold every message."""
 
     file: str
@@ -27,33 +27,33 @@ class Part(NamedTuple):
     whole: bool
 
 
-def parts_of(content: Content) -> dict[str, list[Part]]:
+def parts_of(content: Content) -> dict[str, list[ReportPart]]:
     """Conversation → what each file of the report holds of it."""
-    found: dict[str, list[Part]] = {}
+    parts: dict[str, list[ReportPart]] = {}
     for conversation in content.conversations:
-        found.setdefault(conversation.id, []).append(Part(CONVERSATIONS, list(conversation.messages), whole=True))
+        parts.setdefault(conversation.id, []).append(ReportPart(CONVERSATIONS, list(conversation.messages), whole=True))
     for file, turns, whole in ((EVALUATIONS, content.rows, True), (CASE, content.case.cited, False)):
         for name, grouped in _by_conversation(turns).items():
-            found.setdefault(name, []).append(Part(file, grouped, whole))
-    return found
+            parts.setdefault(name, []).append(ReportPart(file, grouped, whole))
+    return parts
 
 
-def unlike_input(parts: Sequence[Part], conversation: Conversation) -> Iterator[Discrepancy]:
+def unlike_input(parts: Sequence[ReportPart], conversation: Conversation) -> Iterator[Discrepancy]:
     """How the messages of a report differ from a conversation of the inputs; each difference once."""
-    found: dict[Discrepancy, None] = {}
+    differences: dict[Discrepancy, None] = {}
     own = {message.id: message for message in conversation.messages}
     for part in parts:
         for turn in part.turns:
             if turn.id in own:
-                found |= dict.fromkeys(_facts(turn, own[turn.id]))
+                differences |= dict.fromkeys(_facts(turn, own[turn.id]))
             else:
-                found[Discrepancy(what=f"is in {part.file} and in no input", where=turn.id)] = None
+                differences[Discrepancy(what=f"is in {part.file} and in no input", where=turn.id)] = None
         if part.whole:
-            found |= dict.fromkeys(_order(part, list(own)))
-    yield from found
+            differences |= dict.fromkeys(_order(part, list(own)))
+    yield from differences
 
 
-def unknown(parts: Mapping[str, Sequence[Part]], conversations: Sequence[str]) -> Iterator[Discrepancy]:
+def unknown(parts: Mapping[str, Sequence[ReportPart]], conversations: Sequence[str]) -> Iterator[Discrepancy]:
     """Conversations of the report that none of the inputs has."""
     for name in parts.keys() - set(conversations):
         for part in parts[name]:
@@ -61,35 +61,35 @@ def unknown(parts: Mapping[str, Sequence[Part]], conversations: Sequence[str]) -
 
 
 def _by_conversation(turns: Sequence[Turn]) -> dict[str, list[Turn]]:
-    found: dict[str, list[Turn]] = {}
+    grouped: dict[str, list[Turn]] = {}
     for turn in turns:
-        found.setdefault(turn.conversation, []).append(turn)
-    return found
+        grouped.setdefault(turn.conversation, []).append(turn)
+    return grouped
 
 
 def _facts(turn: Turn, own: Message) -> Iterator[Discrepancy]:
     for name in FACTS:
-        told, expected = getattr(turn, name, getattr(own, name)), getattr(own, name)
-        if told != expected:
-            values = {} if name in LONG else {"expected": _shown(expected), "found": _shown(told)}
+        actual, expected = getattr(turn, name, getattr(own, name)), getattr(own, name)
+        if actual != expected:
+            values = {} if name in LONG else {"expected": _shown(expected), "found": _shown(actual)}
             yield Discrepancy(what=f"{name} does not agree with the input", where=turn.id, **values)
     if isinstance(turn, Message) and text_hash(turn.text) != text_hash(own.text):
         yield Discrepancy(what="text does not agree with the input", where=turn.id)
 
 
-def _order(part: Part, own: Sequence[str]) -> Iterator[Discrepancy]:
+def _order(part: ReportPart, own: Sequence[str]) -> Iterator[Discrepancy]:
     """Messages that a file leaves out or holds at another place, counted from 1 among those that both have."""
-    known = set(own)
-    told = [turn.id for turn in part.turns if turn.id in known]
-    held = set(told)
-    both = [each for each in own if each in held]
-    for each in own:
-        if each not in held and part.file != EVALUATIONS:  # rows that are missing are named by the scan
-            yield Discrepancy(what=f"is in the inputs and not in {part.file}", where=each)
-    for place, each in enumerate(told):
-        if both[place : place + 1] != [each]:
-            sides = {"expected": str(both.index(each) + 1), "found": str(place + 1)}
-            yield Discrepancy(what=f"place in {part.file} does not agree with the input", where=each, **sides)
+    input_ids = set(own)
+    reported = [turn.id for turn in part.turns if turn.id in input_ids]
+    present = set(reported)
+    both = [each for each in own if each in present]
+    for message_id in own:
+        if message_id not in present and part.file != EVALUATIONS:  # rows that are missing are named by the scan
+            yield Discrepancy(what=f"is in the inputs and not in {part.file}", where=message_id)
+    for place, message_id in enumerate(reported):
+        if both[place : place + 1] != [message_id]:
+            sides = {"expected": str(both.index(message_id) + 1), "found": str(place + 1)}
+            yield Discrepancy(what=f"place in {part.file} does not agree with the input", where=message_id, **sides)
 
 
 def _shown(value: object) -> str:

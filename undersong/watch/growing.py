@@ -15,7 +15,7 @@ Pause: TypeAlias = Callable[[], object]
 _CHUNK = 1 << 24  # bytes that are looked at together: what is there already comes in few, large pieces
 
 
-def pieces(path: str | Path, pause: Pause | None) -> Iterator[list[bytes]]:
+def follow_lines(path: str | Path, pause: Pause | None) -> Iterator[list[bytes]]:
     """The lines that are there, then those that come, without their ends; the last one of all need not be ended.
 
     ``pause`` is called at the end of the file, which is then read on; without it, and at the end of standard input

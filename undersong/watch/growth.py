@@ -13,9 +13,9 @@ import msgspec
 
 from undersong.errors import UsageError
 from undersong.formats import Format, Item, jsonl
-from undersong.formats.notes import Notes
-from undersong.formats.settle import settle
-from undersong.formats.sources import Source
+from undersong.formats.notes import SkipLog
+from undersong.formats.settle import normalize_conversation
+from undersong.formats.sources import TextSource
 from undersong.ingest import stem_of
 from undersong.models import Conversation, Problem
 
@@ -31,7 +31,7 @@ class Input(Protocol):
         ...
 
 
-class Growth(AbstractContextManager["Growth"]):
+class IncrementalIngest(AbstractContextManager["IncrementalIngest"]):
     """The conversations of an input that grows, and what of them is new.
 
     Of our own JSON Lines each line is read once. Of any other format all lines are read again whenever some came, since
@@ -44,9 +44,9 @@ class Growth(AbstractContextManager["Growth"]):
             raise UsageError(what, where=name, remedy="use `undersong audit` when it is whole, or watch JSON Lines")
         self._whole = None if form.name == "jsonl" else _Whole(form, path, name)
         self._input: Input = self._whole or _Lines(stem_of(Path(path)), name)
-        self._known: dict[str, dict[str, int]] = {}  # conversation → message id → what it was
+        self._hashes: dict[str, dict[str, int]] = {}  # conversation → message id → what it was
         self._heads: dict[str, Conversation] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._notes: dict[str, tuple[Problem, ...]] = {}
 
     def __exit__(self, *exc: object) -> None:
@@ -59,7 +59,7 @@ class Growth(AbstractContextManager["Growth"]):
             if isinstance(item, Problem):
                 yield from self._once(item)
                 continue
-            conversation, self._notes[item[0]] = settle(item[1])
+            conversation, self._notes[item[0]] = normalize_conversation(item[1])
             yield from self._news(conversation)
 
     def notes(self) -> Iterator[Problem]:
@@ -70,23 +70,23 @@ class Growth(AbstractContextManager["Growth"]):
         place = problem.where, problem.what
         if problem.kind == "note":
             self._notes[problem.what.partition("× ")[2] or str(place)] = (problem,)
-        elif place not in self._told:
-            self._told.add(place)
+        elif place not in self._reported:
+            self._reported.add(place)
             yield problem
 
     def _news(self, conversation: Conversation) -> Iterator[Problem | Conversation]:
         """The conversation with what is new of it; nothing where all was there."""
-        before, now = self._known.get(conversation.id, {}), dict[str, int]()
+        before, now = self._hashes.get(conversation.id, {}), dict[str, int]()
         changed = []
         for message in conversation.messages:
-            now[message.id] = known = hash(msgspec.json.encode(message))
-            if before.get(message.id) != known:
+            now[message.id] = digest = hash(msgspec.json.encode(message))
+            if before.get(message.id) != digest:
                 changed.append(message)
         for name in sorted(before.keys() - now.keys()):
             what = f"message {name[:80]!r} of conversation {conversation.id[:80]!r} has another id by now"
             remedy = "give messages that may come late an id"
             yield from self._once(Problem(what=what, where=str(conversation.source_ref or ""), remedy=remedy))
-        self._known[conversation.id] = now
+        self._hashes[conversation.id] = now
         head = msgspec.structs.replace(conversation, messages=())
         if changed or self._heads.get(conversation.id) != head:
             self._heads[conversation.id] = head
@@ -98,7 +98,7 @@ class _Lines:
 
     def __init__(self, stem: str, name: str) -> None:
         self._stem, self._name = stem, name
-        self._number, self._notes = 0, Notes()
+        self._number, self._notes = 0, SkipLog()
         self._parts: dict[str, list[bytes]] = {}
 
     def take(self, lines: list[bytes]) -> Iterator[Problem | tuple[str, list[Conversation]]]:
@@ -122,7 +122,7 @@ class _Whole:
         self._form = form
         self._copy = TemporaryFile()  # noqa: SIM115 - closed with the growth
         where = None if str(path) == "-" else Path(path)
-        self._source = Source(name, stem_of(Path(path)), self._again, path=where)
+        self._source = TextSource(name, stem_of(Path(path)), self._again, path=where)
 
     def close(self) -> None:
         """Let the lines go."""

@@ -10,22 +10,22 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.formats import Format, detect
-from undersong.formats.sources import Source
+from undersong.formats.sources import TextSource
 
 LOOKED_AT = 20  # lines with something on them, after which it must be clear what they are
 SCORED = frozenset({"traits", "state"})  # the keys by which a row is known
 
 
-class Known(NamedTuple):
+class DetectedInput(NamedTuple):
     """The format of some messages, None for rows, and all their lines from the first on."""
 
     form: Format | None
     lines: Iterator[list[bytes]]
 
 
-def known(
+def detect_input(
     pieces: Iterable[list[bytes]], name: str, *, messages: bool = False, unclear: Callable[[int], object] = bool
-) -> Known:
+) -> DetectedInput:
     """Wait for the lines that say what they are: rows where the first has ``traits`` or ``state``, else messages.
 
     With ``messages`` rows are read as messages, too, since they may hold texts. Lines of no known format are rows.
@@ -34,7 +34,7 @@ def known(
     seen: list[list[bytes]] = []
     rest = iter(pieces)
     form = None
-    told = False
+    notified = False
     for piece in rest:
         seen.append(piece)
         lines = list(islice((line for each in seen for line in each if line.strip()), LOOKED_AT))
@@ -45,10 +45,10 @@ def known(
         form = detect(_source(lines, name))
         if form is not None or len(lines) == LOOKED_AT:
             break
-        if not told:
-            told = True
+        if not notified:
+            notified = True
             unclear(len(lines))
-    return Known(form, chain(seen, rest))
+    return DetectedInput(form, chain(seen, rest))
 
 
 def _is_row(line: bytes) -> bool:
@@ -59,5 +59,5 @@ def _is_row(line: bytes) -> bool:
     return isinstance(value, dict) and not SCORED.isdisjoint(value)
 
 
-def _source(lines: list[bytes], name: str) -> Source:
-    return Source(name, name, lambda: io.BytesIO(b"\n".join(lines)))
+def _source(lines: list[bytes], name: str) -> TextSource:
+    return TextSource(name, name, lambda: io.BytesIO(b"\n".join(lines)))

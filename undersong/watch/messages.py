@@ -10,18 +10,18 @@ from undersong.errors import JudgeError, RecordError, UsageError
 from undersong.formats import Format
 from undersong.models import Conversation, Emerging, Finding, Problem
 from undersong.monitor import Observation, SyncMonitor
-from undersong.watch.growth import Growth
+from undersong.watch.growth import IncrementalIngest
 
 TOGETHER = 500  # messages that are taken together, in one update of the store
 
 
-class Told(NamedTuple):
+class WatchUpdate(NamedTuple):
     """Findings that are new or other than they were, and the ids of those that no longer stand.
 
     ``emerging`` are warnings of sequences that have come a stage further; they are no findings.
     """
 
-    found: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     retracted: tuple[str, ...] = ()
     emerging: tuple[Emerging, ...] = ()
 
@@ -34,7 +34,7 @@ def watch_messages(
     monitor: SyncMonitor,
     *,
     warn: bool = False,
-) -> Iterator[Problem | Told]:
+) -> Iterator[Problem | WatchUpdate]:
     """What each piece of some lines brings, and at their end what is open.
 
     ``path`` and ``name`` are the input's, the latter as it stands in reports. What the monitor's store knows already is
@@ -44,24 +44,24 @@ def watch_messages(
     """
     agents: set[str] = set()
     failure, warnings = "", _Warnings(monitor)
-    with Growth(form, path, name) as growth:
+    with IncrementalIngest(form, path, name) as growth:
         for piece in lines:
             items = list(growth.take(piece))
             yield from (item for item in items if isinstance(item, Problem))
-            for told in _observed(monitor, [item for item in items if isinstance(item, Conversation)]):
-                if isinstance(told, Problem):
-                    yield told
+            for observed in _observed(monitor, [item for item in items if isinstance(item, Conversation)]):
+                if isinstance(observed, Problem):
+                    yield observed
                     continue
-                spoke = {each.message.agent for each in told if each.is_new}
-                agents |= {each.message.agent for each in told}
-                yield _told(told)
+                spoke = {each.message.agent for each in observed if each.is_new}
+                agents |= {each.message.agent for each in observed}
+                yield _update_of(observed)
                 if warn and spoke:
-                    yield Told(emerging=warnings.of(spoke))
+                    yield WatchUpdate(emerging=warnings.of(spoke))
             if str(monitor.failure or "") != failure:
                 failure = str(monitor.failure or "")
                 yield from _failed(monitor.failure)
         yield from growth.notes()
-    yield Told(*monitor.finish(sorted(agents)))
+    yield WatchUpdate(*monitor.finish(sorted(agents)))
     if str(monitor.failure or "") != failure:
         yield from _failed(monitor.failure)
 
@@ -71,17 +71,17 @@ class _Warnings:
 
     def __init__(self, monitor: SyncMonitor) -> None:
         self._monitor = monitor
-        self._told: dict[tuple[str, str, str | None, str], tuple[str, ...]] = {}
+        self._reported: dict[tuple[str, str, str | None, str], tuple[str, ...]] = {}
 
     def of(self, agents: Iterable[str]) -> tuple[Emerging, ...]:
         """What is new of these agents."""
-        found = []
-        for each in (each for agent in sorted(agents) for each in self._monitor.emerging(agent)):
-            sequence = each.pattern, each.agent, each.target, each.message_ids[0]
-            if self._told.get(sequence) != each.missing:
-                self._told[sequence] = each.missing
-                found.append(each)
-        return tuple(found)
+        fresh = []
+        for emerging in (each for agent in sorted(agents) for each in self._monitor.emerging(agent)):
+            sequence = emerging.pattern, emerging.agent, emerging.target, emerging.message_ids[0]
+            if self._reported.get(sequence) != emerging.missing:
+                self._reported[sequence] = emerging.missing
+                fresh.append(emerging)
+        return tuple(fresh)
 
 
 def _observed(monitor: SyncMonitor, grown: Sequence[Conversation]) -> Iterator[Problem | list[Observation]]:
@@ -89,8 +89,8 @@ def _observed(monitor: SyncMonitor, grown: Sequence[Conversation]) -> Iterator[P
         try:
             yield monitor.begin(*group)
         except (UsageError, RecordError):
-            for each in group:  # one of them cannot be taken: the others are taken without it
-                yield _alone(monitor, each)
+            for conversation in group:  # one of them cannot be taken: the others are taken without it
+                yield _alone(monitor, conversation)
 
 
 def _alone(monitor: SyncMonitor, conversation: Conversation) -> Problem | list[Observation]:
@@ -102,8 +102,8 @@ def _alone(monitor: SyncMonitor, conversation: Conversation) -> Problem | list[O
 
 def _portions(grown: Sequence[Conversation]) -> Iterator[list[Conversation]]:
     portion: list[Conversation] = []
-    for each in grown:
-        portion.append(each)
+    for conversation in grown:
+        portion.append(conversation)
         if sum(len(one.messages) for one in portion) >= TOGETHER:
             yield portion
             portion = []
@@ -111,9 +111,9 @@ def _portions(grown: Sequence[Conversation]) -> Iterator[list[Conversation]]:
         yield portion
 
 
-def _told(observations: Sequence[Observation]) -> Told:
-    found = tuple(finding for each in observations for finding in each.found)
-    return Told(found, tuple(name for each in observations for name in each.retracted))
+def _update_of(observations: Sequence[Observation]) -> WatchUpdate:
+    findings = tuple(finding for each in observations for finding in each.found)
+    return WatchUpdate(findings, tuple(name for each in observations for name in each.retracted))
 
 
 def _failed(failure: JudgeError | None) -> Iterator[Problem]:

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from undersong.errors import InputError
 from undersong.models import Problem, Row
-from undersong.patterns.live import Changes, Live
+from undersong.patterns.live import Changes, LiveDetector
 from undersong.rows import RowReader
-from undersong.watch.growing import Pause, pieces
+from undersong.watch.growing import Pause, follow_lines
 
 
-def watch(path: str | Path, live: Live, pause: Pause | None = None) -> Iterator[Problem | Changes]:
+def watch(path: str | Path, live: LiveDetector, pause: Pause | None = None) -> Iterator[Problem | Changes]:
     """What each piece of a file of rows (``-``: standard input) brings, as it is written; see ``watch_rows``."""
-    return watch_rows(pieces(path, pause), str(path), live)
+    return watch_rows(follow_lines(path, pause), str(path), live)
 
 
-def watch_rows(lines: Iterable[list[bytes]], name: str, live: Live) -> Iterator[Problem | Changes]:
+def watch_rows(lines: Iterable[list[bytes]], name: str, live: LiveDetector) -> Iterator[Problem | Changes]:
     """What each piece of some lines brings, and at their end what is open.
 
     Of several lines with one id the first that was read stands, as in ``detect``. ``name`` is the file's. Raises

@@ -16,9 +16,9 @@ import pytest
 from tests.patterns.engine.test_engine import busy
 from undersong.models import TRAITS, Row
 from undersong.patterns import load_rules
-from undersong.patterns.engine.results import Searches
-from undersong.patterns.engine.run import Run
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.results import TimelineSearch
+from undersong.patterns.engine.run import TableSearch
+from undersong.patterns.engine.table import RowTable
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.partitions import timelines
 
@@ -67,13 +67,13 @@ def test_columns_give_the_rows_findings_by_their_places(size: int, own: bool) ->
     ]  # fmt: skip
     rows = [row if row.state == "scored" else msgspec.structs.replace(row, traits=None) for row in rows]
     columns = _columns(rows)
-    searches = Searches(timelines(rows), few=0)
+    searches = TimelineSearch(timelines(rows), few=0)
     for chosen in load_rules(names=("love_bombing", "darvo", "gaslight_isolation", "darvo_literal")):
-        found = [Run(piece, Vectors(piece.source)).find(chosen) for piece in pieces(columns, size, own=own)]
-        ids = [rows[k].id for part in found for k in in_columns(part.table, part.rows).tolist()]
+        parts = [TableSearch(piece, Vectors(piece.source)).find(chosen) for piece in pieces(columns, size, own=own)]
+        ids = [rows[k].id for part in parts for k in in_columns(part.table, part.rows).tolist()]
         expected = [entry.row.id for match in searches.search(chosen).matches for _, entry in match.stages]
         assert ids == expected
-        assert {"times" in vars(part.table) for part in found} == {chosen.within is not None}  # only where asked for
+        assert {"times" in vars(part.table) for part in parts} == {chosen.within is not None}  # only where asked for
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -85,10 +85,10 @@ def test_many_numbers_come_into_order_as_one_does(again: bool) -> None:
     nothing = np.zeros(400_000, dtype=np.int64)
     source = ColumnSource(Columns(times=nothing, read=nothing == 0, texts={}))
     bounds, timed = np.array([0, len(index)]), np.ones(1, dtype=np.bool_)
-    known = Table(source, index, bounds, nothing[index], timed, np.ones(len(index), dtype=np.bool_))
+    large_table = RowTable(source, index, bounds, nothing[index], timed, np.ones(len(index), dtype=np.bool_))
     for kind in (np.float64, np.int32, np.bool_, np.float64, np.float64, np.int32, np.int64):
         values = dice.integers(0, 100, len(nothing)).astype(kind)
-        assert (known.taken(values) == values[index]).all()
+        assert (large_table.taken(values) == values[index]).all()
 
 
 def _columns(rows: list[Row]) -> Columns:
@@ -109,10 +109,10 @@ def _columns(rows: list[Row]) -> Columns:
 def test_the_arrays_of_a_run_go_with_it_and_wait_for_no_collector() -> None:
     rows = [msgspec.structs.replace(row, target=row.target and "al") for row in busy(4_000, 3)]
     rows = [msgspec.structs.replace(row, traits=dict.fromkeys(TRAITS, 0.5) | (row.traits or {})) for row in rows]
-    known = table_of_columns(_columns(rows))
+    column_table = table_of_columns(_columns(rows))
 
     def searched() -> int:
-        run = Run(known, Vectors(known.source))
+        run = TableSearch(column_table, Vectors(column_table.source))
         return sum(run.find(each).size for each in load_rules())
 
     searched()  # automata are kept

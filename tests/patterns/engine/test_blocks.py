@@ -7,14 +7,14 @@ import random
 import numpy as np
 import pytest
 
-from tests.patterns.engine.worlds import random_rows, random_rule, told
+from tests.patterns.engine.worlds import plain_result, random_rows, random_rule
 from undersong.patterns.engine import blocks
-from undersong.patterns.engine.blocks import in_blocks
+from undersong.patterns.engine.blocks import in_chunks
 from undersong.patterns.engine.plan import plan
 from undersong.patterns.engine.results import search
 from undersong.patterns.engine.rows import table_of
 from undersong.patterns.engine.scopes import TableVectors
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.table import RowTable
 from undersong.patterns.engine.vectors import Vectors
 from undersong.patterns.partitions import timelines
 from undersong.patterns.search import search as reference
@@ -27,9 +27,9 @@ def test_blocks_of_any_size_give_the_same_bits(block: int, monkeypatch: pytest.M
         dice = random.Random(seed)
         rule, source = random_rule(dice), table_of(timelines(random_rows(dice))).source
         asked = tuple(condition.row for condition in plan(rule).conditions)
-        whole, found = Vectors(source).bits(asked), in_blocks(Vectors(source), "bits", asked, source.size)
-        assert np.shape(found) == np.shape(whole)
-        assert (found == whole).all()
+        whole, blockwise = Vectors(source).bits(asked), in_chunks(Vectors(source), "bits", asked, source.size)
+        assert np.shape(blockwise) == np.shape(whole)
+        assert (blockwise == whole).all()
 
 
 def test_what_many_tables_share_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,16 +37,16 @@ def test_what_many_tables_share_is_worked_out_once(monkeypatch: pytest.MonkeyPat
     table = table_of(timelines(random_rows(random.Random(5))))
     source = Vectors(table.source)
     asked = tuple(condition.row for condition in plan(random_rule(random.Random(5))).conditions)
-    again = Table(table.source, np.arange(table.source.size), table.bounds, table.times, table.timed, table.read)
+    again = RowTable(table.source, np.arange(table.source.size), table.bounds, table.times, table.timed, table.read)
     first = TableVectors(again, source).bits(asked)
-    known = source.once("bits", asked, lambda _: pytest.fail("it is worked out anew"))
+    shared = source.once("bits", asked, lambda _: pytest.fail("it is worked out anew"))
     assert (TableVectors(again, source).bits(asked) == first).all()
-    assert (known == first).all()
+    assert (shared == first).all()
 
 
 def test_rules_find_the_same_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BLOCK", 3)
     for seed in range(7000, 7060):
         dice = random.Random(seed)
-        rule, known = random_rule(dice), timelines(random_rows(dice))
-        assert told(search(rule, known)) == told(reference(rule, known)), f"seed {seed}"
+        rule, row_timelines = random_rule(dice), timelines(random_rows(dice))
+        assert plain_result(search(rule, row_timelines)) == plain_result(reference(rule, row_timelines)), f"seed {seed}"

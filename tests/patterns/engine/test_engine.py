@@ -9,16 +9,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.patterns.engine.worlds import random_rows, random_rule, told
+from tests.patterns.engine.worlds import plain_result, random_rows, random_rule
 from tests.patterns.rulebox import rule
 from undersong import jit
 from undersong.models import Row
 from undersong.patterns.cases import table
 from undersong.patterns.engine import frames, targets, traces
-from undersong.patterns.engine.automaton import Automaton
+from undersong.patterns.engine.automaton import BackwardAutomaton
 from undersong.patterns.engine.results import search
 from undersong.patterns.engine.vectors import Masks
-from undersong.patterns.engine.walk import Regions, code, nearest_ends
+from undersong.patterns.engine.walk import RowRegions, nearest_ends, program_arrays
 from undersong.patterns.partitions import timelines
 from undersong.patterns.program import compile_program
 from undersong.patterns.search import search as reference
@@ -30,15 +30,15 @@ DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.mark.parametrize("pattern", ["(A | A ANY?)* B", "((A{0,3}? ANY){0,5} A){1,4} B", "(A ANY{0,9}? A){2,9} C"])
 def test_tangled_patterns_take_rows_times_instructions_and_no_more(pattern: str) -> None:
-    program = code(compile_program(parse(pattern), NAMES))
+    program = program_arrays(compile_program(parse(pattern), NAMES))
     for rows in (50, 100, 200):
         whole = np.array([0]), np.array([rows])
-        ends, _ = nearest_ends(program, np.full(rows, 3, dtype=np.uint8), Regions(*whole, *whole))
+        ends, _ = nearest_ends(program, np.full(rows, 3, dtype=np.uint8), RowRegions(*whole, *whole))
         assert len(ends) == (rows + 1) * len(program.operation)
 
 
 def test_an_automaton_meets_few_states_on_rows_that_are_all_alike() -> None:
-    automaton = Automaton(code(compile_program(parse("A (ANY{0,5}? A){2,9} ANY{0,8}? B"), NAMES)))
+    automaton = BackwardAutomaton(program_arrays(compile_program(parse("A (ANY{0,5}? A){2,9} ANY{0,8}? B"), NAMES)))
     states = automaton.read(np.array([1] * 300 + [2], dtype=np.uint8), np.array([0, 301])).before
     assert len(set(states.tolist())) < 100
     assert automaton.begins(states).tolist()[-1] == 297
@@ -51,9 +51,9 @@ def test_matches_whose_states_do_not_meet_are_found_in_another_way(steps: int, m
     monkeypatch.setattr(traces, "STEPS", steps)
     keys = {"within": "6 hours", "after_match": "skip to next row"}
     even = rule("(LOW LOW)+ ANY", keys, LOW="manipulation < 0.5")
-    known = timelines(busy(120, 3))
-    expected = told(reference(even, known))
-    assert told(search(even, known)) == expected
+    row_timelines = timelines(busy(120, 3))
+    expected = plain_result(reference(even, row_timelines))
+    assert plain_result(search(even, row_timelines)) == expected
     assert len(expected[0]) > 50
 
 
@@ -70,9 +70,9 @@ def test_matches_that_go_on_alike_are_those_walked_one_by_one(
     dice = random.Random(5)
     traits = [{"manipulation": round(dice.random(), 2)} for _ in range(300)]
     rows = [msgspec.structs.replace(row, traits=each) for row, each in zip(busy(300, 3), traits, strict=True)]
-    known = timelines(rows)
-    expected = told(reference(chosen, known))
-    assert told(search(chosen, known)) == expected
+    row_timelines = timelines(rows)
+    expected = plain_result(reference(chosen, row_timelines))
+    assert plain_result(search(chosen, row_timelines)) == expected
     assert expected[0]
 
 
@@ -93,8 +93,8 @@ def test_another_agents_rows_change_nothing() -> None:
         # a row without a time takes that of its conversation, whoever wrote there
         if any(row.time is None for row in rows):
             continue
-        together = [each for each in told(search(chosen, timelines(rows)))[0] if each[0][0] == "kira"]
-        assert together == told(search(chosen, timelines(own)))[0]
+        together = [each for each in plain_result(search(chosen, timelines(rows)))[0] if each[0][0] == "kira"]
+        assert together == plain_result(search(chosen, timelines(own)))[0]
 
 
 def busy(count: int, others: int) -> list[Row]:
@@ -120,10 +120,10 @@ def test_many_targets_cost_the_surroundings_of_their_rows_only(monkeypatch: pyte
     sizes: list[int] = []
     merged = targets.merged
     monkeypatch.setattr(targets, "merged", lambda *parts, **how: _noted(sizes, merged(*parts, **how)))
-    known = timelines(busy(1200, 300))
-    found = search(chosen, known)
-    assert told(found) == told(reference(chosen, known))
-    assert found.partitions == 301 - 150
+    row_timelines = timelines(busy(1200, 300))
+    result = search(chosen, row_timelines)
+    assert plain_result(result) == plain_result(reference(chosen, row_timelines))
+    assert result.partitions == 301 - 150
     assert sizes[0] < 12 * 1200  # all public rows in each target's sequence would be 180,000
 
 
@@ -133,15 +133,15 @@ def test_directed_rows_without_what_a_match_needs_around_them_are_left_out(monke
     sizes: list[int] = []
     merged = targets.merged
     monkeypatch.setattr(targets, "merged", lambda *parts, **how: _noted(sizes, merged(*parts, **how)))
-    known = timelines(busy(1200, 300))
+    row_timelines = timelines(busy(1200, 300))
     for pattern in ("HIGH ANY{0,2}?", "HIGH (ANY{0,2}? HIGH){1,}"):
         chosen = rule(pattern, keys, HIGH=high)
-        assert told(search(chosen, known)) == told(reference(chosen, known))
+        assert plain_result(search(chosen, row_timelines)) == plain_result(reference(chosen, row_timelines))
     assert sizes[0] > 100  # one such message is there for a match
     assert sizes[1] == 0  # two within two days are not
 
 
-def _noted(sizes: list[int], laid: tuple[targets.Frame, Masks]) -> tuple[targets.Frame, Masks]:
+def _noted(sizes: list[int], laid: tuple[targets.SequenceFrame, Masks]) -> tuple[targets.SequenceFrame, Masks]:
     sizes.append(len(laid[0].rows))
     return laid
 
@@ -150,7 +150,7 @@ def _noted(sizes: list[int], laid: tuple[targets.Frame, Masks]) -> tuple[targets
     ("pattern", "tail", "gave_up"), [("B", "", ()), ("B B", "kira .1\nkira .9\nkira .1\n", ("kira",))]
 )
 def test_only_what_rows_do_not_rule_out_takes_steps(pattern: str, tail: str, gave_up: tuple[str, ...]) -> None:
-    known = timelines(table("who manipulation\n" + "kira .1\n" + "kira .9\n" * 50 + tail))
+    row_timelines = timelines(table("who manipulation\n" + "kira .1\n" + "kira .9\n" * 50 + tail))
     tangled = rule(f"(A | A ANY?)* {pattern}", A="manipulation > 0.5", B="manipulation < 0.5 or manipulation > 0.99")
-    assert search(tangled, known, steps=50).gave_up == gave_up
-    assert told(search(tangled, known)) == told(reference(tangled, known))
+    assert search(tangled, row_timelines, steps=50).gave_up == gave_up
+    assert plain_result(search(tangled, row_timelines)) == plain_result(reference(tangled, row_timelines))

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from tests.patterns.engine.worlds import random_rows, random_rule, told
+from tests.patterns.engine.worlds import plain_result, random_rows, random_rule
 from undersong import jit
 from undersong.patterns import all_rules
 from undersong.patterns.cases import table
-from undersong.patterns.engine.results import Searches
+from undersong.patterns.engine.results import TimelineSearch
 from undersong.patterns.engine.results import search as swift
 from undersong.patterns.partitions import timelines
 from undersong.patterns.search import search
@@ -22,17 +22,23 @@ CASES = 1000  # bench/exact.py does more
 def test_random_rules_find_the_same_as_the_reference(lot: int) -> None:
     for seed in range(lot * CASES // 10, (lot + 1) * CASES // 10):
         dice = random.Random(seed)
-        rule, known = random_rule(dice), timelines(random_rows(dice))
-        assert told(swift(rule, known)) == told(search(rule, known)), f"seed {seed}: {rule.file}"
+        rule, row_timelines = random_rule(dice), timelines(random_rows(dice))
+        assert plain_result(swift(rule, row_timelines)) == plain_result(search(rule, row_timelines)), (
+            f"seed {seed}: {rule.file}"
+        )
 
 
 def test_every_shipped_rule_finds_the_same_on_the_cases_of_every_other() -> None:
     for rule in all_rules():
         for example in (*rule.file.cases.hits[:2], *rule.file.cases.near_misses[:1]):
-            known = timelines(table(example.rows, example.base))
-            searches = Searches(known, few=0)
+            row_timelines = timelines(table(example.rows, example.base))
+            searches = TimelineSearch(row_timelines, few=0)
             for other in all_rules():
-                assert told(searches.search(other)) == told(search(other, known)), (other.id, rule.id, example.name)
+                assert plain_result(searches.search(other)) == plain_result(search(other, row_timelines)), (
+                    other.id,
+                    rule.id,
+                    example.name,
+                )
 
 
 @pytest.fixture
@@ -51,5 +57,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_automaton_and_the_merging_loops_find_the_same(lot: int) -> None:
     for seed in range(5000 + lot * 60, 5000 + (lot + 1) * 60):
         dice = random.Random(seed)
-        rule, known = random_rule(dice), timelines(random_rows(dice))
-        assert told(swift(rule, known)) == told(search(rule, known)), f"seed {seed}: {rule.file}"
+        rule, row_timelines = random_rule(dice), timelines(random_rows(dice))
+        assert plain_result(swift(rule, row_timelines)) == plain_result(search(rule, row_timelines)), (
+            f"seed {seed}: {rule.file}"
+        )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from tests.patterns.engine.worlds import told
+from tests.patterns.engine.worlds import plain_result
 from tests.patterns.rulebox import rule
 from undersong.models import Row
 from undersong.patterns.engine import gaps, targets
@@ -81,8 +81,8 @@ def test_only_rows_that_a_match_comes_to_are_laid_out(compiled: bool, monkeypatc
     if compiled:
         for module in ("gaps", "surroundings"):
             monkeypatch.setattr(f"undersong.patterns.engine.{module}.machine", lambda _size: True)
-    known = timelines(rows)
-    found = search(chosen, known)
-    assert told(found) == told(reference(chosen, known))
-    assert found.matches
+    row_timelines = timelines(rows)
+    result = search(chosen, row_timelines)
+    assert plain_result(result) == plain_result(reference(chosen, row_timelines))
+    assert result.matches
     assert sizes[0] < 2 * 2400  # the public rows, and a few around each of 60 directed ones: not 60 times as many

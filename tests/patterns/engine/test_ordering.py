@@ -17,13 +17,13 @@ def test_the_order_of_time_is_the_same_by_loops(
     dice = np.random.default_rng(2)
     times = dice.integers(0, 50, 300)
     times = np.sort(times) if sorted_ else times
-    given = {"rising": np.arange(300), "mixed": dice.integers(0, 9, 300)}.get(positions or "")
-    expected = ordering.in_time(times, given)
+    places = {"rising": np.arange(300), "mixed": dice.integers(0, 9, 300)}.get(positions or "")
+    expected = ordering.in_time(times, places)
     monkeypatch.setattr(ordering, "machine", lambda _size: True)
     monkeypatch.setattr(jit, "machine", lambda _size: False)
-    found = ordering.in_time(times, given)
-    assert (found is None) == (expected is None) == (sorted_ and positions != "mixed")
-    assert found is None or (found == expected).all()
+    actual = ordering.in_time(times, places)
+    assert (actual is None) == (expected is None) == (sorted_ and positions != "mixed")
+    assert actual is None or (actual == expected).all()
 
 
 def test_rows_of_agents_that_have_no_name_are_never_written_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,14 +14,14 @@ from tests.patterns.engine.worlds import random_rule
 from undersong.detect import PackedSearch, detect
 from undersong.models import DIMENSIONS, TRAITS, Deference, Loop, Row
 from undersong.patterns import load_rules
-from undersong.patterns.discovery import pairs
+from undersong.patterns.discovery import testable_pairs
 from undersong.patterns.engine.loading import StaleError
 from undersong.patterns.engine.packed import packed_source, readable
 from undersong.patterns.engine.rows import RowSource
 from undersong.patterns.expressions import Call, Field, Text
 from undersong.patterns.fields import FIELDS
 from undersong.patterns.partitions import timelines
-from undersong.ranks import levelled
+from undersong.ranks import absolute_rows
 from undersong.stores.packed import pack
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -67,9 +67,9 @@ def searched(histories: dict[str, list[Row]]) -> PackedSearch:
 
 def test_every_field_of_packed_rows_is_that_of_the_rows() -> None:
     histories = world(1, 300)
-    kept = levelled(row for rows in histories.values() for row in rows if row.branch is None)
+    levelled_rows = absolute_rows(row for rows in histories.values() for row in rows if row.branch is None)
     source = packed_source(list(histories), [b"".join(pack(r) or b"" for r in rows) for rows in histories.values()])
-    objects = RowSource(kept)
+    objects = RowSource(levelled_rows)
     for name in (*TRAITS, *DIMENSIONS, "position", "loops", "replies", "apologies", "corrections"):
         assert np.array_equal(source.number(Field(name)), objects.number(Field(name)), equal_nan=True), name
     for name in ("sampled", "latency_drop", "directed"):
@@ -79,13 +79,15 @@ def test_every_field_of_packed_rows_is_that_of_the_rows() -> None:
         flag = Call("flag", (Text(name),))
         assert (source.truth(flag, True) == objects.truth(flag, True)).all()
     for name in ("tier", "tier_before", "width", "observed", "state", "role", "agent", "target", "conversation"):
-        known = {
+        texts_by_code = {
             code: text
-            for text in [FIELDS[name].read(row) for row in kept]
+            for text in [FIELDS[name].read(row) for row in levelled_rows]
             if text
             for code in [source.codes[str(text)]]
         }
-        assert [known.get(code) for code in source.text(Field(name)).tolist()] == [FIELDS[name].read(r) for r in kept]
+        assert [texts_by_code.get(code) for code in source.text(Field(name)).tolist()] == [
+            FIELDS[name].read(r) for r in levelled_rows
+        ]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -95,11 +97,11 @@ def test_packed_rows_give_the_findings_and_outcomes_of_the_rows(seed: int) -> No
     rules = [*load_rules(), *(random_rule(dice) for _ in range(25))]
     chosen = [rule for rule in rules if readable(rule)]
     assert len(chosen) > 12
-    found, search = detect(rows, chosen), searched(histories)
-    assert search.detect(chosen) == found
-    assert len(found.findings) > 10
-    known = timelines(levelled(rows))
-    assert search.pairs(chosen) == sum(pairs(rule, known) for rule in chosen)
+    detection, search = detect(rows, chosen), searched(histories)
+    assert search.detect(chosen) == detection
+    assert len(detection.findings) > 10
+    row_timelines = timelines(absolute_rows(rows))
+    assert search.pairs(chosen) == sum(testable_pairs(rule, row_timelines) for rule in chosen)
 
 
 def test_rules_that_ask_for_more_than_cells_hold_are_told_apart() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from undersong import jit
 from undersong.patterns.engine import rolling
-from undersong.patterns.engine.rolling import Events, over_sequences
-from undersong.patterns.engine.sums import Unsuited
+from undersong.patterns.engine.rolling import WindowEvents, over_sequences
+from undersong.patterns.engine.sums import NotVectorizable
 from undersong.patterns.expressions import Field, Window
 
 MEAN = Window("mean", Field("x"))
@@ -21,12 +21,12 @@ def by_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "machine", lambda _size: False)
 
 
-def given() -> tuple[Events, np.ndarray, np.ndarray, np.ndarray]:
+def sample_sequences() -> tuple[WindowEvents, np.ndarray, np.ndarray, np.ndarray]:
     """Values of 200 rows, some of which do not count, in sequences of which some are empty and some of one row."""
     dice = np.random.default_rng(6)
     values = np.where(dice.random(200) < 0.2, np.nan, dice.random(200).round(3))
     bounds = np.array([0, 0, 1, 7, 7, 60, 64, 199, 200])
-    return Events(values, ~np.isnan(values)), bounds, np.arange(200), np.ones(len(bounds) - 1, dtype=np.bool_)
+    return WindowEvents(values, ~np.isnan(values)), bounds, np.arange(200), np.ones(len(bounds) - 1, dtype=np.bool_)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 64, 1024])
@@ -34,19 +34,19 @@ def given() -> tuple[Events, np.ndarray, np.ndarray, np.ndarray]:
 def test_sums_that_go_along_are_those_of_arrays(
     asked: Window, rows: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    expected = over_sequences(asked, *given())
+    expected = over_sequences(asked, *sample_sequences())
     request.getfixturevalue("by_loops")
     monkeypatch.setattr(rolling, "_ROWS", rows)
-    found = over_sequences(asked, *given())
-    assert found.tobytes() == expected.tobytes()
+    actual = over_sequences(asked, *sample_sequences())
+    assert actual.tobytes() == expected.tobytes()
 
 
 @pytest.mark.usefixtures("by_loops")
 def test_a_value_that_the_limbs_cannot_hold_is_seen_only_where_it_counts() -> None:
-    events, bounds, times, timed = given()
+    events, bounds, times, timed = sample_sequences()
     events.values[100] = 2.0**-80
     events.counted[100] = False
     over_sequences(MEAN, events, bounds, times, timed)
     events.counted[100] = True
-    with pytest.raises(Unsuited):
+    with pytest.raises(NotVectorizable):
         over_sequences(MEAN, events, bounds, times, timed)

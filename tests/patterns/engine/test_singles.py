@@ -7,13 +7,13 @@ import random
 import numpy as np
 import pytest
 
-from tests.patterns.engine.worlds import random_rows, told
+from tests.patterns.engine.worlds import plain_result, random_rows
 from tests.patterns.rulebox import rule
 from undersong import jit
 from undersong.patterns import windows
 from undersong.patterns.engine import frames, limits, rough, singles, walkers
 from undersong.patterns.engine.results import search
-from undersong.patterns.engine.walkers import Fixed
+from undersong.patterns.engine.walkers import FixedLengthStrategy
 from undersong.patterns.partitions import timelines
 from undersong.patterns.search import search as reference
 
@@ -45,13 +45,13 @@ def test_single_rows_are_found_by_bits_as_by_the_reference(
 ) -> None:
     monkeypatch.setattr(singles, "_WORD", word)
     chosen = rule(pattern, keys, A="compassion > 0.1", B="manipulation > 0.3")
-    found = 0
+    match_count = 0
     for seed in range(40):
-        known = timelines(random_rows(random.Random(seed)))
-        expected = told(reference(chosen, known))
-        assert told(search(chosen, known)) == expected
-        found += len(expected[0])
-    assert found
+        row_timelines = timelines(random_rows(random.Random(seed)))
+        expected = plain_result(reference(chosen, row_timelines))
+        assert plain_result(search(chosen, row_timelines)) == expected
+        match_count += len(expected[0])
+    assert match_count
 
 
 def test_no_start_is_refused_whose_spread_is_wide_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,32 +62,32 @@ def test_no_start_is_refused_whose_spread_is_wide_enough(monkeypatch: pytest.Mon
     for size, least, again in ((2, 0.05, 64), (8, 0.3, 64), (8, 0.2, 3), (40, 0.24, 64)):
         monkeypatch.setattr(rough, "_AGAIN", again)
         starts = np.flatnonzero(dice.random(len(values) - size) < 0.95)
-        found = np.empty(len(starts) + 1, dtype=np.int64)
-        number = rough.wide_enough.plain(size, starts, values, least, found)
-        given = {start: values[start : start + size] for start in starts.tolist()}
+        buffer = np.empty(len(starts) + 1, dtype=np.int64)
+        number = rough.wide_enough.plain(size, starts, values, least, buffer)
+        values_by_start = {start: values[start : start + size] for start in starts.tolist()}
         wide = {
             start
-            for start, own in given.items()
+            for start, own in values_by_start.items()
             if np.isnan(own).any() or (windows.over("std", own.tolist()) or 0.0) >= least
         }
-        assert wide <= set(found[:number].tolist())
+        assert wide <= set(buffer[:number].tolist())
         assert number < len(wide) + 30 * (again + size)  # beside those with an unknown value, hardly any other
 
 
 def test_a_screened_walker_has_the_runs_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[tuple[int, int]] = []
-    screen = Fixed.screen
+    sizes: list[tuple[int, int]] = []
+    screen = FixedLengthStrategy.screen
 
-    def noted(walker: Fixed, rows: singles.FrameVectors) -> None:
+    def noted(walker: FixedLengthStrategy, rows: singles.FrameVectors) -> None:
         before = len(walker.starts)
         screen(walker, rows)
-        kept.append((before, len(walker.starts)))
+        sizes.append((before, len(walker.starts)))
         assert len(walker.runs) == len(walker.starts)
 
     for module in (frames, limits, singles, walkers):
         monkeypatch.setattr(module, "machine", lambda _size: True)
     monkeypatch.setattr(jit, "machine", lambda _size: False)
-    monkeypatch.setattr(Fixed, "screen", noted)
+    monkeypatch.setattr(FixedLengthStrategy, "screen", noted)
     chosen = rule("A{3}", {"having": ["std(A.compassion) > 0.3"]}, A="compassion >= 0")
     search(chosen, timelines(random_rows(random.Random(3))))
-    assert kept[0][1] < kept[0][0]
+    assert sizes[0][1] < sizes[0][0]

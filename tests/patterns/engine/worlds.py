@@ -12,7 +12,7 @@ from tests.patterns.rulebox import MINIMAL, document
 from undersong.models import Row
 from undersong.patterns.partitions import Timeline
 from undersong.patterns.rules import PatternRule, try_rule
-from undersong.patterns.search import Search
+from undersong.patterns.search import SearchResult
 
 NAMES = ("A", "B", "C")
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -144,7 +144,7 @@ def _row(dice: random.Random, place: int, timed: bool, grid: int) -> Row:
     return msgspec.convert(values, Row)
 
 
-def told(found: Search) -> list[Any]:
+def plain_result(result: SearchResult) -> list[Any]:
     """Everything that a search says, in plain values; a number's text tells 0.0 from -0.0."""
     matches = [
         (
@@ -157,9 +157,9 @@ def told(found: Search) -> list[Any]:
                 for name, value in match.measures.items()
             },
         )
-        for match in found.matches
+        for match in result.matches
     ]
-    return [matches, found.partitions, found.gave_up]
+    return [matches, result.partitions, result.gave_up]
 
 
 def _name(timeline: Timeline) -> tuple[str, str | None]:

@@ -11,32 +11,34 @@ import pytest
 from tests.patterns.live import worlds
 from undersong.models import Hit, Indicator, Loop, Row
 from undersong.patterns.fields import FIELDS, has_flag
-from undersong.patterns.live.archive import Archive
+from undersong.patterns.live.archive import RowLog
 from undersong.patterns.partitions import timelines
 
 
-def kept(archive: Archive) -> dict[tuple[str, str | None], list[tuple[str, str, int | None]]]:
-    lines = ((line, [(row.conversation, row.id, time) for row, time in archive.rows(line)]) for line in archive.lines)
+def archived_rows(archive: RowLog) -> dict[tuple[str, str | None], list[tuple[str, str, int | None]]]:
+    lines = (
+        (line, [(row.conversation, row.id, time) for row, time in archive.rows(line)]) for line in archive.timelines
+    )
     return {line: rows for line, rows in lines if rows}
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_order_and_times_are_those_of_the_timelines(seed: int) -> None:
-    chance, archive = Random(seed), Archive()
+    chance, archive = Random(seed), RowLog()
     rows = worlds.with_earlier_versions(chance, worlds.some_rows(chance, most=12), share=0.5)
     rows = [msgspec.structs.replace(row, time=row.time if chance.random() < 0.5 else None) for row in rows]
     chance.shuffle(rows)
-    given: list[Row] = []
+    rows_so_far: list[Row] = []
     for row in rows:
-        given.append(row)
+        rows_so_far.append(row)
         archive.put(row)
         if chance.random() < 0.5:
-            archive.settled()
+            archive.clear_fresh()
         expected = {
             (line.agent, line.conversation): [(each.row.conversation, each.row.id, each.time) for each in line.entries]
-            for line in timelines(given)
+            for line in timelines(rows_so_far)
         }
-        assert kept(archive) == expected
+        assert archived_rows(archive) == expected
 
 
 def test_a_kept_row_says_all_that_a_rule_can_ask_for() -> None:
@@ -50,9 +52,9 @@ def test_a_kept_row_says_all_that_a_rule_can_ask_for() -> None:
         sentiment_score=0.1, code_change_delta=0.2, latency_drop=False,
         loops=(Loop(ngram="so it is", count=3, scope="message"),),
     )  # fmt: skip
-    archive = Archive()
+    archive = RowLog()
     archive.put(row)
-    archive.settled()
+    archive.clear_fresh()
     again = archive.get("t", "1")
     assert again is not None
     assert {name: field.read(again) for name, field in FIELDS.items()} == {
@@ -65,10 +67,10 @@ def test_a_kept_row_says_all_that_a_rule_can_ask_for() -> None:
 
 
 def test_of_a_row_that_is_there_nothing_changes() -> None:
-    archive = Archive()
+    archive = RowLog()
     row = Row(id="1", agent="kira", state="scored", traits={"virtue": 0.5})
     assert len(archive.put(row)) == 1
     assert archive.put(row) == []
     assert archive.put(msgspec.structs.replace(row, branch="other")) == []
     gone, back = archive.put(msgspec.structs.replace(row, traits={"virtue": 0.6}))
-    assert (gone.gone, back.gone, gone.key) == (True, False, back.key)
+    assert (gone.removed, back.removed, gone.key) == (True, False, back.key)

@@ -9,7 +9,7 @@ import pytest
 from undersong.models import Row
 from undersong.patterns.expressions import parse
 from undersong.patterns.fields import Context, row_leaf
-from undersong.patterns.live.facts import Facts, indicators_alone
+from undersong.patterns.live.facts import PredicateIndex, indicators_alone
 from undersong.patterns.logic import compile_tree
 
 PARTS = (
@@ -54,27 +54,27 @@ def some_row(chance: Random) -> Row:
     )
 
 
-def met(facts: Facts, text: str, row: Row) -> bool:
+def met(facts: PredicateIndex, text: str, row: Row) -> bool:
     """Whether a condition holds as its demand on facts says."""
-    demand, context = facts.demand(parse(text)), Context(row, {})
-    found = facts.of(context)
+    demand, context = facts.to_cnf(parse(text)), Context(row, {})
+    met_facts = facts.true_bits(context)
     return (
-        found & demand.every == demand.every
-        and all(found & each for each in demand.some)
+        met_facts & demand.every == demand.every
+        and all(met_facts & each for each in demand.some)
         and all(holds(context) is True for holds in demand.rest)
     )
 
 
 def test_random_conditions_are_met_exactly_where_they_are_true() -> None:
-    chance, facts, held = Random(4), Facts(), 0
+    chance, facts, true_count = Random(4), PredicateIndex(), 0
     for _ in range(400):
         text = some_condition(chance)
         whole = compile_tree(parse(text), row_leaf)
         for row in [some_row(chance) for _ in range(12)]:
             wanted = whole(Context(row, {})) is True
             assert met(facts, text, row) == wanted, (text, row)
-            held += wanted
-    assert 1_000 < held < 3_800
+            true_count += wanted
+    assert 1_000 < true_count < 3_800
 
 
 @pytest.mark.parametrize(
@@ -91,15 +91,15 @@ def test_random_conditions_are_met_exactly_where_they_are_true() -> None:
 def test_a_missing_score_makes_neither_a_part_nor_its_opposite_true(
     text: str, scores: dict[str, float], wanted: bool
 ) -> None:
-    assert met(Facts(), text, Row(id="m", traits=scores)) is wanted
+    assert met(PredicateIndex(), text, Row(id="m", traits=scores)) is wanted
 
 
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "=", "!="])
 def test_what_lies_between_two_marks_has_the_same_facts(sign: str) -> None:
-    facts = Facts()
+    facts = PredicateIndex()
     texts = [f"manipulation {sign} {mark}" for mark in (0.3, 0.5, 0.7)] + [f"not 0.5 {sign} manipulation"]
     for text in texts:
-        facts.demand(parse(text))
+        facts.to_cnf(parse(text))
     for score in [*(number / 10 for number in range(11)), 0.3 - 1e-16, 0.5 + 1e-15, 0.6999999999999999]:
         row = Row(id="m", traits={"manipulation": score})
         for text in texts:
@@ -107,15 +107,15 @@ def test_what_lies_between_two_marks_has_the_same_facts(sign: str) -> None:
 
 
 def test_options_of_several_facts_are_facts() -> None:
-    demand = Facts().demand(parse("tier = 'deep' or (manipulation > 0.5 and goodwill < 0.5)"))
+    demand = PredicateIndex().to_cnf(parse("tier = 'deep' or (manipulation > 0.5 and goodwill < 0.5)"))
     assert not demand.rest
     assert len(demand.some) == 2
     long = " or ".join(f"(manipulation > 0.{n} and goodwill < 0.{n} and deception < 0.{n})" for n in range(1, 9))
-    assert Facts().demand(parse(long)).rest, "what would have to be taken apart too often is asked as it is"
+    assert PredicateIndex().to_cnf(parse(long)).rest, "what would have to be taken apart too often is asked as it is"
 
 
 def test_more_values_than_are_remembered_change_nothing() -> None:
-    facts, text = Facts(), "manipulation * 2 > 1"
+    facts, text = PredicateIndex(), "manipulation * 2 > 1"
     for number in range(10_000):
         score = number / 9_999
         assert met(facts, text, Row(id="m", traits={"manipulation": score})) is (score > 0.5)

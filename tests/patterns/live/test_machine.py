@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.patterns.live import worlds
-from undersong.patterns.live.machine import Machine
-from undersong.patterns.matcher import GaveUp, Matcher
+from undersong.patterns.live.machine import LazyAutomaton
+from undersong.patterns.matcher import BacktrackingMatcher, GaveUp
 from undersong.patterns.program import compile_program
 from undersong.patterns.sequences import can_be_empty, parse
 
@@ -18,8 +18,8 @@ NAMES = ("A", "B", "C")
 LETTERS = {"a": 1, "b": 2, "c": 4, "x": 3, "y": 6, ".": 0}
 
 
-def machine(pattern: str) -> Machine:
-    return Machine(compile_program(parse(pattern), NAMES))
+def machine(pattern: str) -> LazyAutomaton:
+    return LazyAutomaton(compile_program(parse(pattern), NAMES))
 
 
 def decided_after(pattern: str, rows: str) -> int | None:
@@ -62,7 +62,10 @@ def test_extent_and_path_are_those_of_the_reference_matcher(seed: int, rows: lis
     if can_be_empty(part, named_only=True):
         return
     program = compile_program(part, NAMES)
-    automaton, reference = Machine(program), Matcher(program, rows, [len(rows)] * len(rows), steps=20_000)
+    automaton, reference = (
+        LazyAutomaton(program),
+        BacktrackingMatcher(program, rows, [len(rows)] * len(rows), steps=20_000),
+    )
     for start in range(len(rows)):
         state = automaton.begin(start)
         for mask in rows[start:]:
@@ -72,8 +75,8 @@ def test_extent_and_path_are_those_of_the_reference_matcher(seed: int, rows: lis
         except GaveUp:  # it may need more steps than rows times places where repetitions can be empty
             return
         assert automaton.ended(state) == (expected is not None)
-        found = automaton.path(automaton.begin(start), rows[start:], ended=True)
-        assert found == (None if expected is None else expected.bindings)
+        bindings = automaton.path(automaton.begin(start), rows[start:], ended=True)
+        assert bindings == (None if expected is None else expected.bindings)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.patterns.rulebox import found, rule
+from tests.patterns.rulebox import match_ids, rule
 from undersong.patterns import all_rules, named
 from undersong.patterns.cases import table
-from undersong.patterns.live import Live
+from undersong.patterns.live import LiveDetector
 from undersong.patterns.rules import PatternRule
 
 RULES = all_rules()
@@ -18,12 +18,12 @@ CYCLE = named(RULES, "love_bombing_literal")
 
 def finds(chosen: PatternRule, rows: str) -> list[str]:
     """The message ids of each finding, live; batch must say the same."""
-    live = Live([chosen])
+    live = LiveDetector([chosen])
     for row in table(rows):
         live.observe(row)
     live.finish()
     ids = [" ".join(finding.message_ids) for finding in live.findings()]
-    assert [text.rpartition(": ")[2] for text in found(chosen, rows)] == ids
+    assert [text.rpartition(": ")[2] for text in match_ids(chosen, rows)] == ids
     return ids
 
 

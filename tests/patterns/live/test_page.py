@@ -18,7 +18,9 @@ def test_the_example_of_the_page_runs() -> None:
     hit = named(all_rules(), "love_bombing").file.cases.hits[0]
     row, *more_rows = table(hit.rows, hit.base)
     names: dict[str, object] = {"row": row, "more_rows": more_rows}
-    exec(compile(f"{example[1]}\nfound = live.findings()", "live.md", "exec"), names)
-    found = names["found"]
-    assert isinstance(found, tuple)
-    assert [finding.pattern for finding in found if isinstance(finding, Finding)] == ["love_bombing"] * len(hit.finds)
+    exec(compile(f"{example[1]}\nfindings = live.findings()", "live.md", "exec"), names)
+    findings = names["findings"]
+    assert isinstance(findings, tuple)
+    assert [finding.pattern for finding in findings if isinstance(finding, Finding)] == ["love_bombing"] * len(
+        hit.finds
+    )

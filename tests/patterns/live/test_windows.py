@@ -28,22 +28,22 @@ def test_sums_so_far_are_those_of_all_values(function: str, least: str, values: 
     chance = Random(7)
     asked = window(f"{function}(manipulation, so far, over agent{least})")
     for _ in range(40):
-        live, kept = live_window(asked), Sliding(asked)
+        live, sliding = live_window(asked), Sliding(asked)
         for row in range(12):
-            assert live.at(row) == kept.at(row)
+            assert live.at(row) == sliding.at(row)
             value = chance.choice(values)
             live.take(row, value)
-            kept.take(row, value)
+            sliding.take(row, value)
 
 
 def test_a_count_is_of_what_held() -> None:
     chance, asked = Random(8), window("count(manipulation > 0.5, so far, over agent)")
-    live, kept = live_window(asked), Sliding(asked)
+    live, sliding = live_window(asked), Sliding(asked)
     for row in range(50):
-        assert live.at(row) == kept.at(row)
-        held = chance.random() < 0.4
-        live.take(row, held)
-        kept.take(row, held)
+        assert live.at(row) == sliding.at(row)
+        is_met = chance.random() < 0.4
+        live.take(row, is_met)
+        sliding.take(row, is_met)
 
 
 @pytest.mark.parametrize("text", ["mean(manipulation, so far)", "count(directed, so far)", "std(manipulation, so far)"])

@@ -58,9 +58,11 @@ def some_rule(chance: Random) -> PatternRule:
         columns = {name: _window(chance) for name in ("before", "usual")[: chance.choice((0, 1, 1, 2))]}
         if columns and chance.random() < 0.3:
             columns["rise"] = f"manipulation - {next(iter(columns))}"
-        held = chance.choice(HELD).format(chance.choice([*columns, "compassion"])) if chance.random() < 0.4 else None
-        define = {name: _condition(chance, list(columns), held is not None) for name in "ABC"}
-        keys = {"columns": columns | ({"held": held} if held else {}), **_clauses(chance, list(columns))}
+        held_column = (
+            chance.choice(HELD).format(chance.choice([*columns, "compassion"])) if chance.random() < 0.4 else None
+        )
+        define = {name: _condition(chance, list(columns), held_column is not None) for name in "ABC"}
+        keys = {"columns": columns | ({"held": held_column} if held_column else {}), **_clauses(chance, list(columns))}
         try:
             return rule(pattern(chance), keys, **define)
         except RuleError:  # a pattern that can match nothing, or a clause that makes no sense with the rest
@@ -146,8 +148,8 @@ def _window(chance: Random) -> str:
     return f"{function}({value}, {extent}{chance.choice(CLAUSES)})"
 
 
-def _condition(chance: Random, columns: list[str], held: bool) -> str:
-    if held and chance.random() < 0.5:
+def _condition(chance: Random, columns: list[str], has_held: bool) -> str:
+    if has_held and chance.random() < 0.5:
         return chance.choice(ON_HELD)
     if columns and chance.random() < 0.5:
         return chance.choice(DERIVED).format(chance.choice(columns))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from undersong.judges.llm.book import MARKS, Book, book
+from undersong.judges.llm.book import MARKS, PromptSet, shipped_prompts
 from undersong.judges.llm.schema import CONFIDENCE, STANCES
 from undersong.models import TRAITS, Indicator, Stance
 from undersong.taxonomy import taxonomy
@@ -45,7 +45,7 @@ class Confirmation(NamedTuple):
     rejected: dict[str, int]
 
 
-def checked(text: str, message: str, control: str, prompts: Book | None = None) -> Answer:
+def checked(text: str, message: str, control: str, prompts: PromptSet | None = None) -> Answer:
     """The answer, as far as it holds.
 
     Raises UnusableError where it is no JSON object, where a trait has no mark from 0 to 4, and where the control
@@ -53,10 +53,10 @@ def checked(text: str, message: str, control: str, prompts: Book | None = None) 
     that are not in the message and values out of range are dropped and counted; a code fence and unknown keys are
     passed over.
     """
-    prompts, rejected = prompts or book(), Counter[str]()
+    prompts, rejected = prompts or shipped_prompts(), Counter[str]()
     value = _object(text)
     _control(value, control)
-    quotes = _Quotes(message, prompts.limits.quote_characters, rejected)
+    quotes = _QuoteChecker(message, prompts.limits.quote_characters, rejected)
     return Answer(
         traits=_traits(value.get("traits")),
         indicators=_seen(value, "indicators", "id", _asked_ids(), quotes),
@@ -67,25 +67,27 @@ def checked(text: str, message: str, control: str, prompts: Book | None = None) 
     )
 
 
-def confirmed(text: str, messages: tuple[str, ...], control: str, prompts: Book | None = None) -> Confirmation:
+def confirmed(text: str, messages: tuple[str, ...], control: str, prompts: PromptSet | None = None) -> Confirmation:
     """The answer to ``confirm``; a yes that cannot quote each message is a no, and counted. Raises UnusableError."""
-    prompts, rejected = prompts or book(), Counter[str]()
+    prompts, rejected = prompts or shipped_prompts(), Counter[str]()
     value = _object(text)
     _control(value, control)
     if value.get("answer") not in ("yes", "no"):
         raise UnusableError("the answer is neither yes nor no")
-    found: dict[int, str] = {}
+    by_message: dict[int, str] = {}
     for item in _items(value, "quotes", rejected):
         number = item.get("message")
         if isinstance(number, int) and 1 <= number <= len(messages):
-            quote = _Quotes(messages[number - 1], prompts.limits.quote_characters, rejected).verbatim(item.get("quote"))
+            quote = _QuoteChecker(messages[number - 1], prompts.limits.quote_characters, rejected).verbatim(
+                item.get("quote")
+            )
             if quote is not None:
-                found.setdefault(number, quote)
-    said, shown = value["answer"] == "yes", len(found) == len(messages)
-    rejected["unproven_yes"] += said and not shown
-    quotes = tuple(found[number] for number in sorted(found)) if said and shown else ()
+                by_message.setdefault(number, quote)
+    affirmed, shown = value["answer"] == "yes", len(by_message) == len(messages)
+    rejected["unproven_yes"] += affirmed and not shown
+    quotes = tuple(by_message[number] for number in sorted(by_message)) if affirmed and shown else ()
     sure = _confidence(value.get("confidence"), rejected) or 0.0
-    return Confirmation(said and shown, quotes, sure, dict(sorted((+rejected).items())))
+    return Confirmation(affirmed and shown, quotes, sure, dict(sorted((+rejected).items())))
 
 
 @cache
@@ -93,7 +95,7 @@ def _asked_ids() -> frozenset[str]:
     return frozenset(each.id for each in taxonomy().asked_of_a_judge())
 
 
-class _Quotes:
+class _QuoteChecker:
     """Checks quotes against a message; what is not there word for word is rejected."""
 
     def __init__(self, message: str, most: int, rejected: Counter[str]) -> None:
@@ -140,18 +142,18 @@ def _traits(value: Any) -> dict[str, float]:
     return {trait: value[trait] / MARKS for trait in TRAITS}
 
 
-def _seen(value: Mapping[str, Any], name: str, key: str, known: Any, quotes: _Quotes) -> tuple[Indicator, ...]:
+def _seen(value: Mapping[str, Any], name: str, key: str, allowed: Any, quotes: _QuoteChecker) -> tuple[Indicator, ...]:
     """Entries with a known id and a quote that stands in the message; of several with one id the first."""
-    found: dict[str, Indicator] = {}
+    accepted: dict[str, Indicator] = {}
     for item in _items(value, name, quotes.rejected):
-        if item.get(key) not in known:
+        if item.get(key) not in allowed:
             quotes.rejected["unknown_id"] += 1
             continue
         quote = quotes.verbatim(item.get("quote"))
         sure = _confidence(item["confidence"], quotes.rejected) if "confidence" in item else None
-        if quote is not None and item[key] not in found:
-            found[item[key]] = Indicator(id=item[key], confidence=sure, quote=quote)
-    return tuple(found.values())
+        if quote is not None and item[key] not in accepted:
+            accepted[item[key]] = Indicator(id=item[key], confidence=sure, quote=quote)
+    return tuple(accepted.values())
 
 
 def _items(value: Mapping[str, Any], name: str, rejected: Counter[str]) -> Iterator[dict[str, Any]]:
@@ -186,5 +188,5 @@ def _unescaped(quote: str) -> str:
     return _ESCAPE.sub(_character, quote)
 
 
-def _character(found: re.Match[str]) -> str:
-    return chr(int(found[1], 16)) if found[1] else _PLAIN.get(found[2], found[0])
+def _character(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16)) if match[1] else _PLAIN.get(match[2], match[0])

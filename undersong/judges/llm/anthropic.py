@@ -10,32 +10,32 @@ import msgspec
 from undersong.judges.llm.answer import UnusableError
 from undersong.judges.llm.judge import LLMJudge
 from undersong.judges.llm.sdk import SdkBackend
-from undersong.judges.llm.spec import parse
+from undersong.judges.llm.spec import parse_model_spec
 from undersong.judges.llm.tiered import judge_of
-from undersong.judges.llm.wire import Collected, Said, Sent
-from undersong.judges.terms import Terms
+from undersong.judges.llm.wire import BatchResult, Completion, Request
+from undersong.judges.terms import RunLimits
 from undersong.models import TIERS
 
 CACHED = {"type": "ephemeral"}  # five minutes, renewed by each question: a run asks more often than that
 _STOPS = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refusal"}
 
 
-class _Usage(msgspec.Struct):
+class _AnthropicUsage(msgspec.Struct):
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_input_tokens: int | None = 0
     cache_creation_input_tokens: int | None = 0
 
 
-class _Block(msgspec.Struct):
+class _ContentBlock(msgspec.Struct):
     type: str = ""
     text: str = ""
 
 
-class _Answer(msgspec.Struct):
-    content: list[_Block]
+class _AnthropicMessage(msgspec.Struct):
+    content: list[_ContentBlock]
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: _AnthropicUsage | None = None
 
 
 class AnthropicBackend(SdkBackend):
@@ -44,7 +44,7 @@ class AnthropicBackend(SdkBackend):
     library, client, key = "anthropic", "AsyncAnthropic", "ANTHROPIC_API_KEY"
     path = "/v1/messages"
 
-    async def submit(self, requests: Iterable[Sent]) -> str:
+    async def submit(self, requests: Iterable[Request]) -> str:
         """See Backend."""
         listed = [{"custom_id": str(number), "params": self._body(sent)} for number, sent in enumerate(requests)]
         with self._errors():
@@ -55,39 +55,39 @@ class AnthropicBackend(SdkBackend):
         with self._errors():
             return bool((await self._client.messages.batches.retrieve(batch_id)).processing_status == "ended")
 
-    async def collect(self, batch_id: str) -> AsyncIterator[Collected]:
+    async def collect(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """See Backend."""
         with self._errors():
             lines = [line async for line in await self._client.messages.batches.results(batch_id)]
         for line in lines:
             number = int(line.custom_id)
             if line.result.type == "succeeded":
-                yield Collected(number, line.result.message.to_json(indent=None).encode())
+                yield BatchResult(number, line.result.message.to_json(indent=None).encode())
             else:
-                yield Collected(number, None, str(line.result.type))
+                yield BatchResult(number, None, str(line.result.type))
 
-    def _body(self, sent: Sent) -> dict[str, Any]:
+    def _body(self, request: Request) -> dict[str, Any]:
         effort = {"effort": self._spec.effort} if self._spec.effort else {}
         return {
             "model": self._spec.model,
-            "max_tokens": self._most(sent),
-            "system": [{"type": "text", "text": sent.system, "cache_control": CACHED}],
-            "messages": [{"role": "user", "content": sent.user}],
-            "output_config": {"format": {"type": "json_schema", "schema": sent.schema}, **effort},
+            "max_tokens": self._max_tokens(request),
+            "system": [{"type": "text", "text": request.system, "cache_control": CACHED}],
+            "messages": [{"role": "user", "content": request.user}],
+            "output_config": {"format": {"type": "json_schema", "schema": request.schema}, **effort},
         }
 
 
-def said(body: bytes) -> Said:
+def parse_completion(body: bytes) -> Completion:
     """What an answer's body says; raises UnusableError where it is not what the provider documents."""
     try:
-        found = msgspec.json.decode(body, type=_Answer)
+        answer = msgspec.json.decode(body, type=_AnthropicMessage)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise UnusableError("it is not what the interface documents") from None
-    usage = found.usage or _Usage()
+    usage = answer.usage or _AnthropicUsage()
     cached, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
-    return Said(
-        text="".join(block.text for block in found.content if block.type == "text"),
-        stop=_STOPS.get(found.stop_reason or "", "end"),
+    return Completion(
+        text="".join(block.text for block in answer.content if block.type == "text"),
+        stop=_STOPS.get(answer.stop_reason or "", "end"),
         input=usage.input_tokens + cached + written,  # the provider counts the three apart
         cached=cached,
         written=written,
@@ -95,6 +95,6 @@ def said(body: bytes) -> Said:
     )
 
 
-def open_judge(argument: str, terms: Terms) -> LLMJudge:
+def open_judge(argument: str, limits: RunLimits) -> LLMJudge:
     """``anthropic:MODEL``, ``anthropic:MODEL+EFFORT``, ``anthropic:MODEL@URL``."""
-    return judge_of(dict.fromkeys(TIERS, parse("anthropic", argument)), terms)
+    return judge_of(dict.fromkeys(TIERS, parse_model_spec("anthropic", argument)), limits)

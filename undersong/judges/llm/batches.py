@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from undersong.judges.llm.purse import Purse, SpentError
-from undersong.judges.llm.seat import Seat, usage_of
-from undersong.judges.llm.till import Asked, booked, unpaid
+from undersong.judges.llm.budget import Budget, BudgetExhaustedError
+from undersong.judges.llm.model import ModelClient, usage_of
+from undersong.judges.llm.till import KeyedRequest, answered_entry, unanswered_entry
 from undersong.judges.llm.wire import Backend
 from undersong.judges.terms import AnswerLedger, Pending
 from undersong.models import Usage
@@ -16,7 +16,7 @@ MOST = 10_000  # questions of one batch: providers take more, but a body of some
 WAITS = "it waits in a batch of the provider; run the same command again later"
 
 
-class Settled(NamedTuple):
+class BatchSettlement(NamedTuple):
     """Keys of questions that have no answer yet.
 
     ``waiting``: a batch is under way; ``without``: why their batch did not answer them; ``left``: which limit of the
@@ -28,72 +28,76 @@ class Settled(NamedTuple):
     left: dict[str, str]
 
 
-async def settled(seats: Iterable[Seat], ledger: AnswerLedger, purse: Purse, asked: Sequence[Asked]) -> Settled:
+async def collect_and_submit(
+    models: Iterable[ModelClient], ledger: AnswerLedger, budget: Budget, requests: Sequence[KeyedRequest]
+) -> BatchSettlement:
     """Collect the batches that have ended, then submit the questions that nobody asked yet, as far as they are paid.
 
     What an earlier run submitted counts against the limits of this one, whether it is still under way or collected
     now. Raises JudgeError where the provider turns everything away, TransportError where it cannot be reached.
     """
-    found, seats = Settled(set(), {}, {}), [seat for seat in seats if seat.backend is not None]
-    for seat in seats:
-        await _looked_after(seat, ledger, purse, found)
-    new = _reserved(_unasked(seats, ledger, asked, found), purse, found)
-    for seat in seats:
-        own = [each for each in new if each.seat is seat]
+    settlement, models = BatchSettlement(set(), {}, {}), [model for model in models if model.backend is not None]
+    for model in models:
+        await _looked_after(model, ledger, budget, settlement)
+    new = _reserved(_unasked(models, ledger, requests, settlement), budget, settlement)
+    for model in models:
+        own = [each for each in new if each.model_client is model]
         for first in range(0, len(own), MOST):
-            await _submitted(seat, ledger, purse, own[first : first + MOST])
-    found.waiting.update(each.key for each in new)
-    return found
+            await _submitted(model, ledger, budget, own[first : first + MOST])
+    settlement.waiting.update(each.key for each in new)
+    return settlement
 
 
-async def _looked_after(seat: Seat, ledger: AnswerLedger, purse: Purse, found: Settled) -> None:
+async def _looked_after(model: ModelClient, ledger: AnswerLedger, budget: Budget, settlement: BatchSettlement) -> None:
     """Collect the batches of a model that have ended, and note which questions wait in the others."""
-    assert seat.backend is not None
-    for batch in ledger.pending(seat.spec.name):
-        purse.resume(batch.id, [seat.most_in_batch(each) for each in batch.questions])
-        if await seat.backend.ended(batch.id):
-            found.without.update(await _collected(seat, seat.backend, ledger, purse, batch))
+    assert model.backend is not None
+    for batch in ledger.pending(model.spec.name):
+        budget.resume(batch.id, [model.most_in_batch(each) for each in batch.questions])
+        if await model.backend.ended(batch.id):
+            settlement.without.update(await _collected(model, model.backend, ledger, budget, batch))
         else:
-            found.waiting.update(each.key for each in batch.questions)
+            settlement.waiting.update(each.key for each in batch.questions)
 
 
-def _unasked(seats: Sequence[Seat], ledger: AnswerLedger, asked: Sequence[Asked], found: Settled) -> list[Asked]:
+def _unasked(
+    seats: Sequence[ModelClient], ledger: AnswerLedger, asked: Sequence[KeyedRequest], settlement: BatchSettlement
+) -> list[KeyedRequest]:
     """The questions that nobody asked yet, each once, in their order."""
-    own = {each.key: each for each in asked if each.seat in seats}
-    known = ledger.paid(own).keys() | found.waiting | found.without.keys()
-    return [each for key, each in own.items() if key not in known]
+    own = {each.key: each for each in asked if each.model_client in seats}
+    answered = ledger.paid(own).keys() | settlement.waiting | settlement.without.keys()
+    return [each for key, each in own.items() if key not in answered]
 
 
-def _reserved(unasked: Iterable[Asked], purse: Purse, found: Settled) -> list[Asked]:
+def _reserved(unasked: Iterable[KeyedRequest], budget: Budget, settlement: BatchSettlement) -> list[KeyedRequest]:
     """The questions that the limits of the run allow, each reserved as a direct one would be."""
     taken = []
-    for each in unasked:
+    for request in unasked:
         try:
-            purse.take_in_batch(each.seat.most_in_batch(unpaid(each)))
-        except SpentError as error:
-            found.left[each.key] = str(error)
+            budget.take_in_batch(request.model_client.most_in_batch(unanswered_entry(request)))
+        except BudgetExhaustedError as error:
+            settlement.left[request.key] = str(error)
         else:
-            taken.append(each)
+            taken.append(request)
     return taken
 
 
-async def _submitted(seat: Seat, ledger: AnswerLedger, purse: Purse, part: Sequence[Asked]) -> None:
-    assert seat.backend is not None
-    name, questions = await seat.backend.submit([each.sent for each in part]), tuple(map(unpaid, part))
-    ledger.submit(Pending(id=name, judge=seat.spec.name, questions=questions))
-    purse.submitted(name, sum(map(seat.most_in_batch, questions)))
+async def _submitted(model: ModelClient, ledger: AnswerLedger, budget: Budget, part: Sequence[KeyedRequest]) -> None:
+    assert model.backend is not None
+    name, questions = await model.backend.submit([each.request for each in part]), tuple(map(unanswered_entry, part))
+    ledger.submit(Pending(id=name, judge=model.spec.name, questions=questions))
+    budget.submitted(name, sum(map(model.most_in_batch, questions)))
 
 
 async def _collected(
-    seat: Seat, backend: Backend, ledger: AnswerLedger, purse: Purse, batch: Pending
+    model: ModelClient, backend: Backend, ledger: AnswerLedger, budget: Budget, batch: Pending
 ) -> dict[str, str]:
     """Keep the answers of a batch; of the questions without one, why."""
-    found = [result async for result in backend.collect(batch.id)]
-    answered = [(batch.questions[result.number], result.body) for result in found if result.body is not None]
-    answers = [booked(question, seat, body, batch=True) for question, body in answered]
+    results = [result async for result in backend.collect(batch.id)]
+    answered = [(batch.questions[result.number], result.body) for result in results if result.body is not None]
+    answers = [answered_entry(question, model, body, batch=True) for question, body in answered]
     ledger.keep(answers)
     ledger.collected(batch.id)
-    purse.collected(batch.id, sum(map(usage_of, answers), Usage()))
-    why = {batch.questions[result.number].key: result.why for result in found if result.body is None}
+    budget.collected(batch.id, sum(map(usage_of, answers), Usage()))
+    why = {batch.questions[result.number].key: result.why for result in results if result.body is None}
     seen = {question.key for question, _ in answered}
     return {each.key: why.get(each.key, "nothing came back") for each in batch.questions if each.key not in seen}

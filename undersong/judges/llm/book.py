@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from undersong.models import Depth, Noun
+from undersong.models import Depth, Record
 from undersong.rulebook import file_hash, read
 from undersong.taxonomy import Taxonomy, TraitEntry, taxonomy
 
@@ -20,11 +20,11 @@ SHORT_ANCHORS = (0, 2, 4)  # the marks that the standard prompt explains; the th
 MARKS = 4  # the highest mark; a score is mark / 4
 
 
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _StrictPrompts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of the parts of the prompt files."""
 
 
-class MechanismEntry(_Strict, frozen=True, kw_only=True):
+class MechanismEntry(_StrictPrompts, frozen=True, kw_only=True):
     """What a judge is asked for; ``only_confirm``: only as a second question, never of a single message."""
 
     description: str
@@ -33,14 +33,14 @@ class MechanismEntry(_Strict, frozen=True, kw_only=True):
     only_confirm: bool = False
 
 
-class Mechanisms(_Strict, frozen=True, kw_only=True):
+class MechanismPrompts(_StrictPrompts, frozen=True, kw_only=True):
     """``mechanisms.yaml``."""
 
     mechanisms: dict[str, MechanismEntry]
     acts: dict[str, str]
 
 
-class Limits(_Strict, frozen=True, kw_only=True):
+class ReadingLimits(_StrictPrompts, frozen=True, kw_only=True):
     """``reading.yaml``: see the file."""
 
     prior_messages: int
@@ -58,7 +58,7 @@ class Limits(_Strict, frozen=True, kw_only=True):
     control: tuple[str, ...]
 
 
-class Words(_Strict, frozen=True, kw_only=True):
+class QuestionWords(_StrictPrompts, frozen=True, kw_only=True):
     """``question.yaml``: the fixed words of a question."""
 
     thread: str
@@ -73,14 +73,14 @@ class Words(_Strict, frozen=True, kw_only=True):
     confirm: str
 
 
-class Book(Noun, frozen=True, kw_only=True, dict=True, gc=True):
+class PromptSet(Record, frozen=True, kw_only=True, dict=True, gc=True):
     """Everything that a question is made of beside the conversation."""
 
     texts: dict[str, str]
     mechanisms: dict[str, MechanismEntry]
     acts: dict[str, str]
-    limits: Limits
-    words: Words
+    limits: ReadingLimits
+    words: QuestionWords
     hashes: dict[str, str]
 
     @cached_property
@@ -114,11 +114,11 @@ class Book(Noun, frozen=True, kw_only=True, dict=True, gc=True):
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def _system(self, depth: str, *, thorough: bool) -> str:
-        known = taxonomy()
+        shipped_taxonomy = taxonomy()
         parts = (
             self.texts["principle.md"],
-            "\n".join(_traits(known, thorough)),
-            "\n".join(_catalogue(known, thorough)),
+            "\n".join(_traits(shipped_taxonomy, thorough)),
+            "\n".join(_catalogue(shipped_taxonomy, thorough)),
             "\n".join(self._mechanisms()),
             self.texts["evidence.md"],
             self.texts[depth],
@@ -128,28 +128,28 @@ class Book(Noun, frozen=True, kw_only=True, dict=True, gc=True):
 
     def _mechanisms(self) -> Iterator[str]:
         yield "# Mechanisms\n"
-        for name, each in self.mechanisms.items():
-            if not each.only_confirm:
-                yield f"- {name}: {each.description}{' Needs the context.' if each.context else ''}"
+        for name, mechanism in self.mechanisms.items():
+            if not mechanism.only_confirm:
+                yield f"- {name}: {mechanism.description}{' Needs the context.' if mechanism.context else ''}"
 
 
 @cache
-def book() -> Book:
+def shipped_prompts() -> PromptSet:
     """The shipped prompts, read once; raises RuleError with file and line."""
-    found = read(FOLDER / "mechanisms.yaml", Mechanisms)
-    return Book(
+    mechanisms_file = read(FOLDER / "mechanisms.yaml", MechanismPrompts)
+    return PromptSet(
         texts={name: (FOLDER / name).read_text(encoding="utf-8") for name in SYSTEM},
-        mechanisms=found.mechanisms,
-        acts=found.acts,
-        limits=read(FOLDER / "reading.yaml", Limits),
-        words=read(FOLDER / "question.yaml", Words),
+        mechanisms=mechanisms_file.mechanisms,
+        acts=mechanisms_file.acts,
+        limits=read(FOLDER / "reading.yaml", ReadingLimits),
+        words=read(FOLDER / "question.yaml", QuestionWords),
         hashes={f"prompts/{name}": file_hash(FOLDER / name) for name in (*SYSTEM, *DATA)} | taxonomy().hashes,
     )
 
 
-def _traits(known: Taxonomy, thorough: bool) -> Iterator[str]:
+def _traits(shipped_taxonomy: Taxonomy, thorough: bool) -> Iterator[str]:
     yield "# Traits\n\nA mark from 0 to 4 each. In a negative trait 4 is the worst, in a positive one the best.\n"
-    for trait in known.traits.values():
+    for trait in shipped_taxonomy.traits.values():
         yield f"- {trait.id} ({trait.polarity}): {trait.description}"
         yield from _anchors(trait, thorough)
 
@@ -159,8 +159,8 @@ def _anchors(trait: TraitEntry, thorough: bool) -> Iterator[str]:
     yield "  " + " ".join(f"{mark}: {trait.anchors[mark]}" for mark in marks)
 
 
-def _catalogue(known: Taxonomy, thorough: bool) -> Iterator[str]:
+def _catalogue(shipped_taxonomy: Taxonomy, thorough: bool) -> Iterator[str]:
     """Ids with our description; the standard prompt has the names alone."""
     yield "# Catalogue of indicators\n"
-    for each in known.asked_of_a_judge():
-        yield f"- {each.id}: {each.description if thorough else each.name.replace('_', ' ')}"
+    for indicator in shipped_taxonomy.asked_of_a_judge():
+        yield f"- {indicator.id}: {indicator.description if thorough else indicator.name.replace('_', ' ')}"

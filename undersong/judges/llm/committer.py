@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-from undersong.judges.terms import AnswerLedger, Paid
+from undersong.judges.terms import AnswerLedger, LedgerEntry
 
 
-class Committer:
+class GroupCommitter:
     """Keeps answers that arrive together in one transaction, without a wait for later ones: each waits for its own."""
 
     def __init__(self, ledger: AnswerLedger) -> None:
         self._ledger = ledger
-        self._waiting: list[Paid] = []
+        self._waiting: list[LedgerEntry] = []
         self._commit: asyncio.Future[None] | None = None
 
-    async def keep(self, answer: Paid) -> None:
+    async def commit(self, answer: LedgerEntry) -> None:
         """Returns when the answer is kept; raises what the ledger raises."""
         self._waiting.append(answer)
         if self._commit is None:

@@ -48,14 +48,14 @@ def decodings(text: str, shortest: int) -> Iterator[str]:
     yield from (each for each in (codecs.decode(low, "rot13"), low[::-1]) if any(word in each for word in _ANCHORS))
 
 
-def letters(text: str) -> str | None:
+def letters_for_digits(text: str) -> str | None:
     """The text with letters for digits, where digits stand in many of its words; None where they do not."""
     if sum(map(text.count, _DIGITS)) < FEW:
         return None
     mixed = _MIXED.findall(text)
     if len(mixed) < FEW or len(mixed) < MANY * len(text.split()):
         return None
-    return _MIXED.sub(lambda found: found[0].translate(_LETTERS), text)
+    return _MIXED.sub(lambda match: match[0].translate(_LETTERS), text)
 
 
 def _tried(decode: Callable[[str], bytes], code: str) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _from_binary(code: str) -> bytes:
 
 
 def _from_escapes(text: str) -> str:
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 _CODES: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (

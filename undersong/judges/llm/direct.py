@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import h11
 
-from undersong.judges.llm.wire import Answered, TransportError
+from undersong.judges.llm.wire import HttpResponse, TransportError
 
 PIECE = 1 << 16  # bytes read at a time
 
 
-class Place(NamedTuple):
+class HttpEndpoint(NamedTuple):
     """Where questions go: host and port to connect to, and the target of the request."""
 
     host: str
@@ -27,27 +27,27 @@ class Place(NamedTuple):
     target: str
 
 
-class Direct:
+class Http11Transport:
     """A line without a library between, for ``http://`` addresses that no proxy stands before; see ``Line``."""
 
-    def __init__(self, place: Place, headers: Sequence[tuple[str, str]], most: int) -> None:
+    def __init__(self, endpoint: HttpEndpoint, headers: Sequence[tuple[str, str]], most: int) -> None:
         """``headers`` are those that all requests have; of an answer little more than ``most`` bytes are read."""
-        self._place, self._most = place, most
-        kept = [(name, value) for name, value in headers if name.lower() != "accept-encoding"]
-        self._headers = [*kept, ("Accept-Encoding", "identity")]
+        self._endpoint, self._most = endpoint, most
+        own_headers = [(name, value) for name, value in headers if name.lower() != "accept-encoding"]
+        self._headers = [*own_headers, ("Accept-Encoding", "identity")]
         self._idle: list[_Connection] = []
 
-    async def post(self, body: bytes) -> Answered:
+    async def post(self, body: bytes) -> HttpResponse:
         """See Line."""
-        connection = self._kept() or await self._new()
+        connection = self._idle_connection() or await self._new()
         try:
             answered = await connection.exchange(self._request(len(body)), body, self._most)
         except (OSError, h11.ProtocolError) as error:
-            raise TransportError(f"the connection broke off: {type(error).__name__}", passing=True) from None
+            raise TransportError(f"the connection broke off: {type(error).__name__}", retryable=True) from None
         finally:
             self._put_back(connection)
         if answered.headers.get("content-encoding", "identity") != "identity":
-            raise TransportError("the answer is compressed, which was not asked for", passing=False)
+            raise TransportError("the answer is compressed, which was not asked for", retryable=False)
         return answered
 
     async def close(self) -> None:
@@ -57,9 +57,9 @@ class Direct:
 
     def _request(self, length: int) -> h11.Request:
         headers = [*self._headers, ("Content-Length", str(length))]
-        return h11.Request(method="POST", target=self._place.target, headers=headers)
+        return h11.Request(method="POST", target=self._endpoint.target, headers=headers)
 
-    def _kept(self) -> _Connection | None:
+    def _idle_connection(self) -> _Connection | None:
         """The connection that was used last, of those that the server has not closed meanwhile."""
         while self._idle:
             if (last := self._idle.pop()).open:
@@ -75,9 +75,9 @@ class Direct:
 
     async def _new(self) -> _Connection:
         try:
-            return _Connection(*await asyncio.open_connection(self._place.host, self._place.port))
+            return _Connection(*await asyncio.open_connection(self._endpoint.host, self._endpoint.port))
         except OSError as error:
-            raise TransportError(f"no connection: {type(error).__name__}", passing=True, reached=False) from None
+            raise TransportError(f"no connection: {type(error).__name__}", retryable=True, reached=False) from None
 
 
 class _Connection:
@@ -111,7 +111,7 @@ class _Connection:
         with suppress(OSError):
             await self._writer.wait_closed()
 
-    async def exchange(self, request: h11.Request, body: bytes, most: int) -> Answered:
+    async def exchange(self, request: h11.Request, body: bytes, most: int) -> HttpResponse:
         """Raises OSError and h11.ProtocolError where no whole answer comes; what is longer than ``most`` is not read
         to its end."""
         sent = (self._state.send(each) for each in (request, h11.Data(data=body), h11.EndOfMessage()))
@@ -121,7 +121,7 @@ class _Connection:
         while not isinstance(response, h11.Response):
             response = await self._event()
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
-        return Answered(response.status_code, headers, await self._body(most))
+        return HttpResponse(response.status_code, headers, await self._body(most))
 
     async def _body(self, most: int) -> bytes:
         parts, size = list[bytes](), 0

@@ -45,12 +45,12 @@ def _visible(line: str) -> str:
     return line if line.isascii() and line.isprintable() else _UNUSUAL.sub(_shown, line)
 
 
-def _shown(found: re.Match[str]) -> str:
-    return _escape(found[0]) if unicodedata.category(found[0]) in _HIDDEN else found[0]
+def _shown(match: re.Match[str]) -> str:
+    return _escape(match[0]) if unicodedata.category(match[0]) in _HIDDEN else match[0]
 
 
-def _template(found: re.Match[str]) -> str:
-    return _escape(found[0])
+def _template(match: re.Match[str]) -> str:
+    return _escape(match[0])
 
 
 def _escape(char: str) -> str:

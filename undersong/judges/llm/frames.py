@@ -20,7 +20,7 @@ CLAUSE = frozenset(",()–—")  # after which an order may begin
 SHORTEST, LONGEST = 3, 12  # letters of a stem
 
 
-class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InjectionFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Groups of kinds that all stand within so many words; a group is ``one|another``."""
 
     id: str
@@ -28,7 +28,7 @@ class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     all: tuple[str, ...]
 
 
-class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InjectionWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``injection_words.yaml``: see the file."""
 
     why: str
@@ -40,11 +40,11 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after: str
     wording: tuple[str, ...]
     words: dict[str, str]
-    frames: tuple[Frame, ...]
-    decoded: tuple[Frame, ...]
+    frames: tuple[InjectionFrame, ...]
+    decoded: tuple[InjectionFrame, ...]
 
 
-class Shape(NamedTuple):
+class FrameMask(NamedTuple):
     """A frame with its groups as bits."""
 
     id: str
@@ -64,8 +64,8 @@ class Lexicon(NamedTuple):
     opening: int
     imperative: int
     after: frozenset[str]
-    frames: tuple[Shape, ...]
-    decoded: tuple[Shape, ...]
+    frames: tuple[FrameMask, ...]
+    decoded: tuple[FrameMask, ...]
     sentence: int
     first_words: int
     wording: int
@@ -74,10 +74,10 @@ class Lexicon(NamedTuple):
 @cache
 def lexicon() -> Lexicon:
     """The shipped words, folded as texts are."""
-    found = read(FILE, Words)
-    bits = {name: 1 << place for place, name in enumerate(found.words)}
+    document = read(FILE, InjectionWords)
+    bits = {name: 1 << place for place, name in enumerate(document.words)}
     words, stems, phrases = dict[str, int](), dict[str, int](), Phrases()
-    for kind, listed in found.words.items():
+    for kind, listed in document.words.items():
         for entry in listed.split():
             first, *rest = WORD.findall(folded(entry.rstrip("*").replace("_", " ")))
             if rest:
@@ -85,32 +85,32 @@ def lexicon() -> Lexicon:
             else:
                 table = stems if entry.endswith("*") else words
                 table[first] = table.get(first, 0) | bits[kind]
-    opening, imperative = (sum(bits[name] for name in names) for names in (found.opening, found.imperative))
+    opening, imperative = (sum(bits[name] for name in names) for names in (document.opening, document.imperative))
     return Lexicon(
-        words, stems, phrases, opening, imperative, frozenset(found.after.split()),
-        _shapes(found.frames, bits), _shapes(found.decoded, bits), found.sentence, found.first_words,
-        sum(bits[name] for name in found.wording),
+        words, stems, phrases, opening, imperative, frozenset(document.after.split()),
+        _shapes(document.frames, bits), _shapes(document.decoded, bits), document.sentence, document.first_words,
+        sum(bits[name] for name in document.wording),
     )  # fmt: skip
 
 
-class Told(NamedTuple):
+class FrameMatch(NamedTuple):
     """The first frame that a text holds, None for none, and whether it has words that a cue of wording can stand on."""
 
     frame: str | None
     wording: bool
 
 
-def told_by(text: str, *, decoded: bool = False) -> Told:
+def match_frames(text: str, *, decoded: bool = False) -> FrameMatch:
     """What a folded text holds; ``decoded``: the text was hidden."""
-    known = lexicon()
-    hits = list(_hits(text, known))
+    vocabulary = lexicon()
+    hits = list(_hits(text, vocabulary))
     every = 0
     for _, bits in hits:
         every |= bits
-    shapes = (*known.frames, *known.decoded) if decoded else known.frames
+    shapes = (*vocabulary.frames, *vocabulary.decoded) if decoded else vocabulary.frames
     possible = (each for each in shapes if all(every & group for group in each.groups))
     frame = next((each.id for each in possible if _holds(each, hits)), None)
-    return Told(frame, bool(every & known.wording))
+    return FrameMatch(frame, bool(every & vocabulary.wording))
 
 
 def folded(text: str) -> str:
@@ -122,7 +122,7 @@ def folded(text: str) -> str:
     return BLANKS.sub(" ", text.lower())
 
 
-def _hits(text: str, known: Lexicon) -> Iterator[tuple[int, int]]:
+def _hits(text: str, vocabulary: Lexicon) -> Iterator[tuple[int, int]]:
     """Place and kinds of the words that are known; a place is further on after the end of a sentence."""
     first = 0
     for sentence in SENTENCE.split(text):
@@ -131,25 +131,25 @@ def _hits(text: str, known: Lexicon) -> Iterator[tuple[int, int]]:
         for at in [at for at, word in enumerate(words) if _known(word)]:
             word = words[at]
             bits = _kinds(word)
-            if word in known.phrases:
-                bits |= _begun(words, at, known.phrases[word])
-            if at >= known.first_words:
-                bits &= ~known.opening
-                if bits & known.imperative and words[at - 1] not in known.after:
+            if word in vocabulary.phrases:
+                bits |= _begun(words, at, vocabulary.phrases[word])
+            if at >= vocabulary.first_words:
+                bits &= ~vocabulary.opening
+                if bits & vocabulary.imperative and words[at - 1] not in vocabulary.after:
                     ends = ends or [each.end() for each in WORD.finditer(sentence)]
-                    bits &= -1 if sentence[ends[at - 1]] in CLAUSE else ~known.imperative
+                    bits &= -1 if sentence[ends[at - 1]] in CLAUSE else ~vocabulary.imperative
             if bits:
                 yield first + at, bits
-        first += len(words) + known.sentence
+        first += len(words) + vocabulary.sentence
 
 
 def _begun(words: Sequence[str], at: int, phrases: Sequence[tuple[tuple[str, ...], int]]) -> int:
     """The kinds of the phrases that begin at a word."""
-    found = 0
+    kinds = 0
     for rest, kind in phrases:
         if tuple(words[at + 1 : at + 1 + len(rest)]) == rest:
-            found |= kind
-    return found
+            kinds |= kind
+    return kinds
 
 
 @lru_cache(1 << 14)
@@ -160,14 +160,14 @@ def _known(word: str) -> bool:
 
 @lru_cache(1 << 14)
 def _kinds(word: str) -> int:
-    known = lexicon()
-    bits = known.words.get(word, 0)
+    vocabulary = lexicon()
+    bits = vocabulary.words.get(word, 0)
     for length in range(SHORTEST, min(LONGEST, len(word)) + 1):
-        bits |= known.stems.get(word[:length], 0)
+        bits |= vocabulary.stems.get(word[:length], 0)
     return bits
 
 
-def _holds(shape: Shape, hits: Sequence[tuple[int, int]]) -> bool:
+def _holds(shape: FrameMask, hits: Sequence[tuple[int, int]]) -> bool:
     """Whether all groups stand within the frame's words, each in a word of its own."""
     for first, (start, _) in enumerate(hits):
         near = [bits for place, bits in hits[first : first + shape.within + 1] if place - start <= shape.within]
@@ -186,8 +186,8 @@ def _fits(near: Sequence[int], groups: Sequence[int]) -> bool:
     return any(bits & first and _fits((*near[:place], *near[place + 1 :]), rest) for place, bits in enumerate(near))
 
 
-def _shapes(frames: Sequence[Frame], bits: dict[str, int]) -> tuple[Shape, ...]:
+def _shapes(frames: Sequence[InjectionFrame], bits: dict[str, int]) -> tuple[FrameMask, ...]:
     return tuple(
-        Shape(each.id, each.within, tuple(sum(bits[name] for name in group.split("|")) for group in each.all))
+        FrameMask(each.id, each.within, tuple(sum(bits[name] for name in group.split("|")) for group in each.all))
         for each in frames
     )

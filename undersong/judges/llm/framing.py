@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from undersong.judges import History, Question
-from undersong.judges.llm.book import Book, book
+from undersong.judges import EvaluationHistory, Question
+from undersong.judges.llm.book import PromptSet, shipped_prompts
 from undersong.judges.llm.encode import encoded, shortened
 from undersong.judges.llm.tools import tools_of
 from undersong.models import Message, Role, Scan
@@ -18,7 +18,7 @@ SPEAKERS: dict[Role, str] = {"user": "User", "assistant": "Assistant", "system":
 LOW, HIGH = 0.25, 0.5  # averages up to and from which the history says so: the seed's example calls .52 high
 
 
-class Framed(NamedTuple):
+class RenderedPrompt(NamedTuple):
     """What is sent: ``control`` is the right answer to the control question, ``nonce`` the code of the data blocks.
 
     ``shortened`` counts the texts, calls and results that are not shown whole.
@@ -31,7 +31,7 @@ class Framed(NamedTuple):
     shortened: int = 0
 
 
-class Spoken(NamedTuple):
+class RenderedMessage(NamedTuple):
     """One message as a block shows it: who, what, the line of the scanner, and those of its tools.
 
     ``cut`` counts what is not shown whole.
@@ -45,29 +45,31 @@ class Spoken(NamedTuple):
     cut: int = 0
 
 
-def framed(question: Question, framing: str = "data_first", prompts: Book | None = None) -> Framed:
+def render_question(
+    question: Question, framing: str = "data_first", prompts: PromptSet | None = None
+) -> RenderedPrompt:
     """The question in one of two framings: the data before our question, or after it."""
-    prompts = prompts or book()
+    prompts = prompts or shipped_prompts()
     context = [
-        spoken(message, scan, prompts.limits.prior_bytes)
+        render_message(message, scan, prompts.limits.prior_bytes)
         for message, scan in zip(question.prior, question.prior_scans, strict=True)
     ]
-    tools = [spoken(each, Scan(message_id=each.id), prompts.limits.tool_bytes) for each in question.tools]
-    own = spoken(question.message, question.scan, prompts.limits.message_bytes)
+    tools = [render_message(each, Scan(message_id=each.id), prompts.limits.tool_bytes) for each in question.tools]
+    own = render_message(question.message, question.scan, prompts.limits.message_bytes)
     system = prompts.system(question.route.depth)
-    return put(system, context, own, question.cut, question.history, framing, prompts, tools)
+    return render_prompt(system, context, own, question.cut, question.history, framing, prompts, tools)
 
 
-def put(
+def render_prompt(
     system: str,
-    context: Sequence[Spoken],
-    own: Spoken,
+    context: Sequence[RenderedMessage],
+    own: RenderedMessage,
     cut: int,
-    history: History | None,
+    history: EvaluationHistory | None,
     framing: str,
-    prompts: Book,
-    tools: Sequence[Spoken] = (),
-) -> Framed:
+    prompts: PromptSet,
+    tools: Sequence[RenderedMessage] = (),
+) -> RenderedPrompt:
     """The same from the parts of a question."""
     every = [*context, *tools, own]
     nonce = nonce_of(every)
@@ -83,17 +85,19 @@ def put(
         data.append(prompts.words.tools + block(tools, nonce))
     data.append(prompts.words.message + block([own], nonce))
     parts = [asking, *data] if framing == "question_first" else [*data, asking]
-    return Framed(system, "\n".join(parts), control, nonce, sum(each.cut for each in every))
+    return RenderedPrompt(system, "\n".join(parts), control, nonce, sum(each.cut for each in every))
 
 
-def spoken(message: Message, scan: Scan, most: int) -> Spoken:
+def render_message(message: Message, scan: Scan, most: int) -> RenderedMessage:
     """A message with its scan line and its tools; of a long text the middle is left out."""
     text, size = shortened(message.text, most)
     scanner = scan_line(scan.labels, scan.total)
     if size:
-        scanner += book().words.shortened.format(bytes=f"{size:,}").rstrip()
+        scanner += shipped_prompts().words.shortened.format(bytes=f"{size:,}").rstrip()
     used = tools_of(message)
-    return Spoken(SPEAKERS.get(message.role, "Agent"), message.author, text, scanner, used.lines, used.cut + bool(size))
+    return RenderedMessage(
+        SPEAKERS.get(message.role, "Agent"), message.author, text, scanner, used.lines, used.cut + bool(size)
+    )
 
 
 def scan_line(labels: Sequence[str], total: int) -> str:
@@ -101,12 +105,12 @@ def scan_line(labels: Sequence[str], total: int) -> str:
     return f"{', '.join(labels) or ('flagged' if total else 'standard')} ({counted(total, 'flag')})"
 
 
-def block(messages: Sequence[Spoken], nonce: str) -> str:
+def block(messages: Sequence[RenderedMessage], nonce: str) -> str:
     """Messages between delimiters; each is one line of JSON strings and one line of ours."""
     return "".join((f"BEGIN DATA {nonce}\n", *_lines(messages), f"END DATA {nonce}\n"))
 
 
-def nonce_of(messages: Sequence[Spoken]) -> str:
+def nonce_of(messages: Sequence[RenderedMessage]) -> str:
     """A code for the delimiters that no text of these messages holds: a hash over all of them, forgeries included."""
     joined = "".join(_lines(messages))
     nonce = hashlib.sha256(f"data\0{joined}".encode()).hexdigest()[:32]
@@ -115,7 +119,7 @@ def nonce_of(messages: Sequence[Spoken]) -> str:
     return nonce
 
 
-def control_question(nonce: str, prompts: Book, words: str | None = None) -> tuple[str, str]:
+def control_question(nonce: str, prompts: PromptSet, words: str | None = None) -> tuple[str, str]:
     """The right answer and our question; which word is right follows from the data, so that no text can foretell it."""
     choices = prompts.limits.control
     number = int(nonce[:8], 16) % len(choices)
@@ -123,7 +127,7 @@ def control_question(nonce: str, prompts: Book, words: str | None = None) -> tup
     return choices[number], asking
 
 
-def history_lines(history: History) -> Iterator[str]:
+def history_lines(history: EvaluationHistory) -> Iterator[str]:
     """The agent's history as in the first seed's example; numbers and names of ours only."""
     yield f"Evaluations: {history.evaluations}"
     for trait, mean in history.averages.items():
@@ -136,8 +140,8 @@ def history_lines(history: History) -> Iterator[str]:
         yield "Prior pattern flags: " + ", ".join(f"{name} ({times}x)" for name, times in history.findings.items())
 
 
-def _lines(messages: Sequence[Spoken]) -> Iterator[str]:
-    for each in messages:
-        yield f"[{each.speaker}: {encoded(each.author)}] {encoded(each.text)}\n"
-        yield f"  Scanner: {each.scanner}\n"
-        yield from each.tools
+def _lines(messages: Sequence[RenderedMessage]) -> Iterator[str]:
+    for message in messages:
+        yield f"[{message.speaker}: {encoded(message.author)}] {encoded(message.text)}\n"
+        yield f"  Scanner: {message.scanner}\n"
+        yield from message.tools

@@ -8,9 +8,9 @@ from functools import cache
 
 import msgspec
 
-from undersong.judges.llm.decodings import decodings, letters
+from undersong.judges.llm.decodings import decodings, letters_for_digits
 from undersong.judges.llm.frames import FILE as WORDS
-from undersong.judges.llm.frames import folded, told_by
+from undersong.judges.llm.frames import folded, match_frames
 from undersong.rulebook import RULES, file_hash, read
 
 FILE = RULES / "injection.yaml"
@@ -51,12 +51,12 @@ Patterns = list[tuple[Cue, re.Pattern[str]]]  # one by one they are searched fas
 
 @cache
 def _cues() -> tuple[Cues, Patterns, Patterns, dict[int, str]]:
-    found = read(FILE, Cues)
+    cue_file = read(FILE, Cues)
     plain, folded = (
-        [(cue, re.compile(cue.pattern, re.MULTILINE)) for cue in found.cues if cue.plain is kind]
+        [(cue, re.compile(cue.pattern, re.MULTILINE)) for cue in cue_file.cues if cue.plain is kind]
         for kind in (True, False)
     )
-    return found, plain, folded, str.maketrans(found.lookalikes)
+    return cue_file, plain, folded, str.maketrans(cue_file.lookalikes)
 
 
 def injection_hashes() -> dict[str, str]:
@@ -80,10 +80,10 @@ def suspicious(text: str) -> str | None:
     True
     """
     text = text[:LONGEST]
-    found, plain, cues, lookalikes = _cues()
-    if (hidden := _hides(text, found.hidden)) is not None:
+    cue_file, plain, cues, lookalikes = _cues()
+    if (hidden := _hides(text, cue_file.hidden)) is not None:
         return hidden
-    return _first(text, plain) or next(filter(None, _seen(text, found.hidden.encoded, lookalikes, cues)), None)
+    return _first(text, plain) or next(filter(None, _seen(text, cue_file.hidden.encoded, lookalikes, cues)), None)
 
 
 def _seen(text: str, shortest: int, lookalikes: dict[int, str], cues: Patterns) -> Iterator[str | None]:
@@ -96,7 +96,7 @@ def _seen(text: str, shortest: int, lookalikes: dict[int, str], cues: Patterns) 
 
 def _shown(text: str, cues: Patterns, *, decoded: bool = False) -> str | None:
     """The frame or the cue that a folded text shows."""
-    frame, wording = told_by(text, decoded=decoded)
+    frame, wording = match_frames(text, decoded=decoded)
     if frame is not None or not (wording or _FORM.search(text)):
         return frame
     return _first(text, cues)
@@ -127,6 +127,6 @@ def _variants(text: str, lookalikes: dict[int, str]) -> Iterator[str]:
     if not plain.isascii():
         yield plain.translate(lookalikes)
     if _SPACED.search(plain):
-        yield _SPACED.sub(lambda found: re.sub(r"[ ._*-]", "", found[0]), plain)
-    if (spelt := letters(plain)) is not None:
+        yield _SPACED.sub(lambda match: re.sub(r"[ ._*-]", "", match[0]), plain)
+    if (spelt := letters_for_digits(plain)) is not None:
         yield spelt

@@ -10,20 +10,20 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from undersong.errors import JudgeError
-from undersong.judges import BrokenOffError, Question
+from undersong.judges import JudgeAbortedError, Question
 from undersong.judges.llm.answer import Answer, UnusableError, checked
-from undersong.judges.llm.batches import WAITS, Settled, settled
-from undersong.judges.llm.book import book
-from undersong.judges.llm.framing import Framed, framed
+from undersong.judges.llm.batches import WAITS, BatchSettlement, collect_and_submit
+from undersong.judges.llm.book import shipped_prompts
+from undersong.judges.llm.framing import RenderedPrompt, render_question
 from undersong.judges.llm.injection import suspicious
-from undersong.judges.llm.loop import finished
-from undersong.judges.llm.purse import Purse, SpentError
+from undersong.judges.llm.loop import run_sync
+from undersong.judges.llm.purse import Budget, BudgetExhaustedError
 from undersong.judges.llm.schema import answer_schema
-from undersong.judges.llm.seat import Seat, usage_of
-from undersong.judges.llm.specimens import asked_hash, checked_hash, judge_hashes
-from undersong.judges.llm.till import Asked, Till
+from undersong.judges.llm.seat import ModelClient, usage_of
+from undersong.judges.llm.specimens import answer_checks_hash, judge_hashes, questions_hash
+from undersong.judges.llm.till import CachingClient, KeyedRequest
 from undersong.judges.llm.wire import TransportError
-from undersong.judges.terms import MemoryLedger, Paid, Terms
+from undersong.judges.terms import LedgerEntry, MemoryLedger, RunLimits
 from undersong.models import Depth, Evaluation, Reading, Tier, Usage
 
 SIGNALS = ("act_request", "act_complies", "act_refuses", "concedes", "suspected_injection", "control_failed")
@@ -37,7 +37,7 @@ class RefusedError(Exception):
     """The model declined to answer; the text is what it said."""
 
 
-class Read(NamedTuple):
+class ParsedAnswer(NamedTuple):
     """An answer that can be used, as it came, and what it took."""
 
     answer: Answer
@@ -51,129 +51,142 @@ class LLMJudge:
     reads_everything = False
     gives = frozenset({"traits", "indicators", "mechanisms", *SIGNALS})
 
-    def __init__(self, name: str, seats: Mapping[Tier, Seat], terms: Terms) -> None:
-        self.name, self.seats, self.terms = name, dict(seats), terms
+    def __init__(self, name: str, models: Mapping[Tier, ModelClient], limits: RunLimits) -> None:
+        self.name, self.models, self.limits = name, dict(models), limits
         self.hashes = judge_hashes()
-        self.prompt_hash = asked_hash()
-        named = {tier: seat.spec.name for tier, seat in sorted(self.seats.items())}
-        self.hash = hashed([named, self.prompt_hash, checked_hash(), terms.framing])
-        self.ledger = terms.ledger or MemoryLedger()
-        self.purse = terms.purse or Purse(terms)
+        self.prompt_hash = questions_hash()
+        named = {tier: seat.spec.name for tier, seat in sorted(self.models.items())}
+        self.hash = hashed([named, self.prompt_hash, answer_checks_hash(), limits.framing])
+        self.ledger = limits.ledger or MemoryLedger()
+        self.budget = limits.shared_budget or Budget(limits)
         self.calibrated = False
-        self._settled = Settled(set(), {}, {})
+        self._sync_batches = BatchSettlement(set(), {}, {})
 
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
         """One Evaluation per question, in order.
 
         Raises BrokenOffError, with what was answered before, where the provider turns every question away.
         """
-        self.settle(
-            self.asked(each, framed(each, self.terms.framing)) for each in questions if each.message.text.strip()
+        self.sync_batches(
+            self.keyed_request(each, render_question(each, self.limits.framing))
+            for each in questions
+            if each.message.text.strip()
         )
-        return finished(self.answered(questions, self._evaluation))
+        return run_sync(self.ask_all(questions, self._evaluation))
 
-    async def answered(self, questions: Sequence[T], ask: Callable[[Till, T], Awaitable[R]]) -> list[R]:
+    async def ask_all(self, questions: Sequence[T], ask: Callable[[CachingClient, T], Awaitable[R]]) -> list[R]:
         """The questions asked with bounded concurrency; each worker takes the next one."""
-        found: list[R | None] = [None] * len(questions)
-        waiting, failures, till = iter(enumerate(questions)), list[JudgeError](), Till(self.ledger, self.purse)
+        answers: list[R | None] = [None] * len(questions)
+        waiting, failures, client = (
+            iter(enumerate(questions)),
+            list[JudgeError](),
+            CachingClient(self.ledger, self.budget),
+        )
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self.terms.concurrency, len(questions))):
-                    group.create_task(_work(waiting, till, ask, found, failures))
+                for _ in range(min(self.limits.concurrency, len(questions))):
+                    group.create_task(_work(waiting, client, ask, answers, failures))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
-            await _close(self.seats.values())
+            await _close(self.models.values())
         if failures:
-            raise BrokenOffError(failures[0], found)
-        return [each for each in found if each is not None]
+            raise JudgeAbortedError(failures[0], answers)
+        return [each for each in answers if each is not None]
 
-    def settle(self, asked: Iterable[Asked]) -> None:
+    def sync_batches(self, requests: Iterable[KeyedRequest]) -> None:
         """Collect and submit batches, where that is asked for; what they have not answered is not asked otherwise.
 
         What the limits of the run leave out of a batch is in no batch, and is not asked otherwise either.
         """
-        if not self.terms.batch:
+        if not self.limits.batch:
             return
         try:
-            self._settled = finished(self._settle(list(asked)))
+            self._sync_batches = run_sync(self._settle(list(requests)))
         except TransportError as error:
             raise JudgeError(error.why, where=self.name, remedy="run the same command again later") from error
 
-    async def _settle(self, asked: Sequence[Asked]) -> Settled:
-        seats = list({id(seat): seat for seat in self.seats.values()}.values())
+    async def _settle(self, asked: Sequence[KeyedRequest]) -> BatchSettlement:
+        seats = list({id(seat): seat for seat in self.models.values()}.values())
         try:
-            return await settled(seats, self.ledger, self.purse, asked)
+            return await collect_and_submit(seats, self.ledger, self.budget, asked)
         finally:
             await _close(seats)
 
-    def asked(self, question: Question, put: Framed, repair: str = "") -> Asked:
+    def keyed_request(self, question: Question, prompt: RenderedPrompt, repair: str = "") -> KeyedRequest:
         """The question as it is sent to the model of its tier, with its key."""
-        seat = self.seats[question.route.tier]
+        model = self.models[question.route.tier]
         depth = _depth(question)
         text, context = text_hash(question.message.text), question.context_hash
-        parts = [text, context, seat.spec.name, self.prompt_hash, depth, self.terms.framing, self.terms.sample]
-        user = f"{put.user}\n{repair}" if repair else put.user
-        sent = seat.sent(put.system, user, depth, answer_schema)
-        return Asked(seat, sent, hashed(parts), self.prompt_hash, text, context, depth)
+        parts = [text, context, model.spec.name, self.prompt_hash, depth, self.limits.framing, self.limits.sample]
+        user = f"{prompt.user}\n{repair}" if repair else prompt.user
+        request = model.request(prompt.system, user, depth, answer_schema)
+        return KeyedRequest(model, request, hashed(parts), self.prompt_hash, text, context, depth)
 
-    async def _evaluation(self, till: Till, question: Question) -> Evaluation:
+    async def _evaluation(self, client: CachingClient, question: Question) -> Evaluation:
         if not question.message.text.strip():
             return self._state(question, "unread", "no text to read")
-        paid: list[Paid] = []
+        paid: list[LedgerEntry] = []
         try:
-            read = await self._read(till, question, paid)
+            read = await self._read(client, question, paid)
         except RefusedError as refusal:
             return self._state(question, "refused", f"the judge refused: {refusal}", paid)
         except UnusableError as error:
             return self._state(question, "failed", f"the judge's answer cannot be used: {error}", paid)
         except TransportError as error:
             return self._state(question, "failed", f"the judge did not answer: {error.why}", paid)
-        except SpentError as error:
+        except BudgetExhaustedError as error:
             return self._state(question, "unread", f"{error}", paid)
         return self._scored(question, read, paid)
 
-    async def _read(self, till: Till, question: Question, paid: list[Paid]) -> Read:
-        put = framed(question, self.terms.framing)
+    async def _read(self, client: CachingClient, question: Question, paid: list[LedgerEntry]) -> ParsedAnswer:
+        prompt = render_question(question, self.limits.framing)
         message = question.message.text
 
-        def use(text: str) -> Read:
-            return Read(checked(text, message, put.control), text, put.shortened)
+        def use(text: str) -> ParsedAnswer:
+            return ParsedAnswer(checked(text, message, prompt.control), text, prompt.shortened)
 
-        return await self.usable(till, lambda repair: self.asked(question, put, repair), use, paid)
+        return await self.usable_answer(client, lambda repair: self.keyed_request(question, prompt, repair), use, paid)
 
-    async def usable(self, till: Till, asking: Callable[[str], Asked], use: Callable[[str], U], paid: list[Paid]) -> U:
+    async def usable_answer(
+        self,
+        client: CachingClient,
+        make_request: Callable[[str], KeyedRequest],
+        use: Callable[[str], U],
+        paid: list[LedgerEntry],
+    ) -> U:
         """The first answer that can be used, of two at most; every paid one is noted in ``paid``.
 
-        ``asking`` makes the request, with words of repair for the second one; ``use`` raises UnusableError. Raises
+        ``make_request`` makes the request, with words of repair for the second one; ``use`` raises UnusableError.
+        Raises
         RefusedError, UnusableError, TransportError or SpentError.
         """
-        first = asking("")
-        kept, why = till.kept(first), ""
-        if 0 not in kept:
+        first = make_request("")
+        stored, why = client.stored_answers(first), ""
+        if 0 not in stored:
             self._stop_for_batches(first.key)
         for attempt in range(2):
-            repair = book().words.repair.format(why=why) if attempt else ""
-            asked = asking(repair) if repair else first
-            paid.append(kept.get(attempt) or await till.answer(asked, attempt))
+            repair = shipped_prompts().words.repair.format(why=why) if attempt else ""
+            request = make_request(repair) if repair else first
+            paid.append(stored.get(attempt) or await client.answer(request, attempt))
             try:
-                return use(_text(asked.seat, paid[-1].body))
+                return use(_text(request.model_client, paid[-1].body))
             except UnusableError as error:
                 why = str(error)
         raise UnusableError(f"{why}, also after one repair")
 
     def _stop_for_batches(self, key: str) -> None:
         """Raise TransportError or SpentError for a question that is in a batch, or that a limit keeps out of one."""
-        waiting, without, left = self._settled
+        waiting, without, left = self._sync_batches
         if key in without:
             again = "; run the same command again to ask once more"
-            raise TransportError(f"its batch gave no answer ({without[key]}){again}", passing=False)
+            raise TransportError(f"its batch gave no answer ({without[key]}){again}", retryable=False)
         if key in waiting:
-            raise SpentError(WAITS)
+            raise BudgetExhaustedError(WAITS)
         if key in left:
-            raise SpentError(left[key])
+            raise BudgetExhaustedError(left[key])
 
-    def _scored(self, question: Question, read: Read, paid: Sequence[Paid]) -> Evaluation:
+    def _scored(self, question: Question, read: ParsedAnswer, paid: Sequence[LedgerEntry]) -> Evaluation:
         answer = read.answer
         reading = Reading(
             mechanisms=answer.mechanisms,
@@ -199,14 +212,16 @@ class LLMJudge:
             reading=reading,
         )
 
-    def _state(self, question: Question, state: str, reason: str | None, paid: Sequence[Paid] = ()) -> Evaluation:
+    def _state(
+        self, question: Question, state: str, reason: str | None, paid: Sequence[LedgerEntry] = ()
+    ) -> Evaluation:
         used = sum(map(usage_of, paid), Usage())
         broken = {"control_failed": 1.0} if reason and "control question" in reason else {}
         return Evaluation(
             message_id=question.message.id,
             state=state,  # type: ignore[arg-type]
             reason=reason,
-            judge=self.seats[question.route.tier].spec.name,
+            judge=self.models[question.route.tier].spec.name,
             judge_hash=self.hash,
             message_hash=text_hash(question.message.text),
             context_hash=question.context_hash,
@@ -222,24 +237,24 @@ class LLMJudge:
         return {"suspected_injection": 1.0} if suspicious(question.message.text) else {}
 
 
-async def _close(seats: Iterable[Seat]) -> None:
-    for seat in seats:
-        if seat.backend is not None:
-            await seat.backend.close()
+async def _close(models: Iterable[ModelClient]) -> None:
+    for model in models:
+        if model.backend is not None:
+            await model.backend.close()
 
 
 async def _work(
     waiting: Iterator[tuple[int, T]],
-    till: Till,
-    ask: Callable[[Till, T], Awaitable[R]],
-    found: list[R | None],
+    client: CachingClient,
+    ask: Callable[[CachingClient, T], Awaitable[R]],
+    answers: list[R | None],
     failures: list[JudgeError],
 ) -> None:
     for place, question in waiting:
         if failures:
             return
         try:
-            found[place] = await ask(till, question)
+            answers[place] = await ask(client, question)
         except JudgeError as error:
             failures.append(error)
 
@@ -249,13 +264,13 @@ def _depth(question: Question) -> Depth:
     return "thorough" if question.route.depth == "thorough" else "standard"
 
 
-def _text(seat: Seat, body: bytes) -> str:
-    said = seat.said(body)
-    if said.stop == "refusal":
-        raise RefusedError(said.text[:200] or "without a reason")
-    if said.stop == "length":
+def _text(model: ModelClient, body: bytes) -> str:
+    completion = model.parse(body)
+    if completion.stop == "refusal":
+        raise RefusedError(completion.text[:200] or "without a reason")
+    if completion.stop == "length":
         raise UnusableError("it was cut off at its longest")
-    return said.text
+    return completion.text
 
 
 def text_hash(text: str) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from undersong.errors import UsageError
-from undersong.judges import History
-from undersong.judges.llm.book import book
+from undersong.judges import EvaluationHistory
+from undersong.judges.llm.book import shipped_prompts
 from undersong.judges.llm.encode import shortened
-from undersong.judges.llm.framing import Spoken, put, scan_line
+from undersong.judges.llm.framing import RenderedMessage, render_prompt, scan_line
 from undersong.models import TIERS
 
 AGENT_KEYS = ("agent", "author", "agent_id", "name", "role")
@@ -31,7 +31,8 @@ def build_evaluation_prompt(
     ``scan_result`` is what ``scan_keywords`` gives, a dict with ``labels`` and ``total_flags``, or None.
     ``thread_context`` are earlier messages, oldest first, as dicts with ``agent`` and ``text`` and, where there is one,
     ``scan``; ``deep`` shows the last five of them, ``deep_with_context`` all, ``focused`` none. ``agent_context`` has
-    the keys of ``History``, for ``deep_with_context`` alone. Texts of the transcript stand encoded between delimiters
+    the keys of ``EvaluationHistory``, for ``deep_with_context`` alone. Texts of the transcript stand encoded between
+    delimiters
     that they cannot forge. Raises UsageError for a tier that is not known, and for a message without text.
 
     >>> system, user = build_evaluation_prompt("Hello.", None, "focused")
@@ -40,23 +41,23 @@ def build_evaluation_prompt(
     """
     if tier not in TIERS:
         raise UsageError(f"unknown tier '{tier}'", remedy=f"known are {', '.join(TIERS)}")
-    prompts = book()
+    prompts = shipped_prompts()
     limits, deep = prompts.limits, tier in ("deep", "deep_with_context")
     shown = list(thread_context or ())[-limits.prior_messages if tier == "deep" else 0 :] if deep else []
-    context = [_spoken(each, each.get("scan"), limits.prior_bytes) for each in shown]
-    own = _spoken({"text": text}, scan_result, limits.message_bytes)
+    context = [_render_message(each, each.get("scan"), limits.prior_bytes) for each in shown]
+    own = _render_message({"text": text}, scan_result, limits.message_bytes)
     history = _history(agent_context) if tier == "deep_with_context" and agent_context is not None else None
     system = prompts.system("thorough" if deep else "standard")
-    found = put(system, context, own, 0, history, "data_first", prompts)
-    return found.system, found.user
+    rendered = render_prompt(system, context, own, 0, history, "data_first", prompts)
+    return rendered.system, rendered.user
 
 
-def _spoken(message: Mapping[str, Any], scan: Any, most: int) -> Spoken:
+def _render_message(message: Mapping[str, Any], scan: Any, most: int) -> RenderedMessage:
     text = next((message[key] for key in TEXT_KEYS if message.get(key) is not None), None)
     if not isinstance(text, str):
         raise UsageError("a message has no text", remedy=f"give it {' or '.join(TEXT_KEYS)}")
     agent = str(next((message[key] for key in AGENT_KEYS if message.get(key)), "unknown"))
-    return Spoken("Agent", agent, shortened(text, most)[0], _scanner(scan))
+    return RenderedMessage("Agent", agent, shortened(text, most)[0], _scanner(scan))
 
 
 def _scanner(scan: Any) -> str:
@@ -65,12 +66,12 @@ def _scanner(scan: Any) -> str:
         return scan_line((), 0)
     value = scan if isinstance(scan, Mapping) else msgspec.structs.asdict(scan)
     labels = [str(label) for label in value.get("labels", ())]
-    known = [label for label in labels if label.translate(_JOINTS).isalnum()]
-    return scan_line(known, int(value.get("total_flags", len(known))))
+    allowed = [label for label in labels if label.translate(_JOINTS).isalnum()]
+    return scan_line(allowed, int(value.get("total_flags", len(allowed))))
 
 
-def _history(given: Mapping[str, Any]) -> History:
+def _history(context: Mapping[str, Any]) -> EvaluationHistory:
     try:
-        return msgspec.convert(dict(given), History)
+        return msgspec.convert(dict(context), EvaluationHistory)
     except msgspec.ValidationError as error:
         raise UsageError(f"agent_context: {error}", remedy="see the keys of undersong.judges.History") from error

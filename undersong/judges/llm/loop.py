@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 R = TypeVar("R")
 
 
-def finished(work: Coroutine[Any, Any, R]) -> R:
+def run_sync(work: Coroutine[Any, Any, R]) -> R:
     """The result of ``work`` in an event loop of its own.
 
     Where a loop is running in this thread, in another thread meanwhile: the caller's loop waits, as in any other call

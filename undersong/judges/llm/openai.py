@@ -11,10 +11,10 @@ import msgspec
 from undersong.judges.llm.answer import UnusableError
 from undersong.judges.llm.judge import LLMJudge
 from undersong.judges.llm.sdk import SdkBackend
-from undersong.judges.llm.spec import parse
+from undersong.judges.llm.spec import parse_model_spec
 from undersong.judges.llm.tiered import judge_of
-from undersong.judges.llm.wire import Collected, Said, Sent
-from undersong.judges.terms import Terms
+from undersong.judges.llm.wire import BatchResult, Completion, Request
+from undersong.judges.terms import RunLimits
 from undersong.models import TIERS
 
 ENDPOINT = "/v1/chat/completions"
@@ -27,7 +27,7 @@ class _Details(msgspec.Struct):
     cache_write_tokens: int | None = 0
 
 
-class _Usage(msgspec.Struct):
+class _OpenAIUsage(msgspec.Struct):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_tokens_details: _Details | None = None
@@ -43,9 +43,9 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _Completion(msgspec.Struct):
+class _ChatCompletion(msgspec.Struct):
     choices: list[_Choice]
-    usage: _Usage | None = None
+    usage: _OpenAIUsage | None = None
 
 
 class OpenAIBackend(SdkBackend):
@@ -54,7 +54,7 @@ class OpenAIBackend(SdkBackend):
     library, client, key = "openai", "AsyncOpenAI", "OPENAI_API_KEY"
     path = "/chat/completions"
 
-    async def submit(self, requests: Iterable[Sent]) -> str:
+    async def submit(self, requests: Iterable[Request]) -> str:
         """See Backend."""
         lines = (
             json.dumps({"custom_id": str(number), "method": "POST", "url": ENDPOINT, "body": self._body(sent)})
@@ -71,7 +71,7 @@ class OpenAIBackend(SdkBackend):
         with self._errors():
             return (await self._client.batches.retrieve(batch_id)).status in _DONE
 
-    async def collect(self, batch_id: str) -> AsyncIterator[Collected]:
+    async def collect(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """See Backend."""
         with self._errors():
             batch = await self._client.batches.retrieve(batch_id)
@@ -80,29 +80,29 @@ class OpenAIBackend(SdkBackend):
         for line in (line for file in files for line in file.content.splitlines() if line.strip()):
             yield _collected(json.loads(line))
 
-    def _body(self, sent: Sent) -> dict[str, Any]:
-        schema = {"name": "reading", "strict": True, "schema": sent.schema}
+    def _body(self, request: Request) -> dict[str, Any]:
+        schema = {"name": "reading", "strict": True, "schema": request.schema}
         own = self._spec.url is None
         return {
             "model": self._spec.model,
-            "messages": [{"role": "system", "content": sent.system}, {"role": "user", "content": sent.user}],
+            "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}],
             "response_format": {"type": "json_schema", "json_schema": schema},
-            "max_completion_tokens" if own else "max_tokens": self._most(sent),
+            "max_completion_tokens" if own else "max_tokens": self._max_tokens(request),
             **({"reasoning_effort": self._spec.effort} if self._spec.effort else {}),
             **({} if own else {"temperature": 0}),  # hosted reasoning models refuse it, local servers take it
         }
 
 
-def said(body: bytes) -> Said:
+def parse_completion(body: bytes) -> Completion:
     """What an answer's body says; raises UnusableError where it is not what the provider documents."""
     try:
-        found = msgspec.json.decode(body, type=_Completion)
+        completion = msgspec.json.decode(body, type=_ChatCompletion)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise UnusableError("it is not what the interface documents") from None
-    usage = found.usage or _Usage()
+    usage = completion.usage or _OpenAIUsage()
     details = usage.prompt_tokens_details or _Details()
-    choice = found.choices[0] if found.choices else _Choice(_Message())
-    return Said(
+    choice = completion.choices[0] if completion.choices else _Choice(_Message())
+    return Completion(
         text=choice.message.refusal or choice.message.content or "",
         stop="refusal" if choice.message.refusal else _STOPS.get(choice.finish_reason or "", "end"),
         input=usage.prompt_tokens,
@@ -112,14 +112,14 @@ def said(body: bytes) -> Said:
     )
 
 
-def _collected(line: Mapping[str, Any]) -> Collected:
+def _collected(line: Mapping[str, Any]) -> BatchResult:
     response, error = line.get("response") or {}, line.get("error") or {}
     number = int(line["custom_id"])
     if response.get("status_code") == 200:
-        return Collected(number, json.dumps(response["body"]).encode())
-    return Collected(number, None, str(error.get("code") or response.get("status_code") or "no answer"))
+        return BatchResult(number, json.dumps(response["body"]).encode())
+    return BatchResult(number, None, str(error.get("code") or response.get("status_code") or "no answer"))
 
 
-def open_judge(argument: str, terms: Terms) -> LLMJudge:
+def open_judge(argument: str, limits: RunLimits) -> LLMJudge:
     """``openai:MODEL``, ``openai:MODEL+EFFORT``, ``openai:MODEL@URL``."""
-    return judge_of(dict.fromkeys(TIERS, parse("openai", argument)), terms)
+    return judge_of(dict.fromkeys(TIERS, parse_model_spec("openai", argument)), limits)

@@ -9,14 +9,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from undersong.judges.llm.wire import Delivered, TransportError
+from undersong.judges.llm.wire import Response, TransportError
 
 LONGEST = 60.0  # seconds between two attempts where the server names none
-PATIENCE = 3600.0  # seconds that a server may ask to wait; a question that would wait longer counts as failed
+LONGEST_REQUESTED_WAIT = (
+    3600.0  # seconds that a server may ask to wait; a question that would wait longer counts as failed
+)
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 # remaining → reset, as the two providers name them
-LIMITS = (
+RATE_LIMIT_HEADERS = (
     ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
     ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
     ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
@@ -25,49 +27,49 @@ LIMITS = (
 )
 
 
-class Pace:
+class RetryPolicy:
     """Shared by all requests to one provider: when one of them is told to wait, all wait."""
 
     def __init__(self, *, attempts: int, backoff: float) -> None:
         self._attempts, self._backoff = attempts, backoff
         self._until = 0.0
 
-    async def patiently(self, send: Callable[[], Awaitable[Delivered]]) -> Delivered:
+    async def call(self, send: Callable[[], Awaitable[Response]]) -> Response:
         """Send until an answer comes; raises TransportError with the last reason when all attempts are used up."""
         for attempt in range(1, self._attempts + 1):
-            await self._turn()
+            await self._wait_until_allowed()
             try:
-                found = await send()
+                response = await send()
             except TransportError as error:
-                if not error.passing or attempt == self._attempts or (error.after or 0.0) > PATIENCE:
+                if not error.retryable or attempt == self._attempts or (error.after or 0.0) > LONGEST_REQUESTED_WAIT:
                     why = f"{error.why} ({attempt} of {self._attempts} attempts)"
-                    raise TransportError(why, passing=False, reached=error.reached) from None
-                await self._rest(attempt, error.after)
+                    raise TransportError(why, retryable=False, reached=error.reached) from None
+                await self._back_off(attempt, error.after)
             else:
-                self._heed(found.headers)
-                return found
+                self._apply_rate_limits(response.headers)
+                return response
         raise AssertionError("unreachable")  # pragma: no cover
 
-    async def _turn(self) -> None:
+    async def _wait_until_allowed(self) -> None:
         loop = asyncio.get_running_loop()
         while (wait := self._until - loop.time()) > 0:
             await asyncio.sleep(wait)
 
-    async def _rest(self, attempt: int, after: float | None) -> None:
+    async def _back_off(self, attempt: int, after: float | None) -> None:
         """Exponential backoff with full jitter; where the server names a time, all wait for it."""
         if after is not None:
             self._pause(after)
             return
         await asyncio.sleep(random.uniform(0.5, 1.0) * min(LONGEST, self._backoff * 2 ** (attempt - 1)))
 
-    def _heed(self, headers: Mapping[str, str]) -> None:
+    def _apply_rate_limits(self, headers: Mapping[str, str]) -> None:
         """Wait for the reset where a limit is used up."""
-        for remaining, reset in LIMITS:
+        for remaining, reset in RATE_LIMIT_HEADERS:
             if headers.get(remaining) == "0" and (wait := seconds(headers.get(reset, ""))) is not None:
                 self._pause(wait)
 
     def _pause(self, wait: float) -> None:
-        self._until = max(self._until, asyncio.get_running_loop().time() + min(wait, PATIENCE))
+        self._until = max(self._until, asyncio.get_running_loop().time() + min(wait, LONGEST_REQUESTED_WAIT))
 
 
 def seconds(text: str) -> float | None:

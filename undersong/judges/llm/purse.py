@@ -7,33 +7,33 @@ from collections.abc import Sequence
 
 import msgspec
 
-from undersong.judges.terms import Terms
+from undersong.judges.terms import RunLimits
 from undersong.models import Usage
 
 
-class SpentError(Exception):
+class BudgetExhaustedError(Exception):
     """Nothing more may be asked in this run; the text says which limit was reached."""
 
 
-class Purse:
+class Budget:
     """What a run may still spend; where a request is too dear just now, those under way may cost less than reserved."""
 
-    def __init__(self, terms: Terms) -> None:
-        self._budget, self._calls_left = terms.budget, terms.max_calls
+    def __init__(self, limits: RunLimits) -> None:
+        self._budget, self._calls_left = limits.budget, limits.max_calls
         self._reserved = 0.0
         self._batches: dict[str, float] = {}  # id → what of the reserved is for it
         self._under_way = 0
-        self._settled: asyncio.Event | None = None
+        self._committed: asyncio.Event | None = None
         self.usage = Usage()
 
-    async def take(self, most: float) -> None:
+    async def reserve(self, max_cost: float) -> None:
         """Reserve what a request may cost at most, in USD; raises SpentError where it cannot be paid."""
-        while not self._affords(most):
+        while not self._affords(max_cost):
             if self._under_way == 0:
                 raise self._used_up()
-            self._settled = self._settled or asyncio.Event()
-            await self._settled.wait()
-        self._reserve(most)
+            self._committed = self._committed or asyncio.Event()
+            await self._committed.wait()
+        self._reserve(max_cost)
         self._under_way += 1
 
     def take_in_batch(self, most: float) -> None:
@@ -64,28 +64,30 @@ class Purse:
         self.usage += used
 
     @classmethod
-    def shared(cls, terms: Terms) -> Terms:
+    def shared(cls, limits: RunLimits) -> RunLimits:
         """The terms with one purse for all judges that are opened with them."""
-        return terms if terms.purse is not None else msgspec.structs.replace(terms, purse=cls(terms))
+        return (
+            limits if limits.shared_budget is not None else msgspec.structs.replace(limits, shared_budget=cls(limits))
+        )
 
-    def settle(self, most: float, used: Usage) -> None:
+    def commit(self, max_cost: float, usage: Usage) -> None:
         """Give back what was reserved, and book what was used."""
-        self._reserved -= most
+        self._reserved -= max_cost
         self._under_way -= 1
-        self.usage += used
-        if self._settled is not None:
-            self._settled.set()
-            self._settled = None
+        self.usage += usage
+        if self._committed is not None:
+            self._committed.set()
+            self._committed = None
 
     def _reserve(self, most: float) -> None:
         if self._calls_left is not None:
             if self._calls_left == 0:
-                raise SpentError("the number of calls that were allowed is used up")
+                raise BudgetExhaustedError("the number of calls that were allowed is used up")
             self._calls_left -= 1
         self._reserved += most
 
-    def _used_up(self) -> SpentError:
-        return SpentError(f"the budget of ${self._budget:,.2f} is used up")
+    def _used_up(self) -> BudgetExhaustedError:
+        return BudgetExhaustedError(f"the budget of ${self._budget:,.2f} is used up")
 
-    def _affords(self, most: float) -> bool:
-        return self._budget is None or (self.usage.cost or 0.0) + self._reserved + most <= self._budget
+    def _affords(self, max_cost: float) -> bool:
+        return self._budget is None or (self.usage.cost or 0.0) + self._reserved + max_cost <= self._budget

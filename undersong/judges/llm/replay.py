@@ -9,13 +9,13 @@ import msgspec
 
 from undersong.errors import JudgeError
 from undersong.judges.llm.judge import LLMJudge
-from undersong.judges.llm.tiered import judge_of, named
-from undersong.judges.terms import MemoryLedger, Paid, Terms
+from undersong.judges.llm.tiered import judge_of, tier_specs_of
+from undersong.judges.terms import LedgerEntry, MemoryLedger, RunLimits
 
 VERSION = 1
 
 
-class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReplayHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The first line of a replay file: who was asked, under which prompts."""
 
     undersong_replay: int
@@ -23,38 +23,38 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt_hash: str
 
 
-def written(judge: str, prompt_hash: str, answers: Iterable[Paid]) -> Iterator[bytes]:
+def replay_lines(judge: str, prompt_hash: str, answers: Iterable[LedgerEntry]) -> Iterator[bytes]:
     """The lines of a replay file."""
-    yield msgspec.json.encode(Header(VERSION, judge, prompt_hash)) + b"\n"
-    for each in answers:
-        yield msgspec.json.encode(each) + b"\n"
+    yield msgspec.json.encode(ReplayHeader(VERSION, judge, prompt_hash)) + b"\n"
+    for answer in answers:
+        yield msgspec.json.encode(answer) + b"\n"
 
 
-def read_replay(path: Path) -> tuple[Header, MemoryLedger]:
+def read_replay(path: Path) -> tuple[ReplayHeader, MemoryLedger]:
     """Raises JudgeError naming file and line of what cannot be read."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise JudgeError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    kinds = (Header, *[Paid] * (len(lines) - 1))
-    found = []
+    kinds = (ReplayHeader, *[LedgerEntry] * (len(lines) - 1))
+    records = []
     for number, (line, kind) in enumerate(zip(lines, kinds, strict=False), 1):
         try:
-            found.append(msgspec.json.decode(line, type=kind))
+            records.append(msgspec.json.decode(line, type=kind))
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             remedy = "a replay file is written by `undersong judge export`"
             raise JudgeError(
                 f"not a line of a replay file: {error}", where=f"{path}:{number}", remedy=remedy
             ) from error
-    if not found or found[0].undersong_replay != VERSION:
+    if not records or records[0].undersong_replay != VERSION:
         raise JudgeError("not a replay file of this version", where=str(path), remedy="export it again")
-    return found[0], MemoryLedger(found[1:])
+    return records[0], MemoryLedger(records[1:])
 
 
-def open_judge(argument: str, terms: Terms) -> LLMJudge:
+def open_judge(argument: str, limits: RunLimits) -> LLMJudge:
     """The judge of the recorded run, who is not asked again: what is not in the file is a failed message."""
     header, ledger = read_replay(Path(argument))
-    judge = judge_of(named(header.judge), msgspec.structs.replace(terms, ledger=ledger), asks=False)
+    judge = judge_of(tier_specs_of(header.judge), msgspec.structs.replace(limits, ledger=ledger), asks=False)
     if judge.prompt_hash != header.prompt_hash:
         what = "was recorded under other prompts than this version asks"
         raise JudgeError(what, where=argument, remedy="use the version of undersong that recorded it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from undersong.judges.llm.book import MARKS, book
+from undersong.judges.llm.book import MARKS, shipped_prompts
 from undersong.models import TRAITS
 from undersong.taxonomy import taxonomy
 
@@ -22,16 +22,16 @@ def answer_schema(*, lengths: bool) -> dict[str, Any]:
     Marks are enumerations, since no server enforces the bounds of a number. ``lengths``: with limits on strings and
     lists, which grammars of local servers enforce and the hosted interfaces refuse to be given.
     """
-    known = book()
-    mechanisms = [name for name, each in known.mechanisms.items() if not each.only_confirm]
+    prompts = shipped_prompts()
+    mechanisms = [name for name, each in prompts.mechanisms.items() if not each.only_confirm]
     indicators = [each.id for each in taxonomy().asked_of_a_judge()]
     quote = _text(QUOTE, lengths)
     return _object(
-        control={"type": "string", "enum": list(known.limits.control)},
+        control={"type": "string", "enum": list(prompts.limits.control)},
         traits=_object(**{trait: {"type": "integer", "enum": list(range(MARKS + 1))} for trait in TRAITS}),
         indicators=_list(_seen("id", indicators, quote), MOST_INDICATORS, lengths),
         mechanisms=_list(_seen("id", mechanisms, quote), MOST_MECHANISMS, lengths),
-        acts=_list(_object(act={"type": "string", "enum": list(known.acts)}, quote=quote), MOST_ACTS, lengths),
+        acts=_list(_object(act={"type": "string", "enum": list(prompts.acts)}, quote=quote), MOST_ACTS, lengths),
         stance=_object(position={"type": "string", "enum": STANCES}, claim=_text(CLAIM, lengths)),
     )
 
@@ -41,7 +41,7 @@ def confirm_schema(*, lengths: bool) -> dict[str, Any]:
     """The answer to ``confirm``."""
     quoted = _object(message={"type": "integer", "enum": [1, 2]}, quote=_text(QUOTE, lengths))
     return _object(
-        control={"type": "string", "enum": list(book().limits.control)},
+        control={"type": "string", "enum": list(shipped_prompts().limits.control)},
         answer={"type": "string", "enum": ["yes", "no"]},
         quotes=_list(quoted, 2, lengths),
         confidence={"type": "integer", "enum": CONFIDENCE},

@@ -12,23 +12,23 @@ from typing import Any, NamedTuple
 import msgspec
 
 from undersong.errors import JudgeError
-from undersong.judges.llm.book import book
-from undersong.judges.llm.spec import Spec
-from undersong.judges.llm.vendor import VendorLine, trusted
-from undersong.judges.llm.wire import Delivered, Line, Sent, TransportError, refused
-from undersong.judges.terms import Terms
+from undersong.judges.llm.book import shipped_prompts
+from undersong.judges.llm.spec import ModelSpec
+from undersong.judges.llm.vendor import SdkTransport, ssl_context
+from undersong.judges.llm.wire import Request, Response, Transport, TransportError, http_error
+from undersong.judges.terms import RunLimits
 
 INSTALL = "pip install 'undersong[llm]'"
-SAID = 400  # bytes of an error that is not in the documented form
+ERROR_EXCERPT = 400  # bytes of an error that is not in the documented form
 OWN_KEY = "UNDERSONG_JUDGE_KEY"  # for a server by address: the provider's key is never sent to another host
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-class Connected(NamedTuple):
+class OpenClient(NamedTuple):
     """A library's client, and the lines that a question takes: another one where the first is sent elsewhere."""
 
     sdk: Any
-    lines: tuple[Line, ...]
+    transports: tuple[Transport, ...]
 
 
 class SdkBackend(ABC):
@@ -39,52 +39,52 @@ class SdkBackend(ABC):
     key: str
     path: str
 
-    def __init__(self, spec: Spec, terms: Terms) -> None:
+    def __init__(self, spec: ModelSpec, limits: RunLimits) -> None:
         """Raises JudgeError where the library or the key is missing."""
         try:
             self._sdk = import_module(self.library)
         except ImportError as error:
             what = f"the library '{self.library}' is not installed"
             raise JudgeError(what, where=spec.name, remedy=INSTALL) from error
-        environment = os.environ if terms.environment is None else terms.environment
-        self._spec, self._timeout = spec, terms.timeout
+        environment = os.environ if limits.environment is None else limits.environment
+        self._spec, self._timeout = spec, limits.timeout
         self._secret = environment.get(self.key if spec.url is None else OWN_KEY, "")
         if not self._secret and spec.url is None:
             raise JudgeError("no key", where=spec.name, remedy=f"set {self.key} in the environment")
-        self._open: Connected | None = None
+        self._open: OpenClient | None = None
 
-    async def send(self, sent: Sent) -> Delivered:
+    async def send(self, request: Request) -> Response:
         """See Backend."""
-        body = msgspec.json.encode(self._body(sent))
-        for line in self._connected().lines:
-            found = await line.post(body)
-            if found.status not in REDIRECTS:
+        body = msgspec.json.encode(self._body(request))
+        for transport in self._connected().transports:
+            response = await transport.post(body)
+            if response.status not in REDIRECTS:
                 break
-        if 200 <= found.status < 300:
-            return Delivered(found.body, found.headers)
-        raise refused(found.status, _message(found.body), found.headers, self._secret, self._spec.name)
+        if 200 <= response.status < 300:
+            return Response(response.body, response.headers)
+        raise http_error(response.status, _message(response.body), response.headers, self._secret, self._spec.name)
 
     async def close(self) -> None:
         """See Backend."""
         if self._open is not None:
             opened, self._open = self._open, None
-            for line in opened.lines:
-                await line.close()
+            for transport in opened.transports:
+                await transport.close()
             await opened.sdk.close()
 
-    def _connected(self) -> Connected:
+    def _connected(self) -> OpenClient:
         """The library's client and its connections, made anew for every event loop."""
         if self._open is None:
-            http = self._sdk.DefaultAsyncHttpxClient(timeout=self._timeout, verify=trusted())
+            http = self._sdk.DefaultAsyncHttpxClient(timeout=self._timeout, verify=ssl_context())
             key, make = self._secret or "none", getattr(self._sdk, self.client)
             sdk = make(api_key=key, base_url=self._spec.url, max_retries=0, timeout=self._timeout, http_client=http)
-            vendor = VendorLine(sdk, http, self.path, self._timeout)
-            direct = vendor.direct()
-            self._open = Connected(sdk, (vendor,) if direct is None else (direct, vendor))
+            vendor = SdkTransport(sdk, http, self.path, self._timeout)
+            direct = vendor.plain_transport()
+            self._open = OpenClient(sdk, (vendor,) if direct is None else (direct, vendor))
         return self._open
 
-    def _most(self, sent: Sent) -> int:
-        return sent.most + (book().limits.thinking_tokens if self._spec.effort else 0)
+    def _max_tokens(self, request: Request) -> int:
+        return request.max_tokens + (shipped_prompts().limits.thinking_tokens if self._spec.effort else 0)
 
     @property
     def _client(self) -> Any:
@@ -99,23 +99,23 @@ class SdkBackend(ABC):
             yield
         except self._sdk.APIStatusError as error:
             headers, where = error.response.headers, self._spec.name
-            raise refused(error.status_code, error.message, headers, self._secret, where) from None
+            raise http_error(error.status_code, error.message, headers, self._secret, where) from None
         except self._sdk.APIError as error:
-            raise TransportError(f"no connection: {type(error).__name__}", passing=True) from None
+            raise TransportError(f"no connection: {type(error).__name__}", retryable=True) from None
         except httpx2.HTTPError as error:
-            raise TransportError(f"the connection broke off: {type(error).__name__}", passing=True) from None
+            raise TransportError(f"the connection broke off: {type(error).__name__}", retryable=True) from None
 
     @abstractmethod
-    def _body(self, sent: Sent) -> dict[str, Any]:
+    def _body(self, request: Request) -> dict[str, Any]:
         """The request as the provider documents it."""
 
 
 def _message(body: bytes) -> str:
     """What the body of an error says, in the form that both providers have; else its first words."""
     try:
-        found = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        found = None
-    error = found.get("error") if isinstance(found, dict) else None
-    said = error.get("message") if isinstance(error, dict) else error
-    return said if isinstance(said, str) else body[:SAID].decode("utf-8", "replace")
+        decoded = None
+    error = decoded.get("error") if isinstance(decoded, dict) else None
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) else body[:ERROR_EXCERPT].decode("utf-8", "replace")

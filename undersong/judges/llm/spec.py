@@ -11,7 +11,7 @@ EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 _SHAPE = re.compile(r"(?P<model>[^@]+?)(?:\+(?P<effort>[a-z]+))?(?:@(?P<url>https?://.+))?")
 
 
-class Spec(NamedTuple):
+class ModelSpec(NamedTuple):
     """One model at one provider; ``effort`` None leaves it to the provider, ``url`` None is the provider's own."""
 
     provider: str
@@ -26,13 +26,13 @@ class Spec(NamedTuple):
         return f"{self.provider}:{self.model}{effort}" + (f"@{self.url}" if self.url else "")
 
 
-def parse(provider: str, argument: str) -> Spec:
+def parse_model_spec(provider: str, argument: str) -> ModelSpec:
     """The spec of what follows the provider's colon; raises UsageError for what is none."""
-    found = _SHAPE.fullmatch(argument)
+    match = _SHAPE.fullmatch(argument)
     where = f"--judge '{provider}:{argument}'"  # in quotes: a colon follows
-    if found is None:
+    if match is None:
         raise UsageError("names no model", where=where, remedy=f"write {provider}:MODEL or {provider}:MODEL@http://…")
-    effort = found["effort"]
+    effort = match["effort"]
     if effort is not None and effort not in EFFORTS:
         raise UsageError(f"unknown effort '{effort}'", where=where, remedy=f"known are {', '.join(EFFORTS)}")
-    return Spec(provider, found["model"], effort, found["url"])
+    return ModelSpec(provider, match["model"], effort, match["url"])

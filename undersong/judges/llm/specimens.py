@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from undersong.judges import History, Question, Segment
+from undersong.judges import EvaluationHistory, Question, Segment
 from undersong.judges.llm.answer import UnusableError, checked, confirmed
-from undersong.judges.llm.book import book
-from undersong.judges.llm.framing import framed
+from undersong.judges.llm.book import shipped_prompts
+from undersong.judges.llm.framing import render_question
 from undersong.judges.llm.injection import injection_hashes, suspicious
 from undersong.judges.llm.schema import answer_schema, confirm_schema
-from undersong.judges.llm.segment import framed_segment
+from undersong.judges.llm.segment import render_segment
 from undersong.models import TRAITS, Depth, Hit, Message, Role, Route, Scan, Tier, ToolCall, ToolResult, Width
 
 WIDTHS: dict[Tier, Width] = {"focused": "message", "deep": "prior_messages", "deep_with_context": "thread_and_history"}
@@ -31,21 +31,21 @@ ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool", "participant",
 
 
 @cache
-def asked_hash() -> str:
+def questions_hash() -> str:
     """SHA-256 over all that is asked: prompt files, taxonomy, the form of answers, and how a question is put."""
-    return _hash([book().hash, _schemas(), *_questions()])
+    return _hash([shipped_prompts().hash, _schemas(), *_questions()])
 
 
 @cache
-def checked_hash() -> str:
+def answer_checks_hash() -> str:
     """SHA-256 over what is made of answers: what is checked of them, and what the injection flag knows."""
     return _hash([sorted(injection_hashes().items()), [suspicious(text) for text in _pleas()], *_readings()])
 
 
 def judge_hashes() -> dict[str, str]:
     """Names → SHA-256 of all that an LLM judge's readings depend on beside the model, for the manifest."""
-    made = {"questions as asked": asked_hash(), "answers as checked": checked_hash()}
-    return book().hashes | injection_hashes() | made
+    made = {"questions as asked": questions_hash(), "answers as checked": answer_checks_hash()}
+    return shipped_prompts().hashes | injection_hashes() | made
 
 
 def _schemas() -> list[Any]:
@@ -55,12 +55,12 @@ def _schemas() -> list[Any]:
 def _questions() -> Iterator[Any]:
     for framing in ("data_first", "question_first"):
         for tier in WIDTHS:
-            yield framed(_question(tier), framing)
-    yield framed(_question("focused", "x" * (book().limits.message_bytes + 2)))
+            yield render_question(_question(tier), framing)
+    yield render_question(_question("focused", "x" * (shipped_prompts().limits.message_bytes + 2)))
     first, second = _message(0), _message(1)
-    for mechanism in book().mechanisms:
-        yield framed_segment(Segment(mechanism=mechanism, messages=(first, second), around=(_message(2),)))
-    yield framed_segment(Segment(mechanism=next(iter(book().mechanisms)), messages=(second,)))
+    for mechanism in shipped_prompts().mechanisms:
+        yield render_segment(Segment(mechanism=mechanism, messages=(first, second), around=(_message(2),)))
+    yield render_segment(Segment(mechanism=next(iter(shipped_prompts().mechanisms)), messages=(second,)))
 
 
 def _question(tier: Tier, text: str = TEXT) -> Question:
@@ -80,7 +80,9 @@ def _question(tier: Tier, text: str = TEXT) -> Question:
 
 
 def _message(place: int, text: str = TEXT) -> Message:
-    results = tuple(ToolResult(text=f"{n} " * 2 * book().limits.tool_bytes, is_error=n == 1) for n in range(place))
+    results = tuple(
+        ToolResult(text=f"{n} " * 2 * shipped_prompts().limits.tool_bytes, is_error=n == 1) for n in range(place)
+    )
     return Message(
         id=f"m{place}",
         conversation="c",
@@ -99,10 +101,10 @@ def _scan(flags: int) -> Scan:
     return Scan(message_id="m", hits=hits, flags={"manipulation": flags} if flags else {}, total=flags)
 
 
-def _history() -> History:
+def _history() -> EvaluationHistory:
     averages = {str(trait): mean for trait, mean in zip(TRAITS, (0.1, 0.25, 0.26, 0.49, 0.5, 0.9), strict=False)}
     trends = {"virtue": "rising", "deception": "falling", "accuracy": "steady"}
-    return History(evaluations=3, averages=averages, trends=trends, findings={"darvo": 2, "con_game": 1})
+    return EvaluationHistory(evaluations=3, averages=averages, trends=trends, findings={"darvo": 2, "con_game": 1})
 
 
 def _pleas() -> list[str]:
@@ -118,10 +120,10 @@ def _readings() -> Iterator[Any]:
         yield _outcome(lambda text: checked(text, TEXT, "amber"), json.dumps(answer))
     for text in ("", "[]", "{", f"```json\n{json.dumps(_answer())}\n```"):
         yield _outcome(lambda text: checked(text, TEXT, "amber"), text)
-    for said in ("yes", "no", "so"):
+    for reply in ("yes", "no", "so"):
         for quoted in ("You owe me", "nobody said"):
             quotes = [{"message": number, "quote": quoted} for number in (1, 2, 3)]
-            text = json.dumps({"control": "amber", "answer": said, "quotes": quotes, "confidence": 4})
+            text = json.dumps({"control": "amber", "answer": reply, "quotes": quotes, "confidence": 4})
             yield _outcome(lambda text: confirmed(text, (TEXT, TEXT), "amber"), text)
 
 
@@ -132,7 +134,7 @@ def _answer() -> dict[str, Any]:
         "tab\\t",
         "nobody said",
         "",
-        "x" * (book().limits.quote_characters + 1),
+        "x" * (shipped_prompts().limits.quote_characters + 1),
         3,
     ]
     seen = [
@@ -143,8 +145,8 @@ def _answer() -> dict[str, Any]:
         "control": "amber",
         "traits": {trait: n % 5 for n, trait in enumerate(TRAITS)},
         "indicators": [*seen, "odd", {"id": "MAN-NOSUCH", "quote": "You"}, {**seen[0], "confidence": 1.5}],
-        "mechanisms": [{"id": name, "quote": "You owe me", "confidence": 2} for name in book().mechanisms],
-        "acts": [{"act": name, "quote": "He said"} for name in (*book().acts, "sings")],
+        "mechanisms": [{"id": name, "quote": "You owe me", "confidence": 2} for name in shipped_prompts().mechanisms],
+        "acts": [{"act": name, "quote": "He said"} for name in (*shipped_prompts().acts, "sings")],
         "stance": {"position": "concedes", "claim": "c" * 1000},
     }
 

@@ -9,22 +9,22 @@ import msgspec
 
 from undersong.errors import JudgeError
 from undersong.judges.llm.answer import UnusableError
-from undersong.judges.llm.committer import Committer
-from undersong.judges.llm.purse import Purse
-from undersong.judges.llm.seat import Seat
-from undersong.judges.llm.wire import Delivered, Said, Sent, TransportError
-from undersong.judges.terms import AnswerLedger, Paid
+from undersong.judges.llm.committer import GroupCommitter
+from undersong.judges.llm.purse import Budget
+from undersong.judges.llm.seat import ModelClient
+from undersong.judges.llm.wire import Completion, Request, Response, TransportError
+from undersong.judges.terms import AnswerLedger, LedgerEntry
 from undersong.models import Usage
 
-NOBODY_THERE = "see that its server runs and is named by its address, and run the same command again"
-LARGEST_KEPT = 1 << 21  # bytes of a body that are kept; `reading.yaml` bounds what is read far below
+UNREACHABLE_REMEDY = "see that its server runs and is named by its address, and run the same command again"
+LARGEST_STORED = 1 << 21  # bytes of a body that are kept; `reading.yaml` bounds what is read far below
 
 
-class Asked(NamedTuple):
+class KeyedRequest(NamedTuple):
     """A question with all that its key in the ledger stands for."""
 
-    seat: Seat
-    sent: Sent
+    model_client: ModelClient
+    request: Request
     key: str
     prompt_hash: str
     message_hash: str
@@ -32,26 +32,26 @@ class Asked(NamedTuple):
     depth: str
 
 
-class Till:
+class CachingClient:
     """The way to a provider in one event loop; questions of the same key share one request."""
 
-    def __init__(self, ledger: AnswerLedger, purse: Purse) -> None:
-        self._ledger, self._purse = ledger, purse
-        self._committer = Committer(ledger)
-        self._under_way: dict[tuple[str, int], asyncio.Future[Paid]] = {}
+    def __init__(self, ledger: AnswerLedger, budget: Budget) -> None:
+        self._ledger, self._budget = ledger, budget
+        self._committer = GroupCommitter(ledger)
+        self._under_way: dict[tuple[str, int], asyncio.Future[LedgerEntry]] = {}
 
-    def kept(self, asked: Asked) -> dict[int, Paid]:
+    def stored_answers(self, keyed: KeyedRequest) -> dict[int, LedgerEntry]:
         """Attempt → answer that was paid before."""
-        return self._ledger.paid([asked.key]).get(asked.key, {})
+        return self._ledger.paid([keyed.key]).get(keyed.key, {})
 
-    async def answer(self, asked: Asked, attempt: int) -> Paid:
+    async def answer(self, keyed: KeyedRequest, attempt: int) -> LedgerEntry:
         """The answer to an attempt; raises TransportError, SpentError, JudgeError, or what the ledger raises."""
-        place = asked.key, attempt
+        place = keyed.key, attempt
         if place in self._under_way:
             return await asyncio.shield(self._under_way[place])
         future = self._under_way[place] = asyncio.get_running_loop().create_future()
         try:
-            paid = await self._pay(asked, attempt)
+            paid = await self._request(keyed, attempt)
         except BaseException as error:
             future.set_exception(error)
             future.exception()  # whoever waits has it; nobody waiting is no fault
@@ -61,58 +61,58 @@ class Till:
         future.set_result(paid)
         return paid
 
-    async def _pay(self, asked: Asked, attempt: int) -> Paid:
-        seat = asked.seat
+    async def _request(self, keyed: KeyedRequest, attempt: int) -> LedgerEntry:
+        model = keyed.model_client
 
-        async def once() -> Delivered:
-            most = seat.most(asked.sent)
-            await self._purse.take(most)
-            used = Usage()
+        async def once() -> Response:
+            max_cost = model.max_cost(keyed.request)
+            await self._budget.reserve(max_cost)
+            usage = Usage()
             try:
-                delivered = await seat.send(asked.sent)
-                used = seat.used(_read(seat, delivered.body))
+                response = await model.send(keyed.request)
+                usage = model.usage(_read(model, response.body))
             finally:
-                self._purse.settle(most, used)
-            return delivered
+                self._budget.commit(max_cost, usage)
+            return response
 
         try:
-            delivered = await seat.pace.patiently(once)
+            response = await model.retry_policy.call(once)
         except TransportError as error:
             if error.reached:
                 raise
-            raise JudgeError(error.why, where=seat.spec.name, remedy=NOBODY_THERE) from error
-        paid = msgspec.structs.replace(booked(unpaid(asked), seat, delivered.body), attempt=attempt)
-        await self._committer.keep(paid)
+            raise JudgeError(error.why, where=model.spec.name, remedy=UNREACHABLE_REMEDY) from error
+        paid = msgspec.structs.replace(answered_entry(unanswered_entry(keyed), model, response.body), attempt=attempt)
+        await self._committer.commit(paid)
         return paid
 
 
-def unpaid(asked: Asked) -> Paid:
+def unanswered_entry(keyed: KeyedRequest) -> LedgerEntry:
     """A question as the ledger knows it, without an answer."""
-    return Paid(
-        key=asked.key,
+    return LedgerEntry(
+        key=keyed.key,
         attempt=0,
-        judge=asked.seat.spec.name,
-        model=asked.seat.spec.model,
-        prompt_hash=asked.prompt_hash,
-        message_hash=asked.message_hash,
-        context_hash=asked.context_hash,
-        depth=asked.depth,
+        judge=keyed.model_client.spec.name,
+        model=keyed.model_client.spec.model,
+        prompt_hash=keyed.prompt_hash,
+        message_hash=keyed.message_hash,
+        context_hash=keyed.context_hash,
+        depth=keyed.depth,
         body=b"",
-        sent=len(asked.sent.user.encode()),
-        fixed=len(asked.sent.system.encode()),
+        sent=len(keyed.request.user.encode()),
+        fixed=len(keyed.request.system.encode()),
     )
 
 
-def booked(question: Paid, seat: Seat, body: bytes, *, batch: bool = False) -> Paid:
+def answered_entry(question: LedgerEntry, model: ModelClient, body: bytes, *, batch: bool = False) -> LedgerEntry:
     """The question with its answer, and what that took."""
-    used = msgspec.structs.asdict(seat.used(_read(seat, body), batch=batch))
+    used = msgspec.structs.asdict(model.usage(_read(model, body), batch=batch))
     del used["calls"]
-    return msgspec.structs.replace(question, body=body[:LARGEST_KEPT], **used)
+    return msgspec.structs.replace(question, body=body[:LARGEST_STORED], **used)
 
 
-def _read(seat: Seat, body: bytes) -> Said:
+def _read(model: ModelClient, body: bytes) -> Completion:
     """What can be read of an answer for its tokens; one that is broken is booked without."""
     try:
-        return seat.said(body)
+        return model.parse(body)
     except UnusableError:
-        return Said("", "end")
+        return Completion("", "end")

@@ -9,18 +9,18 @@ import msgspec
 import numpy as np
 
 from undersong.judges import Question
-from undersong.judges.llm.book import book
-from undersong.judges.llm.framing import framed
+from undersong.judges.llm.book import shipped_prompts
+from undersong.judges.llm.framing import render_question
 from undersong.judges.llm.schema import answer_schema
 from undersong.judges.llm.seat import Schema
-from undersong.judges.llm.specimens import asked_hash
+from undersong.judges.llm.specimens import questions_hash
 from undersong.prices import Tokens, load_prices
 
 DEPTHS = ("standard", "thorough")
 LEAST, MOST = 0.05, 2.0  # tokens a byte that a fit may give; beyond lies no tokenizer, but a fit to too little spread
 
 
-class Sizes(Protocol):
+class AnswerSizes(Protocol):
     """The part of a ledger that tells what kept answers took."""
 
     def sizes(self, judge: str, prompt_hash: str, most: int) -> list[tuple[str, int, int, int]]:
@@ -28,61 +28,61 @@ class Sizes(Protocol):
         ...
 
 
-class Rates(NamedTuple):
-    """Tokens of a question = ``fixed`` of its depth + ``each`` times the bytes of its user part; answers by depth.
+class TokenRates(NamedTuple):
+    """Tokens of a question = ``fixed`` of its depth + ``per_byte`` times the bytes of its user part; answers by depth.
 
     ``learned_from`` is how many kept answers this stands on; 0 = a rule of thumb.
     """
 
     fixed: dict[str, float]
-    each: float
+    per_byte: float
     answer: dict[str, float]
     learned_from: int
 
     def of(self, question: Question) -> tuple[int, int]:
         """(tokens in, tokens out) of a question."""
         depth = "thorough" if question.route.depth == "thorough" else "standard"
-        sent = len(framed(question).user.encode())
-        return round(self.fixed[depth] + self.each * sent), round(self.answer[depth])
+        sent = len(render_question(question).user.encode())
+        return round(self.fixed[depth] + self.per_byte * sent), round(self.answer[depth])
 
 
-def thumb(tokens: Tokens) -> Rates:
+def rule_of_thumb(tokens: Tokens) -> TokenRates:
     """The rule of thumb of ``prices.yaml``."""
-    each = 1 / tokens.bytes_each
-    fixed = {depth: (_system_bytes(depth) + schema_bytes(answer_schema)) * each for depth in DEPTHS}
-    return Rates(fixed, each, dict.fromkeys(DEPTHS, float(tokens.answer)), 0)
+    per_byte = 1 / tokens.bytes_each
+    fixed = {depth: (_system_bytes(depth) + schema_bytes(answer_schema)) * per_byte for depth in DEPTHS}
+    return TokenRates(fixed, per_byte, dict.fromkeys(DEPTHS, float(tokens.answer)), 0)
 
 
-def rates(judge: str, ledger: Sizes | None) -> Rates:
+def rates(judge: str, ledger: AnswerSizes | None) -> TokenRates:
     """The rates of a judge: learned from the first answers that are kept of it, or the rule of thumb.
 
     Tokens are linear in the bytes of the question, with an offset per depth; of a depth that was not asked yet the
     offset is scaled by the length of its prompt.
     """
     tokens = load_prices().tokens
-    kept = ledger.sizes(judge, asked_hash(), tokens.learn_from) if ledger is not None else []
-    if len(kept) < tokens.learn_from:
-        return thumb(tokens)
-    each = _slope(kept)
-    offsets = {depth: _mean([taken - each * sent for d, sent, taken, _ in kept if d == depth]) for depth in DEPTHS}
-    answers = {depth: _mean([out for d, _, _, out in kept if d == depth]) for depth in DEPTHS}
+    sizes = ledger.sizes(judge, questions_hash(), tokens.learn_from) if ledger is not None else []
+    if len(sizes) < tokens.learn_from:
+        return rule_of_thumb(tokens)
+    per_byte = _slope(sizes)
+    offsets = {depth: _mean([taken - per_byte * sent for d, sent, taken, _ in sizes if d == depth]) for depth in DEPTHS}
+    answers = {depth: _mean([out for d, _, _, out in sizes if d == depth]) for depth in DEPTHS}
     fixed = {depth: _other(offsets, depth) for depth in DEPTHS}
-    every = _mean([float(out) for *_, out in kept]) or 0.0
-    return Rates(fixed, each, {depth: every if a is None else a for depth, a in answers.items()}, len(kept))
+    every = _mean([float(out) for *_, out in sizes]) or 0.0
+    return TokenRates(fixed, per_byte, {depth: every if a is None else a for depth, a in answers.items()}, len(sizes))
 
 
-def _slope(kept: Sequence[tuple[str, int, int, int]]) -> float:
+def _slope(sizes: Sequence[tuple[str, int, int, int]]) -> float:
     """Tokens a byte by least squares within each depth; the plain ratio where all questions are of one length."""
     x, y = [], []
     for depth in DEPTHS:
-        of_depth = np.array([(sent, taken) for d, sent, taken, _ in kept if d == depth], dtype=float).reshape(-1, 2)
+        of_depth = np.array([(sent, taken) for d, sent, taken, _ in sizes if d == depth], dtype=float).reshape(-1, 2)
         if len(of_depth):
             centred = of_depth - of_depth.mean(axis=0)
             x.extend(centred[:, 0])
             y.extend(centred[:, 1])
     spread = float(np.dot(x, x))
-    whole = sum(sent + _system_bytes(depth) for depth, sent, _, _ in kept)
-    ratio = sum(taken for _, _, taken, _ in kept) / whole
+    whole = sum(sent + _system_bytes(depth) for depth, sent, _, _ in sizes)
+    ratio = sum(taken for _, _, taken, _ in sizes) / whole
     return float(np.clip(np.dot(x, y) / spread, LEAST, MOST)) if spread > 0 else ratio
 
 
@@ -90,8 +90,8 @@ def _other(offsets: dict[str, float | None], depth: str) -> float:
     own = offsets[depth]
     if own is not None:
         return own
-    known, value = next((name, value) for name, value in offsets.items() if value is not None)
-    return value * _system_bytes(depth) / _system_bytes(known)
+    measured, value = next((name, value) for name, value in offsets.items() if value is not None)
+    return value * _system_bytes(depth) / _system_bytes(measured)
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -104,4 +104,4 @@ def schema_bytes(schema: Schema) -> int:
 
 
 def _system_bytes(depth: str) -> int:
-    return len((book().thorough if depth == "thorough" else book().standard).encode())
+    return len((shipped_prompts().thorough if depth == "thorough" else shipped_prompts().standard).encode())

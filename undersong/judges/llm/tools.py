@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from undersong.judges.llm.book import book
+from undersong.judges.llm.book import shipped_prompts
 from undersong.judges.llm.encode import encoded, shortened
 from undersong.models import Message, ToolCall, ToolResult
 from undersong.wording import counted
 
 
-class Shown(NamedTuple):
+class ToolLines(NamedTuple):
     """The lines, and how many calls and results are left out or shortened in them."""
 
     lines: tuple[str, ...]
     cut: int
 
 
-def tools_of(message: Message) -> Shown:
+def tools_of(message: Message) -> ToolLines:
     """The calls of a message, and its results that are not its text anyway.
 
     Of more than ``tools`` of them (``reading.yaml``) the last ones are shown; of an input or a result of more than
@@ -26,13 +26,13 @@ def tools_of(message: Message) -> Shown:
     """
     results = [each for each in message.tool_results if each.text not in message.text]
     used: list[ToolCall | ToolResult] = [*message.tool_calls, *results]
-    last = used[-book().limits.tools :]
-    found = [_line(each) for each in last]
+    last = used[-shipped_prompts().limits.tools :]
+    lines = [_line(each) for each in last]
     gone = len(used) - len(last)
     before = (
         (f"  Tools: {counted(gone, 'earlier call or result', 'earlier calls and results')} left out\n",) if gone else ()
     )
-    return Shown((*before, *(line for line, _ in found)), gone + sum(cut for _, cut in found))
+    return ToolLines((*before, *(line for line, _ in lines)), gone + sum(cut for _, cut in lines))
 
 
 def _line(used: ToolCall | ToolResult) -> tuple[str, bool]:
@@ -46,6 +46,6 @@ def _line(used: ToolCall | ToolResult) -> tuple[str, bool]:
         head = f"  Tool call: {encoded(used.name)} "
     else:
         text, head = used.text, f"  Tool result{', an error' if used.is_error else ''}: "
-    kept, size = shortened(text, book().limits.tool_bytes)
-    words = book().words.shortened.format(bytes=f"{size:,}").rstrip() if size else ""
-    return f"{head}{encoded(kept)}{words}\n", bool(size)
+    shortened_text, size = shortened(text, shipped_prompts().limits.tool_bytes)
+    words = shipped_prompts().words.shortened.format(bytes=f"{size:,}").rstrip() if size else ""
+    return f"{head}{encoded(shortened_text)}{words}\n", bool(size)

@@ -8,20 +8,22 @@ from typing import Any, NamedTuple, Protocol
 from undersong.errors import JudgeError
 from undersong.visible import one_line
 
-HOPELESS = frozenset({401, 402, 403, 404, 405})  # no question can be asked: key, payment, permission, model or address
-PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})  # worth another try
+FATAL_STATUSES = frozenset(
+    {401, 402, 403, 404, 405}
+)  # no question can be asked: key, payment, permission, model or address
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})  # worth another try
 
 
-class Sent(NamedTuple):
+class Request(NamedTuple):
     """One request: the stable part, the question, the form of the answer, and its longest length in tokens."""
 
     system: str
     user: str
     schema: dict[str, Any]
-    most: int
+    max_tokens: int
 
 
-class Said(NamedTuple):
+class Completion(NamedTuple):
     """What an answer says: ``stop`` is ``end``, ``length`` or ``refusal``; tokens as the provider counts them.
 
     ``input`` includes ``cached`` and ``written``.
@@ -35,14 +37,14 @@ class Said(NamedTuple):
     output: int = 0
 
 
-class Delivered(NamedTuple):
+class Response(NamedTuple):
     """A whole answer as it came, and the headers that came with it."""
 
     body: bytes
     headers: Mapping[str, str]
 
 
-class Answered(NamedTuple):
+class HttpResponse(NamedTuple):
     """What came back for one request: headers by their names in lower case; the body may end just past its limit."""
 
     status: int
@@ -50,7 +52,7 @@ class Answered(NamedTuple):
     body: bytes
 
 
-class Collected(NamedTuple):
+class BatchResult(NamedTuple):
     """One result of a batch: the body of its answer, or why there is none."""
 
     number: int
@@ -59,20 +61,20 @@ class Collected(NamedTuple):
 
 
 class TransportError(Exception):
-    """A request that brought no answer: ``passing`` says whether to try again, ``after`` in how many seconds.
+    """A request that brought no answer: ``retryable`` says whether to try again, ``after`` in how many seconds.
 
     ``reached`` is False where no server was there at all.
     """
 
-    def __init__(self, why: str, *, passing: bool, after: float | None = None, reached: bool = True) -> None:
+    def __init__(self, why: str, *, retryable: bool, after: float | None = None, reached: bool = True) -> None:
         super().__init__(why)
-        self.why, self.passing, self.after, self.reached = why, passing, after, reached
+        self.why, self.retryable, self.after, self.reached = why, retryable, after, reached
 
 
-class Line(Protocol):
+class Transport(Protocol):
     """How requests go out to one address."""
 
-    async def post(self, body: bytes) -> Answered:
+    async def post(self, body: bytes) -> HttpResponse:
         """Ask once; raises TransportError where no answer comes."""
         ...
 
@@ -84,15 +86,15 @@ class Line(Protocol):
 class Backend(Protocol):
     """One provider and model; its module also has ``said(body)``, which takes an answer apart."""
 
-    async def send(self, sent: Sent) -> Delivered:
+    async def send(self, request: Request) -> Response:
         """Ask once; raises TransportError, or JudgeError where nothing can be asked at all."""
         ...
 
-    async def submit(self, requests: Iterable[Sent]) -> str:
+    async def submit(self, requests: Iterable[Request]) -> str:
         """Hand questions to the provider's batch interface; the id of the batch."""
         ...
 
-    def collect(self, batch_id: str) -> AsyncIterator[Collected]:
+    def collect(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """The results of a batch that has ended, by the number of the question, in any order."""
         ...
 
@@ -105,13 +107,13 @@ class Backend(Protocol):
         ...
 
 
-def refused(status: int, message: str, headers: Mapping[str, str], secret: str, where: str) -> TransportError:
+def http_error(status: int, message: str, headers: Mapping[str, str], secret: str, where: str) -> TransportError:
     """The error of an HTTP status; raises JudgeError for one that every question would meet."""
-    said = one_line(message.replace(secret, "[key]") if secret else message, 200)
-    if status in HOPELESS:
+    text = one_line(message.replace(secret, "[key]") if secret else message, 200)
+    if status in FATAL_STATUSES:
         remedy = "see the key in the environment, the model's name and the address"
-        raise JudgeError(f"HTTP {status}: {said}", where=where, remedy=remedy)
-    return TransportError(f"HTTP {status}: {said}", passing=status in PASSING, after=retry_after(headers))
+        raise JudgeError(f"HTTP {status}: {text}", where=where, remedy=remedy)
+    return TransportError(f"HTTP {status}: {text}", retryable=status in RETRYABLE_STATUSES, after=retry_after(headers))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -121,6 +123,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is not None:
-            found = seconds(value)
-            return None if found is None else found * unit
+            wait = seconds(value)
+            return None if wait is None else wait * unit
     return None

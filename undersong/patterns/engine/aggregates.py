@@ -12,9 +12,9 @@ from undersong.jit import machine
 from undersong.patterns import kinds, windows
 from undersong.patterns.engine import rough, statistics
 from undersong.patterns.engine.paths import MATCH as BOUND
-from undersong.patterns.engine.paths import Paths, bound, some
+from undersong.patterns.engine.paths import MatchPaths, bound, some
 from undersong.patterns.engine.scopes import FrameVectors
-from undersong.patterns.engine.sums import F, I, Unsuited
+from undersong.patterns.engine.sums import F, I, NotVectorizable
 from undersong.patterns.engine.vectors import B, Codes, Vectors
 from undersong.patterns.expressions import (
     Call,
@@ -37,24 +37,26 @@ _DEAR = 8  # steps of other loops that a row of an exact statistic takes, at lea
 Measured = dict[str, Any]  # per measure an array: numbers with NaN, or a pair of where it holds and where it fails
 
 
-class Bound(Vectors):
+class MatchVectors(Vectors):
     """Expressions over matches. ``rows`` evaluates over the rows that the starts of the paths are places in."""
 
-    def __init__(self, names: tuple[str, ...], paths: Paths, rows: FrameVectors, measures: Mapping[str, Node]) -> None:
-        self.own = _Leaves(self, names, paths, rows, measures)
+    def __init__(
+        self, names: tuple[str, ...], paths: MatchPaths, rows: FrameVectors, measures: Mapping[str, Node]
+    ) -> None:
+        self.own = _MatchLeaves(self, names, paths, rows, measures)
         super().__init__(self.own)
 
-    def only(self, kept: B) -> Bound:
+    def only(self, selected: B) -> MatchVectors:
         """Some of the matches, with all that is known of them; the rows are the same."""
-        found = self.on(some(self.own.paths, kept), self.own.rows)
-        found._known = {key: values[kept] if np.ndim(values) else values for key, values in self._known.items()}
-        return found
+        subset = self.on(some(self.own.paths, selected), self.own.rows)
+        subset._known = {key: values[selected] if np.ndim(values) else values for key, values in self._known.items()}
+        return subset
 
-    def on(self, paths: Paths, rows: FrameVectors) -> Bound:
+    def on(self, paths: MatchPaths, rows: FrameVectors) -> MatchVectors:
         """The same matches on other rows, with all that is known of them."""
-        found = Bound(self.own.names, paths, rows, self.own.measures)
-        found._known = self._known
-        return found
+        moved = MatchVectors(self.own.names, paths, rows, self.own.measures)
+        moved._known = self._known
+        return moved
 
     def surely_fails(self, tree: Node) -> B | None:
         """Where a statistic is so far on the other side of a bound that no rounding matters; None: not of that kind.
@@ -71,9 +73,14 @@ class Bound(Vectors):
         return refused.get(tree.operator)
 
 
-class _Leaves:
+class _MatchLeaves:
     def __init__(
-        self, vectors: Vectors, names: tuple[str, ...], paths: Paths, rows: FrameVectors, measures: Mapping[str, Node]
+        self,
+        vectors: Vectors,
+        names: tuple[str, ...],
+        paths: MatchPaths,
+        rows: FrameVectors,
+        measures: Mapping[str, Node],
     ) -> None:
         self.vectors: Vectors = proxy(vectors)
         self.names, self.paths, self.rows, self.measures = names, paths, rows, measures
@@ -97,11 +104,11 @@ class _Leaves:
         return self._statistic(node)
 
     def text(self, node: Node) -> Codes:
-        raise Unsuited(f"{node} is a text of a match")
+        raise NotVectorizable(f"{node} is a text of a match")
 
     def truth(self, node: Node, wanted: bool) -> B:
         if not isinstance(node, Field):
-            raise Unsuited(f"{node} is a condition of a single row")
+            raise NotVectorizable(f"{node} is a condition of a single row")
         return self.vectors.is_(self.measures[node.name], wanted)  # type: ignore[no-any-return]
 
     def _statistic(self, node: Call) -> F:
@@ -110,17 +117,17 @@ class _Leaves:
             return self._counted(argument.name)
         variable, value = self._selector(kinds.single_variable(node)), value_in_row(argument)
         if node.name not in statistics.FUNCTIONS:
-            raise Unsuited(f"{node.name}() needs the values one by one")
+            raise NotVectorizable(f"{node.name}() needs the values one by one")
         values = self._values(node.name, value)
-        found = np.full(len(paths.starts), 0.0 if node.name in ("sum", "count") else np.nan)
+        results = np.full(len(paths.starts), 0.0 if node.name in ("sum", "count") else np.nan)
         hard = np.zeros(len(paths.starts), dtype=np.bool_)
         work = statistics.statistic.at(int(paths.sizes.sum()) * _DEAR)
-        work(statistics.FUNCTIONS[node.name], variable, *paths, values, found, hard)
+        work(statistics.FUNCTIONS[node.name], variable, *paths, values, results, hard)
         for k in np.flatnonzero(hard).tolist():
             own = self._bound(k, variable, values)
             result = own[-1] if node.name == "last" else windows.over(node.name, own[~np.isnan(own)].tolist())
-            found[k] = np.nan if result is None else result
-        return found
+            results[k] = np.nan if result is None else result
+        return results
 
     def rough(self, node: Call) -> tuple[F, F]:
         """Between what a statistic of each match surely lies; NaN where that is not known."""
@@ -146,10 +153,10 @@ class _Leaves:
     def _values(self, function: str, value: Node) -> F:
         if self.rows.kind(value) == "boolean":
             if function != "count":
-                raise Unsuited(f"{function}() of a condition")
+                raise NotVectorizable(f"{function}() of a condition")
             values = np.where(self.rows.holds(value), 1.0, np.where(self.rows.fails(value), 0.0, np.nan))
         elif self.rows.kind(value) == "text":
-            raise Unsuited(f"{function}() of a text")
+            raise NotVectorizable(f"{function}() of a text")
         else:
             values = self.rows.number(value)
         return np.ascontiguousarray(np.broadcast_to(values, len(self.rows.rows)))
@@ -168,24 +175,24 @@ class _Leaves:
         return np.asarray(values[self.paths.starts[k] + np.flatnonzero(fits)])
 
 
-def measured(vectors: Bound, measures: Mapping[str, Node], size: int) -> Measured:
+def measured(vectors: MatchVectors, measures: Mapping[str, Node], size: int) -> Measured:
     """Every measure of every match."""
-    found: Measured = {}
+    computed: Measured = {}
     for name, tree in measures.items():
         if vectors.kind(tree) == "number":
-            found[name] = np.broadcast_to(vectors.number(tree), size)
+            computed[name] = np.broadcast_to(vectors.number(tree), size)
         elif vectors.kind(tree) == "boolean":
-            found[name] = np.broadcast_to(vectors.holds(tree), size), np.broadcast_to(vectors.fails(tree), size)
+            computed[name] = np.broadcast_to(vectors.holds(tree), size), np.broadcast_to(vectors.fails(tree), size)
         else:
-            raise Unsuited(f"measure {name} is a text")
-    return found
+            raise NotVectorizable(f"measure {name} is a text")
+    return computed
 
 
-def chosen(found: Measured, kept: I | B) -> Measured:
+def chosen(computed: Measured, selected: I | B) -> Measured:
     """The measures of some matches."""
     return {
-        name: (values[0][kept], values[1][kept]) if isinstance(values, tuple) else values[kept]
-        for name, values in found.items()
+        name: (values[0][selected], values[1][selected]) if isinstance(values, tuple) else values[selected]
+        for name, values in computed.items()
     }
 
 

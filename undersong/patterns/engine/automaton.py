@@ -16,7 +16,7 @@ import numpy.typing as npt
 from undersong.jit import ENOUGH, kernel
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import Masks
-from undersong.patterns.engine.walk import Code
+from undersong.patterns.engine.walk import ProgramArrays
 from undersong.patterns.program import ACCEPT, ROW, SPLIT
 
 MOST = 1 << 17  # states
@@ -28,11 +28,11 @@ NOWHERE = -1
 _PLAIN = (1 << 31) - 1  # changes no index; machine code that knows it is not negative does not ask whether it is
 
 
-class Crowded(Exception):  # noqa: N818 - says that another way is better
+class TooManyStates(Exception):  # noqa: N818 - says that another way is better
     """The pattern has too many states."""
 
 
-class Reading(NamedTuple):
+class StateTrace(NamedTuple):
     """The state ``before`` each row and after the last; the class of a row is ``lookup[symbols[row]]``."""
 
     before: States
@@ -41,10 +41,10 @@ class Reading(NamedTuple):
     masks: Masks
 
 
-class Automaton:
+class BackwardAutomaton:
     """The states of a program without anchors and marks that have been met so far."""
 
-    def __init__(self, program: Code) -> None:
+    def __init__(self, program: ProgramArrays) -> None:
         self.program = program
         self.ahead: Ahead = np.full((64, len(program.operation)), NOWHERE, dtype=np.int16)
         self._classes: dict[int, int] = {}
@@ -54,10 +54,10 @@ class Automaton:
         self._known[_slot.at(ENOUGH)(self.ahead, 0, self._known)] = 1
         self._number = 1
 
-    def read(self, masks: Masks, fences: I) -> Reading:
+    def read(self, masks: Masks, fences: I) -> StateTrace:
         """The state before each row; no match goes across a fence. Raises Crowded at too many states."""
-        found = np.empty(len(masks) + 1, dtype=np.int32)
-        found[-1] = 0
+        states = np.empty(len(masks) + 1, dtype=np.int32)
+        states[-1] = 0
         rows: npt.NDArray[np.integer] = masks
         lookup = self._lookup(masks)
         if not len(lookup):
@@ -69,12 +69,12 @@ class Automaton:
         while True:
             segment, row, state, self._number = follow(
                 *self.program, rows, lookup, masks, first, last, self.ahead, self.following, self._known,
-                self._number, found, segment, row, state,
+                self._number, states, segment, row, state,
             )  # fmt: skip
             if segment == len(first):
                 break
             self._grow()
-        return Reading(found, rows, lookup, masks)
+        return StateTrace(states, rows, lookup, masks)
 
     def _lookup(self, masks: Masks) -> npt.NDArray[np.int32]:
         """The class of each mask, as a table; empty where masks are too wide for one."""
@@ -114,7 +114,7 @@ class Automaton:
     def _grow(self) -> None:
         """Room for twice as many states."""
         if len(self.ahead) >= MOST or self.following.size > _PLAIN // 2:
-            raise Crowded
+            raise TooManyStates
         self.ahead = np.concatenate([self.ahead, np.full_like(self.ahead, NOWHERE)])
         self.following = np.concatenate([self.following, np.full_like(self.following, -1)])
 
@@ -147,35 +147,35 @@ def _see(masks, seen):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _slot(ahead, state, known):  # type: ignore[no-untyped-def]
+def _slot(ahead, state, hash_table):  # type: ignore[no-untyped-def]
     """Where the hash table has a state, or has room for it."""
     number = 0
-    for each in ahead[state]:
-        number = (number * 1_000_003 + int(each) + 1) & 0xFFFFFFFF
-    place = (number ^ (number >> 15)) & (len(known) - 1)
-    while known[place] > 0 and not np.array_equal(ahead[known[place] - 1], ahead[state]):
-        place = (place + 1) & (len(known) - 1)
+    for instruction in ahead[state]:
+        number = (number * 1_000_003 + int(instruction) + 1) & 0xFFFFFFFF
+    place = (number ^ (number >> 15)) & (len(hash_table) - 1)
+    while hash_table[place] > 0 and not np.array_equal(ahead[hash_table[place] - 1], ahead[state]):
+        place = (place + 1) & (len(hash_table) - 1)
     return place
 
 
 @kernel
 def _meet(  # type: ignore[no-untyped-def]
-    operation, first, second, wanted, free, ahead, following, known, number, state, mask, symbol
+    operation, first, second, wanted, free, ahead, following, hash_table, number, state, mask, symbol
 ):
     """Write down the state before a row; gives how many states there are then. There must be room for one more."""
     _advance(operation, first, second, wanted, free, ahead[state], mask, False, ahead[number])
-    place = _slot(ahead, number, known)
-    if known[place] == 0:
+    place = _slot(ahead, number, hash_table)
+    if hash_table[place] == 0:
         number += 1
-        known[place] = number
-    following[state, symbol] = known[place] - 1
+        hash_table[place] = number
+    following[state, symbol] = hash_table[place] - 1
     return number
 
 
 @kernel
 def _follow(  # type: ignore[no-untyped-def]
-    operation, goes, other, wanted, free, rows, lookup, masks, first, last, ahead, following, known, number, found,
-    segment, row, state,
+    operation, goes, other, wanted, free, rows, lookup, masks, first, last, ahead, following, hash_table, number,
+    states, segment, row, state,
 ):  # fmt: skip
     """States backwards from a row on, up to one for which there is no room."""
     flat, width = following.ravel(), following.shape[1]
@@ -188,11 +188,11 @@ def _follow(  # type: ignore[no-untyped-def]
                     return segment, row, state, number
                 mask = np.uint64(masks[row - 1])
                 number = _meet(
-                    operation, goes, other, wanted, free, ahead, following, known, number, state, mask, symbol
+                    operation, goes, other, wanted, free, ahead, following, hash_table, number, state, mask, symbol
                 )
                 after = following[state, symbol]
             row, state = row - 1, after
-            found[row] = state
+            states[row] = state
         segment += 1
         if segment < len(first):
             row, state = last[segment], 0

@@ -15,17 +15,18 @@ from undersong.patterns.fields import Kind
 BLOCK = 1 << 16  # rows
 
 
-def in_blocks(vectors: Vectors, what: str, asked: Any, size: int) -> Any:
+def in_chunks(vectors: Vectors, what: str, asked: Any, size: int) -> Any:
     """``vectors.what(asked)``, ``holds`` or ``bits``, for leaves of so many rows."""
     if size < 2 * BLOCK:
         return getattr(vectors, what)(asked)
-    found = [
-        getattr(Vectors(_Block(vectors, slice(first, first + BLOCK))), what)(asked) for first in range(0, size, BLOCK)
+    parts = [
+        getattr(Vectors(_RowChunk(vectors, slice(first, first + BLOCK))), what)(asked)
+        for first in range(0, size, BLOCK)
     ]
-    return np.concatenate(found) if np.ndim(found[0]) else found[0]
+    return np.concatenate(parts) if np.ndim(parts[0]) else parts[0]
 
 
-class _Block:
+class _RowChunk:
     """Some rows of leaves that are known for all."""
 
     def __init__(self, vectors: Vectors, rows: slice) -> None:

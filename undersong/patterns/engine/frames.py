@@ -9,13 +9,13 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.sums import F, I
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.table import RowTable
 from undersong.patterns.engine.vectors import UNKNOWN, Codes
 
 _HOUR = 3_600_000_000  # microseconds
 
 
-class Place(NamedTuple):
+class FramePositions(NamedTuple):
     """Where a frame's rows are in the lists of all read rows, the public ones and the directed ones by target.
 
     So many of the second list come before each row (``directed``), and of both lists before each run (``before``). Of
@@ -28,7 +28,7 @@ class Place(NamedTuple):
     directed_first: I
 
 
-class Frame(NamedTuple):
+class SequenceFrame(NamedTuple):
     """Runs of read rows, each of one sequence: ``rows`` are places in the table, ``bounds`` the first row of each run.
 
     ``holes[i]`` is the number of unread rows between row i and the read row before it. Of each run: its timeline,
@@ -43,7 +43,7 @@ class Frame(NamedTuple):
     conversations: Codes
     targets: Codes
     whole: bool = True
-    at: Place | None = None
+    at: FramePositions | None = None
 
     @property
     def starts(self) -> I:
@@ -55,18 +55,18 @@ class Frame(NamedTuple):
         """How many runs hold a row."""
         return int(np.count_nonzero(np.diff(self.bounds)))
 
-    def gap_hours(self, table: Table) -> F:
+    def gap_hours(self, table: RowTable) -> F:
         """Hours since the row before in the same run; NaN for the first one and without times."""
         if not len(self.rows):
             return np.zeros(0)
         times = table.times[self.rows]
-        found = np.concatenate([[np.nan], np.diff(times) / _HOUR])
-        found[self.bounds[:-1][np.diff(self.bounds) > 0]] = np.nan
+        hours = np.concatenate([[np.nan], np.diff(times) / _HOUR])
+        hours[self.bounds[:-1][np.diff(self.bounds) > 0]] = np.nan
         timed = np.repeat(table.timed[self.timelines], np.diff(self.bounds))
-        return np.where(timed, found, np.nan)
+        return np.where(timed, hours, np.nan)
 
 
-class Order(NamedTuple):
+class RowOrder(NamedTuple):
     """The rows of a table group by group: each timeline's, or those of each of its conversations."""
 
     rows: I
@@ -75,18 +75,18 @@ class Order(NamedTuple):
     conversations: Codes
 
 
-def grouped(table: Table, partition_by: Sequence[str]) -> Order:
+def grouped(table: RowTable, partition_by: Sequence[str]) -> RowOrder:
     """The groups in the order of timelines and, within one, of the names of conversations."""
     everything = np.arange(table.size)
     if "conversation" not in partition_by:
         none = np.full(len(table.timed), UNKNOWN, dtype=np.int32)
-        return Order(everything, table.bounds, np.arange(len(table.timed)), none)
+        return RowOrder(everything, table.bounds, np.arange(len(table.timed)), none)
     rows = sorted_by(table.timeline, table.conversations)
     timeline, conversation = table.timeline[rows], table.conversations[rows]
     new = np.ones(table.size, dtype=np.bool_)
     new[1:] = (timeline[1:] != timeline[:-1]) | (conversation[1:] != conversation[:-1])
     first = np.flatnonzero(new)
-    return Order(rows, np.append(first, table.size), timeline[first], conversation[first])
+    return RowOrder(rows, np.append(first, table.size), timeline[first], conversation[first])
 
 
 def sorted_by(first: I, second: Codes) -> I:
@@ -108,50 +108,50 @@ def _stable(order, key, following):  # type: ignore[no-untyped-def]
         following[key[i] + 1] += 1
     for value in range(1, len(following)):
         following[value] += following[value - 1]
-    found = np.empty(len(order), dtype=np.int64)
+    result = np.empty(len(order), dtype=np.int64)
     for i in order:
-        found[following[key[i]]] = i
+        result[following[key[i]]] = i
         following[key[i]] += 1
-    return found
+    return result
 
 
-def undirected(table: Table, order: Order) -> Frame:
+def undirected(table: RowTable, order: RowOrder) -> SequenceFrame:
     """A sequence per group, whoever its rows are directed at."""
     none = np.full(len(order.timelines), UNKNOWN, dtype=np.int32)
     return framed(table, order.rows, order.bounds, order, np.arange(len(order.timelines)), none)
 
 
 def framed(
-    table: Table,
+    table: RowTable,
     rows: I,
     bounds: I,
-    order: Order,
+    order: RowOrder,
     groups: I,
     targets: Codes,
     whole: bool = True,
-) -> Frame:
+) -> SequenceFrame:
     """The frame of runs that still hold their unread rows; ``groups`` are those of the runs."""
     of = order.timelines[groups], order.conversations[groups]
     if machine(len(rows)):
         room = len(rows) + 1  # one more: for a row that is not kept
-        kept, holes = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+        selected, holes = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
         begins = np.empty(len(bounds), dtype=np.int64)
-        number = _kept.at(len(rows))(table.read, rows, bounds, kept, holes, begins)
-        return Frame(kept[:number], begins, holes[:number], *of, targets, whole)
+        number = _read_rows.at(len(rows))(table.read, rows, bounds, selected, holes, begins)
+        return SequenceFrame(selected[:number], begins, holes[:number], *of, targets, whole)
     read = table.read[rows]
     number = np.concatenate([[0], np.cumsum(read)])
-    kept = np.flatnonzero(read)
-    return Frame(rows[kept], number[bounds], np.diff(kept, prepend=-1) - 1, *of, targets, whole)
+    selected = np.flatnonzero(read)
+    return SequenceFrame(rows[selected], number[bounds], np.diff(selected, prepend=-1) - 1, *of, targets, whole)
 
 
 @kernel
-def _kept(read, rows, bounds, kept, holes, begins):  # type: ignore[no-untyped-def]
+def _read_rows(read, rows, bounds, selected, holes, begins):  # type: ignore[no-untyped-def]
     """The read ones of some rows, the unread ones before each, and the first of each run; gives how many they are."""
     number = hole = 0
     for run in range(len(bounds) - 1):
         begins[run] = number
         for place in range(bounds[run], bounds[run + 1]):
-            kept[number], holes[number] = rows[place], hole
+            selected[number], holes[number] = rows[place], hole
             seen = int(read[rows[place]])
             number, hole = number + seen, (hole + 1) * (1 - seen)
     begins[-1] = number

@@ -14,7 +14,7 @@ from undersong.patterns.engine.vectors import Codes, Masks
 from undersong.patterns.sequences import ANY, Bind, Or, Part, Passed, Repeat, Then
 
 
-class Gap(NamedTuple):
+class PatternGap(NamedTuple):
     """The most rows that a part of a pattern passes over: as a whole (-inf: it binds one), first, last, in a row."""
 
     whole: float
@@ -22,9 +22,9 @@ class Gap(NamedTuple):
     last: float
     most: float
 
-    def then(self, other: Gap) -> Gap:
+    def then(self, other: PatternGap) -> PatternGap:
         """This part and another one after it."""
-        return Gap(
+        return PatternGap(
             self.whole + other.whole,
             max(self.first, self.whole + other.first),
             max(other.last, self.last + other.whole),
@@ -32,7 +32,7 @@ class Gap(NamedTuple):
         )
 
 
-_NONE, _ANY, _BOUND = Gap(0, 0, 0, 0), Gap(1, 1, 1, 1), Gap(-inf, 0, 0, 0)
+_NONE, _ANY, _BOUND = PatternGap(0, 0, 0, 0), PatternGap(1, 1, 1, 1), PatternGap(-inf, 0, 0, 0)
 
 
 def gap(part: Part) -> int | None:
@@ -41,25 +41,25 @@ def gap(part: Part) -> int | None:
     return None if most == inf else int(most)
 
 
-def _gap(part: Part, *, passing: bool) -> Gap:
-    found = _NONE
+def _gap(part: Part, *, passing: bool) -> PatternGap:
+    total = _NONE
     if isinstance(part, Bind):
         return _ANY if passing or part.variable == ANY else _BOUND
     if isinstance(part, Passed):
         return _gap(part.part, passing=True)
     if isinstance(part, Or):
-        return Gap(*map(max, zip(*(_gap(each, passing=passing) for each in part.parts), strict=True)))
+        return PatternGap(*map(max, zip(*(_gap(each, passing=passing) for each in part.parts), strict=True)))
     if isinstance(part, Then):
-        for each in part.parts:
-            found = found.then(_gap(each, passing=passing))
+        for child in part.parts:
+            total = total.then(_gap(child, passing=passing))
     elif isinstance(part, Repeat):
         inner = _gap(part.part, passing=passing)
         if part.most is None and inner.whole > 0:
-            return Gap(inf, inf, inf, inf)
+            return PatternGap(inf, inf, inf, inf)
         for _ in range(part.least + 2 if part.most is None else part.most):
-            found = found.then(inner)
-        found = found if part.least else found._replace(whole=max(found.whole, 0))
-    return found
+            total = total.then(inner)
+        total = total if part.least else total._replace(whole=max(total.whole, 0))
+    return total
 
 
 def reached(masks: Masks, seen: I, bound: int, most: int) -> tuple[I | Codes, I | Codes]:

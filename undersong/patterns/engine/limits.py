@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.jit import kernel, machine
-from undersong.patterns.engine.frames import Frame
+from undersong.patterns.engine.frames import SequenceFrame
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.table import RowTable
 from undersong.patterns.engine.vectors import B
 
 
@@ -25,10 +25,10 @@ class Bounds(NamedTuple):
     longest: int | None
 
 
-class Limits:
+class MatchLimits:
     """How far a match from each row of a frame may reach."""
 
-    def __init__(self, frame: Frame, table: Table, bounds: Bounds) -> None:
+    def __init__(self, frame: SequenceFrame, table: RowTable, bounds: Bounds) -> None:
         self.frame, self.table, self.bounds = frame, table, bounds
 
     @cached_property
@@ -75,13 +75,13 @@ def after(ordered: I, wanted: I) -> I:
 
 @kernel
 def _after(ordered, wanted):  # type: ignore[no-untyped-def]
-    found = np.empty(len(wanted), dtype=np.int64)
+    places = np.empty(len(wanted), dtype=np.int64)
     place = 0
     for k in range(len(wanted)):
         while place < len(ordered) and ordered[place] <= wanted[k]:
             place += 1
-        found[k] = place
-    return found
+        places[k] = place
+    return places
 
 
 def bisected(times: I, wanted: I, low: I, high: I) -> I:
@@ -97,7 +97,7 @@ def bisected(times: I, wanted: I, low: I, high: I) -> I:
 
 @kernel
 def _bisect(times, wanted, low, high):  # type: ignore[no-untyped-def]
-    found = np.empty(len(low), dtype=np.int64)
+    places = np.empty(len(low), dtype=np.int64)
     near = 0  # the last one found; the next is often that, or a few rows on
     for k in range(len(low)):
         first, last = low[k], high[k]
@@ -114,5 +114,5 @@ def _bisect(times, wanted, low, high):  # type: ignore[no-untyped-def]
                 first = middle + 1
             else:
                 last = middle
-        found[k] = near = first
-    return found
+        places[k] = near = first
+    return places

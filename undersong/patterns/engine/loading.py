@@ -10,9 +10,9 @@ import numpy as np
 from undersong.models import Row
 from undersong.patterns.engine.packed import PackedSource
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.table import RowTable
 from undersong.patterns.partitions import Entry, Timeline, microseconds
-from undersong.ranks import levelled
+from undersong.ranks import absolute_rows
 
 Load = Callable[[str, Sequence[int]], Sequence[Row]]  # an agent, and places in its history → the rows there
 
@@ -27,7 +27,7 @@ class PackedTimelines(Sequence[Timeline]):
     Whatever needs a row raises StaleError where it is no longer the one that was packed.
     """
 
-    def __init__(self, source: PackedSource, table: Table, load: Load) -> None:
+    def __init__(self, source: PackedSource, table: RowTable, load: Load) -> None:
         self._source, self._table, self._load = source, table, load
         self._rows: dict[int, Row] = {}
 
@@ -38,7 +38,7 @@ class PackedTimelines(Sequence[Timeline]):
         """One agent's; none of its rows is loaded yet."""
         return self.among(self._table, index)
 
-    def among(self, table: Table, index: int) -> Timeline:
+    def among(self, table: RowTable, index: int) -> Timeline:
         """One agent's, with the rows that a table has of it."""
         return _Timed(self._source.agents[index], None, _Entries(self, table, index))
 
@@ -53,11 +53,11 @@ class PackedTimelines(Sequence[Timeline]):
 
     def _fetch(self, owner: int, wanted: Sequence[int]) -> None:
         agent, cells = self._source.agents[owner], self._source.cells[wanted]
-        found = levelled(self._load(agent, self._source.places[wanted].tolist()))
+        rows = absolute_rows(self._load(agent, self._source.places[wanted].tolist()))
         packed = list(zip(cells["time"].tolist(), cells["position"].tolist(), strict=True))
-        if [(row.time and microseconds(row.time), row.position) for row in found] != packed:
+        if [(row.time and microseconds(row.time), row.position) for row in rows] != packed:
             raise StaleError(agent)
-        self._rows.update(zip(wanted, found, strict=True))
+        self._rows.update(zip(wanted, rows, strict=True))
 
     def loaded(self) -> Iterator[Row]:
         """The rows that were loaded so far."""
@@ -83,7 +83,7 @@ class _Timed(Timeline):
 class _Entries(Sequence[Entry]):
     """The entries of one agent's timeline."""
 
-    def __init__(self, timelines: PackedTimelines, table: Table, index: int) -> None:
+    def __init__(self, timelines: PackedTimelines, table: RowTable, index: int) -> None:
         self._timelines, self._table = timelines, table
         self._first, self._last = table.bounds[index : index + 2].tolist()
 
@@ -106,6 +106,6 @@ class _Entries(Sequence[Entry]):
         return (self[place] for place in range(len(self)))
 
 
-def in_source(table: Table, rows: I) -> I:
+def in_source(table: RowTable, rows: I) -> I:
     """The places of a table's rows in its source."""
     return rows if table.index is None else table.index[rows]

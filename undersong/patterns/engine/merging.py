@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.jit import kernel, machine
-from undersong.patterns.engine.frames import Frame, Order, Place, framed
+from undersong.patterns.engine.frames import FramePositions, RowOrder, SequenceFrame, framed
 from undersong.patterns.engine.sums import I, counts
-from undersong.patterns.engine.table import Table, ranges
+from undersong.patterns.engine.table import RowTable, ranges
 from undersong.patterns.engine.vectors import B, Codes, Masks
 
 Firsts = tuple[I, I]  # how many rows of each list, public and directed, come before the sequence of each run
 
 
-class Runs(NamedTuple):
+class SequenceRuns(NamedTuple):
     """Runs of a public and a chain range each; link -1 is the public rows alone."""
 
     group: I
@@ -25,9 +25,9 @@ class Runs(NamedTuple):
     chain_first: I
     chain_last: I
 
-    def only(self, kept: B) -> Runs:
+    def only(self, selected: B) -> SequenceRuns:
         """Some of the runs."""
-        return Runs(*(part[kept] for part in self))
+        return SequenceRuns(*(part[selected] for part in self))
 
     @property
     def sizes(self) -> I:
@@ -35,7 +35,7 @@ class Runs(NamedTuple):
         return self.public_last - self.public_first + self.chain_last - self.chain_first
 
 
-class Lists(NamedTuple):
+class RowLists(NamedTuple):
     """The public rows and the directed ones (the chain): their places in an order, their rows in the table, and how
     many read ones come before each.
 
@@ -54,19 +54,19 @@ class Lists(NamedTuple):
     met: I
     missed: Codes
 
-    def marked(self, masks: Masks) -> Marked:
+    def marked(self, masks: Masks) -> ListMasks:
         """The masks of the public rows and of the chain, given those of the rows of the table."""
-        return Marked(masks[self.public_rows], masks[self.chain_rows])
+        return ListMasks(masks[self.public_rows], masks[self.chain_rows])
 
 
-class Marked(NamedTuple):
+class ListMasks(NamedTuple):
     """The masks of the public rows and of the chain."""
 
     public: Masks
     chain: Masks
 
 
-def listed(table: Table, order: Order, public: I, chain: I, before: I) -> Lists:
+def row_lists(table: RowTable, order: RowOrder, public: I, chain: I, before: I) -> RowLists:
     """The lists of public and directed places; ``before`` counts the public ones before each place."""
     public_rows, chain_rows = order.rows[public], order.rows[chain]
     read = table.read[public_rows]
@@ -74,13 +74,13 @@ def listed(table: Table, order: Order, public: I, chain: I, before: I) -> Lists:
     unread = (seen - np.arange(len(seen))).astype(np.int32)
     met = public_read[before[chain]]
     missed = (before[chain] - met).astype(np.int32)
-    return Lists(public, chain, public_rows, chain_rows, public_read, chain_read, seen, unread, met, missed)
+    return RowLists(public, chain, public_rows, chain_rows, public_read, chain_read, seen, unread, met, missed)
 
 
 def merged(
-    table: Table, order: Order, lists: Lists, run: Runs, targets: Codes, marked: Marked, firsts: Firsts, *,
-    whole: bool, placed: bool,
-) -> tuple[Frame, Masks]:  # fmt: skip
+    table: RowTable, order: RowOrder, lists: RowLists, run: SequenceRuns, targets: Codes, marked: ListMasks,
+    firsts: Firsts, *, whole: bool, placed: bool,
+) -> tuple[SequenceFrame, Masks]:  # fmt: skip
     """Each run's read public and directed rows in order, and their masks.
 
     How many directed ones come before each row is told only where ``placed``.
@@ -94,14 +94,14 @@ def merged(
     return frame._replace(at=_place(lists, run, firsts, directed)), _masks(lists, marked)[frame.rows]
 
 
-def _masks(lists: Lists, marked: Marked) -> Masks:
+def _masks(lists: RowLists, marked: ListMasks) -> Masks:
     """The masks of the table's rows again."""
-    found = np.empty(len(marked.public) + len(marked.chain), dtype=marked.public.dtype)
-    found[lists.public_rows], found[lists.chain_rows] = marked
-    return found
+    masks = np.empty(len(marked.public) + len(marked.chain), dtype=marked.public.dtype)
+    masks[lists.public_rows], masks[lists.chain_rows] = marked
+    return masks
 
 
-def _sorted(lists: Lists, run: Runs, bounds: I) -> tuple[I, I]:
+def _sorted(lists: RowLists, run: SequenceRuns, bounds: I) -> tuple[I, I]:
     from_public, from_chain = ranges(run.public_first, run.public_last), ranges(run.chain_first, run.chain_last)
     runs = np.arange(len(run.group))
     sizes = run.public_last - run.public_first, run.chain_last - run.chain_first
@@ -114,36 +114,38 @@ def _sorted(lists: Lists, run: Runs, bounds: I) -> tuple[I, I]:
     return places, run.chain_first[owner] + before - before[bounds[:-1][owner]] if len(owner) else before
 
 
-def _place(lists: Lists, run: Runs, firsts: Firsts, directed: Codes) -> Place:
+def _place(lists: RowLists, run: SequenceRuns, firsts: Firsts, directed: Codes) -> FramePositions:
     public, chain = (lists.public_read[firsts[0]], lists.chain_read[firsts[1]])
-    return Place(directed, lists.chain_read[run.chain_first] + lists.public_read[run.public_first], public, chain)
+    return FramePositions(
+        directed, lists.chain_read[run.chain_first] + lists.public_read[run.public_first], public, chain
+    )
 
 
 def _laid_out(
-    order: Order, lists: Lists, run: Runs, targets: Codes, marked: Marked, firsts: Firsts, *,
-    whole: bool, placed: bool,
-) -> tuple[Frame, Masks]:  # fmt: skip
+    order: RowOrder, lists: RowLists, run: SequenceRuns, targets: Codes, marked: ListMasks,
+    firsts: Firsts, *, whole: bool, placed: bool,
+) -> tuple[SequenceFrame, Masks]:  # fmt: skip
     """The same in one go over the rows."""
     public, chain = lists.public_read, lists.chain_read
     first, last = public[run.public_first], public[run.public_last]
     bounds = np.concatenate([[0], np.cumsum(last - first + chain[run.chain_last] - chain[run.chain_first])])
     rows, holes = (np.empty(int(bounds[-1]), dtype=np.int64) for _ in range(2))
-    found, directed = np.empty(len(rows), marked.chain.dtype), np.empty(len(rows) if placed else 0, np.int32)
+    masks, directed = np.empty(len(rows), marked.chain.dtype), np.empty(len(rows) if placed else 0, np.int32)
     _lay.at(len(rows))(
         lists.public_rows[lists.seen], lists.unread, marked.public[lists.seen], lists.chain_rows, chain, lists.met,
         lists.missed, marked.chain, first, last, run.public_first - first, run.chain_first, run.chain_last, bounds,
-        placed, rows, holes, found, directed,
+        placed, rows, holes, masks, directed,
     )  # fmt: skip
     groups = order.timelines[run.group], order.conversations[run.group]
-    return Frame(
+    return SequenceFrame(
         rows, bounds, holes, *groups, targets, whole, _place(lists, run, firsts, directed) if placed else None
-    ), found
+    ), masks
 
 
 @kernel
 def _lay(  # type: ignore[no-untyped-def]
     rows, unread, masks, chain_rows, chain_read, met, missed, chain_masks, first, last, gone, chain_first, chain_last,
-    bounds, placed, found, holes, found_masks, directed,
+    bounds, placed, out_rows, holes, out_masks, directed,
 ):  # fmt: skip
     """Stretches of public rows, each up to the next directed one; ``gone`` unread public rows come before each run."""
     for run in range(len(first)):
@@ -153,7 +155,7 @@ def _lay(  # type: ignore[no-untyped-def]
             if i < until:
                 shift = k - i
                 for public in range(i, until):
-                    found[shift + public], found_masks[shift + public] = rows[public], masks[public]
+                    out_rows[shift + public], out_masks[shift + public] = rows[public], masks[public]
                     holes[shift + public] = unread[public] - unread[public - 1]
                     if placed:
                         directed[shift + public] = chain_read[j]
@@ -165,7 +167,7 @@ def _lay(  # type: ignore[no-untyped-def]
             if chain_read[j] == chain_read[j + 1]:
                 lost += 1
                 continue
-            found[k], found_masks[k], holes[k] = chain_rows[j], chain_masks[j], missed[j] - seen + lost
+            out_rows[k], out_masks[k], holes[k] = chain_rows[j], chain_masks[j], missed[j] - seen + lost
             if placed:
                 directed[k] = chain_read[j]
             k, seen, lost = k + 1, missed[j], 0

@@ -7,58 +7,64 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.jit import kernel, machine
-from undersong.patterns.engine.automaton import Automaton, Reading
-from undersong.patterns.engine.limits import Limits, after
-from undersong.patterns.engine.starts import Outlook, crowded
+from undersong.patterns.engine.automaton import BackwardAutomaton, StateTrace
+from undersong.patterns.engine.limits import MatchLimits, after
+from undersong.patterns.engine.starts import MatchRequirements, with_enough_rows
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import B
 
 _EVER = np.iinfo(np.int64).max
 
 
-class Openings(NamedTuple):
+class MatchStarts(NamedTuple):
     """Rows of a frame from which there is a match, ascending; one past the furthest that it takes; the fence after."""
 
     starts: I
     reach: I
     fences: I
 
-    def at(self, numbers: I | B) -> Openings:
+    def at(self, numbers: I | B) -> MatchStarts:
         """Some of them."""
-        return Openings(*(part[numbers] for part in self))
+        return MatchStarts(*(part[numbers] for part in self))
 
 
-def openings(automaton: Automaton, reading: Reading, limits: Limits, wanted: Outlook, *, targeted: bool) -> Openings:
+def match_starts(
+    automaton: BackwardAutomaton, reading: StateTrace, limits: MatchLimits, wanted: MatchRequirements, *, targeted: bool
+) -> MatchStarts:
     """The starts whose matches may bind a row directed at the target, and as many rows of each kind as ``having`` asks.
 
     They may be too many: the match itself is not known yet, only that it ends where no row is taken.
     """
     closed = limits.bounds.closed
     if machine(len(reading.before)):
-        found = _in_one_go(automaton, reading, limits, wanted, targeted=targeted)
-        return found if closed is None else found.at(~closed[found.starts])
+        result = _in_one_go(automaton, reading, limits, wanted, targeted=targeted)
+        return result if closed is None else result.at(~closed[result.starts])
     starts = automaton.begins(reading.before)
     starts = starts if closed is None else starts[~closed[starts]]
-    starts, reach = crowded(wanted, reading.masks, starts, limits.of(starts))
-    return Openings(starts, reach, limits.fence(starts))
+    starts, reach = with_enough_rows(wanted, reading.masks, starts, limits.of(starts))
+    return MatchStarts(starts, reach, limits.fence(starts))
 
 
-def _in_one_go(automaton: Automaton, reading: Reading, limits: Limits, wanted: Outlook, *, targeted: bool) -> Openings:
+def _in_one_go(
+    automaton: BackwardAutomaton, reading: StateTrace, limits: MatchLimits, wanted: MatchRequirements, *, targeted: bool
+) -> MatchStarts:
     table, bounds, opens, size = limits.table, limits.bounds, automaton.opens, len(reading.before)
     counts = (*wanted.counts, (0, 0), (0, 0))[:2]  # the matches answer for the others
     counted = np.uint64(counts[0][0]), np.uint64(counts[1][0])
     needed = counts[0][1], counts[1][1]
     targets = table.targets if targeted else np.zeros(0, dtype=np.int32)
     spans = (_EVER if each is None else each for each in (bounds.within, bounds.longest))
-    found = Openings(*(np.empty(size, dtype=np.int64) for _ in Openings._fields))  # what is not filled is not touched
+    buffers = MatchStarts(
+        *(np.empty(size, dtype=np.int64) for _ in MatchStarts._fields)
+    )  # what is not filled is not touched
     first = _open.at(size)(
         reading.before, opens, limits.fences, _bound(limits, targeted=targeted), limits.frame.rows, table.times,
-        targets, *spans, reading.masks, counted, needed, *found,
+        targets, *spans, reading.masks, counted, needed, *buffers,
     )  # fmt: skip
-    return Openings(*(part[first:] for part in found))
+    return MatchStarts(*(part[first:] for part in buffers))
 
 
-def _bound(limits: Limits, *, targeted: bool) -> I:
+def _bound(limits: MatchLimits, *, targeted: bool) -> I:
     """How many directed rows a match in each stretch between fences has to bind: one in a sequence with a target."""
     first = limits.fences[:-1]
     if not targeted:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS
 from undersong.patterns.engine.sums import F, I, counts, mean, running
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.table import RowTable
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.expressions import Call, Field, Node, Text, walk
 from undersong.patterns.fields import FIELDS, Kind
@@ -38,8 +38,10 @@ CELLS = np.dtype(
 )
 assert CELLS.itemsize == LAYOUT.size
 _NAMES = ("target", "conversation")
-_KEPT = frozenset({*TRAITS, *DIMENSIONS, *TEXTS, *COUNTS, *_NAMES, "agent", "position", "sampled", "latency_drop"})
-TOLD = _KEPT | {"directed", "indicators"}  # needs of which ``given`` says whether they are met
+_STORED_FIELDS = frozenset(
+    {*TRAITS, *DIMENSIONS, *TEXTS, *COUNTS, *_NAMES, "agent", "position", "sampled", "latency_drop"}
+)
+DECIDABLE_INPUTS = _STORED_FIELDS | {"directed", "indicators"}  # needs of which ``given`` says whether they are met
 _LEVELS = np.arange(NO_SCORE + 1) / THOUSAND
 _LEVELS[NO_SCORE] = np.nan
 SCORED = TEXTS["state"].index("scored") + 1
@@ -51,7 +53,7 @@ def readable(rule: PatternRule) -> bool:
     parts = [*trees.define, *trees.columns.values(), *trees.measures.values(), *trees.having]
     parts += [tree for tree in (trees.where, trees.until) if tree is not None]
     flags = {_name(part) for tree in parts for part in walk(tree) if isinstance(part, Call) and part.name == "flag"}
-    return flags <= set(FLAGS) and rule.needs <= TOLD - {"indicators"}
+    return flags <= set(FLAGS) and rule.needs <= DECIDABLE_INPUTS - {"indicators"}
 
 
 class PackedSource:
@@ -62,7 +64,7 @@ class PackedSource:
         self._bits = np.ascontiguousarray(cells["bits"])
         self.read: B = cells["state"] == SCORED
         self._scores: dict[str, F] = {}
-        self._given: dict[str, bool] = {}
+        self._available: dict[str, bool] = {}
 
     @property
     def size(self) -> int:
@@ -74,17 +76,17 @@ class PackedSource:
         """Whether the scores of some read row are ranks."""
         return bool((self.read & (self._bits & RANK > 0)).any())
 
-    def given(self, wanted: Collection[str]) -> frozenset[str]:
+    def available(self, wanted: Collection[str]) -> frozenset[str]:
         """As ``inputs.given``; what packed rows cannot tell is left out."""
         for name in wanted:
-            if name not in self._given:
-                self._given[name] = self._gives(name)
-        return frozenset(name for name in wanted if self._given[name])
+            if name not in self._available:
+                self._available[name] = self._gives(name)
+        return frozenset(name for name in wanted if self._available[name])
 
     @cached_property
     def codes(self) -> Mapping[str, int]:
         """The code of each text. They are in the order of keys, not of the alphabet."""
-        return _Codes(self._keys)
+        return _KeyCodes(self._keys)
 
     def kind(self, node: Node) -> Kind:
         """What a field is."""
@@ -105,8 +107,8 @@ class PackedSource:
             return own.astype(np.int32)[self.owners]
         if name in _NAMES:
             return self._named[name]
-        known = [UNKNOWN, *(int(np.searchsorted(self._keys, np.uint64(key(text)))) for text in TEXTS[name])]
-        return np.asarray(np.array(known, dtype=np.int32)[self.cells[name]])
+        codes = [UNKNOWN, *(int(np.searchsorted(self._keys, np.uint64(key(text)))) for text in TEXTS[name])]
+        return np.asarray(np.array(codes, dtype=np.int32)[self.cells[name]])
 
     def truth(self, node: Node, wanted: bool) -> B:
         """Where a condition on single rows holds or fails."""
@@ -122,24 +124,26 @@ class PackedSource:
     @cached_property
     def balances(self) -> list[dict[str, float]]:
         """Each agent's mean per dimension over its read rows, as ``findings.Balance`` has them."""
-        found: list[dict[str, float]] = [{} for _ in self.agents]
+        means_by_agent: list[dict[str, float]] = [{} for _ in self.agents]
         bounds = np.searchsorted(self.owners, np.arange(len(self.agents) + 1))
         for name in DIMENSIONS:
             values = self.number(Field(name))
-            known = self.read & ~np.isnan(values)
-            number = np.diff(counts(known)[bounds])
-            sums = running(np.where(known, values, 0.0))
+            present = self.read & ~np.isnan(values)
+            number = np.diff(counts(present)[bounds])
+            sums = running(np.where(present, values, 0.0))
             means = mean(sums.at(bounds[1:]) - sums.at(bounds[:-1]), number)
             for place in np.flatnonzero(number).tolist():
-                found[place][name] = float(means[place])
-        return found
+                means_by_agent[place][name] = float(means[place])
+        return means_by_agent
 
     @cached_property
     def _keys(self) -> npt.NDArray[np.uint64]:
         """The key of every code, ascending."""
         few = [key(text) for text in (*self.agents, *(text for texts in TEXTS.values() for text in texts))]
-        found = np.unique(np.concatenate([*(keys for keys, _ in self._names.values()), np.array(few, dtype=np.uint64)]))
-        return found[found > 0]
+        all_keys = np.unique(
+            np.concatenate([*(keys for keys, _ in self._names.values()), np.array(few, dtype=np.uint64)])
+        )
+        return all_keys[all_keys > 0]
 
     @cached_property
     def _names(self) -> dict[str, tuple[npt.NDArray[np.uint64], I]]:
@@ -148,20 +152,20 @@ class PackedSource:
 
     @cached_property
     def _named(self) -> dict[str, Codes]:
-        found = {}
+        codes_by_name = {}
         for name, (keys, places) in self._names.items():
             codes = np.where(keys == 0, UNKNOWN, np.searchsorted(self._keys, keys)).astype(np.int32)
-            found[name] = codes[places]
-        return found
+            codes_by_name[name] = codes[places]
+        return codes_by_name
 
     @cached_property
     def _traits(self) -> npt.NDArray[np.uint16]:
         """The scores of each trait in thousandths; ranks are not told."""
-        found = np.ascontiguousarray(self.cells["traits"].T)
+        scores = np.ascontiguousarray(self.cells["traits"].T)
         ranks = self._bits & RANK > 0
         if ranks.any():
-            found[:, ranks] = NO_SCORE
-        return found
+            scores[:, ranks] = NO_SCORE
+        return scores
 
     def _number(self, name: str) -> F:
         if name in DIMENSIONS:
@@ -175,11 +179,11 @@ class PackedSource:
 
     def _dimension(self, name: str) -> F:
         """As ``fields.dimension``: the same sum in the same order."""
-        found = np.zeros(self.size)
+        total = np.zeros(self.size)
         for trait in DIMENSIONS[name]:
             scores = self.number(Field(trait))
-            found = found + (1 - scores if trait in NEGATIVE_TRAITS else scores)
-        return found / 4
+            total = total + (1 - scores if trait in NEGATIVE_TRAITS else scores)
+        return total / 4
 
     def _gives(self, name: str) -> bool:
         if name in NEVER_MISSING:
@@ -187,9 +191,9 @@ class PackedSource:
         if name == "indicators":
             return bool((self.read & (self._bits & JUDGED > 0)).any())
         if name == "tier":
-            told = (self.cells["tier"] > 0) | (self.cells["observed"] != TEXTS["observed"].index("unknown") + 1)
-            return bool((self.read & told).any())
-        if name not in _KEPT:
+            has_tier = (self.cells["tier"] > 0) | (self.cells["observed"] != TEXTS["observed"].index("unknown") + 1)
+            return bool((self.read & has_tier).any())
+        if name not in _STORED_FIELDS:
             return False
         if name in TEXTS or name == "latency_drop":
             return bool((self.read & (self.cells[name] > 0)).any())
@@ -211,7 +215,7 @@ def _name(call: Call) -> str:
     return argument.value
 
 
-class _Codes(Mapping[str, int]):
+class _KeyCodes(Mapping[str, int]):
     """Codes of texts by their keys; the texts themselves are not known."""
 
     def __init__(self, keys: npt.NDArray[np.uint64]) -> None:
@@ -237,14 +241,14 @@ def packed_source(agents: Sequence[str], cells: Sequence[bytes]) -> PackedSource
     sizes = np.array([len(each) // CELLS.itemsize for each in cells], dtype=np.int64)
     owners = np.repeat(np.arange(len(agents)), sizes)
     places = np.arange(len(everything)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    kept = everything["bits"] & BRANCH == 0
-    if not kept.all():
-        everything, owners, places = everything[kept], owners[kept], places[kept]
+    on_main_branch = everything["bits"] & BRANCH == 0
+    if not on_main_branch.all():
+        everything, owners, places = everything[on_main_branch], owners[on_main_branch], places[on_main_branch]
     return PackedSource(everything, agents, owners, places)
 
 
-def packed_table(source: PackedSource) -> Table:
+def packed_table(source: PackedSource) -> RowTable:
     """The table of packed rows: a timeline per agent."""
     timed = np.ones(len(source.agents), dtype=np.bool_)
     bounds = np.searchsorted(source.owners, np.arange(len(source.agents) + 1))
-    return Table(source, None, bounds, source.cells["time"].astype(np.int64), timed, source.read)
+    return RowTable(source, None, bounds, source.cells["time"].astype(np.int64), timed, source.read)

@@ -15,7 +15,7 @@ Bindings = np.ndarray[tuple[int], np.dtype[np.int8]]
 MATCH = -2  # all rows that are bound to a variable; -1 are those passed over
 
 
-class Paths(NamedTuple):
+class MatchPaths(NamedTuple):
     """Matches: their first rows, and from which to before which place their ``bindings`` stand.
 
     A binding is the variable of a row (-1: passed over). Matches may share bindings, and between them may stand some of
@@ -33,46 +33,46 @@ class Paths(NamedTuple):
         return self.last - self.first
 
 
-def sized(starts: I, sizes: I) -> Paths:
+def sized(starts: I, sizes: I) -> MatchPaths:
     """Matches of so many rows each, one after the other; their bindings are still to be written."""
     last = np.cumsum(sizes, dtype=np.int64)
-    return Paths(starts, last - sizes, last, np.empty(int(last[-1]) if len(last) else 0, dtype=np.int8))
+    return MatchPaths(starts, last - sizes, last, np.empty(int(last[-1]) if len(last) else 0, dtype=np.int8))
 
 
-def nothing(starts: I) -> Paths:
+def nothing(starts: I) -> MatchPaths:
     """Starts without a match."""
     return sized(starts, np.zeros(len(starts), dtype=np.int64))
 
 
-def some(found: Paths, kept: I | npt.NDArray[np.bool_]) -> Paths:
+def some(paths: MatchPaths, selected: I | npt.NDArray[np.bool_]) -> MatchPaths:
     """Some of the matches."""
-    return Paths(found.starts[kept], found.first[kept], found.last[kept], found.bindings)
+    return MatchPaths(paths.starts[selected], paths.first[selected], paths.last[selected], paths.bindings)
 
 
-def put(found: Paths, numbers: I, others: Paths) -> Paths:
+def put(paths: MatchPaths, numbers: I, others: MatchPaths) -> MatchPaths:
     """The matches with other ones at some numbers."""
     if not len(numbers):
-        return found
-    first, last, before = found.first.copy(), found.last.copy(), len(found.bindings)
+        return paths
+    first, last, before = paths.first.copy(), paths.last.copy(), len(paths.bindings)
     first[numbers], last[numbers] = others.first + before, others.last + before
-    return Paths(found.starts, first, last, np.concatenate([found.bindings, others.bindings]))
+    return MatchPaths(paths.starts, first, last, np.concatenate([paths.bindings, others.bindings]))
 
 
-def compact(found: Paths) -> Paths:
+def compact(paths: MatchPaths) -> MatchPaths:
     """The same without bindings of no match, one match after the other."""
-    result = sized(found.starts, found.sizes)
+    result = sized(paths.starts, paths.sizes)
     if machine(len(result.bindings)):
-        _copy.at(len(result.bindings))(found.bindings, found.first, result.first, result.last, result.bindings)
+        _copy.at(len(result.bindings))(paths.bindings, paths.first, result.first, result.last, result.bindings)
     else:
-        result.bindings[:] = found.bindings[ranges(found.first, found.last)]
+        result.bindings[:] = paths.bindings[ranges(paths.first, paths.last)]
     return result
 
 
-def joined(parts: list[Paths]) -> Paths:
+def joined(parts: list[MatchPaths]) -> MatchPaths:
     """Matches one after the other."""
     sizes = np.array([len(part.bindings) for part in parts])
     before = np.cumsum(sizes) - sizes
-    return Paths(
+    return MatchPaths(
         np.concatenate([part.starts for part in parts]),
         np.concatenate([part.first + shift for part, shift in zip(parts, before, strict=True)]),
         np.concatenate([part.last + shift for part, shift in zip(parts, before, strict=True)]),
@@ -80,26 +80,26 @@ def joined(parts: list[Paths]) -> Paths:
     )
 
 
-def bound(found: Paths, variable: int) -> I:
+def bound(paths: MatchPaths, variable: int) -> I:
     """How many rows each match binds to a variable."""
-    number = np.zeros(len(found.starts), dtype=np.int64)
-    size = int(found.sizes.sum())
+    number = np.zeros(len(paths.starts), dtype=np.int64)
+    size = int(paths.sizes.sum())
     if machine(size):
         least, most = (0, 127) if variable == MATCH else (variable, variable)
-        _count.at(size)(found.first, found.last, found.bindings, np.int8(least), np.int8(most), number)
+        _count.at(size)(paths.first, paths.last, paths.bindings, np.int8(least), np.int8(most), number)
         return number
-    bindings = found.bindings[ranges(found.first, found.last)]
+    bindings = paths.bindings[ranges(paths.first, paths.last)]
     fits = bindings >= 0 if variable == MATCH else bindings == variable
-    before, ends = np.concatenate([[0], np.cumsum(fits)]), np.cumsum(found.sizes)
-    return np.asarray(before[ends] - before[ends - found.sizes])
+    before, ends = np.concatenate([[0], np.cumsum(fits)]), np.cumsum(paths.sizes)
+    return np.asarray(before[ends] - before[ends - paths.sizes])
 
 
 @kernel
-def _copy(given, given_first, first, last, found):  # type: ignore[no-untyped-def]
+def _copy(source, source_first, first, last, target):  # type: ignore[no-untyped-def]
     for k in range(len(first)):
-        shift = given_first[k] - first[k]
+        shift = source_first[k] - first[k]
         for i in range(first[k], last[k]):
-            found[i] = given[i + shift]
+            target[i] = source[i + shift]
 
 
 @kernel

@@ -7,16 +7,16 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from undersong.patterns.engine.rolling import SUMMED
-from undersong.patterns.engine.starts import Outlook, outlook
-from undersong.patterns.engine.walk import Code, code
+from undersong.patterns.engine.starts import MatchRequirements, match_requirements
+from undersong.patterns.engine.walk import ProgramArrays, program_arrays
 from undersong.patterns.expressions import Both, Call, Field, Node, Variable, Window, walk
 from undersong.patterns.fields import FIELDS
-from undersong.patterns.levels import FRAME, ROW, TABLE, Levels, implied
+from undersong.patterns.levels import FRAME, ROW, TABLE, DependencyLevels, implied
 from undersong.patterns.program import AT_END, AT_START
 from undersong.patterns.rules import PatternRule
 
 
-class Condition(NamedTuple):
+class LayeredCondition(NamedTuple):
     """A variable's condition: what a row alone must say, what the agent's rows add, and what the rule's sequence adds.
 
     ``row`` mentions no column; it holds wherever the other two can.
@@ -27,17 +27,17 @@ class Condition(NamedTuple):
     within: Node | None
 
 
-class Plan(NamedTuple):
+class VectorPlan(NamedTuple):
     """A rule, taken apart. ``code`` is None where only the reference can walk; ``whole``: it needs whole sequences;
     ``by_row``: single rows decide its conditions; ``placed``: windows need to know where in their sequences rows are.
     """
 
     rule: PatternRule
-    levels: Levels
-    conditions: tuple[Condition, ...]
-    outlook: Outlook
+    levels: DependencyLevels
+    conditions: tuple[LayeredCondition, ...]
+    requirements: MatchRequirements
     having: tuple[Node, ...]
-    code: Code | None
+    code: ProgramArrays | None
     anchored: bool
     whole: bool
     by_row: bool
@@ -50,19 +50,19 @@ class Plan(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def plan(rule: PatternRule) -> Plan:
+def plan(rule: PatternRule) -> VectorPlan:
     """The plan of a rule."""
-    trees, levels = rule.trees, Levels(rule.trees.columns)
+    trees, levels = rule.trees, DependencyLevels(rule.trees.columns)
     conditions = tuple(_condition(tree, levels) for tree in trees.define)
     operations = {operation for operation, _, _ in rule.program.instructions}
     anchored = bool(operations & {AT_START, AT_END})
-    return Plan(
+    return VectorPlan(
         rule,
         levels,
         conditions,
-        outlook(trees.part, rule.program, rule.names, trees.having),
+        match_requirements(trees.part, rule.program, rule.names, trees.having),
         _having(trees.having, trees.measures),
-        code(rule.program) if not rule.program.slots else None,
+        program_arrays(rule.program) if not rule.program.slots else None,
         anchored,
         anchored or any(map(_needs_all, [*trees.columns.values(), *trees.define, *_some(trees.until)])),
         all(levels.of(tree) == ROW for tree in trees.define),
@@ -98,18 +98,18 @@ def _some(tree: Node | None) -> tuple[Node, ...]:
     return () if tree is None else (tree,)
 
 
-def _condition(tree: Node, levels: Levels) -> Condition:
+def _condition(tree: Node, levels: DependencyLevels) -> LayeredCondition:
     parts = tree.parts if isinstance(tree, Both) else (tree,)
     before = tuple(part for part in parts if levels.of(part) == TABLE)
     within = tuple(part for part in parts if levels.of(part) == FRAME)
-    return Condition(implied(tree, levels), *(Both(group) if group else None for group in (before, within)))
+    return LayeredCondition(implied(tree, levels), *(Both(group) if group else None for group in (before, within)))
 
 
 def _needs_all(tree: Node) -> bool:
     """Whether a value depends on rows of the sequence that running sums do not stand for."""
-    found = [part for part in walk(tree) if isinstance(part, Window) and part.over == "partition"]
+    windows = [part for part in walk(tree) if isinstance(part, Window) and part.over == "partition"]
     gaps = any(isinstance(part, Field) and part.name == "gap_hours" for part in walk(tree))
-    return gaps or not all(map(running_sum, found))
+    return gaps or not all(map(running_sum, windows))
 
 
 def running_sum(window: Window) -> bool:

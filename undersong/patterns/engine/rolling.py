@@ -8,7 +8,18 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.columns import Sliding
-from undersong.patterns.engine.sums import F, I, Total, Unsuited, counts, mean, quotient, running, split, total
+from undersong.patterns.engine.sums import (
+    ExactTotal,
+    F,
+    I,
+    NotVectorizable,
+    counts,
+    mean,
+    quotient,
+    running,
+    split,
+    total,
+)
 from undersong.patterns.engine.vectors import B
 from undersong.patterns.expressions import Window
 
@@ -17,18 +28,18 @@ _ROWS = 1024  # that are summed together: what is known of them stays in the fas
 SUMMED = frozenset({"mean", "sum", "count"})
 
 
-class Events(NamedTuple):
+class WindowEvents(NamedTuple):
     """A value per row, and whether the row counts; a condition without rows of its own is one value for all."""
 
     values: F
     counted: B
 
-    def spread(self, size: int) -> Events:
+    def spread(self, size: int) -> WindowEvents:
         """One value and one answer for each of so many rows."""
-        return Events(np.broadcast_to(self.values, size), np.broadcast_to(self.counted, size))
+        return WindowEvents(np.broadcast_to(self.values, size), np.broadcast_to(self.counted, size))
 
 
-def over_sequences(window: Window, events: Events, bounds: I, times: I, timed: B) -> F:
+def over_sequences(window: Window, events: WindowEvents, bounds: I, times: I, timed: B) -> F:
     """The window's result at every row, from the rows before it in its sequence; NaN where it is unknown.
 
     ``bounds`` are the first rows of the sequences with the number of rows at the end, ``timed`` says of each whether
@@ -43,31 +54,31 @@ def over_sequences(window: Window, events: Events, bounds: I, times: I, timed: B
     first, last = number[starts], np.maximum(number[:-1] - window.lag, number[starts])
     if window.rows is not None:
         first = np.maximum(first, last - window.rows)
-    known = None
+    timed_rows = None
     if window.hours is not None:
-        known = np.repeat(timed, np.diff(bounds))
+        timed_rows = np.repeat(timed, np.diff(bounds))
         oldest = at_or_after(times, np.asarray(times - window.hours * _HOUR, dtype=np.float64), starts)
         first = np.minimum(np.maximum(first, number[oldest]), last)
     sums = running(events.values[events.counted])
-    found = summed(window, sums.at(last) - sums.at(first), last - first)
-    return found if known is None else np.where(known, found, np.nan)
+    result = summed(window, sums.at(last) - sums.at(first), last - first)
+    return result if timed_rows is None else np.where(timed_rows, result, np.nan)
 
 
-def _in_one_go(window: Window, events: Events, bounds: I, times: I, timed: B) -> F:
-    found = np.empty(len(times))
-    known = timed if window.hours is not None else np.ones(len(timed), dtype=np.bool_)
+def _in_one_go(window: Window, events: WindowEvents, bounds: I, times: I, timed: B) -> F:
+    output = np.empty(len(times))
+    usable = timed if window.hours is not None else np.ones(len(timed), dtype=np.bool_)
     span = np.inf if window.hours is None else float(window.hours * _HOUR)
     number = float(np.count_nonzero(events.counted))
     counted = np.ascontiguousarray(events.values), np.ascontiguousarray(events.counted), number, bounds
     needs = window.function == "mean", least(window)
     if window.rows is None and window.hours is None:
-        fits = _accumulate.at(len(times))(*counted, *needs, found)
+        fits = _accumulate.at(len(times))(*counted, *needs, output)
     else:
-        found[:] = np.nan
-        fits = _slide.at(len(times))(*counted, times, known, window.rows or 0, span, *needs, found)
+        output[:] = np.nan
+        fits = _slide.at(len(times))(*counted, times, usable, window.rows or 0, span, *needs, output)
     if not fits:
-        raise Unsuited("a value has digits beyond 2**-72, or is too large")
-    return found
+        raise NotVectorizable("a value has digits beyond 2**-72, or is too large")
+    return output
 
 
 def least(window: Window) -> int:
@@ -76,7 +87,7 @@ def least(window: Window) -> int:
 
 
 @kernel
-def _accumulate(values, counted, number, bounds, mean, needed, found):  # type: ignore[no-untyped-def]
+def _accumulate(values, counted, number, bounds, mean, needed, output):  # type: ignore[no-untyped-def]
     """Sums over all counted rows before each row, some rows at a time; False where a value does not fit."""
     firsts, seconds, thirds, numbers = np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS)
     sequence, n, a, b, c = 0, 0.0, 0.0, 0.0, 0.0
@@ -93,7 +104,7 @@ def _accumulate(values, counted, number, bounds, mean, needed, found):  # type: 
                 counted[row:until], firsts[here:to], seconds[here:to], thirds[here:to], numbers[here:to], n, a, b, c
             )
             row = until
-        _divided(firsts, seconds, thirds, numbers, mean, needed, found[low:high])
+        _divided(firsts, seconds, thirds, numbers, mean, needed, output[low:high])
     return True
 
 
@@ -118,21 +129,21 @@ def _along(counted, firsts, seconds, thirds, numbers, n, a, b, c):  # type: igno
 
 
 @kernel
-def _divided(firsts, seconds, thirds, numbers, mean, needed, found):  # type: ignore[no-untyped-def]
+def _divided(firsts, seconds, thirds, numbers, mean, needed, output):  # type: ignore[no-untyped-def]
     """Sums, or means, over so many values; NaN over too few."""
-    for i in range(len(found)):
+    for i in range(len(output)):
         n = numbers[i]
         by = n if mean and n > 0.0 else 1.0
         result = quotient(firsts[i], seconds[i], thirds[i], by)
-        found[i] = result if n >= needed and (n > 0.0 or not mean) else np.nan
+        output[i] = result if n >= needed and (n > 0.0 or not mean) else np.nan
 
 
 @kernel
 def _slide(  # type: ignore[no-untyped-def]
-    values, counted, number, bounds, times, known, rows, span, mean, needed, found
+    values, counted, number, bounds, times, usable, rows, span, mean, needed, output
 ):
     """Sums over the counted rows from ``oldest`` to before each row; False where a value does not fit."""
-    for sequence in range(len(known)):
+    for sequence in range(len(usable)):
         oldest, n, a, b, c = bounds[sequence], 0, 0.0, 0.0, 0.0
         for row in range(bounds[sequence], bounds[sequence + 1]):
             while (rows > 0 and n > rows) or (oldest < row and times[oldest] < times[row] - span):
@@ -140,8 +151,8 @@ def _slide(  # type: ignore[no-untyped-def]
                     first, second, third, _ = split(values[oldest], number)
                     n, a, b, c = n - 1, a - first, b - second, c - third
                 oldest += 1
-            if known[sequence] and n >= needed and (n > 0 or not mean):
-                found[row] = quotient(a, b, c, float(n) if mean else 1.0)
+            if usable[sequence] and n >= needed and (n > 0 or not mean):
+                output[row] = quotient(a, b, c, float(n) if mean else 1.0)
             if counted[row]:
                 first, second, third, fits = split(values[row], number)
                 if not fits:
@@ -150,10 +161,10 @@ def _slide(  # type: ignore[no-untyped-def]
     return True
 
 
-def summed(window: Window, sums: Total, number: I) -> F:
+def summed(window: Window, sums: ExactTotal, number: I) -> F:
     """The result of exact sums over so many values; NaN where the window holds too little."""
-    found = mean(sums, number) if window.function == "mean" else total(sums)
-    return np.where(number >= least(window), found, np.nan)
+    result = mean(sums, number) if window.function == "mean" else total(sums)
+    return np.where(number >= least(window), result, np.nan)
 
 
 def at_or_after(times: I, wanted: F, starts: I) -> I:
@@ -166,9 +177,9 @@ def at_or_after(times: I, wanted: F, starts: I) -> I:
     return low
 
 
-def _one_by_one(window: Window, events: Events, bounds: I, times: I, timed: B) -> F:
+def _one_by_one(window: Window, events: WindowEvents, bounds: I, times: I, timed: B) -> F:
     """The same through the reference's own window, row by row."""
-    found = np.full(len(times), np.nan)
+    results = np.full(len(times), np.nan)
     values, counted, moments = events.values.tolist(), events.counted.tolist(), times.tolist()
     for sequence, (first, last) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
         sliding, has_time = Sliding(window), bool(timed[sequence])
@@ -176,7 +187,7 @@ def _one_by_one(window: Window, events: Events, bounds: I, times: I, timed: B) -
             time = moments[row] if has_time else None
             result = sliding.at(time)
             if result is not None:
-                found[row] = result
+                results[row] = result
             if counted[row]:
                 sliding.take(time, values[row])
-    return found
+    return results

@@ -60,7 +60,7 @@ def rough_whole(function, size, starts, values, low, high):  # type: ignore[no-u
 
 
 @kernel
-def wide_enough(size, starts, values, least, found):  # type: ignore[no-untyped-def]
+def wide_enough(size, starts, values, least, passing):  # type: ignore[no-untyped-def]
     """The starts from which the spread of so many rows may reach ``least``, which is above 0; gives their number.
 
     From one start to the next the sums go along; ``seen`` are the squares that went into them.
@@ -79,7 +79,7 @@ def wide_enough(size, starts, values, least, found):  # type: ignore[no-untyped-
                 value = values[start + i] - origin
                 total, squares = total + value, squares + value * value
             seen = squares
-        found[number] = start
+        passing[number] = start
         number += not squares - total * total * share + seen * _ROUGH + _TINY < needed  # an unknown value refuses none
     return number
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from undersong.models import Row
-from undersong.patterns.engine.sums import F, Unsuited
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.sums import F, NotVectorizable
+from undersong.patterns.engine.table import RowTable
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
 from undersong.patterns.expressions import Call, Field, Node, Text
 from undersong.patterns.fields import FIELDS, ROW_FUNCTIONS, Kind
@@ -19,11 +19,11 @@ from undersong.patterns.partitions import Timeline
 _EXACT = float(1 << 53)  # whole numbers beyond it are no float64 values
 
 
-def table_of(timelines: Sequence[Timeline]) -> Table:
+def table_of(timelines: Sequence[Timeline]) -> RowTable:
     """The table of some timelines; row i is the i-th entry of all."""
     entries = [entry for timeline in timelines for entry in timeline.entries]
     sizes = [len(timeline.entries) for timeline in timelines]
-    return Table(
+    return RowTable(
         RowSource([entry.row for entry in entries]),
         None,
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
@@ -49,8 +49,8 @@ class RowSource:
     def codes(self) -> dict[str, int]:
         """Every text of every text field, numbered in alphabetical order."""
         fields = [field.read for field in FIELDS.values() if field.kind == "text"]
-        found = {read(row) for row in self.rows for read in fields}
-        return {text: code for code, text in enumerate(sorted(str(text) for text in found if text is not None))}
+        texts = {read(row) for row in self.rows for read in fields}
+        return {text: code for code, text in enumerate(sorted(str(text) for text in texts if text is not None))}
 
     def kind(self, node: Node) -> Kind:
         """What a field or a row function is."""
@@ -59,10 +59,10 @@ class RowSource:
     def number(self, node: Node) -> F:
         """A number of every row, NaN where it is unknown."""
         if node not in self._known:
-            found = np.array(self._values(node), dtype=np.float64)
-            if np.isinf(found).any() or (np.abs(found) > _EXACT).any():
-                raise Unsuited("a number is beyond float64's whole numbers")
-            self._known[node] = found
+            numbers = np.array(self._values(node), dtype=np.float64)
+            if np.isinf(numbers).any() or (np.abs(numbers) > _EXACT).any():
+                raise NotVectorizable("a number is beyond float64's whole numbers")
+            self._known[node] = numbers
         return self._known[node]  # type: ignore[no-any-return]
 
     def text(self, node: Node) -> Codes:
@@ -104,11 +104,11 @@ class RowSource:
     @cached_property
     def _indicators(self) -> dict[str, list[int]]:
         """Per indicator the rows in which a judge saw it."""
-        found: dict[str, list[int]] = {}
+        by_indicator: dict[str, list[int]] = {}
         for place, row in enumerate(self.rows):
             for indicator in row.indicators or ():
-                found.setdefault(indicator.id, []).append(place)
-        return found
+                by_indicator.setdefault(indicator.id, []).append(place)
+        return by_indicator
 
     @cached_property
     def _flags(self) -> list[frozenset[str]]:

@@ -8,26 +8,26 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.patterns.engine.aggregates import Measured, chosen
-from undersong.patterns.engine.frames import Frame, Order, grouped, undirected
-from undersong.patterns.engine.limits import Bounds, Limits
+from undersong.patterns.engine.frames import RowOrder, SequenceFrame, grouped, undirected
+from undersong.patterns.engine.limits import Bounds, MatchLimits
 from undersong.patterns.engine.paths import Bindings, compact, some
-from undersong.patterns.engine.plan import Plan, plan
+from undersong.patterns.engine.plan import VectorPlan, plan
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, TableVectors
-from undersong.patterns.engine.sequence_windows import Added, Sums
+from undersong.patterns.engine.sequence_windows import SequenceColumns, Sums
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.surroundings import Surroundings
+from undersong.patterns.engine.surroundings import DirectedReach
 from undersong.patterns.engine.symbols import symbols
-from undersong.patterns.engine.table import Table, fitting, picked, ranges
-from undersong.patterns.engine.targets import Targets, apart, sequences, towards, whole
+from undersong.patterns.engine.table import RowTable, fitting, picked, ranges
+from undersong.patterns.engine.targets import TargetRows, sequences, split_by_target, target_frame, whole_sequences
 from undersong.patterns.engine.vectors import B, Codes, Masks, Vectors
-from undersong.patterns.engine.walkers import Ground, walker
-from undersong.patterns.engine.waves import Matches, Stage, stand
+from undersong.patterns.engine.walkers import SearchInput, choose_strategy
+from undersong.patterns.engine.waves import SelectedMatches, Selection, select_matches
 from undersong.patterns.expressions import Node
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.rules import PatternRule
 
 
-class Found(NamedTuple):
+class MatchArrays(NamedTuple):
     """The matches of a rule, ordered by timeline, conversation, target and first row.
 
     Of each match: its timeline, conversation and target (codes, -1 for none). ``rows`` are the places in ``table`` of
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     row, ``gave_up`` the timelines of those in which the search reached its limit.
     """
 
-    table: Table
+    table: RowTable
     timelines: I
     conversations: Codes
     targets: Codes
@@ -54,34 +54,34 @@ class Found(NamedTuple):
         return len(self.timelines)
 
 
-class _Layout:
+class _SharedLayout:
     """What rules with the same ``where`` and ``partition_by`` share."""
 
-    def __init__(self, table: Table, order: Order) -> None:
+    def __init__(self, table: RowTable, order: RowOrder) -> None:
         self.table, self.order = table, order
         self.sums: dict[Node, Sums] = {}
-        self._frame: Frame | None = None
-        self._parts: Targets | None = None
+        self._frame: SequenceFrame | None = None
+        self._parts: TargetRows | None = None
         self._count: int | None = None
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> SequenceFrame:
         """The sequences of rules without targets."""
         if self._frame is None:
             self._frame = undirected(self.table, self.order)
         return self._frame
 
     @property
-    def parts(self) -> Targets:
+    def parts(self) -> TargetRows:
         """The public and directed rows, for rules with targets."""
         if self._parts is None:
-            self._parts = apart(self.table, self.order)
+            self._parts = split_by_target(self.table, self.order)
         return self._parts
 
     @cached_property
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> DirectedReach:
         """How far the surroundings of directed rows reach."""
-        return Surroundings(self.table, self.parts)
+        return DirectedReach(self.table, self.parts)
 
     @property
     def count(self) -> int:
@@ -91,17 +91,17 @@ class _Layout:
         return self._count
 
 
-class Run:
+class TableSearch:
     """A table, and everything that several rules ask of it."""
 
-    def __init__(self, table: Table, source: Vectors) -> None:
+    def __init__(self, table: RowTable, source: Vectors) -> None:
         self.table, self.source = table, source
         self._vectors: dict[Node | None, TableVectors] = {}
-        self._layouts: dict[tuple[Node | None, bool], _Layout] = {}
+        self._layouts: dict[tuple[Node | None, bool], _SharedLayout] = {}
 
-    def find(self, rule: PatternRule, *, steps: int = STEPS) -> Found:
+    def find(self, rule: PatternRule, *, steps: int = STEPS) -> MatchArrays:
         """Every match of a rule; raises Unsuited for one that only the reference finds exactly."""
-        return _Search(self, plan(rule), steps).found()
+        return _RuleSearch(self, plan(rule), steps).result()
 
     def vectors(self, where: Node | None) -> TableVectors:
         """The expressions over the rows that ``where`` leaves; an unread row stays unless it surely fails."""
@@ -109,108 +109,110 @@ class Run:
             table = self.table
             if where is not None:
                 whole = self.vectors(None)
-                kept = whole.holds(where) | (~table.read & whole.unknown(where))
-                table = table.only(np.broadcast_to(kept, table.size))
+                selected = whole.holds(where) | (~table.read & whole.unknown(where))
+                table = table.only(np.broadcast_to(selected, table.size))
             self._vectors[where] = TableVectors(table, self.source)
         return self._vectors[where]
 
-    def layout(self, where: Node | None, by: tuple[str, ...]) -> _Layout:
+    def layout(self, where: Node | None, by: tuple[str, ...]) -> _SharedLayout:
         """The rows of each group."""
         key = where, "conversation" in by
         if key not in self._layouts:
             table = self.vectors(where).table
-            self._layouts[key] = _Layout(table, grouped(table, by))
+            self._layouts[key] = _SharedLayout(table, grouped(table, by))
         return self._layouts[key]
 
 
-class _Search:
+class _RuleSearch:
     """One rule on one run."""
 
-    def __init__(self, run: Run, plan: Plan, steps: int) -> None:
+    def __init__(self, run: TableSearch, plan: VectorPlan, steps: int) -> None:
         self.plan, self.rule, self.steps = plan, plan.rule, steps
         shared = run.vectors(plan.rule.trees.where)
         self.table, self.vectors = shared.table, RuleVectors(shared, plan.levels)
         self.layout = run.layout(plan.rule.trees.where, plan.rule.file.partition_by)
 
-    def found(self) -> Found:
+    def result(self) -> MatchArrays:
         """The matches, ordered."""
         rule, plan = self.rule, self.plan
         frame, masks, beyond = self._towards() if plan.targeted else self._alone()
         alone = "conversation" not in rule.file.partition_by
         parts = self.layout.parts if plan.targeted else None
-        added = Added(self.table, self.vectors, frame, parts, alone, self.layout.sums)
-        masks = self._narrowed(masks, frame, added)
-        closed = self._closed(frame, added)
-        bounds = Bounds(rule.within, rule.file.max_unread, closed, plan.outlook.longest)
-        ground = Ground(plan, self.table, frame, masks, Limits(frame, self.table, bounds), self.steps)
-        walk = walker(ground)
-        matches = stand(Stage(ground, self.vectors, added, walk))
-        lost = np.flatnonzero(walk.lost)
+        sequence_columns = SequenceColumns(self.table, self.vectors, frame, parts, alone, self.layout.sums)
+        masks = self._narrowed(masks, frame, sequence_columns)
+        closed = self._closed(frame, sequence_columns)
+        bounds = Bounds(rule.within, rule.file.max_unread, closed, plan.requirements.longest)
+        search_input = SearchInput(plan, self.table, frame, masks, MatchLimits(frame, self.table, bounds), self.steps)
+        strategy = choose_strategy(search_input)
+        matches = select_matches(Selection(search_input, self.vectors, sequence_columns, strategy))
+        lost = np.flatnonzero(strategy.lost)
         gave_up = np.concatenate([beyond, frame.timelines[_unique_sequences(frame, lost)]])
         count = self.layout.count if plan.targeted else frame.filled
-        return _found(self.table, frame, matches, count, gave_up)
+        return _match_arrays(self.table, frame, matches, count, gave_up)
 
-    def _alone(self) -> tuple[Frame, Masks, I]:
+    def _alone(self) -> tuple[SequenceFrame, Masks, I]:
         frame = self.layout.frame
         return frame, picked(symbols(self.plan, self.vectors), frame.rows), np.zeros(0, dtype=np.int64)
 
-    def _towards(self) -> tuple[Frame, Masks, I]:
+    def _towards(self) -> tuple[SequenceFrame, Masks, I]:
         masks, parts, plan, rule = symbols(self.plan, self.vectors), self.layout.parts, self.plan, self.rule
         marked = parts.lists.marked(masks)
         if plan.whole:
-            around = whole(parts, marked)
+            around = whole_sequences(parts, marked)
         else:
-            around = self.layout.surroundings.around(marked, plan.outlook, rule.within)
-        return towards(self.table, parts, marked, rule.required, around, whole=plan.whole, placed=plan.placed)
+            around = self.layout.surroundings.around(marked, plan.requirements, rule.within)
+        return target_frame(self.table, parts, marked, rule.required, around, whole=plan.whole, placed=plan.placed)
 
-    def _narrowed(self, masks: Masks, frame: Frame, added: Added) -> Masks:
+    def _narrowed(self, masks: Masks, frame: SequenceFrame, sequence_columns: SequenceColumns) -> Masks:
         """The masks without the bits that the rule's own sequences rule out; asked only where the rest holds."""
         for index, condition in enumerate(self.plan.conditions):
             if condition.within is None:
                 continue
             bit = masks.dtype.type(1 << index)
             places = fitting(masks, 1 << index)
-            rows = FrameVectors(self.vectors, frame.rows[places], places, added)
+            rows = FrameVectors(self.vectors, frame.rows[places], places, sequence_columns)
             fails = places[~np.broadcast_to(rows.holds(condition.within), len(places))]
             masks[fails] &= ~bit
         return masks
 
-    def _closed(self, frame: Frame, added: Added) -> B | None:
+    def _closed(self, frame: SequenceFrame, sequence_columns: SequenceColumns) -> B | None:
         until = self.rule.trees.until
         if until is None:
             return None
-        rows = FrameVectors(self.vectors, frame.rows, None, added)
+        rows = FrameVectors(self.vectors, frame.rows, None, sequence_columns)
         return np.broadcast_to(rows.holds(until), len(frame.rows))
 
 
-def _unique_sequences(frame: Frame, runs: I) -> I:
+def _unique_sequences(frame: SequenceFrame, runs: I) -> I:
     """One run of each sequence that some runs belong to."""
     keys = np.stack([frame.timelines[runs], frame.conversations[runs], frame.targets[runs]], axis=1)
     return runs[np.unique(keys, axis=0, return_index=True)[1]]
 
 
-def _found(table: Table, frame: Frame, matches: Matches | None, count: int, gave_up: I) -> Found:
+def _match_arrays(
+    table: RowTable, frame: SequenceFrame, matches: SelectedMatches | None, count: int, gave_up: I
+) -> MatchArrays:
     none = np.zeros(0, dtype=np.int64)
     if matches is None:
         codes = none.astype(np.int32)
-        return Found(
+        return MatchArrays(
             table, none, codes, codes, none, np.zeros(1, np.int64), none.astype(np.int8), none, {}, count, gave_up
         )
     runs, starts = matches.runs, matches.paths.starts
     order = np.lexsort((starts, frame.targets[runs], frame.conversations[runs], frame.timelines[runs]))
-    runs, found = runs[order], compact(some(matches.paths, order))
-    places = ranges(found.starts, found.starts + found.sizes)
+    runs, paths = runs[order], compact(some(matches.paths, order))
+    places = ranges(paths.starts, paths.starts + paths.sizes)
     holes = frame.holes[places]
-    offsets = np.append(found.first, len(found.bindings))
+    offsets = np.append(paths.first, len(paths.bindings))
     holes[offsets[:-1]] = 0
-    return Found(
+    return MatchArrays(
         table,
         frame.timelines[runs],
         frame.conversations[runs],
         frame.targets[runs],
         frame.rows[places],
         offsets,
-        found.bindings,
+        paths.bindings,
         holes,
         chosen(matches.measures, order),
         count,

@@ -9,14 +9,14 @@ from weakref import proxy  # leaves do not hold what holds them: arrays go when 
 
 import numpy as np
 
-from undersong.patterns.engine.blocks import in_blocks
-from undersong.patterns.engine.rolling import Events, over_sequences
-from undersong.patterns.engine.sums import F, I, Unsuited
-from undersong.patterns.engine.table import DAY, Table, picked
+from undersong.patterns.engine.blocks import in_chunks
+from undersong.patterns.engine.rolling import WindowEvents, over_sequences
+from undersong.patterns.engine.sums import F, I, NotVectorizable
+from undersong.patterns.engine.table import DAY, RowTable, picked
 from undersong.patterns.engine.vectors import UNKNOWN, B, Codes, Vectors
 from undersong.patterns.expressions import Call, Field, Node, Window
 from undersong.patterns.fields import FIELDS, PLACE_FIELDS, ROW_FUNCTIONS, Kind
-from undersong.patterns.levels import FRAME, ROW, Levels
+from undersong.patterns.levels import FRAME, ROW, DependencyLevels
 
 _MANY = 1  # a number is worked out for the whole table where this many times as many rows are asked for
 
@@ -32,7 +32,7 @@ def leaf_kind(node: Node) -> Kind:
     return FIELDS[node.name].kind if node.name in FIELDS else PLACE_FIELDS[node.name]
 
 
-def events_of(vectors: Vectors, window: Window) -> Events:
+def events_of(vectors: Vectors, window: Window) -> WindowEvents:
     """The rows that a window counts, and the value that it gathers from each."""
     if window.function == "count":
         values = np.where(vectors.holds(window.value), 1.0, 0.0)
@@ -41,11 +41,11 @@ def events_of(vectors: Vectors, window: Window) -> Events:
         values = vectors.number(window.value)
         counted = ~np.isnan(values)
     else:
-        values, known = _coded(vectors, window.value)
-        counted = known
+        values, has_value = _coded(vectors, window.value)
+        counted = has_value
     if window.where is not None:
         counted = counted & vectors.holds(window.where)
-    return Events(values, counted)
+    return WindowEvents(values, counted)
 
 
 def _coded(vectors: Vectors, node: Node) -> tuple[F, B]:
@@ -60,7 +60,7 @@ def _coded(vectors: Vectors, node: Node) -> tuple[F, B]:
 class _TableLeaves:
     """Fields, ``day`` and windows over the agent's rows, for every row of a table."""
 
-    def __init__(self, table: Table, source: Vectors) -> None:
+    def __init__(self, table: RowTable, source: Vectors) -> None:
         self.table, self.source = table, source
         self.vectors: Vectors = Vectors(self)
 
@@ -89,7 +89,7 @@ class _TableLeaves:
         table = self.table
         events = events_of(self.vectors, node).spread(table.size)
         counted = events.counted & table.read
-        return over_sequences(node, Events(events.values, counted), table.bounds, table.times, table.timed)
+        return over_sequences(node, WindowEvents(events.values, counted), table.bounds, table.times, table.timed)
 
 
 class TableVectors(Vectors):
@@ -99,12 +99,12 @@ class TableVectors(Vectors):
     order: a condition is an eighth of the numbers that it is about.
     """
 
-    def __init__(self, table: Table, source: Vectors) -> None:
+    def __init__(self, table: RowTable, source: Vectors) -> None:
         leaves = _TableLeaves(table, source)
         super().__init__(leaves)
         leaves.vectors = proxy(self)
         self.table, self.source = table, source
-        self._levels = Levels({})
+        self._levels = DependencyLevels({})
 
     def once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
         if self.table.index is None or what == "text" or self._level(what, node) != ROW:
@@ -115,7 +115,7 @@ class TableVectors(Vectors):
         if what == "number":
             return self.source.number(node)
         size = self.table.source.size
-        return self.source.once(what, node, lambda asked: in_blocks(self.source, what, asked, size))
+        return self.source.once(what, node, lambda asked: in_chunks(self.source, what, asked, size))
 
     def _level(self, what: str, node: Any) -> int:
         parts = node if what == "bits" else (node,)
@@ -129,7 +129,7 @@ class TableVectors(Vectors):
 class RuleVectors(Vectors):
     """A rule's expressions over the rows of a table: what has no column is shared with the other rules."""
 
-    def __init__(self, shared: TableVectors, levels: Levels) -> None:
+    def __init__(self, shared: TableVectors, levels: DependencyLevels) -> None:
         super().__init__(_RuleLeaves(self, shared, levels))
         self.shared, self.levels = shared, levels
 
@@ -146,7 +146,7 @@ class RuleVectors(Vectors):
 
 
 class _RuleLeaves:
-    def __init__(self, vectors: Vectors, shared: TableVectors, levels: Levels) -> None:
+    def __init__(self, vectors: Vectors, shared: TableVectors, levels: DependencyLevels) -> None:
         self.vectors: Vectors = proxy(vectors)
         self.shared, self.levels = shared, levels
 
@@ -168,15 +168,17 @@ class _RuleLeaves:
 
     def _column(self, node: Node) -> Node:
         if not isinstance(node, Field):
-            raise Unsuited(f"{node} depends on columns")
+            raise NotVectorizable(f"{node} depends on columns")
         return self.levels.columns[node.name]
 
 
 class FrameVectors(Vectors):
     """A rule's expressions over some rows of a frame: ``rows`` are their places in the table, ``places`` in it."""
 
-    def __init__(self, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node, I | None], F]) -> None:
-        super().__init__(_FrameLeaves(self, table, rows, places, added))
+    def __init__(
+        self, table: RuleVectors, rows: I, places: I | None, sequence_columns: Callable[[Node, I | None], F]
+    ) -> None:
+        super().__init__(_FrameLeaves(self, table, rows, places, sequence_columns))
         self.table, self.levels, self.rows = table, table.levels, rows
         self._many = 2 * len(rows) >= table.shared.table.size
 
@@ -198,17 +200,22 @@ class FrameVectors(Vectors):
 
 class _FrameLeaves:
     def __init__(
-        self, vectors: Vectors, table: RuleVectors, rows: I, places: I | None, added: Callable[[Node, I | None], F]
+        self,
+        vectors: Vectors,
+        table: RuleVectors,
+        rows: I,
+        places: I | None,
+        sequence_columns: Callable[[Node, I | None], F],
     ) -> None:
         self.vectors: Vectors = proxy(vectors)
-        self.table, self.rows, self.places, self.added = table, rows, places, added
+        self.table, self.rows, self.places, self.sequence_columns = table, rows, places, sequence_columns
 
     @property
     def codes(self) -> Mapping[str, int]:
         return self.table.leaves.codes
 
     @cached_property
-    def given(self) -> I:
+    def source_rows(self) -> I:
         """The rows' places in the source."""
         index = self.table.shared.table.index
         return self.rows if index is None else np.asarray(picked(index, self.rows))
@@ -221,9 +228,9 @@ class _FrameLeaves:
         if column is not None:
             return self.vectors.number(column)
         if self.table.levels.of(node) == FRAME:
-            return self.added(node, self.places)
+            return self.sequence_columns(node, self.places)
         if self.table.levels.of(node) == ROW and not self._at_hand(node):
-            return np.asarray(picked(self.table.shared.source.number(node), self.given))
+            return np.asarray(picked(self.table.shared.source.number(node), self.source_rows))
         return np.asarray(picked(self.table.number(node), self.rows))
 
     def _at_hand(self, node: Node) -> bool:
@@ -234,7 +241,7 @@ class _FrameLeaves:
     def text(self, node: Node) -> Codes:
         column = self._column(node)
         return (
-            np.asarray(picked(self.table.shared.source.text(node), self.given))
+            np.asarray(picked(self.table.shared.source.text(node), self.source_rows))
             if column is None
             else self.vectors.text(column)
         )
@@ -243,7 +250,7 @@ class _FrameLeaves:
         column = self._column(node)
         if column is not None:
             return self.vectors.is_(column, wanted)  # type: ignore[no-any-return]
-        return np.asarray(picked(self.table.shared.source.is_(node, wanted), self.given))
+        return np.asarray(picked(self.table.shared.source.is_(node, wanted), self.source_rows))
 
     def _column(self, node: Node) -> Node | None:
         return self.table.levels.columns.get(node.name) if isinstance(node, Field) else None

@@ -5,19 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from undersong.jit import kernel, machine
-from undersong.patterns.engine.frames import Frame, Place
+from undersong.patterns.engine.frames import FramePositions, SequenceFrame
 from undersong.patterns.engine.plan import running_sum
-from undersong.patterns.engine.rolling import Events, least, over_sequences, summed
+from undersong.patterns.engine.rolling import WindowEvents, least, over_sequences, summed
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors, events_of
-from undersong.patterns.engine.sums import F, I, Total, Unsuited, counts, quotient, running
-from undersong.patterns.engine.table import Table
-from undersong.patterns.engine.targets import Targets
+from undersong.patterns.engine.sums import ExactTotal, F, I, NotVectorizable, counts, quotient, running
+from undersong.patterns.engine.table import RowTable
+from undersong.patterns.engine.targets import TargetRows
 from undersong.patterns.expressions import Node, Window
 
-Sums = tuple[I, Total, I, Total]  # running numbers and sums of the rows of a table, and of the directed ones by target
+Sums = tuple[
+    I, ExactTotal, I, ExactTotal
+]  # running numbers and sums of the rows of a table, and of the directed ones by target
 
 
-class Added:
+class SequenceColumns:
     """Per node the values for some rows of a frame; ``parts`` are the public and directed rows where it has targets.
 
     ``shared`` are the sums that rules over the same sequences have in common.
@@ -25,10 +27,10 @@ class Added:
 
     def __init__(
         self,
-        table: Table,
+        table: RowTable,
         vectors: RuleVectors,
-        frame: Frame,
-        parts: Targets | None,
+        frame: SequenceFrame,
+        parts: TargetRows | None,
         alone: bool,
         shared: dict[Node, Sums],
     ) -> None:
@@ -69,23 +71,23 @@ class Added:
         """Rows directed at anyone but the target of the sequence."""
         if self.parts is None:
             table, events = self.table, self._events(node)
-            events = Events(events.values, events.counted & (table.targets >= 0))
+            events = WindowEvents(events.values, events.counted & (table.targets >= 0))
             return over_sequences(node, events, table.bounds, table.times, table.timed)[self.frame.rows]
         return self._to_others(node, np.arange(len(self.frame.rows)))
 
     def _to_others(self, node: Window, places: I) -> F:
         """All directed rows of the agent less those to the sequence's target, at some rows of the frame."""
         if not running_sum(node) or not self.alone:
-            raise Unsuited("rows to others are only summed so far")
+            raise NotVectorizable("rows to others are only summed so far")
         number, sums, own_number, own = self._sums_of(node)
         rows, at = self.frame.rows[places], self._places
         if machine(len(rows)):
-            found = np.full(len(rows), np.nan)
+            result = np.full(len(rows), np.nan)
             _less.at(len(rows))(
                 number, *sums, own_number, *own, rows, self.table.timeline, self.table.bounds, places,
-                self.frame.bounds, at.directed, at.directed_first, node.function == "mean", least(node), found,
+                self.frame.bounds, at.directed, at.directed_first, node.function == "mean", least(node), result,
             )  # fmt: skip
-            return found
+            return result
         first = self.table.bounds[self.table.timeline[rows]]
         directed = at.directed[places]
         directed_first = at.directed_first[np.searchsorted(self.frame.bounds, places, side="right") - 1]
@@ -94,55 +96,57 @@ class Added:
         return summed(node, others, count)
 
     def _sums_of(self, node: Window) -> Sums:
-        known = self._own if self.vectors.levels.named(node) else self._shared
-        if node not in known:
+        cache = self._own if self.vectors.levels.named(node) else self._shared
+        if node not in cache:
             events = self._events(node)
-            events = Events(events.values, events.counted & (self.table.targets >= 0))
-            known[node] = (*_sums(events), *self._chained(events))
-        return known[node]
+            events = WindowEvents(events.values, events.counted & (self.table.targets >= 0))
+            cache[node] = (*_sums(events), *self._chained(events))
+        return cache[node]
 
     def _so_far(self, node: Window) -> F:
         """Sums over the public rows and over the directed ones, where runs are only parts of their sequences."""
         if self.parts is None or self.frame.at is None or not running_sum(node):
-            raise Unsuited("only sums so far are known for parts of sequences")
+            raise NotVectorizable("only sums so far are known for parts of sequences")
         events, at = self._events(node), self.frame.at
         read = self.parts.lists.public_rows[self.parts.lists.seen]
-        number, sums = _sums(Events(events.values[read], events.counted[read]))
+        number, sums = _sums(WindowEvents(events.values[read], events.counted[read]))
         own_number, own_sums = self._chained(events)
         bounds, sizes = self.frame.bounds, np.diff(self.frame.bounds)
         public = np.repeat(at.before - bounds[:-1], sizes) + np.arange(len(self.frame.rows)) - at.directed
         public_first, directed_first = np.repeat(at.public_first, sizes), np.repeat(at.directed_first, sizes)
-        found = (sums.at(public) - sums.at(public_first)).plus(own_sums.at(at.directed) - own_sums.at(directed_first))
+        sums_so_far = (sums.at(public) - sums.at(public_first)).plus(
+            own_sums.at(at.directed) - own_sums.at(directed_first)
+        )
         own = own_number[at.directed] - own_number[directed_first]
-        return summed(node, found, number[public] - number[public_first] + own)
+        return summed(node, sums_so_far, number[public] - number[public_first] + own)
 
-    def _chained(self, events: Events) -> tuple[I, Total]:
+    def _chained(self, events: WindowEvents) -> tuple[I, ExactTotal]:
         """Running numbers and sums of the directed rows, target by target."""
         if self.parts is None:
-            raise Unsuited("a sequence without a target")
+            raise NotVectorizable("a sequence without a target")
         lists = self.parts.lists
         read = lists.chain_rows[self.table.read[lists.chain_rows]]
-        return _sums(Events(events.values[read], events.counted[read]))
+        return _sums(WindowEvents(events.values[read], events.counted[read]))
 
     @property
-    def _places(self) -> Place:
+    def _places(self) -> FramePositions:
         if self.frame.at is None:
-            raise Unsuited("a sequence without a target")
+            raise NotVectorizable("a sequence without a target")
         return self.frame.at
 
-    def _events(self, node: Window) -> Events:
+    def _events(self, node: Window) -> WindowEvents:
         events = events_of(self.vectors, node).spread(self.table.size)
-        return Events(events.values, events.counted & self.table.read)
+        return WindowEvents(events.values, events.counted & self.table.read)
 
 
-def _sums(events: Events) -> tuple[I, Total]:
+def _sums(events: WindowEvents) -> tuple[I, ExactTotal]:
     return counts(events.counted), running(np.where(events.counted, events.values, 0.0))
 
 
 @kernel
 def _less(  # type: ignore[no-untyped-def]
     number, a, b, c, own_number, own_a, own_b, own_c, rows, timeline, bounds, places, runs, directed, directed_first,
-    mean, needed, found,
+    mean, needed, output,
 ):  # fmt: skip
     """Sums over the rows of a timeline before each row, less those over the rows directed at one target."""
     run = 0
@@ -154,7 +158,7 @@ def _less(  # type: ignore[no-untyped-def]
         row, first, own, own_first = rows[k], bounds[timeline[rows[k]]], directed[places[k]], directed_first[run]
         n = number[row] - number[first] - (own_number[own] - own_number[own_first])
         if n >= needed and (n > 0 or not mean):
-            found[k] = quotient(
+            output[k] = quotient(
                 a[row] - a[first] - (own_a[own] - own_a[own_first]),
                 b[row] - b[first] - (own_b[own] - own_b[own_first]),
                 c[row] - c[first] - (own_c[own] - own_c[own_first]),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from undersong.jit import kernel
-from undersong.patterns.engine.paths import Paths, compact
+from undersong.patterns.engine.paths import MatchPaths, compact
 from undersong.patterns.engine.sums import F, I
 from undersong.patterns.engine.vectors import B
 from undersong.patterns.matcher import Skip
 
 
-def resumed(paths: Paths, skip: Skip) -> I:
+def resumed(paths: MatchPaths, skip: Skip) -> I:
     """For each match the row at which the search goes on after it."""
     following = paths.starts + 1
     if skip.to == "past":
@@ -23,12 +23,12 @@ def resumed(paths: Paths, skip: Skip) -> I:
     owner = np.searchsorted(paths.last, flat, side="right")
     if skip.to == "first":
         flat, owner = flat[::-1], owner[::-1]
-    found = following.copy()
-    found[owner] = paths.starts[owner] + flat - paths.first[owner]  # of one match's rows the last one written stays
-    return np.maximum(following, found)
+    resume_at = following.copy()
+    resume_at[owner] = paths.starts[owner] + flat - paths.first[owner]  # of one match's rows the last one written stays
+    return np.maximum(following, resume_at)
 
 
-def standing(starts: I, owners: I, resume: I, following: I) -> B:
+def not_skipped(starts: I, owners: I, resume: I, following: I) -> B:
     """The matches that the search comes to, run by run; ``following`` holds each run's next row."""
     stands = np.zeros(len(starts), dtype=np.bool_)
     _stand.at(len(starts))(starts, owners, resume, following, stands)
@@ -43,17 +43,19 @@ def _stand(starts, owners, resume, following, stands):  # type: ignore[no-untype
             following[owners[k]] = resume[k]
 
 
-def strongest(paths: Paths, owners: I, strength: F, rows: int) -> B:
+def strongest(paths: MatchPaths, owners: I, strength: F, rows: int) -> B:
     """The matches that ``keep: strongest`` leaves: as ``search.strongest``, region by region."""
-    known = np.where(np.isnan(strength), -1.0, strength)
-    order = np.lexsort((paths.starts, -known, owners))
-    kept = np.zeros(len(order), dtype=np.bool_)
-    _keep.at(int(paths.sizes.sum()))(order, paths.starts, paths.starts + paths.sizes, np.zeros(rows, np.bool_), kept)
-    return kept
+    ranking = np.where(np.isnan(strength), -1.0, strength)
+    order = np.lexsort((paths.starts, -ranking, owners))
+    selected = np.zeros(len(order), dtype=np.bool_)
+    _keep.at(int(paths.sizes.sum()))(
+        order, paths.starts, paths.starts + paths.sizes, np.zeros(rows, np.bool_), selected
+    )
+    return selected
 
 
 @kernel
-def _keep(order, starts, ends, taken, kept):  # type: ignore[no-untyped-def]
+def _keep(order, starts, ends, taken, selected):  # type: ignore[no-untyped-def]
     for k in order:
         free = True
         for row in range(starts[k], ends[k]):
@@ -61,6 +63,6 @@ def _keep(order, starts, ends, taken, kept):  # type: ignore[no-untyped-def]
                 free = False
                 break
         if free:
-            kept[k] = True
+            selected[k] = True
             for row in range(starts[k], ends[k]):
                 taken[row] = True

@@ -11,12 +11,12 @@ import numpy as np
 
 from undersong.jit import kernel, machine
 from undersong.patterns.engine.gaps import gap
-from undersong.patterns.engine.limits import Limits
+from undersong.patterns.engine.limits import MatchLimits
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import fitting
 from undersong.patterns.engine.vectors import B, Masks
 from undersong.patterns.expressions import Both, Call, Compare, Node, Number, Variable
-from undersong.patterns.possible import ways
+from undersong.patterns.possible import nfa_of
 from undersong.patterns.program import ACCEPT, ROW, Program
 from undersong.patterns.sequences import ANY, Bind, Or, Part, Passed, Repeat, Then
 
@@ -24,7 +24,7 @@ _STEPS = 12  # rows of the outline that are looked for; more of them hardly rule
 Outline = tuple[int, ...]
 
 
-class Outlook(NamedTuple):
+class MatchRequirements(NamedTuple):
     """What every match of a pattern needs: masks of variables, 0 for any row.
 
     Its first rows fit ``head``, one after the other; the ``rest`` is found in this order, with any rows between, from
@@ -45,11 +45,13 @@ class Outlook(NamedTuple):
     bound: int = 0
 
 
-def outlook(part: Part, program: Program, names: tuple[str, ...], having: tuple[Node, ...]) -> Outlook:
+def match_requirements(
+    part: Part, program: Program, names: tuple[str, ...], having: tuple[Node, ...]
+) -> MatchRequirements:
     """The outlook of a row pattern and its program."""
-    known, counts = _pattern_outlook(part, program, names), tuple(_counts(having, names))
+    requirements, counts = _pattern_requirements(part, program, names), tuple(_counts(having, names))
     bound = {second for operation, _, second in program.instructions if operation == ROW} - {-1}
-    return known._replace(
+    return requirements._replace(
         counts=counts, needs=_needs(part, names, counts), gap=gap(part), bound=sum(1 << each for each in bound)
     )
 
@@ -71,7 +73,7 @@ def _counts(having: tuple[Node, ...], names: tuple[str, ...]) -> Iterator[tuple[
             yield 1 << names.index(counted.name), math.ceil(node.right.value)
 
 
-def _pattern_outlook(part: Part, program: Program, names: tuple[str, ...]) -> Outlook:
+def _pattern_requirements(part: Part, program: Program, names: tuple[str, ...]) -> MatchRequirements:
     head = []
     for operation, wanted, _ in program.instructions:
         if operation != ROW:
@@ -80,12 +82,12 @@ def _pattern_outlook(part: Part, program: Program, names: tuple[str, ...]) -> Ou
     fixed = len(head) == len(program.instructions) - 1 and program.instructions[-1][0] == ACCEPT
     outline = _outline(part, {name: 1 << index for index, name in enumerate(names)})
     if head:
-        return Outlook(tuple(head), len(head), outline[len(head) : _STEPS], fixed, longest(part))
-    known = ways(program)
-    masks = [known.wanted[way] for way in known.first if way >= 0]
+        return MatchRequirements(tuple(head), len(head), outline[len(head) : _STEPS], fixed, longest(part))
+    nfa = nfa_of(program)
+    masks = [nfa.wanted[way] for way in nfa.first if way >= 0]
     first = 0 if 0 in masks else int(np.bitwise_or.reduce(np.array(masks, dtype=np.uint64)))
     taken = int(outline[:1] == (first,))  # else the first row may already be one of the rest
-    return Outlook((first,), taken, outline[taken:_STEPS], False, longest(part))
+    return MatchRequirements((first,), taken, outline[taken:_STEPS], False, longest(part))
 
 
 def longest(part: Part) -> int | None:
@@ -99,8 +101,8 @@ def longest(part: Part) -> int | None:
         return 0 if inner == 0 else None if inner is None or part.most is None else inner * part.most
     if isinstance(part, Then | Or):
         sizes = [longest(each) for each in part.parts]
-        known = [size for size in sizes if size is not None]
-        return None if len(known) < len(sizes) else sum(known) if isinstance(part, Then) else max(known)
+        bounded = [size for size in sizes if size is not None]
+        return None if len(bounded) < len(sizes) else sum(bounded) if isinstance(part, Then) else max(bounded)
     return 0
 
 
@@ -114,8 +116,8 @@ def _outline(part: Part, bits: dict[str, int]) -> Outline:
         return (_outline(part.part, bits) * min(part.least, _STEPS))[:_STEPS] if part.least else ()
     if isinstance(part, Then):
         joined: Outline = ()
-        for each in part.parts:
-            joined = (joined + _outline(each, bits))[: _STEPS * 2]
+        for child in part.parts:
+            joined = (joined + _outline(child, bits))[: _STEPS * 2]
         return joined
     if isinstance(part, Or):
         firsts = [_outline(each, bits)[:1] for each in part.parts]
@@ -126,72 +128,72 @@ def _outline(part: Part, bits: dict[str, int]) -> Outline:
     return ()
 
 
-def candidates(wanted: Outlook, masks: Masks, limits: Limits) -> tuple[I, I]:
+def candidates(wanted: MatchRequirements, masks: Masks, limits: MatchLimits) -> tuple[I, I]:
     """The rows of a frame from which a match is not ruled out, and one past the furthest that each may take."""
     starts, furthest = _headed_in(wanted, masks, limits)
-    starts = starts[Followed(wanted, masks).numbers(starts, furthest)]
+    starts = starts[TailFilter(wanted, masks).numbers(starts, furthest)]
     closed = limits.bounds.closed
     if closed is not None:
         starts = starts[~closed[starts]]
-    return crowded(wanted, masks, starts, limits.of(starts))
+    return with_enough_rows(wanted, masks, starts, limits.of(starts))
 
 
-def _headed_in(wanted: Outlook, masks: Masks, limits: Limits) -> tuple[I, I]:
+def _headed_in(wanted: MatchRequirements, masks: Masks, limits: MatchLimits) -> tuple[I, I]:
     """The rows at which the head fits, and how far a match could go but for ``within``."""
     starts = np.flatnonzero(headed(masks, wanted.head))
     last, longest = limits.fence(starts), limits.bounds.longest
     return starts, last if longest is None else np.minimum(last, starts + longest)
 
 
-class Followed:
+class TailFilter:
     """Where the rest of an outlook is found."""
 
-    def __init__(self, wanted: Outlook, masks: Masks) -> None:
+    def __init__(self, wanted: MatchRequirements, masks: Masks) -> None:
         self.wanted, self.masks = wanted, masks
-        self._found: dict[int, I] = {}
+        self._fitting: dict[int, I] = {}
 
     def numbers(self, starts: I, limits: I) -> I:
         """The numbers of those starts after which the rest is found in time."""
-        kept = np.flatnonzero(starts + len(self.wanted.head) <= limits)
+        selected = np.flatnonzero(starts + len(self.wanted.head) <= limits)
         if not self.wanted.rest:
-            return kept
-        place, size = starts[kept] + self.wanted.taken, len(self.masks)
-        if machine(size) and (limits[kept] - place).sum() < size:  # fewer rows to look at than there are
+            return selected
+        place, size = starts[selected] + self.wanted.taken, len(self.masks)
+        if machine(size) and (limits[selected] - place).sum() < size:  # fewer rows to look at than there are
             rest = np.array(self.wanted.rest, dtype=np.uint64)
-            return kept[_in_time.at(size)(self.masks, rest, place, limits[kept])]
+            return selected[_in_time.at(size)(self.masks, rest, place, limits[selected])]
         for mask in self.wanted.rest:
             place = (self._next(mask, place) if mask else place) + 1
-            found = place <= limits[kept]
-            kept, place = kept[found], place[found]
-        return kept
+            in_reach = place <= limits[selected]
+            selected, place = selected[in_reach], place[in_reach]
+        return selected
 
     def _next(self, mask: int, places: I) -> I:
         """The first row from each place on that fits."""
-        if mask not in self._found:
-            self._found[mask] = np.append(fitting(self.masks, mask), len(self.masks))
-        found = self._found[mask]
-        return np.asarray(found[np.searchsorted(found, places)])
+        if mask not in self._fitting:
+            self._fitting[mask] = np.append(fitting(self.masks, mask), len(self.masks))
+        rows = self._fitting[mask]
+        return np.asarray(rows[np.searchsorted(rows, places)])
 
 
 @kernel
 def _in_time(masks, rest, places, limits):  # type: ignore[no-untyped-def]
     """Whether rows that fit the rest follow from each place on, one after the other, before its limit."""
-    kept = np.zeros(len(places), dtype=np.bool_)
+    in_time = np.zeros(len(places), dtype=np.bool_)
     for k in range(len(places)):
         step, row = 0, places[k]
         while step < len(rest) and row < limits[k]:
             step += rest[step] == 0 or np.uint64(masks[row]) & rest[step] != 0
             row += 1
-        kept[k] = step == len(rest) and row <= limits[k]
-    return kept
+        in_time[k] = step == len(rest) and row <= limits[k]
+    return in_time
 
 
-def crowded(wanted: Outlook, masks: Masks, starts: I, limits: I) -> tuple[I, I]:
+def with_enough_rows(wanted: MatchRequirements, masks: Masks, starts: I, limits: I) -> tuple[I, I]:
     """The starts within whose reach as many rows fit each variable as ``having`` asks for."""
     for mask, number in wanted.counts:
         before = np.concatenate([[0], np.cumsum(masks & masks.dtype.type(mask) != 0)])
-        kept = before[limits] - before[starts] >= number
-        starts, limits = starts[kept], limits[kept]
+        enough = before[limits] - before[starts] >= number
+        starts, limits = starts[enough], limits[enough]
     return starts, limits
 
 

@@ -65,7 +65,7 @@ def divide(high: float, low: float, by: float) -> tuple[float, float, bool]:
 
 
 @kernel
-def settled(high: float, low: float, error: float) -> bool:
+def rounding_certain(high: float, low: float, error: float) -> bool:
     """Whether everything within the error rounds to the same."""
     return high + (low - error) == high + (low + error)
 
@@ -91,7 +91,7 @@ def spread(values, start: int, rows, size: int) -> tuple[float, bool]:  # type: 
     product, error = two_product(sum_high, sum_high)
     high, low = add(high, low, -product, -(error + 2.0 * sum_high * sum_low))
     high, low, _ = divide(high, low, n * n)
-    return math.sqrt(max(high + low, 0.0)), settled(high, low, (size + 32) * _LOST * square_high / n)
+    return math.sqrt(max(high + low, 0.0)), rounding_certain(high, low, (size + 32) * _LOST * square_high / n)
 
 
 @kernel
@@ -108,7 +108,7 @@ def trend(values, start: int, rows, size: int) -> tuple[float, bool]:  # type: i
         return 0.0, True
     high, low = two_product(total_high, 6.0)
     high, low, exact = divide(high, low + total_low * 6.0, size * (size * size - 1.0))
-    return high + low, exact or settled(high, low, abs(low) * 2.0**-48)
+    return high + low, exact or rounding_certain(high, low, abs(low) * 2.0**-48)
 
 
 @kernel
@@ -125,19 +125,19 @@ def average(values, start: int, rows, size: int, mean: bool) -> float:  # type: 
 @kernel
 def extreme(values, start: int, rows, size: int, least: bool) -> float:  # type: ignore[no-untyped-def]
     """The least or the greatest of some values; of equals the last."""
-    found = values[start + rows[0]]
+    best = values[start + rows[0]]
     for i in range(1, size):
         value = values[start + rows[i]]
-        if value <= found if least else value >= found:
-            found = value
-    return float(found)
+        if value <= best if least else value >= best:
+            best = value
+    return float(best)
 
 
 @kernel
-def statistic(function, variable, starts, first, last, bindings, values, found, hard):  # type: ignore[no-untyped-def]
+def statistic(function, variable, starts, first, last, bindings, values, output, hard):  # type: ignore[no-untyped-def]
     """A function over the known values of the rows that each match binds to a variable.
 
-    ``found`` stays NaN where the result is unknown; ``hard`` marks what has to be worked out in another way.
+    ``output`` stays NaN where the result is unknown; ``hard`` marks what has to be worked out in another way.
     """
     rows = np.empty(MOST, dtype=np.int64)
     for k in range(len(starts)):
@@ -145,9 +145,9 @@ def statistic(function, variable, starts, first, last, bindings, values, found, 
         if size > MOST and function != FIRST:
             hard[k] = True
         elif function == SUM:
-            found[k] = average(values, starts[k], rows, size, False)
+            output[k] = average(values, starts[k], rows, size, False)
         elif size:
-            found[k], sure = result(function, values, starts[k], rows, size)
+            output[k], sure = result(function, values, starts[k], rows, size)
             hard[k] = not sure
 
 

@@ -22,68 +22,68 @@ _SPLIT = 134_217_729.0  # 2**27 + 1: Veltkamp's constant, halves a float64
 _EXACT = 1 << 53  # whole numbers below it are float64 values
 
 
-class Unsuited(Exception):  # noqa: N818 - says that the reference must do it
+class NotVectorizable(Exception):  # noqa: N818 - says that the reference must do it
     """These values or this rule are beyond what the engine does exactly."""
 
 
-class Total(NamedTuple):
+class ExactTotal(NamedTuple):
     """Exact sums: the three limbs of each."""
 
     a: F
     b: F
     c: F
 
-    def __sub__(self, other: Total) -> Total:
-        return Total(self.a - other.a, self.b - other.b, self.c - other.c)
+    def __sub__(self, other: ExactTotal) -> ExactTotal:
+        return ExactTotal(self.a - other.a, self.b - other.b, self.c - other.c)
 
-    def plus(self, other: Total) -> Total:
+    def plus(self, other: ExactTotal) -> ExactTotal:
         """The sums of both."""
-        return Total(self.a + other.a, self.b + other.b, self.c + other.c)
+        return ExactTotal(self.a + other.a, self.b + other.b, self.c + other.c)
 
-    def at(self, places: npt.NDArray[np.integer]) -> Total:
+    def at(self, places: npt.NDArray[np.integer]) -> ExactTotal:
         """The sums at some places."""
-        return Total(self.a[places], self.b[places], self.c[places])
+        return ExactTotal(self.a[places], self.b[places], self.c[places])
 
 
-def limbs(values: F) -> Total:
+def limbs(values: F) -> ExactTotal:
     """The limbs of known values; raises Unsuited for one below 2**-72 or too large for the number of values."""
-    rest, found = values, []
+    rest, parts = values, []
     for _ in range(3):
         rest = rest * _UNIT
         whole = np.floor(rest)
         rest = rest - whole
-        found.append(whole + 0.0)  # no negative zero
-    largest = max((float(np.abs(part).max(initial=0.0)) for part in found), default=0.0)
+        parts.append(whole + 0.0)  # no negative zero
+    largest = max((float(np.abs(part).max(initial=0.0)) for part in parts), default=0.0)
     if rest.any() or largest * max(len(values), 1) >= _EXACT:
-        raise Unsuited("a value has digits beyond 2**-72, or is too large")
-    return Total(*found)
+        raise NotVectorizable("a value has digits beyond 2**-72, or is too large")
+    return ExactTotal(*parts)
 
 
-def running(values: F) -> Total:
+def running(values: F) -> ExactTotal:
     """Running sums: element i is the sum before value i, the last one that of all."""
     if not machine(len(values)):
-        return Total(*(_before(part) for part in limbs(values)))
-    sums = Total(*(np.zeros(len(values) + 1) for _ in range(3)))
+        return ExactTotal(*(_before(part) for part in limbs(values)))
+    sums = ExactTotal(*(np.zeros(len(values) + 1) for _ in range(3)))
     if not _running.at(len(values))(np.ascontiguousarray(values), *sums):
-        raise Unsuited("a value has digits beyond 2**-72, or is too large")
+        raise NotVectorizable("a value has digits beyond 2**-72, or is too large")
     return sums
 
 
 def counts(counted: npt.NDArray[np.bool_]) -> I:
     """Running numbers of counted rows, before each row and after the last."""
-    found = np.zeros(len(counted) + 1, dtype=np.int64)
-    np.cumsum(counted, out=found[1:])
-    return found
+    result = np.zeros(len(counted) + 1, dtype=np.int64)
+    np.cumsum(counted, out=result[1:])
+    return result
 
 
-def total(sums: Total) -> F:
+def total(sums: ExactTotal) -> F:
     """The sums, rounded once."""
     if machine(len(sums.a)):
         return _quotients.at(len(sums.a))(*sums, np.ones(1, dtype=np.int64))  # type: ignore[no-any-return]
     return _pair(sums)[0]
 
 
-def mean(sums: Total, number: I) -> F:
+def mean(sums: ExactTotal, number: I) -> F:
     """The sums over their numbers of values, rounded once; NaN over none.
 
     The remainder of the first quotient is exact, and no such quotient lies so near the middle between two float64
@@ -101,7 +101,7 @@ def mean(sums: Total, number: I) -> F:
     return np.where(number > 0, first + second, np.nan)
 
 
-def _pair(sums: Total) -> tuple[F, F]:
+def _pair(sums: ExactTotal) -> tuple[F, F]:
     """The exact sums as the nearest float64 and what is left."""
     a, b, c = sums.a / _UNIT, sums.b / _UNIT**2, sums.c / _UNIT**3
     high = a + b
@@ -126,12 +126,12 @@ def _running(values, a, b, c):  # type: ignore[no-untyped-def]
 @kernel
 def _quotients(a, b, c, number):  # type: ignore[no-untyped-def]
     """The same as ``_pair`` and the quotients, in one go; one number stands for all."""
-    found = np.full(len(a), np.nan)
+    result = np.full(len(a), np.nan)
     for i in range(len(a)):
         n = float(number[i if len(number) > 1 else 0])
         if n > 0:
-            found[i] = quotient(a[i], b[i], c[i], n)
-    return found
+            result[i] = quotient(a[i], b[i], c[i], n)
+    return result
 
 
 @kernel
@@ -164,6 +164,6 @@ def split(value: float, values: float) -> tuple[float, float, float, bool]:
 
 
 def _before(values: F) -> F:
-    found = np.zeros(len(values) + 1)
-    np.cumsum(values, out=found[1:])
-    return found
+    result = np.zeros(len(values) + 1)
+    np.cumsum(values, out=result[1:])
+    return result

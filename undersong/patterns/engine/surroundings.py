@@ -9,20 +9,20 @@ import numpy as np
 from undersong.jit import kernel, machine
 from undersong.patterns.engine import gaps
 from undersong.patterns.engine.limits import bisected
-from undersong.patterns.engine.merging import Marked
-from undersong.patterns.engine.starts import Outlook
+from undersong.patterns.engine.merging import ListMasks
+from undersong.patterns.engine.starts import MatchRequirements
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.table import Table, fitting, picked
-from undersong.patterns.engine.targets import Around, Targets
+from undersong.patterns.engine.table import RowTable, fitting, picked
+from undersong.patterns.engine.targets import DirectedRuns, TargetRows
 from undersong.patterns.engine.vectors import B, Codes, Masks
 
 Needs = tuple[tuple[int, int], ...]  # masks, and how many rows a match needs that fit one of its bits
 
 
-class Surroundings:
+class DirectedReach:
     """What rules with the same sequences share: how far the surroundings of each row of the chain reach in time."""
 
-    def __init__(self, table: Table, parts: Targets) -> None:
+    def __init__(self, table: RowTable, parts: TargetRows) -> None:
         self.table, self.parts = table, parts
         self._reaches: dict[tuple[int | None, int | None], tuple[I, I]] = {}
 
@@ -79,15 +79,15 @@ class Surroundings:
         if not len(read):
             return first, last
         if machine(len(place)):
-            found = np.empty_like(first), np.empty_like(last)
-            _shorten.at(len(place))(place, first, last, read, before, longest, *found)
-            return found
+            shortened = np.empty_like(first), np.empty_like(last)
+            _shorten.at(len(place))(place, first, last, read, before, longest, *shortened)
+            return shortened
         earliest, latest = before - (longest - 1), before + longest - 2
         first = np.where(earliest < 0, first, np.maximum(first, read[np.maximum(earliest, 0)]))
         beyond = np.maximum(read[np.minimum(latest, len(read) - 1)], place) + 1
         return first, np.where(latest < len(read), np.minimum(last, beyond), last)
 
-    def around(self, marked: Marked, wanted: Outlook, within: int | None) -> Around:
+    def around(self, marked: ListMasks, wanted: MatchRequirements, within: int | None) -> DirectedRuns:
         """The surroundings of directed rows that can be bound; where they overlap they are one run.
 
         A match that binds such a row lies within its surroundings, and so do the rows that the match needs: without as
@@ -99,15 +99,15 @@ class Surroundings:
         in_public, in_chain = _fitting(public, needs), _fitting(chain, needs)
         if not machine(len(hot)):
             return self._around(hot, first, last, in_public, in_chain, needs)
-        found = Around(*(np.empty(len(hot), dtype=np.int64) for _ in Around._fields))
+        runs = DirectedRuns(*(np.empty(len(hot), dtype=np.int64) for _ in DirectedRuns._fields))
         needed = np.array([number for _, number in needs], dtype=np.int64)
         number = _surround.at(len(hot))(
             hot, self.link, parts.bounds, parts.chain, first, last, parts.public_before, in_public, in_chain, needed,
-            *found,
+            *runs,
         )  # fmt: skip
-        return Around(*(part[:number] for part in found))
+        return DirectedRuns(*(part[:number] for part in runs))
 
-    def _bridged(self, hot: I, first: I, last: I, public: Masks, wanted: Outlook) -> tuple[I, I]:
+    def _bridged(self, hot: I, first: I, last: I, public: Masks, wanted: MatchRequirements) -> tuple[I, I]:
         """From which to before which place a match may go that takes a row of the chain, of those that are ``hot``.
 
         So far as they reach, and over public rows as far as a gap or the next hot row of the same link.
@@ -117,16 +117,16 @@ class Surroundings:
         parts, lists = self.parts, self.parts.lists
         gone = gaps.reached(public, lists.seen, wanted.bound, wanted.gap)
         if machine(len(hot)):
-            found = np.empty(len(hot), dtype=first.dtype), np.empty(len(hot), dtype=last.dtype)
-            _bridge.at(len(hot))(hot, self.link, parts.chain, lists.met, self.ends, *gone, first, last, *found)
-            return found
+            bridged = np.empty(len(hot), dtype=first.dtype), np.empty(len(hot), dtype=last.dtype)
+            _bridge.at(len(hot))(hot, self.link, parts.chain, lists.met, self.ends, *gone, first, last, *bridged)
+            return bridged
         link, met = self.link[hot], lists.met[hot]
         begin, end = np.minimum(self.ends[gone[0][met]], parts.chain[hot]), self.ends[gone[1][met]]
         new, final = _apart(link, begin, end)
         number = np.cumsum(new) - 1
         return np.maximum(first[hot], begin[new][number]), np.minimum(last[hot], end[final][number])
 
-    def _around(self, hot: I, first: I, last: I, in_public: Codes, in_chain: Codes, needs: Needs) -> Around:
+    def _around(self, hot: I, first: I, last: I, in_public: Codes, in_chain: Codes, needs: Needs) -> DirectedRuns:
         """The same by whole arrays."""
         parts, link = self.parts, self.link[hot]
         low, high = (np.searchsorted(parts.keys, link * parts.span + end) for end in (first, last))
@@ -136,7 +136,7 @@ class Surroundings:
             enough &= public[public_last] - public[public_first] + chain[high] - chain[low] >= number
         link, first, last, low, high = (part[enough] for part in (link, first, last, low, high))
         new, final = _apart(link, first, last)
-        return Around(link[new], first[new], last[final], low[new], high[final])
+        return DirectedRuns(link[new], first[new], last[final], low[new], high[final])
 
 
 def _apart(link: I, first: I | Codes, last: I | Codes) -> tuple[B, B]:
@@ -148,14 +148,14 @@ def _apart(link: I, first: I | Codes, last: I | Codes) -> tuple[B, B]:
 
 def _fitting(masks: Masks, needs: Needs) -> Codes:
     """Per wanted mask the running numbers of rows that fit it."""
-    found = np.empty((len(needs), len(masks) + 1), dtype=np.int32)
-    found[:, 0] = 0
-    for number, (mask, _) in zip(found, needs, strict=True):
+    running = np.empty((len(needs), len(masks) + 1), dtype=np.int32)
+    running[:, 0] = 0
+    for number, (mask, _) in zip(running, needs, strict=True):
         if machine(len(masks)):
             _number.at(len(masks))(masks, masks.dtype.type(mask), number)
         else:
             np.cumsum(masks & masks.dtype.type(mask) != 0, out=number[1:])
-    return found
+    return running
 
 
 @kernel
@@ -207,7 +207,7 @@ def _surround(  # type: ignore[no-untyped-def]
     hot, links, bounds, chain, firsts, lasts, public_before, in_public, in_chain, needed,
     link, first, last, chain_first, chain_last,
 ):  # fmt: skip
-    found, current, low, high, end = 0, -1, 0, 0, 0
+    written, current, low, high, end = 0, -1, 0, 0, 0
     for place in range(len(hot)):
         if links[hot[place]] != current:
             current = links[hot[place]]
@@ -224,10 +224,10 @@ def _surround(  # type: ignore[no-untyped-def]
                 break
         if finish < 0:
             continue
-        if found and link[found - 1] == current and begin <= last[found - 1]:
-            last[found - 1], chain_last[found - 1] = finish, high
+        if written and link[written - 1] == current and begin <= last[written - 1]:
+            last[written - 1], chain_last[written - 1] = finish, high
         else:
-            link[found], first[found], last[found] = current, begin, finish
-            chain_first[found], chain_last[found] = low, high
-            found += 1
-    return found
+            link[written], first[written], last[written] = current, begin, finish
+            chain_first[written], chain_last[written] = low, high
+            written += 1
+    return written

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from undersong.patterns.engine.plan import Condition, Plan
+from undersong.patterns.engine.plan import LayeredCondition, VectorPlan
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors
-from undersong.patterns.engine.sums import F, I, Unsuited
+from undersong.patterns.engine.sums import F, I, NotVectorizable
 from undersong.patterns.engine.table import fitting
 from undersong.patterns.engine.vectors import Masks
 from undersong.patterns.expressions import Node
 
 
-def symbols(plan: Plan, vectors: RuleVectors) -> Masks:
+def symbols(plan: VectorPlan, vectors: RuleVectors) -> Masks:
     """Per row of the table a bit for each variable that the agent's rows do not rule out; none if it is unread."""
     table = vectors.shared.table
     bits = np.broadcast_to(vectors.shared.bits(tuple(condition.row for condition in plan.conditions)), table.size)
@@ -23,7 +23,7 @@ def symbols(plan: Plan, vectors: RuleVectors) -> Masks:
     return masks
 
 
-def _narrow(masks: Masks, asked: list[tuple[int, Condition]], vectors: RuleVectors) -> None:
+def _narrow(masks: Masks, asked: list[tuple[int, LayeredCondition]], vectors: RuleVectors) -> None:
     """Take away the bits that windows over the agent's rows rule out."""
     kind = masks.dtype.type
     places = fitting(masks, sum(1 << index for index, _ in asked))
@@ -35,4 +35,4 @@ def _narrow(masks: Masks, asked: list[tuple[int, Condition]], vectors: RuleVecto
 
 
 def _no_sequence(node: Node, _places: I | None) -> F:
-    raise Unsuited(f"{node} depends on the sequence")
+    raise NotVectorizable(f"{node} depends on the sequence")

@@ -20,7 +20,7 @@ _WIDE = 4  # bytes of a value; narrower ones stay in a cache anyway
 _WORTH = 4  # arrays of wide values from which on the two steps of an index are worth their making
 
 
-class Source(Leaves, Protocol):
+class FieldSource(Leaves, Protocol):
     """Where the fields come from: rows in any order, a leaf is a field or ``indicator``, ``flag`` or ``signal``."""
 
     @property
@@ -29,7 +29,7 @@ class Source(Leaves, Protocol):
         ...
 
 
-class _Steps(NamedTuple):
+class _IndexSteps(NamedTuple):
     """An index in two steps. Of each block of rows of a table: their places in the source, ascending; and for each of
     its rows, which of these is its own.
     """
@@ -38,7 +38,7 @@ class _Steps(NamedTuple):
     own: Codes
 
 
-class Table:
+class RowTable:
     """The rows of many timelines. ``index[i]`` is the place of row i in its source (None: row i itself).
 
     ``bounds`` are the first rows of the timelines, with the number of rows at the end; ``times`` are microseconds since
@@ -46,7 +46,7 @@ class Table:
     """
 
     def __init__(
-        self, source: Source, index: I | None, bounds: I, times: I | Callable[[], I], timed: B, read: B
+        self, source: FieldSource, index: I | None, bounds: I, times: I | Callable[[], I], timed: B, read: B
     ) -> None:
         self.source, self.index, self.bounds = source, index, bounds
         self._times, self.timed, self.read = times, timed, read
@@ -67,7 +67,7 @@ class Table:
         """The timeline of each row."""
         return np.repeat(np.arange(len(self.timed)), np.diff(self.bounds))
 
-    def given(self, name: str) -> Codes:
+    def text_codes(self, name: str) -> Codes:
         """The codes of a text field, row by row of this table."""
         codes = self.source.text(Field(name))
         return self.taken(codes)  # type: ignore[no-any-return]
@@ -80,37 +80,37 @@ class Table:
         often = values.itemsize >= _WIDE and self._asked >= _WORTH
         if not often or not machine(self.size) or self._steps is None:
             return picked(values, self.index)
-        found = np.empty(self.size, dtype=values.dtype)
-        _take.at(self.size)(np.ascontiguousarray(values), *self._steps, _BLOCK, found)
-        return found
+        output = np.empty(self.size, dtype=values.dtype)
+        _take.at(self.size)(np.ascontiguousarray(values), *self._steps, _BLOCK, output)
+        return output
 
     @cached_property
-    def _steps(self) -> _Steps | None:
+    def _steps(self) -> _IndexSteps | None:
         """Each step stays within a cache, where the index goes to and fro in the whole source.
 
         None where a row of the source stands in several rows of the table, as a card does in many shuffles.
         """
-        found = _Steps(*(np.empty(self.size, dtype=np.int32) for _ in _Steps._fields))
+        steps = _IndexSteps(*(np.empty(self.size, dtype=np.int32) for _ in _IndexSteps._fields))
         blocks = np.full(self.source.size, -1, dtype=np.int32)
         first = np.arange(0, self.size, _BLOCK)
-        return found if _part.at(self.size)(self.index, _BLOCK, first, blocks, *found) else None
+        return steps if _part.at(self.size)(self.index, _BLOCK, first, blocks, *steps) else None
 
     @cached_property
     def targets(self) -> Codes:
         """Who each row is directed at."""
-        return self.given("target")
+        return self.text_codes("target")
 
     @cached_property
     def conversations(self) -> Codes:
         """The conversation of each row."""
-        return self.given("conversation")
+        return self.text_codes("conversation")
 
-    def only(self, kept: B) -> Table:
+    def only(self, selected: B) -> RowTable:
         """The table with some of its rows; timelines that lose all of them stay, empty."""
-        rows = np.flatnonzero(kept)
+        rows = np.flatnonzero(selected)
         index = rows if self.index is None else self.index[rows]
-        bounds = np.concatenate([[0], np.cumsum(kept)])[self.bounds]
-        return Table(self.source, index, bounds, lambda: self.times[rows], self.timed, self.read[rows])
+        bounds = np.concatenate([[0], np.cumsum(selected)])[self.bounds]
+        return RowTable(self.source, index, bounds, lambda: self.times[rows], self.timed, self.read[rows])
 
 
 @kernel
@@ -136,44 +136,44 @@ def _part(index, block, first, blocks, places, own):  # type: ignore[no-untyped-
 
 
 @kernel
-def _take(values, places, own, block, found):  # type: ignore[no-untyped-def]
-    near = np.empty(min(block, len(found)), dtype=values.dtype)
-    for first in range(0, len(found), block):
-        last = min(first + block, len(found))
+def _take(values, places, own, block, output):  # type: ignore[no-untyped-def]
+    near = np.empty(min(block, len(output)), dtype=values.dtype)
+    for first in range(0, len(output), block):
+        last = min(first + block, len(output))
         for row in range(first, last):
             near[row - first] = values[places[row]]
         for row in range(first, last):
-            found[row] = near[own[row]]
+            output[row] = near[own[row]]
 
 
 def picked(values: Any, rows: npt.NDArray[np.integer]) -> Any:
     """``values[rows]``, for rows that are no negative numbers."""
     if not machine(len(rows)):
         return values[rows]
-    found = np.empty(len(rows), dtype=values.dtype)
-    _pick.at(len(rows))(values, rows, found)
-    return found
+    output = np.empty(len(rows), dtype=values.dtype)
+    _pick.at(len(rows))(values, rows, output)
+    return output
 
 
 @kernel
-def _pick(values, rows, found):  # type: ignore[no-untyped-def]
+def _pick(values, rows, output):  # type: ignore[no-untyped-def]
     for k in range(len(rows)):
-        found[k] = values[np.uint64(rows[k])]  # machine code need not ask whether it is negative
+        output[k] = values[np.uint64(rows[k])]  # machine code need not ask whether it is negative
 
 
 def fitting(masks: Masks, wanted: int) -> I:
     """The places of masks with one of the wanted bits, ascending."""
     if machine(len(masks)):
-        found = np.empty(len(masks) + 1, dtype=np.int64)
-        return found[: _fit.at(len(masks))(masks, masks.dtype.type(wanted), found)].copy()
+        places = np.empty(len(masks) + 1, dtype=np.int64)
+        return places[: _fit.at(len(masks))(masks, masks.dtype.type(wanted), places)].copy()
     return np.flatnonzero(masks & masks.dtype.type(wanted))
 
 
 @kernel
-def _fit(masks, wanted, found):  # type: ignore[no-untyped-def]
+def _fit(masks, wanted, places):  # type: ignore[no-untyped-def]
     number = 0
     for place in range(len(masks)):
-        found[number] = place
+        places[number] = place
         number += masks[place] & wanted != 0
     return number
 
@@ -184,16 +184,16 @@ def ranges(first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> I:
     ends = np.cumsum(sizes)
     whole = int(ends[-1]) if len(ends) else 0
     if machine(whole):
-        found = np.empty(whole, dtype=np.int64)
-        _count_up.at(whole)(first, last, found)
-        return found
+        numbers = np.empty(whole, dtype=np.int64)
+        _count_up.at(whole)(first, last, numbers)
+        return numbers
     return np.arange(whole, dtype=np.int64) + np.repeat(first - (ends - sizes), sizes)  # type: ignore[no-any-return]
 
 
 @kernel
-def _count_up(first, last, found):  # type: ignore[no-untyped-def]
+def _count_up(first, last, numbers):  # type: ignore[no-untyped-def]
     used = 0
     for k in range(len(first)):
         for value in range(first[k], last[k]):
-            found[used] = value
+            numbers[used] = value
             used += 1

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from undersong.jit import kernel
-from undersong.patterns.engine.automaton import Automaton, Crowded, Reading
-from undersong.patterns.engine.openings import Openings
-from undersong.patterns.engine.paths import Paths
+from undersong.patterns.engine.automaton import BackwardAutomaton, StateTrace, TooManyStates
+from undersong.patterns.engine.openings import MatchStarts
+from undersong.patterns.engine.paths import MatchPaths
 from undersong.patterns.program import ROW
 
 STEPS = 1 << 26  # rows that are read a second time; a pattern whose states do not meet is walked in another way
@@ -21,12 +21,12 @@ _DONE = -128  # stands for the variable of what is no row instruction
 _FINISHED, _UNMADE, _ROOM, _SPENT = range(4)
 
 
-def traced(automaton: Automaton, reading: Reading, given: Openings) -> Paths:
+def traced(automaton: BackwardAutomaton, reading: StateTrace, candidate_starts: MatchStarts) -> MatchPaths:
     """The matches of the starts, or of the first ones of them where the others take too many steps.
 
     A start without a match within its reach has one of no rows.
     """
-    starts = given.starts
+    starts = candidate_starts.starts
     variable = np.where(automaton.program.operation == ROW, automaton.program.second, _DONE).astype(np.int8)
     last = np.zeros(len(starts), dtype=np.int64)
     bindings, own = np.empty(8 * len(starts) + 64, dtype=np.int8), np.empty(1024, dtype=np.int32)
@@ -36,25 +36,27 @@ def traced(automaton: Automaton, reading: Reading, given: Openings) -> Paths:
     while True:
         why, number, steps, one, other = trace(
             reading.before, reading.symbols, reading.lookup, automaton.ahead, automaton.following, variable,
-            *given, last, bindings, own, trail, number, steps,
+            *candidate_starts, last, bindings, own, trail, number, steps,
         )  # fmt: skip
         if why == _ROOM:
             bindings, own = _longer(bindings, one), _longer(own, other)
         elif why != _UNMADE or not _made(automaton, reading, one, other):
             break
     last = last[:number]
-    return Paths(starts[:number], np.concatenate([np.zeros(min(number, 1), dtype=np.int64), last[:-1]]), last, bindings)
+    return MatchPaths(
+        starts[:number], np.concatenate([np.zeros(min(number, 1), dtype=np.int64), last[:-1]]), last, bindings
+    )
 
 
 def _longer(array: Any, size: int) -> Any:
     return array if size <= len(array) else np.concatenate([array, np.empty(size - len(array), dtype=array.dtype)])
 
 
-def _made(automaton: Automaton, reading: Reading, state: int, row: int) -> bool:
+def _made(automaton: BackwardAutomaton, reading: StateTrace, state: int, row: int) -> bool:
     """Whether the state before a row could be made."""
     try:
         automaton.meet(state, int(reading.masks[row]), int(reading.lookup[reading.symbols[row]]))
-    except Crowded:
+    except TooManyStates:
         return False
     return True
 
@@ -69,21 +71,21 @@ def _trace(  # type: ignore[no-untyped-def]
     ``trail`` holds the instruction at each row up to before ``known``, the end of the match before: two matches that
     are at the same one go on alike.
     """
-    known = 0
+    trail_end = 0
     for k in range(number, len(starts)):
         start, fence, used, limit = starts[k], fences[k], last[k - 1] if k else 0, -1
         row, at, place = start, used, ahead[before[start], 0]
-        known = known if known <= reach[k] else 0
+        trail_end = trail_end if trail_end <= reach[k] else 0
         while variable[place] != _DONE:
             if row == reach[k]:
                 limit = row
                 break
-            rest = known - row if row < known and trail[row] == place else 0
+            rest = trail_end - row if row < trail_end and trail[row] == place else 0
             if at + rest >= len(bindings):
                 return _ROOM, k, steps, 2 * (at + rest), 0
             if rest > 0:
                 _again(bindings, used - rest, at, rest)
-                at, row = at + rest, known
+                at, row = at + rest, trail_end
                 break
             trail[row], bindings[at] = place, variable[place]
             at, row = at + 1, row + 1
@@ -98,7 +100,7 @@ def _trace(  # type: ignore[no-untyped-def]
                 return _UNMADE, k, steps, state, row - 1
             steps += limit - row
             at = _bind(before, own, ahead, variable, start, limit, met, bindings, used)
-        known, last[k] = row if limit < 0 else 0, at
+        trail_end, last[k] = row if limit < 0 else 0, at
     return _FINISHED, len(starts), steps, 0, 0
 
 

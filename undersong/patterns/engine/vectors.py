@@ -125,11 +125,11 @@ class Vectors:
 
     def _bits(self, nodes: tuple[Node | None, ...]) -> Any:
         kind = mask_type(len(nodes))
-        found: Any = kind.type(0)
+        masks: Any = kind.type(0)
         for index, node in enumerate(nodes):
             holds = np.True_ if node is None else self.holds(node)
-            found = found | np.multiply(holds, kind.type(1 << index), dtype=kind)
-        return found
+            masks = masks | np.multiply(holds, kind.type(1 << index), dtype=kind)
+        return masks
 
     def once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
         """What ``work`` makes of a node, worked out the first time."""
@@ -155,10 +155,10 @@ class Vectors:
         if isinstance(node, Text):
             return np.int32(self.leaves.codes.get(node.value, _FOREIGN))
         if isinstance(node, Call) and node.name == "coalesce":
-            found = self.text(node.arguments[0])
+            codes = self.text(node.arguments[0])
             for part in node.arguments[1:]:
-                found = np.where(np.equal(found, UNKNOWN), self.text(part), found)
-            return found
+                codes = np.where(np.equal(codes, UNKNOWN), self.text(part), codes)
+            return codes
         return self.leaves.text(node)
 
     def _holds(self, node: Node) -> Any:
@@ -181,10 +181,10 @@ class Vectors:
         return self.holds(node) if wanted else self.fails(node)
 
     def _first_known(self, parts: tuple[Node, ...], wanted: bool) -> Any:
-        found, left = self.is_(parts[0], wanted), self.unknown(parts[0])
+        result, left = self.is_(parts[0], wanted), self.unknown(parts[0])
         for part in parts[1:]:
-            found, left = found | (left & self.is_(part, wanted)), left & self.unknown(part)
-        return found
+            result, left = result | (left & self.is_(part, wanted)), left & self.unknown(part)
+        return result
 
 
 def _constant(_vectors: Vectors, node: Truth, wanted: bool) -> Any:
@@ -197,11 +197,11 @@ def _not(vectors: Vectors, node: Not, wanted: bool) -> Any:
 
 def _joined(vectors: Vectors, node: Both | Either, wanted: bool) -> Any:
     everywhere = isinstance(node, Both) is wanted  # all must hold; or, for it to fail, one must fail
-    found = vectors.is_(node.parts[0], wanted)
+    result = vectors.is_(node.parts[0], wanted)
     for part in node.parts[1:]:
         other = vectors.is_(part, wanted)
-        found = found & other if everywhere else found | other
-    return found
+        result = result & other if everywhere else result | other
+    return result
 
 
 def _compare(vectors: Vectors, node: Compare, wanted: bool) -> Any:
@@ -211,19 +211,19 @@ def _compare(vectors: Vectors, node: Compare, wanted: bool) -> Any:
 
 def _numbers(vectors: Vectors, how: str, left: Node, right: Node) -> Any:
     one, other = vectors.number(left), vectors.number(right)
-    found = _COMPARE[how](one, other)  # false where one is NaN, but for !=
-    return found & ~(np.isnan(one) | np.isnan(other)) if how == "!=" else found
+    result = _COMPARE[how](one, other)  # false where one is NaN, but for !=
+    return result & ~(np.isnan(one) | np.isnan(other)) if how == "!=" else result
 
 
 def _texts(vectors: Vectors, how: str, left: Node, right: Node) -> Any:
     if isinstance(left, Text) and isinstance(right, Text):
         return np.bool_(_COMPARE[how](left.value, right.value))
     one, other = vectors.text(left), vectors.text(right)
-    found = _COMPARE[how](one, other)
-    for part, known in ((left, one), (right, other)):
+    result = _COMPARE[how](one, other)
+    for part, codes in ((left, one), (right, other)):
         if not isinstance(part, Text):
-            found = found & np.not_equal(known, UNKNOWN)
-    return found
+            result = result & np.not_equal(codes, UNKNOWN)
+    return result
 
 
 def _conditions(vectors: Vectors, how: str, left: Node, right: Node) -> Any:
@@ -236,16 +236,16 @@ def _one_of(vectors: Vectors, node: OneOf, wanted: bool) -> Any:
     kind = vectors.kind(node.part)
     if kind == "boolean":
         listed = [option for option in (True, False) if (option in node.options) is wanted]
-        found = np.bool_(False)
+        result = np.bool_(False)
         for option in listed:
-            found = found | vectors.is_(node.part, option)
-        return found
+            result = result | vectors.is_(node.part, option)
+        return result
     if kind == "number":
         inside = np.isin(vectors.number(node.part), [float(option) for option in node.options])
     else:
-        known = vectors.leaves.codes
+        codes = vectors.leaves.codes
         texts = vectors.text(node.part)
-        wanted_codes = [known.get(str(option), _FOREIGN) for option in node.options]  # they are few
+        wanted_codes = [codes.get(str(option), _FOREIGN) for option in node.options]  # they are few
         inside = np.logical_or.reduce([np.equal(texts, code) for code in wanted_codes])
     return inside if wanted else ~inside & ~vectors.unknown(node.part)
 
@@ -264,10 +264,10 @@ def _chosen(better: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
     """Python's ``min`` and ``max``: of equals the first; unknown as soon as one value is."""
 
     def choose(values: list[Any]) -> Any:
-        found = values[0]
+        best = values[0]
         for value in values[1:]:
-            found = np.where(better(value, found) | np.isnan(value), value, found)  # nothing is better than NaN
-        return found
+            best = np.where(better(value, best) | np.isnan(value), value, best)  # nothing is better than NaN
+        return best
 
     return choose
 
@@ -279,10 +279,10 @@ def _clip(values: list[Any]) -> Any:
 
 
 def _first_number(values: list[Any]) -> Any:
-    found = values[0]
+    result = values[0]
     for value in values[1:]:
-        found = np.where(np.isnan(found), value, found)
-    return found
+        result = np.where(np.isnan(result), value, result)
+    return result
 
 
 _FUNCTIONS: dict[str, Callable[[list[Any]], Any]] = {

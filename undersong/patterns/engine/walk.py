@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.jit import kernel
-from undersong.patterns.engine.paths import Paths, sized
+from undersong.patterns.engine.paths import MatchPaths, sized
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.vectors import Masks
 from undersong.patterns.program import ACCEPT, AT_START, JUMP, ROW, SPLIT, Program
@@ -22,7 +22,7 @@ _ROW, _SPLIT, _JUMP, _AT_START, _ACCEPT = ROW, SPLIT, JUMP, AT_START, ACCEPT
 Ends = np.ndarray[tuple[int], np.dtype[np.int32]]
 
 
-class Code(NamedTuple):
+class ProgramArrays(NamedTuple):
     """A program as arrays; ``free`` are the instructions that take no row, each after those that it leads to."""
 
     operation: I
@@ -32,7 +32,7 @@ class Code(NamedTuple):
     free: I
 
 
-class Regions(NamedTuple):
+class RowRegions(NamedTuple):
     """Runs of rows (``first`` to before ``last``) in which matches lie, and the bounds of the sequences they are in."""
 
     first: I
@@ -41,12 +41,12 @@ class Regions(NamedTuple):
     end: I
 
 
-def code(program: Program) -> Code:
+def program_arrays(program: Program) -> ProgramArrays:
     """The arrays of a program without marks."""
     operation, first, second = (np.array(part, dtype=np.int64) for part in _columns(program))
     wanted = np.array([each[1] if each[0] == ROW else 0 for each in program.instructions], dtype=np.uint64)
     first = np.where(operation == ROW, 0, first)
-    return Code(operation, first, second, wanted, np.array(_free(program), dtype=np.int64))
+    return ProgramArrays(operation, first, second, wanted, np.array(_free(program), dtype=np.int64))
 
 
 def _columns(program: Program) -> list[list[int]]:
@@ -56,19 +56,19 @@ def _columns(program: Program) -> list[list[int]]:
 
 def _free(program: Program) -> list[int]:
     """The instructions that take no row, in an order in which each comes after those that it leads to."""
-    found: dict[int, None] = {}
+    ordered: dict[int, None] = {}
     for start in range(len(program.instructions)):
         waiting = [(start, False)]
         while waiting:
             place, below_done = waiting.pop()
-            if program.instructions[place][0] in (ROW, ACCEPT) or place in found:
+            if program.instructions[place][0] in (ROW, ACCEPT) or place in ordered:
                 continue
             if below_done:
-                found[place] = None
+                ordered[place] = None
                 continue
             waiting.append((place, True))
             waiting += [(after, False) for after in _after(program, place)]
-    return list(found)
+    return list(ordered)
 
 
 def _after(program: Program, place: int) -> tuple[int, ...]:
@@ -78,7 +78,7 @@ def _after(program: Program, place: int) -> tuple[int, ...]:
     return (first,) if operation == JUMP else (place + 1,)
 
 
-def nearest_ends(program: Code, masks: Masks, regions: Regions) -> tuple[Ends, I]:
+def nearest_ends(program: ProgramArrays, masks: Masks, regions: RowRegions) -> tuple[Ends, I]:
     """For each region, row by row, the nearest end per instruction; and where each region's numbers begin."""
     size = len(program.operation)
     offsets = np.concatenate([[0], np.cumsum((regions.last - regions.first + 1) * size)])
@@ -113,7 +113,9 @@ def _fill(  # type: ignore[no-untyped-def]
                     ends[here + i] = ends[here + i + 1]
 
 
-def paths(program: Code, ends: Ends, offsets: I, regions: Regions, starts: I, limits: I, owners: I) -> Paths:
+def paths(
+    program: ProgramArrays, ends: Ends, offsets: I, regions: RowRegions, starts: I, limits: I, owners: I
+) -> MatchPaths:
     """The preferred match from each start (in region ``owners[i]``) that ends by ``limits[i]``."""
     size = len(program.operation)
     shifts = offsets[owners] - regions.first[owners] * size
@@ -124,11 +126,11 @@ def paths(program: Code, ends: Ends, offsets: I, regions: Regions, starts: I, li
 
 
 @kernel
-def _walk(operation, first, second, ends, shifts, starts, found, last, bindings, limits):  # type: ignore[no-untyped-def]
-    """Write the bindings from ``found`` on, as many as ``last`` then says."""
+def _walk(operation, first, second, ends, shifts, starts, binding_first, last, bindings, limits):  # type: ignore[no-untyped-def]
+    """Write the bindings from ``binding_first`` on, as many as ``last`` then says."""
     size = len(operation)
     for k in range(len(starts)):
-        here, place, limit, used = shifts[k] + starts[k] * size, 0, limits[k], found[k]
+        here, place, limit, used = shifts[k] + starts[k] * size, 0, limits[k], binding_first[k]
         if ends[here] <= limit:
             while operation[place] != _ACCEPT:
                 if operation[place] == _ROW:

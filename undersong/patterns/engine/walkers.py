@@ -9,21 +9,21 @@ import numpy as np
 
 from undersong import jit
 from undersong.jit import machine
-from undersong.patterns.engine.automaton import Automaton, Crowded
-from undersong.patterns.engine.frames import Frame
-from undersong.patterns.engine.limits import Limits, after
-from undersong.patterns.engine.openings import openings
-from undersong.patterns.engine.paths import Bindings, Paths, joined, nothing, put, sized
-from undersong.patterns.engine.plan import Plan, plan
+from undersong.patterns.engine.automaton import BackwardAutomaton, TooManyStates
+from undersong.patterns.engine.frames import SequenceFrame
+from undersong.patterns.engine.limits import MatchLimits, after
+from undersong.patterns.engine.openings import match_starts
+from undersong.patterns.engine.paths import Bindings, MatchPaths, joined, nothing, put, sized
+from undersong.patterns.engine.plan import VectorPlan, plan
 from undersong.patterns.engine.scopes import FrameVectors
-from undersong.patterns.engine.singles import singles, spread_out
+from undersong.patterns.engine.singles import singles, wide_starts
 from undersong.patterns.engine.starts import candidates
 from undersong.patterns.engine.sums import I
-from undersong.patterns.engine.table import Table
+from undersong.patterns.engine.table import RowTable
 from undersong.patterns.engine.traces import traced
 from undersong.patterns.engine.vectors import B, Masks
-from undersong.patterns.engine.walk import Regions, nearest_ends, paths
-from undersong.patterns.matcher import GaveUp, Matcher
+from undersong.patterns.engine.walk import RowRegions, nearest_ends, paths
+from undersong.patterns.matcher import BacktrackingMatcher, GaveUp
 from undersong.patterns.rules import PatternRule
 
 APART = 100  # rows that the automaton takes, without machine code, while the reference finds the match of one start
@@ -31,18 +31,18 @@ CELLS = 1 << 25  # rows times instructions that are worked out together: 128 MB
 CHEAP = 40  # cells that take about as long as a step of the reference
 
 
-class Ground(NamedTuple):
+class SearchInput(NamedTuple):
     """What is walked: a rule's plan, the rows of a frame with their masks, and what ends a match there."""
 
-    plan: Plan
-    table: Table
-    frame: Frame
+    plan: VectorPlan
+    table: RowTable
+    frame: SequenceFrame
     masks: Masks
-    limits: Limits
+    limits: MatchLimits
     steps: int
 
 
-class Walker(Protocol):
+class MatchStrategy(Protocol):
     """``starts`` are rows of the frame, ``runs`` their runs; runs in which the search gave up are ``lost``."""
 
     starts: I
@@ -53,7 +53,7 @@ class Walker(Protocol):
         """The run of each start."""
         ...
 
-    def paths(self, numbers: I) -> Paths:
+    def paths(self, numbers: I) -> MatchPaths:
         """The matches of some of the starts, by their numbers; no rows where there is none."""
         ...
 
@@ -62,173 +62,177 @@ class Walker(Protocol):
         ...
 
 
-def walker(ground: Ground) -> Walker:
+def choose_strategy(search_input: SearchInput) -> MatchStrategy:
     """The way that suits the rule and the number of rows."""
-    known = ground.plan
-    free = known.code is not None and not known.anchored and not known.outlook.fixed
-    if not machine(max(len(ground.masks), ground.table.size)):
-        plain = _Plain(ground)
-        many = len(plain.starts) * APART > len(ground.masks) >= jit.ENOUGH
-        return (_swift(ground) if free and many else None) or plain
-    if known.outlook.fixed:
-        return Fixed(ground)
-    bounded = _Bounded if known.code is not None else _Plain
-    return (_swift(ground) if free else None) or bounded(ground)
+    plan_of_rule = search_input.plan
+    free = plan_of_rule.code is not None and not plan_of_rule.anchored and not plan_of_rule.requirements.fixed
+    if not machine(max(len(search_input.masks), search_input.table.size)):
+        plain = _ReferenceStrategy(search_input)
+        many = len(plain.starts) * APART > len(search_input.masks) >= jit.ENOUGH
+        return (_automaton_strategy(search_input) if free and many else None) or plain
+    if plan_of_rule.requirements.fixed:
+        return FixedLengthStrategy(search_input)
+    bounded = _NearestEndStrategy if plan_of_rule.code is not None else _ReferenceStrategy
+    return (_automaton_strategy(search_input) if free else None) or bounded(search_input)
 
 
-def _swift(ground: Ground) -> Walker | None:
+def _automaton_strategy(search_input: SearchInput) -> MatchStrategy | None:
     """The automaton, where it has not too many states."""
     try:
-        return _Swift(ground)
-    except Crowded:
+        return _AutomatonStrategy(search_input)
+    except TooManyStates:
         return None
 
 
 @lru_cache(maxsize=256)
-def _automaton(rule: PatternRule) -> Automaton:
+def _automaton(rule: PatternRule) -> BackwardAutomaton:
     program = plan(rule).code
     if program is None:
-        raise Crowded
-    return Automaton(program)
+        raise TooManyStates
+    return BackwardAutomaton(program)
 
 
-class _Swift:
+class _AutomatonStrategy:
     """The automaton; the nearest ends where its states do not meet under limits of time."""
 
-    def __init__(self, ground: Ground) -> None:
-        self.ground = ground
-        self.automaton = _automaton(ground.plan.rule)
-        self.reading = self.automaton.read(ground.masks, ground.limits.fences)
-        self.openings = openings(
-            self.automaton, self.reading, ground.limits, ground.plan.outlook, targeted=ground.plan.targeted
+    def __init__(self, search_input: SearchInput) -> None:
+        self.search_input = search_input
+        self.automaton = _automaton(search_input.plan.rule)
+        self.reading = self.automaton.read(search_input.masks, search_input.limits.fences)
+        self.openings = match_starts(
+            self.automaton,
+            self.reading,
+            search_input.limits,
+            search_input.plan.requirements,
+            targeted=search_input.plan.targeted,
         )
         self.starts = self.openings.starts
-        self.runs = after(ground.frame.bounds, self.starts) - 1
-        self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
+        self.runs = after(search_input.frame.bounds, self.starts) - 1
+        self.lost = np.zeros(len(search_input.frame.targets), dtype=np.bool_)
 
     def spans(self, numbers: I) -> I:
         return np.full(len(numbers), 32, dtype=np.int64)
 
-    def paths(self, numbers: I) -> Paths:
-        found = traced(self.automaton, self.reading, self.openings.at(numbers))
-        left = numbers[len(found.starts) :]
+    def paths(self, numbers: I) -> MatchPaths:
+        matches = traced(self.automaton, self.reading, self.openings.at(numbers))
+        left = numbers[len(matches.starts) :]
         if not len(left):
-            return found
+            return matches
         starts = self.starts[left]
-        others, lost = _limited(self.ground, starts, self.ground.limits.of(starts), self.runs[left])
+        others, lost = _limited(self.search_input, starts, self.search_input.limits.of(starts), self.runs[left])
         self.lost |= lost
-        return joined([found, others])
+        return joined([matches, others])
 
 
-class _Bounded:
+class _NearestEndStrategy:
     """The nearest ends under each start's limit; for anchors, and where the automaton is too large."""
 
-    def __init__(self, ground: Ground) -> None:
-        self.ground = ground
-        found = candidates(ground.plan.outlook, ground.masks, ground.limits)
-        self.starts, self.limits = found
-        self.runs = after(ground.frame.bounds, self.starts) - 1
-        self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
+    def __init__(self, search_input: SearchInput) -> None:
+        self.search_input = search_input
+        candidate_starts = candidates(search_input.plan.requirements, search_input.masks, search_input.limits)
+        self.starts, self.limits = candidate_starts
+        self.runs = after(search_input.frame.bounds, self.starts) - 1
+        self.lost = np.zeros(len(search_input.frame.targets), dtype=np.bool_)
 
     def spans(self, numbers: I) -> I:
         return self.limits[numbers] - self.starts[numbers]
 
-    def paths(self, numbers: I) -> Paths:
-        if self.ground.plan.outlook.fixed:
-            return _fixed(self.ground, self.starts[numbers], self.limits[numbers])
+    def paths(self, numbers: I) -> MatchPaths:
+        if self.search_input.plan.requirements.fixed:
+            return _fixed(self.search_input, self.starts[numbers], self.limits[numbers])
         return self._walked(numbers)
 
-    def _walked(self, numbers: I) -> Paths:
-        found, lost = _limited(self.ground, self.starts[numbers], self.limits[numbers], self.runs[numbers])
+    def _walked(self, numbers: I) -> MatchPaths:
+        matches, lost = _limited(self.search_input, self.starts[numbers], self.limits[numbers], self.runs[numbers])
         self.lost |= lost
-        return found
+        return matches
 
 
-class Fixed:
+class FixedLengthStrategy:
     """A pattern of single rows: a match from every start."""
 
-    def __init__(self, ground: Ground) -> None:
-        self.ground = ground
-        self.starts = singles(ground.plan.outlook.head, ground.masks, ground.limits)
-        self.lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
-        self.row = _bindings(ground)
+    def __init__(self, search_input: SearchInput) -> None:
+        self.search_input = search_input
+        self.starts = singles(search_input.plan.requirements.head, search_input.masks, search_input.limits)
+        self.lost = np.zeros(len(search_input.frame.targets), dtype=np.bool_)
+        self.row = _bindings(search_input)
 
     @cached_property
     def runs(self) -> I:
-        return after(self.ground.frame.bounds, self.starts) - 1
+        return after(self.search_input.frame.bounds, self.starts) - 1
 
     def screen(self, rows: FrameVectors) -> None:
         """Leave out starts that ``having`` surely refuses; ``rows`` are all those of the frame."""
-        self.starts = spread_out(self.ground.plan, self.starts, rows)
+        self.starts = wide_starts(self.search_input.plan, self.starts, rows)
 
     def spans(self, numbers: I) -> I:
         return np.full(len(numbers), len(self.row))
 
-    def paths(self, numbers: I) -> Paths:
+    def paths(self, numbers: I) -> MatchPaths:
         size = len(numbers)
-        return Paths(self.starts[numbers], np.zeros(size, dtype=np.int64), np.full(size, len(self.row)), self.row)
+        return MatchPaths(self.starts[numbers], np.zeros(size, dtype=np.int64), np.full(size, len(self.row)), self.row)
 
 
-def _bindings(ground: Ground) -> Bindings:
+def _bindings(search_input: SearchInput) -> Bindings:
     """The variables of a pattern of single rows."""
-    return np.array([second for _, _, second in ground.plan.rule.program.instructions[:-1]], dtype=np.int8)
+    return np.array([second for _, _, second in search_input.plan.rule.program.instructions[:-1]], dtype=np.int8)
 
 
-def _fixed(ground: Ground, starts: I, limits: I) -> Paths:
+def _fixed(search_input: SearchInput, starts: I, limits: I) -> MatchPaths:
     """The matches of a pattern of single rows: every start with enough rows before its limit is one."""
-    row = _bindings(ground)
+    row = _bindings(search_input)
     last = np.where(limits - starts >= len(row), len(row), 0)
-    return Paths(starts, np.zeros(len(starts), dtype=np.int64), last, row)
+    return MatchPaths(starts, np.zeros(len(starts), dtype=np.int64), last, row)
 
 
-def _limited(ground: Ground, starts: I, limits: I, runs: I) -> tuple[Paths, B]:
+def _limited(search_input: SearchInput, starts: I, limits: I, runs: I) -> tuple[MatchPaths, B]:
     """The matches under the limits, and the runs that take more steps than allowed."""
-    lost = np.zeros(len(ground.frame.targets), dtype=np.bool_)
-    code = ground.plan.code
+    lost = np.zeros(len(search_input.frame.targets), dtype=np.bool_)
+    code = search_input.plan.code
     if code is None or not len(starts):
         return nothing(starts), lost
-    regions, owners, of = regions_of(ground, starts, limits, runs)
+    regions, owners, of = regions_of(search_input, starts, limits, runs)
     cells = (regions.last - regions.first) * len(code.operation)
-    lost[of[cells > CHEAP * ground.steps]] = True
+    lost[of[cells > CHEAP * search_input.steps]] = True
     group = np.cumsum(np.where(lost[of], 0, cells)) // CELLS
-    found = nothing(starts)
+    matches = nothing(starts)
     for number in np.unique(group[~lost[of]]).tolist():
         here = np.flatnonzero((group == number) & ~lost[of])
         chosen = np.flatnonzero(((group == number) & ~lost[of])[owners])
-        part = Regions(*(each[here] for each in regions))
-        ends, offsets = nearest_ends(code, ground.masks, part)
+        part = RowRegions(*(each[here] for each in regions))
+        ends, offsets = nearest_ends(code, search_input.masks, part)
         owner = np.searchsorted(here, owners[chosen])
-        found = put(found, chosen, paths(code, ends, offsets, part, starts[chosen], limits[chosen], owner))
-    return found, lost
+        matches = put(matches, chosen, paths(code, ends, offsets, part, starts[chosen], limits[chosen], owner))
+    return matches, lost
 
 
-def regions_of(ground: Ground, starts: I, limits: I, runs: I) -> tuple[Regions, I, I]:
+def regions_of(search_input: SearchInput, starts: I, limits: I, runs: I) -> tuple[RowRegions, I, I]:
     """The rows between starts and limits, put together where they meet; the region of each start, the run of each."""
-    bounds = ground.frame.bounds
-    low, high = (bounds[runs], bounds[runs + 1]) if ground.plan.anchored else (starts, limits)
+    bounds = search_input.frame.bounds
+    low, high = (bounds[runs], bounds[runs + 1]) if search_input.plan.anchored else (starts, limits)
     furthest = np.maximum.accumulate(high)
     new = np.ones(len(starts), dtype=np.bool_)
     new[1:] = runs[1:] != runs[:-1]
-    if not ground.plan.anchored:
+    if not search_input.plan.anchored:
         new[1:] |= starts[1:] >= furthest[:-1]
     opening = np.flatnonzero(new)
     of = runs[opening]
     last = np.maximum.reduceat(high, opening) if len(opening) else opening
-    return Regions(low[opening], last, bounds[of], bounds[of + 1]), np.cumsum(new) - 1, of
+    return RowRegions(low[opening], last, bounds[of], bounds[of + 1]), np.cumsum(new) - 1, of
 
 
-class _Plain(_Bounded):
+class _ReferenceStrategy(_NearestEndStrategy):
     """The reference matcher under each start's limit, region by region."""
 
-    def __init__(self, ground: Ground) -> None:
-        super().__init__(ground)
-        self.regions, self.owners, _ = regions_of(ground, self.starts, self.limits, self.runs)
-        self._matchers: dict[int, Matcher] = {}
+    def __init__(self, search_input: SearchInput) -> None:
+        super().__init__(search_input)
+        self.regions, self.owners, _ = regions_of(search_input, self.starts, self.limits, self.runs)
+        self._matchers: dict[int, BacktrackingMatcher] = {}
 
-    def _walked(self, numbers: I) -> Paths:
-        found = [self._match(number) for number in numbers.tolist()]
-        result = sized(self.starts[numbers], np.array([len(each) for each in found], dtype=np.int64))
-        result.bindings[:] = [index for each in found for index in each]
+    def _walked(self, numbers: I) -> MatchPaths:
+        bindings = [self._match(number) for number in numbers.tolist()]
+        result = sized(self.starts[numbers], np.array([len(each) for each in bindings], dtype=np.int64))
+        result.bindings[:] = [index for each in bindings for index in each]
         return result
 
     def _match(self, number: int) -> tuple[int, ...]:
@@ -239,15 +243,15 @@ class _Plain(_Bounded):
         start = int(self.starts[number]) - first
         matcher.limits[start] = int(self.limits[number]) - first  # type: ignore[index]
         try:
-            found = matcher.match(start)
+            path = matcher.match(start)
         except GaveUp:
             self.lost[run] = True
             return ()
-        return () if found is None else found.bindings
+        return () if path is None else path.bindings
 
-    def _matcher(self, owner: int) -> Matcher:
+    def _matcher(self, owner: int) -> BacktrackingMatcher:
         if owner not in self._matchers:
-            rows = self.ground.masks[int(self.regions.first[owner]) : int(self.regions.last[owner])].tolist()
-            program = self.ground.plan.rule.program
-            self._matchers[owner] = Matcher(program, rows, [0] * len(rows), steps=self.ground.steps)
+            rows = self.search_input.masks[int(self.regions.first[owner]) : int(self.regions.last[owner])].tolist()
+            program = self.search_input.plan.rule.program
+            self._matchers[owner] = BacktrackingMatcher(program, rows, [0] * len(rows), steps=self.search_input.steps)
         return self._matchers[owner]

@@ -9,16 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.jit import kernel, machine
-from undersong.patterns.engine.aggregates import Bound, Measured, chosen, joined, measured
-from undersong.patterns.engine.paths import Paths, compact, some
+from undersong.patterns.engine.aggregates import MatchVectors, Measured, chosen, joined, measured
+from undersong.patterns.engine.paths import MatchPaths, compact, some
 from undersong.patterns.engine.paths import joined as joined_paths
 from undersong.patterns.engine.scopes import FrameVectors, RuleVectors
-from undersong.patterns.engine.sequence_windows import Added
-from undersong.patterns.engine.skips import resumed, standing, strongest
+from undersong.patterns.engine.sequence_windows import SequenceColumns
+from undersong.patterns.engine.skips import not_skipped, resumed, strongest
 from undersong.patterns.engine.sums import I
 from undersong.patterns.engine.table import picked, ranges
 from undersong.patterns.engine.vectors import B
-from undersong.patterns.engine.walkers import Fixed, Ground, Walker
+from undersong.patterns.engine.walkers import FixedLengthStrategy, MatchStrategy, SearchInput
 from undersong.patterns.expressions import Node
 
 _FIRST_WAVE, _GROWTH = 16, 4  # starts per run that are tried together before it is known where the search goes on
@@ -26,61 +26,72 @@ _FEW = 4  # how many times more rows than its own a match may be measured on
 _SPANS = 1 << 26  # rows that the starts of a wave may look at
 
 
-class Matches(NamedTuple):
+class SelectedMatches(NamedTuple):
     """The matches that stand: the run of each, their paths with starts as rows of the frame, and their measures."""
 
     runs: I
-    paths: Paths
+    paths: MatchPaths
     measures: Measured
 
 
-class Stage:
+class Selection:
     """What matches are measured on."""
 
-    def __init__(self, ground: Ground, vectors: RuleVectors, added: Added, walker: Walker) -> None:
-        self.ground, self.vectors, self.added, self.walker = ground, vectors, added, walker
+    def __init__(
+        self,
+        search_input: SearchInput,
+        vectors: RuleVectors,
+        sequence_columns: SequenceColumns,
+        strategy: MatchStrategy,
+    ) -> None:
+        self.search_input, self.vectors, self.sequence_columns, self.strategy = (
+            search_input,
+            vectors,
+            sequence_columns,
+            strategy,
+        )
 
     @cached_property
     def rows(self) -> FrameVectors:
         """Expressions over all rows of the frame, worked out once."""
-        return FrameVectors(self.vectors, self.ground.frame.rows, None, self.added)
+        return FrameVectors(self.vectors, self.search_input.frame.rows, None, self.sequence_columns)
 
 
-def stand(stage: Stage) -> Matches | None:
+def select_matches(selection: Selection) -> SelectedMatches | None:
     """The matches that stand; None where there is none."""
-    if isinstance(stage.walker, Fixed):
-        stage.walker.screen(stage.rows)
-    parts = [found for found in _waves(stage) if len(found.runs)]
+    if isinstance(selection.strategy, FixedLengthStrategy):
+        selection.strategy.screen(selection.rows)
+    parts = [found for found in _waves(selection) if len(found.runs)]
     if not parts:
         return None
     measures = joined([part.measures for part in parts])
-    found = Matches(
+    matches = SelectedMatches(
         np.concatenate([part.runs for part in parts]), joined_paths([part.paths for part in parts]), measures
     )
-    if stage.ground.plan.rule.file.keep == "strongest":
-        size = len(stage.ground.masks)
-        found = _only(found, strongest(found.paths, found.runs, found.measures["strength"], size))
-    return found
+    if selection.search_input.plan.rule.file.keep == "strongest":
+        size = len(selection.search_input.masks)
+        matches = _only(matches, strongest(matches.paths, matches.runs, matches.measures["strength"], size))
+    return matches
 
 
-def _waves(stage: Stage) -> Iterator[Matches]:
+def _waves(selection: Selection) -> Iterator[SelectedMatches]:
     """Matches wave by wave: a wave tries some starts of each run, whatever came of others."""
-    walker = stage.walker
-    following = np.zeros(len(stage.ground.frame.targets), dtype=np.int64)
-    left, size = np.arange(len(walker.starts)), _FIRST_WAVE
-    plan = stage.ground.plan
-    independent = plan.rule.skip.to == "next" or plan.outlook.fixed  # then it costs little to try them all
+    strategy = selection.strategy
+    following = np.zeros(len(selection.search_input.frame.targets), dtype=np.int64)
+    left, size = np.arange(len(strategy.starts)), _FIRST_WAVE
+    plan = selection.search_input.plan
+    independent = plan.rule.skip.to == "next" or plan.requirements.fixed  # then it costs little to try them all
     while len(left):
-        spans = walker.spans(left)
+        spans = strategy.spans(left)
         if independent and int(spans.sum()) <= _SPANS:
-            yield _wave(stage, left, following)
+            yield _wave(selection, left, following)
             return
-        taken = np.ones(len(left), dtype=np.bool_) if independent else _first(walker.runs[left], size)
+        taken = np.ones(len(left), dtype=np.bool_) if independent else _first(strategy.runs[left], size)
         spent = np.cumsum(np.where(taken, spans, 0))
         taken &= (spent <= _SPANS) | (spent == spent[np.argmax(taken)])
         tried, left = left[taken], left[~taken]
-        yield _wave(stage, tried, following)
-        left = left[walker.starts[left] >= following[walker.runs[left]]]
+        yield _wave(selection, tried, following)
+        left = left[strategy.starts[left] >= following[strategy.runs[left]]]
         size *= _GROWTH
 
 
@@ -89,71 +100,73 @@ def _first(runs: I, size: int) -> B:
     return np.asarray(np.arange(len(runs)) - np.searchsorted(runs, runs) < size)
 
 
-def _wave(stage: Stage, tried: I, following: I) -> Matches:
-    rule, walker = stage.ground.plan.rule, stage.walker
-    found, runs = walker.paths(tried), walker.runs[tried]
-    accepted = found.sizes > 0
-    if stage.ground.plan.targeted:
-        accepted &= (stage.ground.frame.targets[runs] < 0) | _directed(stage.ground, found)
+def _wave(selection: Selection, tried: I, following: I) -> SelectedMatches:
+    rule, strategy = selection.search_input.plan.rule, selection.strategy
+    paths, runs = strategy.paths(tried), strategy.runs[tried]
+    accepted = paths.sizes > 0
+    if selection.search_input.plan.targeted:
+        accepted &= (selection.search_input.frame.targets[runs] < 0) | _directed(selection.search_input, paths)
     if not accepted.all():
-        found, runs = some(found, accepted), runs[accepted]
-    found, runs, bound = _allowed(stage, found, runs)
+        paths, runs = some(paths, accepted), runs[accepted]
+    paths, runs, bound = _allowed(selection, paths, runs)
     if rule.skip.to != "next":
-        kept = standing(found.starts, runs, resumed(found, rule.skip), following)
-        found, runs, bound = _kept(stage, found, runs, bound, kept)
-    return Matches(runs, compact(found), measured(bound, rule.trees.measures, len(found.starts)))
+        selected = not_skipped(paths.starts, runs, resumed(paths, rule.skip), following)
+        paths, runs, bound = _subset(selection, paths, runs, bound, selected)
+    return SelectedMatches(runs, compact(paths), measured(bound, rule.trees.measures, len(paths.starts)))
 
 
-def _allowed(stage: Stage, found: Paths, runs: I) -> tuple[Paths, I, Bound]:
+def _allowed(selection: Selection, paths: MatchPaths, runs: I) -> tuple[MatchPaths, I, MatchVectors]:
     """The matches for which ``having`` holds; what one condition refuses is not asked for the next."""
-    bound = _bound(stage, found)
-    for tree in stage.ground.plan.having:
-        for question in (_not_refused, Bound.holds):
-            kept = np.broadcast_to(question(bound, tree), len(runs))
-            if not kept.all():
-                found, runs, bound = _kept(stage, found, runs, bound, kept)
-    return found, runs, bound
+    bound = _bound(selection, paths)
+    for tree in selection.search_input.plan.having:
+        for question in (_not_refused, MatchVectors.holds):
+            passing = np.broadcast_to(question(bound, tree), len(runs))
+            if not passing.all():
+                paths, runs, bound = _subset(selection, paths, runs, bound, passing)
+    return paths, runs, bound
 
 
-def _kept(stage: Stage, found: Paths, runs: I, bound: Bound, kept: B) -> tuple[Paths, I, Bound]:
+def _subset(
+    selection: Selection, paths: MatchPaths, runs: I, bound: MatchVectors, selected: B
+) -> tuple[MatchPaths, I, MatchVectors]:
     """Some of the matches; on rows of their own where they are few beside those that are at hand."""
-    found, runs, bound = some(found, kept), runs[kept], bound.only(kept)
-    if int(found.sizes.sum()) * _FEW < len(bound.own.rows.rows):
-        bound = bound.on(*_rows(stage, found))
-    return found, runs, bound
+    paths, runs, bound = some(paths, selected), runs[selected], bound.only(selected)
+    if int(paths.sizes.sum()) * _FEW < len(bound.own.rows.rows):
+        bound = bound.on(*_rows(selection, paths))
+    return paths, runs, bound
 
 
-def _not_refused(bound: Bound, tree: Node) -> B:
+def _not_refused(bound: MatchVectors, tree: Node) -> B:
     refused = bound.surely_fails(tree)
     return np.ones((), dtype=np.bool_) if refused is None else ~refused
 
 
-def _bound(stage: Stage, found: Paths) -> Bound:
-    rule = stage.ground.plan.rule
-    return Bound(rule.names, *_rows(stage, found), rule.trees.measures)
+def _bound(selection: Selection, paths: MatchPaths) -> MatchVectors:
+    rule = selection.search_input.plan.rule
+    return MatchVectors(rule.names, *_rows(selection, paths), rule.trees.measures)
 
 
-def _rows(stage: Stage, found: Paths) -> tuple[Paths, FrameVectors]:
+def _rows(selection: Selection, paths: MatchPaths) -> tuple[MatchPaths, FrameVectors]:
     """The rows to evaluate expressions on, and the matches with starts as places in them: the fewer rows are taken."""
-    frame, sizes = stage.ground.frame, found.sizes
+    frame, sizes = selection.search_input.frame, paths.sizes
     ends = np.cumsum(sizes)
     if len(ends) and ends[-1] >= len(frame.rows):
-        return found, stage.rows
-    places = ranges(found.starts, found.starts + sizes)
-    return found._replace(starts=ends - sizes), FrameVectors(
-        stage.vectors, picked(frame.rows, places), places, stage.added
+        return paths, selection.rows
+    places = ranges(paths.starts, paths.starts + sizes)
+    return paths._replace(starts=ends - sizes), FrameVectors(
+        selection.vectors, picked(frame.rows, places), places, selection.sequence_columns
     )
 
 
-def _directed(ground: Ground, found: Paths) -> B:
+def _directed(search_input: SearchInput, paths: MatchPaths) -> B:
     """The matches that bind a row directed at the target."""
-    size = int(found.sizes.sum())
+    size = int(paths.sizes.sum())
     if machine(size):
-        return _bind_directed.at(size)(*found, ground.frame.rows, ground.table.targets)  # type: ignore[no-any-return]
-    found = compact(found)
-    rows = ground.frame.rows[ranges(found.starts, found.starts + found.sizes)]
-    number = np.concatenate([[0], np.cumsum((ground.table.targets[rows] >= 0) & (found.bindings >= 0))])
-    return np.asarray(number[found.last] > number[found.first])
+        return _bind_directed.at(size)(*paths, search_input.frame.rows, search_input.table.targets)  # type: ignore[no-any-return]
+    paths = compact(paths)
+    rows = search_input.frame.rows[ranges(paths.starts, paths.starts + paths.sizes)]
+    number = np.concatenate([[0], np.cumsum((search_input.table.targets[rows] >= 0) & (paths.bindings >= 0))])
+    return np.asarray(number[paths.last] > number[paths.first])
 
 
 @kernel
@@ -167,5 +180,5 @@ def _bind_directed(starts, first, last, bindings, rows, targets):  # type: ignor
     return directed
 
 
-def _only(found: Matches, kept: I | B) -> Matches:
-    return Matches(found.runs[kept], some(found.paths, kept), chosen(found.measures, kept))
+def _only(matches: SelectedMatches, selected: I | B) -> SelectedMatches:
+    return SelectedMatches(matches.runs[selected], some(matches.paths, selected), chosen(matches.measures, selected))

@@ -3,6 +3,6 @@
 row → live.Live → archive (order, late rows) → agent → view (windows) → track (a sequence) → run (a rule) → machine
 """
 
-from undersong.patterns.live.live import Changes, Live
+from undersong.patterns.live.live import Changes, LiveDetector
 
-__all__ = ["Changes", "Live"]
+__all__ = ["Changes", "LiveDetector"]

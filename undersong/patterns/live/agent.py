@@ -9,11 +9,11 @@ import msgspec
 
 from undersong.models import Finding, Row
 from undersong.patterns.findings import Balance, finding_of
-from undersong.patterns.live.facts import Facts
-from undersong.patterns.live.plan import Plan
-from undersong.patterns.live.reader import Reader
-from undersong.patterns.live.track import Emitted, Track
-from undersong.patterns.live.view import Scope, View
+from undersong.patterns.live.facts import PredicateIndex
+from undersong.patterns.live.plan import RowPlan
+from undersong.patterns.live.reader import MaskReader
+from undersong.patterns.live.track import EmittedMatch, SequenceState
+from undersong.patterns.live.view import Scope, TimelineState
 from undersong.patterns.rules import PatternRule
 
 
@@ -23,18 +23,18 @@ class Setup:
     def __init__(self, rules: Sequence[PatternRule], steps: int) -> None:
         self.steps = steps
         self.scopes: dict[str | None, Scope] = {}
-        self.plans: list[Plan] = []
-        facts = Facts()
+        self.plans: list[RowPlan] = []
+        facts = PredicateIndex()
         for index, rule in enumerate(rules):
             where = None if rule.where is None else str(rule.file.where)
             scope = self.scopes.setdefault(where, Scope(rule.where))
-            plan = Plan(index, rule, scope.slots, facts)
+            plan = RowPlan(index, rule, scope.slots, facts)
             scope.add(plan)
             self.plans.append(plan)
-        self.reader = Reader(self.plans, facts)
+        self.reader = MaskReader(self.plans, facts)
 
 
-class Standing(NamedTuple):
+class CurrentFinding(NamedTuple):
     """A finding, the number of its rule, and the place of its first row in its sequence."""
 
     rule: int
@@ -42,7 +42,7 @@ class Standing(NamedTuple):
     finding: Finding
 
 
-class Agent:
+class AgentState:
     """The live state of one timeline.
 
     ``findings`` are what stands, by id; ``balance`` is that of the rows up to then, and of all rows after ``end``.
@@ -50,51 +50,51 @@ class Agent:
 
     def __init__(self, setup: Setup, name: str, untimed: str | None) -> None:
         self.setup, self.name, self.untimed = setup, name, untimed
-        self.views = [View(scope, name, untimed) for scope in setup.scopes.values()]
+        self.views = [TimelineState(scope, name, untimed) for scope in setup.scopes.values()]
         self.balance = Balance()
-        self.findings: dict[str, Standing] = {}
+        self.findings: dict[str, CurrentFinding] = {}
         self.ended = False
 
-    def copy(self) -> Agent:
+    def copy(self) -> AgentState:
         """The same state, to go on by itself."""
-        other = Agent(self.setup, self.name, self.untimed)
+        other = AgentState(self.setup, self.name, self.untimed)
         other.views = [view.copy() for view in self.views]
         other.balance.tallies = self.balance.tallies.copy()
         other.findings, other.ended = self.findings.copy(), self.ended
         return other
 
-    def take(self, row: Row, time: int | None) -> list[Standing]:
+    def take(self, row: Row, time: int | None) -> list[CurrentFinding]:
         """The next row of the timeline; what it made stand."""
         read = row.state == "scored"
         if read:
             self.balance.add(row)
         masks = self.setup.reader.masks(row) if read else []
-        emitted: list[Emitted] = []
+        emitted: list[EmittedMatch] = []
         for view in self.views:
             if view.scope.takes(row):
                 emitted += view.take(row, time, masks, self.setup.steps)
-        return self._keep(emitted) if emitted else []
+        return self._accept(emitted) if emitted else []
 
     def end(self) -> None:
         """No row follows: what is open is decided, and every finding gets the balance of all rows."""
         self.ended = True
-        self._keep(each for view in self.views for each in view.end())
+        self._accept(each for view in self.views for each in view.end())
         means = self.balance.means()
         for name, standing in self.findings.items():
             finding = msgspec.structs.replace(standing.finding, balance=means)
             self.findings[name] = standing._replace(finding=finding)
 
-    def sequences(self, rule: int) -> list[Track]:
+    def sequences(self, rule: int) -> list[SequenceState]:
         """The sequences of a rule that have a read row."""
         return [track for view in self.views for track in view.sequences(self.setup.plans[rule])]
 
-    def _keep(self, emitted: Iterable[Emitted]) -> list[Standing]:
+    def _accept(self, emitted: Iterable[EmittedMatch]) -> list[CurrentFinding]:
         """Of two matches with one id (the rows before the first named one differ) the later stands, as in batch."""
-        means, kept = self.balance.means(), []
+        means, accepted = self.balance.means(), []
         for plan, start, match in emitted:
-            standing = Standing(plan.index, start, finding_of(plan.rule, match, means))
-            known = self.findings.get(standing.finding.finding_id)
-            if known is None or known.start <= start:
+            standing = CurrentFinding(plan.index, start, finding_of(plan.rule, match, means))
+            earlier = self.findings.get(standing.finding.finding_id)
+            if earlier is None or earlier.start <= start:
                 self.findings[standing.finding.finding_id] = standing
-                kept.append(standing)
-        return kept
+                accepted.append(standing)
+        return accepted

@@ -17,8 +17,8 @@ import msgspec
 from undersong.models import TRAITS, Row
 from undersong.patterns.partitions import microseconds
 
-Line: TypeAlias = tuple[str, str | None]  # a timeline: its agent, and its conversation where that has no times
-Key: TypeAlias = tuple[int, int, str, str]  # time (0: none), position, id, conversation: the order within a timeline
+TimelineKey: TypeAlias = tuple[str, str | None]  # a timeline: its agent, and its conversation where that has no times
+RowKey: TypeAlias = tuple[int, int, str, str]  # time (0: none), position, id, conversation: the order within a timeline
 
 _LEFT_OUT: dict[str, Any] = {
     "time": None, "text": None, "reasons": (), "reason": None, "hits": (), "labels": (), "hard_constraints": (),
@@ -26,13 +26,13 @@ _LEFT_OUT: dict[str, Any] = {
 }  # fmt: skip
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Row)} | {"flags": {}, "signals": {}}
 _IDENTITY = ("id", "conversation", "position", "agent")
-_SAID = [each for each in _DEFAULTS.items() if each[0] not in (*_IDENTITY, *_LEFT_OUT, "traits")]
-_said = attrgetter(*(name for name, _ in _SAID))
+_STORED_FIELDS = [each for each in _DEFAULTS.items() if each[0] not in (*_IDENTITY, *_LEFT_OUT, "traits")]
+_field_values = attrgetter(*(name for name, _ in _STORED_FIELDS))
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[float | None] | None]).decode
 
 
-class Kept(msgspec.Struct, gc=False):
+class LoggedRow(msgspec.Struct, gc=False):
     """A row: where it stands in its conversation, the time that it came with and the one that it counts at."""
 
     agent: str
@@ -42,131 +42,129 @@ class Kept(msgspec.Struct, gc=False):
     packed: bytes
 
 
-class Change(NamedTuple):
-    """A row that came to a timeline or, as ``gone`` says, left it."""
+class TimelineChange(NamedTuple):
+    """A row that came to a timeline or, as ``removed`` says, left it."""
 
-    line: Line
-    key: Key
-    gone: bool
+    line: TimelineKey
+    key: RowKey
+    removed: bool
 
 
-class Conversation:
+class ConversationLog:
     """The rows of one conversation by id; ``last`` and ``last_time`` are of the furthest one."""
 
     __slots__ = ("last", "last_time", "rows", "timeless")
 
     def __init__(self) -> None:
-        self.rows: dict[str, Kept] = {}
+        self.rows: dict[str, LoggedRow] = {}
         self.last: tuple[int, str] = (-1, "")
         self.last_time: int | None = None
         self.timeless = 0
 
 
-class Archive:
+class RowLog:
     """Every row given so far that is in a timeline, the last one given for each id of a conversation."""
 
     def __init__(self) -> None:
-        self.conversations: dict[str, Conversation] = {}
-        self.lines: dict[Line, list[Key]] = {}
+        self.conversations: dict[str, ConversationLog] = {}
+        self.timelines: dict[TimelineKey, list[RowKey]] = {}
         self._fresh: dict[tuple[str, str], Row] = {}  # given since the last ``settled``, so that they need no unpacking
 
-    def put(self, row: Row) -> list[Change]:
+    def put(self, row: Row) -> list[TimelineChange]:
         """Keep a row and say what changed: nothing on an abandoned branch or where it was there."""
         if row.branch is not None:
             return []
-        known = self.conversations.setdefault(row.conversation, Conversation())
+        log = self.conversations.setdefault(row.conversation, ConversationLog())
         own, row = _own_time(row), slim(row)
-        kept = Kept(row.agent, row.position, own, None, _pack(row))
-        before = known.rows.get(row.id)
-        if before is not None and _content(before) == _content(kept):
+        logged = LoggedRow(row.agent, row.position, own, None, _pack(row))
+        before = log.rows.get(row.id)
+        if before is not None and _content(before) == _content(logged):
             return []
         self._fresh[row.conversation, row.id] = row
-        changes = [] if before is None else [self._remove(row.conversation, row.id, known, before)]
-        return changes + self._insert(row, known, kept, replaces=before is not None)
+        changes = [] if before is None else [self._remove(row.conversation, row.id, log, before)]
+        return changes + self._insert(row, log, logged, replaces=before is not None)
 
     def get(self, conversation: str, row_id: str) -> Row | None:
         """The row that is kept under an id."""
-        known = self.conversations.get(conversation)
-        kept = known.rows.get(row_id) if known else None
-        return None if kept is None else _row(conversation, row_id, kept)
+        log = self.conversations.get(conversation)
+        logged = log.rows.get(row_id) if log else None
+        return None if logged is None else _row(conversation, row_id, logged)
 
-    def rows(self, line: Line) -> Iterator[tuple[Row, int | None]]:
+    def rows(self, line: TimelineKey) -> Iterator[tuple[Row, int | None]]:
         """The rows of a timeline with their times, in order."""
-        return (self.row(key) for key in self.lines.get(line, ()))
+        return (self.row(key) for key in self.timelines.get(line, ()))
 
-    def since(self, line: Line, last: Key | None) -> Iterator[tuple[Key, Row, int | None]]:
+    def since(self, line: TimelineKey, last: RowKey | None) -> Iterator[tuple[RowKey, Row, int | None]]:
         """The rows of a timeline after a key (None: all), in order."""
-        keys = self.lines[line]
+        keys = self.timelines[line]
         return ((key, *self.row(key)) for key in keys[0 if last is None else bisect_right(keys, last) :])
 
-    def row(self, key: Key) -> tuple[Row, int | None]:
+    def row(self, key: RowKey) -> tuple[Row, int | None]:
         """One row with its time."""
-        kept = self.conversations[key[3]].rows[key[2]]
-        return self._fresh.get((key[3], key[2])) or _row(key[3], key[2], kept), kept.time
+        logged = self.conversations[key[3]].rows[key[2]]
+        return self._fresh.get((key[3], key[2])) or _row(key[3], key[2], logged), logged.time
 
-    def settled(self) -> None:
+    def clear_fresh(self) -> None:
         """The rows given so far have been looked at."""
         self._fresh.clear()
 
-    def _insert(self, row: Row, known: Conversation, kept: Kept, *, replaces: bool) -> list[Change]:
+    def _insert(self, row: Row, log: ConversationLog, logged: LoggedRow, *, replaces: bool) -> list[TimelineChange]:
         """Add a row; where its time or that of others depends on more than the row before it, all are settled anew."""
         place = (row.position, row.id)
-        furthest = place > known.last
-        settled = known.last_time is not None or not known.rows
-        known.rows[row.id] = kept
-        known.timeless += kept.own is None
-        if kept.own is not None and not known.timeless:
-            kept.time = kept.own
-        elif furthest and not replaces and (kept.own is None or settled):
-            kept.time = known.last_time if kept.own is None else kept.own
+        furthest = place > log.last
+        settled = log.last_time is not None or not log.rows
+        log.rows[row.id] = logged
+        log.timeless += logged.own is None
+        if logged.own is not None and not log.timeless:
+            logged.time = logged.own
+        elif furthest and not replaces and (logged.own is None or settled):
+            logged.time = log.last_time if logged.own is None else logged.own
         else:
-            return self._settle(row.conversation, known, new=row.id)
-        if place >= known.last:
-            known.last, known.last_time = place, kept.time
-        return [self._add(row.conversation, row.id, kept)]
+            return self._reassign_times(row.conversation, log, new=row.id)
+        if place >= log.last:
+            log.last, log.last_time = place, logged.time
+        return [self._add(row.conversation, row.id, logged)]
 
-    def _settle(self, conversation: str, known: Conversation, new: str) -> list[Change]:
+    def _reassign_times(self, conversation: str, log: ConversationLog, new: str) -> list[TimelineChange]:
         """Give every row of a conversation its time anew, and move those whose time has changed."""
-        ordered = sorted(known.rows.items(), key=lambda item: (item[1].position, item[0]))
+        ordered = sorted(log.rows.items(), key=lambda item: (item[1].position, item[0]))
         time = next((kept.own for _, kept in ordered if kept.own is not None), None)
         changes = []
-        for name, kept in ordered:
-            time = time if kept.own is None else kept.own
-            if name != new and kept.time == time:
+        for name, logged in ordered:
+            time = time if logged.own is None else logged.own
+            if name != new and logged.time == time:
                 continue
             if name != new:
-                changes.append(self._drop(conversation, name, kept))
-            kept.time = time
-            changes.append(self._add(conversation, name, kept))
-        name, kept = ordered[-1]
-        known.last, known.last_time = (kept.position, name), kept.time
+                changes.append(self._drop(conversation, name, logged))
+            logged.time = time
+            changes.append(self._add(conversation, name, logged))
+        name, logged = ordered[-1]
+        log.last, log.last_time = (logged.position, name), logged.time
         return changes
 
-    def _remove(self, conversation: str, name: str, known: Conversation, kept: Kept) -> Change:
-        change = self._drop(conversation, name, kept)
-        del known.rows[name]
-        known.timeless -= kept.own is None
-        if (kept.position, name) == known.last:
-            rest = max(
-                ((each.position, other, each.time) for other, each in known.rows.items()), default=(-1, "", None)
-            )
-            known.last, known.last_time = rest[:2], rest[2]
+    def _remove(self, conversation: str, name: str, log: ConversationLog, logged: LoggedRow) -> TimelineChange:
+        change = self._drop(conversation, name, logged)
+        del log.rows[name]
+        log.timeless -= logged.own is None
+        if (logged.position, name) == log.last:
+            rest = max(((each.position, other, each.time) for other, each in log.rows.items()), default=(-1, "", None))
+            log.last, log.last_time = rest[:2], rest[2]
         return change
 
-    def _add(self, conversation: str, name: str, kept: Kept) -> Change:
-        line, key = _line(conversation, kept), _key(conversation, name, kept)
-        keys = self.lines.setdefault(line, [])
+    def _add(self, conversation: str, name: str, logged: LoggedRow) -> TimelineChange:
+        line, key = _timeline_key(conversation, logged), _row_key(conversation, name, logged)
+        keys = self.timelines.setdefault(line, [])
         if not keys or keys[-1] < key:
             keys.append(key)
         else:
             insort(keys, key)
-        return Change(line, key, gone=False)
+        return TimelineChange(line, key, removed=False)
 
-    def _drop(self, conversation: str, name: str, kept: Kept) -> Change:
-        line, key = _line(conversation, kept), _key(conversation, name, kept)
-        keys = self.lines[line]
+    def _drop(self, conversation: str, name: str, logged: LoggedRow) -> TimelineChange:
+        line, key = _timeline_key(conversation, logged), _row_key(conversation, name, logged)
+        keys = self.timelines[line]
         del keys[bisect_left(keys, key)]
-        return Change(line, key, gone=True)
+        return TimelineChange(line, key, removed=True)
 
 
 def slim(row: Row) -> Row:
@@ -187,33 +185,33 @@ def slim(row: Row) -> Row:
 
 def _pack(row: Row) -> bytes:
     """What a slim row says beyond its identity, without what is at its default; scores without their names."""
-    said = zip(_SAID, _said(row), strict=True)
-    given = {name: value for (name, default), value in said if value is not default and value != default}
-    return _encode((given, None if row.traits is None else [row.traits.get(trait) for trait in TRAITS]))
+    pairs = zip(_STORED_FIELDS, _field_values(row), strict=True)
+    values = {name: value for (name, default), value in pairs if value is not default and value != default}
+    return _encode((values, None if row.traits is None else [row.traits.get(trait) for trait in TRAITS]))
 
 
 def _unpack(packed: bytes, **identity: str | int) -> Row:
-    given, scores = _decode(packed)
+    values, scores = _decode(packed)
     if scores is not None:
-        given["traits"] = {trait: score for trait, score in zip(TRAITS, scores, strict=True) if score is not None}
-    return slim(msgspec.convert(given | identity, Row))
+        values["traits"] = {trait: score for trait, score in zip(TRAITS, scores, strict=True) if score is not None}
+    return slim(msgspec.convert(values | identity, Row))
 
 
-def _row(conversation: str, name: str, kept: Kept) -> Row:
-    return _unpack(kept.packed, id=name, conversation=conversation, position=kept.position, agent=kept.agent)
+def _row(conversation: str, name: str, logged: LoggedRow) -> Row:
+    return _unpack(logged.packed, id=name, conversation=conversation, position=logged.position, agent=logged.agent)
 
 
-def _content(kept: Kept) -> tuple[str, int, int | None, bytes]:
-    return kept.agent, kept.position, kept.own, kept.packed
+def _content(logged: LoggedRow) -> tuple[str, int, int | None, bytes]:
+    return logged.agent, logged.position, logged.own, logged.packed
 
 
 def _own_time(row: Row) -> int | None:
     return None if row.time is None else microseconds(row.time)
 
 
-def _line(conversation: str, kept: Kept) -> Line:
-    return kept.agent, conversation if kept.time is None else None
+def _timeline_key(conversation: str, logged: LoggedRow) -> TimelineKey:
+    return logged.agent, conversation if logged.time is None else None
 
 
-def _key(conversation: str, name: str, kept: Kept) -> Key:
-    return kept.time or 0, kept.position, name, conversation
+def _row_key(conversation: str, name: str, logged: LoggedRow) -> RowKey:
+    return logged.time or 0, logged.position, name, conversation

@@ -11,13 +11,13 @@ from undersong.patterns.expressions import Window
 from undersong.patterns.fields import Context
 from undersong.patterns.live.windows import needed
 from undersong.patterns.logic import Evaluate, Value
-from undersong.patterns.windows import EMPTY, Tally
+from undersong.patterns.windows import EMPTY, RunningMoments
 
 if TYPE_CHECKING:
-    from undersong.patterns.live.plan import Plan
+    from undersong.patterns.live.plan import RowPlan
 
 Derive: TypeAlias = Callable[[Any], Value]
-Tallies: TypeAlias = tuple[Tally, ...]
+Tallies: TypeAlias = tuple[RunningMoments, ...]
 
 
 class Seen:
@@ -37,7 +37,7 @@ class SharedCells(dict[str, Value]):
 
     __slots__ = ("plan", "seen")
 
-    def __init__(self, plan: Plan, seen: Seen) -> None:
+    def __init__(self, plan: RowPlan, seen: Seen) -> None:
         self.plan, self.seen = plan, seen
 
     def __missing__(self, name: str) -> Value:

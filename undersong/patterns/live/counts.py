@@ -8,14 +8,14 @@ from undersong.models import Row
 from undersong.patterns.expressions import Call, Field, Member, Node, Variable, parse, walk
 from undersong.patterns.fields import Context
 from undersong.patterns.logic import Evaluate
-from undersong.patterns.measures import MATCH, Bound, compile_measure, measure
+from undersong.patterns.measures import MATCH, MatchRows, compile_measure, measure
 from undersong.patterns.rulefile import RuleFile, written
 from undersong.patterns.sequences import ANY
 
 _SOME_ROW = Context(Row(id=""), {})
 
 
-class Counts:
+class CountConditions:
     """The conditions of ``having`` (with the measures that they name) that ask for numbers of rows and nothing else."""
 
     def __init__(self, file: RuleFile, names: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class Counts:
         sizes |= {ANY: passed, MATCH: len(bindings) - passed}
         rows = {name: [_SOME_ROW] * size for name, size in sizes.items()}
         measures = measure(rows, self.measures)
-        return not all(holds(Bound(rows, measures)) is True for holds in self.having)
+        return not all(holds(MatchRows(rows, measures)) is True for holds in self.having)
 
 
 def _only_counts(tree: Node, measures: Collection[str]) -> bool:

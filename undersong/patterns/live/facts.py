@@ -18,7 +18,7 @@ _MOST_CLAUSES = 16  # into which one is taken apart
 _NO_TRAITS: Mapping[str, float] = {}
 
 
-class Demand(NamedTuple):
+class CnfCondition(NamedTuple):
     """A condition over facts: all of ``every``, one or more of each of ``some``, and what no single value decides."""
 
     every: int
@@ -26,7 +26,7 @@ class Demand(NamedTuple):
     rest: tuple[Evaluate, ...]
 
 
-class Judged(NamedTuple):
+class IndicatorCondition(NamedTuple):
     """A condition on indicators and nothing else."""
 
     condition: Node
@@ -34,17 +34,17 @@ class Judged(NamedTuple):
     holds: Evaluate
 
 
-class _OfValue:
+class _ValueIndex:
     """The facts that one value of a row decides, remembered by that value.
 
     Where it is only held against numbers, these are its ``marks``: what lies between two of them has the same facts.
     """
 
-    __slots__ = ("known", "marks", "read", "steps", "tests")
+    __slots__ = ("cached", "marks", "read", "steps", "tests")
 
     def __init__(self, read: Callable[[Row], Value]) -> None:
         self.read = read
-        self.known: dict[Value, int] = {}
+        self.cached: dict[Value, int] = {}
         self.tests: list[tuple[int, Evaluate]] = []
         self.marks: list[float] = []
         self.steps = True
@@ -52,20 +52,20 @@ class _OfValue:
     def add(self, bit: int, part: Node) -> None:
         """One more part that the value decides."""
         self.tests.append((bit, compile_tree(part, row_leaf)))
-        self.known.clear()
+        self.cached.clear()
         mark = _mark(part)
         self.steps = self.steps and mark is not None
         self.marks = sorted({*self.marks, mark}) if self.steps and mark is not None else []
 
-    def learn(self, value: Value, context: Context) -> int:
-        if len(self.known) >= _MOST_VALUES:
-            self.known.clear()
+    def evaluate(self, value: Value, context: Context) -> int:
+        if len(self.cached) >= _MOST_VALUES:
+            self.cached.clear()
         bits = sum(bit for bit, holds in self.tests if holds(context) is True)
-        self.known[value] = bits
+        self.cached[value] = bits
         return bits
 
 
-class Facts:
+class PredicateIndex:
     """Numbers the parts of conditions that one value decides, a bit for each, and tells which are true of a row.
 
     A part that is unknown is not true, and a condition without ``not`` above its parts is true exactly where enough of
@@ -73,19 +73,19 @@ class Facts:
     """
 
     def __init__(self) -> None:
-        self._demands: dict[Node, Demand] = {}
+        self._demands: dict[Node, CnfCondition] = {}
         self._bits: dict[Node, int] = {}
-        self._values: dict[Node, _OfValue] = {}
-        self._traits: list[tuple[str, _OfValue]] = []
-        self._others: list[_OfValue] = []
+        self._values: dict[Node, _ValueIndex] = {}
+        self._traits: list[tuple[str, _ValueIndex]] = []
+        self._others: list[_ValueIndex] = []
 
-    def demand(self, condition: Node) -> Demand:
+    def to_cnf(self, condition: Node) -> CnfCondition:
         """What a condition about a row alone asks of its facts; the same for the same condition."""
         if condition not in self._demands:
-            self._demands[condition] = self._demand(condition)
+            self._demands[condition] = self._build_cnf(condition)
         return self._demands[condition]
 
-    def _demand(self, condition: Node) -> Demand:
+    def _build_cnf(self, condition: Node) -> CnfCondition:
         every, some, rest = 0, list[int](), list[Evaluate]()
         for options in self._clauses(condition):
             bits = [bit for option in options if (bit := self._bit(option))]
@@ -95,7 +95,7 @@ class Facts:
                 every |= bits[0]
             else:
                 some.append(sum(set(bits)))
-        return Demand(every, tuple(some), tuple(rest))
+        return CnfCondition(every, tuple(some), tuple(rest))
 
     def _clauses(self, condition: Node) -> Iterator[tuple[Node, ...]]:
         """Options of which one each must hold; an option that joins parts of which each is a fact is taken apart."""
@@ -107,20 +107,20 @@ class Facts:
             for chosen in product(*options):
                 yield tuple(dict.fromkeys(part for each in chosen for part in _parted(each, Either)))
 
-    def of(self, context: Context) -> int:
+    def true_bits(self, context: Context) -> int:
         """The facts that are true of a row."""
         facts, row = 0, context.row
         traits: Mapping[str, float] = row.traits or _NO_TRAITS
-        for name, each in self._traits:
+        for name, index in self._traits:
             value: Value = traits.get(name)
-            if each.marks and value is not None:  # its place among them, odd on one of them
-                value = bisect_left(each.marks, value) + bisect_right(each.marks, value)
-            bits = each.known.get(value)
-            facts |= each.learn(value, context) if bits is None else bits
-        for each in self._others:
-            value = each.read(row)
-            bits = each.known.get(value)
-            facts |= each.learn(value, context) if bits is None else bits
+            if index.marks and value is not None:  # its place among them, odd on one of them
+                value = bisect_left(index.marks, value) + bisect_right(index.marks, value)
+            bits = index.cached.get(value)
+            facts |= index.evaluate(value, context) if bits is None else bits
+        for index in self._others:
+            value = index.read(row)
+            bits = index.cached.get(value)
+            facts |= index.evaluate(value, context) if bits is None else bits
         return facts
 
     def _bit(self, part: Node) -> int:
@@ -130,18 +130,18 @@ class Facts:
             return 0
         if part not in self._bits:
             self._bits[part] = 1 << len(self._bits)
-            self._of(source).add(self._bits[part], part)
+            self._index_of(source).add(self._bits[part], part)
         return self._bits[part]
 
-    def _of(self, source: Field | Call) -> _OfValue:
-        known = self._values.get(source)
-        if known is None:
-            known = self._values[source] = _OfValue(_read(source))
+    def _index_of(self, source: Field | Call) -> _ValueIndex:
+        index = self._values.get(source)
+        if index is None:
+            index = self._values[source] = _ValueIndex(_read(source))
             if source.name in TRAITS:
-                self._traits.append((source.name, known))
+                self._traits.append((source.name, index))
             else:
-                self._others.append(known)
-        return known
+                self._others.append(index)
+        return index
 
 
 def indicators_alone(node: Node) -> frozenset[str]:

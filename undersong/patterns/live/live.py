@@ -9,12 +9,12 @@ import msgspec
 
 from undersong.models import Finding, Row, RuleOutcome
 from undersong.patterns.findings import order
-from undersong.patterns.inputs import NEVER_MISSING, given, gives, lacking
-from undersong.patterns.live.agent import Agent, Setup, Standing
-from undersong.patterns.live.archive import Archive, Change, Key, Line
+from undersong.patterns.inputs import NEVER_MISSING, available_inputs, gives, lacking
+from undersong.patterns.live.agent import AgentState, CurrentFinding, Setup
+from undersong.patterns.live.archive import RowKey, RowLog, TimelineChange, TimelineKey
 from undersong.patterns.matcher import STEPS
 from undersong.patterns.rules import PatternRule
-from undersong.ranks import levelled
+from undersong.ranks import absolute_rows
 
 APART = 256  # rows between two marks of a timeline: what a row that is a little late replays at most twice
 
@@ -22,31 +22,31 @@ APART = 256  # rows between two marks of a timeline: what a row that is a little
 class Changes(NamedTuple):
     """What rows did: findings that are new or no longer what they were, and the ids of those that fell.
 
-    A finding in ``found`` takes the place of an earlier one with its id.
+    A finding in ``findings`` takes the place of an earlier one with its id.
     """
 
-    found: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
     retracted: tuple[str, ...]
 
 
-class Thread:
+class LiveTimeline:
     """A timeline: its live state, the last row that it has seen, and the findings that were told.
 
     ``marks`` are copies of the state after some rows, so that a row that is a little late need not replay them all.
     """
 
-    __slots__ = ("agent", "last", "marks", "since", "told")
+    __slots__ = ("agent", "last", "marks", "reported", "since")
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: AgentState) -> None:
         self.agent = agent
-        self.last: Key | None = None
-        self.marks: list[tuple[Key, Agent]] = []
+        self.last: RowKey | None = None
+        self.marks: list[tuple[RowKey, AgentState]] = []
         self.since = 0
-        self.told: dict[str, Finding] = {}
+        self.reported: dict[str, Finding] = {}
 
-    def feed(self, rows: Iterable[tuple[Key, Row, int | None]]) -> list[Standing]:
+    def feed(self, rows: Iterable[tuple[RowKey, Row, int | None]]) -> list[CurrentFinding]:
         """Take rows in order; what they made stand."""
-        fresh: list[Standing] = []
+        fresh: list[CurrentFinding] = []
         for key, row, time in rows:
             fresh += self.agent.take(row, time)
             self.last, self.since = key, self.since + 1
@@ -54,14 +54,14 @@ class Thread:
                 self.marks, self.since = [*self.marks[-1:], (key, self.agent.copy())], 0
         return fresh
 
-    def rewind(self, before: Key, empty: Agent) -> None:
+    def rewind(self, before: RowKey, empty: AgentState) -> None:
         """Go back to the last mark before a row, or to the ``empty`` state."""
         self.marks = [(key, agent) for key, agent in self.marks if key < before]
         self.last, self.agent = (self.marks[-1][0], self.marks[-1][1].copy()) if self.marks else (None, empty)
         self.since = 0
 
 
-class Live:
+class LiveDetector:
     """Rules over rows that come one at a time; after ``finish`` its findings are those of ``detect`` on the same rows.
 
     A match is told once no later row of its sequence can change it. A row that is not the last of its agent's
@@ -81,11 +81,11 @@ class Live:
 
     def clear(self) -> None:
         """Hold no rows and nothing that was told, as at the beginning; the rules are not made ready again."""
-        self.archive = Archive()
-        self.threads: dict[Line, Thread] = {}
+        self.archive = RowLog()
+        self.timelines: dict[TimelineKey, LiveTimeline] = {}
         self._has = NEVER_MISSING
         self._read = self._ranked = 0
-        self._speaking = self._speak()
+        self._active = self._active_rules()
 
     def observe(self, row: Row) -> Changes:
         """Take one row."""
@@ -93,89 +93,91 @@ class Live:
 
     def extend(self, rows: Iterable[Row]) -> Changes:
         """Take several rows at once, in any order; a timeline is replayed at most once."""
-        changes: dict[Line, list[Change]] = {}
+        changes: dict[TimelineKey, list[TimelineChange]] = {}
         lost: set[str] = set()
-        for row in levelled(rows):
+        for row in absolute_rows(rows):
             lost |= self._count(row)
             for change in self.archive.put(row):
                 changes.setdefault(change.line, []).append(change)
         if lost:
             self._recount(lost)
-        speaking = self._speaking if (self._has, self._read > 0) == self._heard else self._speak()
-        found: list[Finding] = []
+        active = self._active if (self._has, self._read > 0) == self._inputs_seen else self._active_rules()
+        findings: list[Finding] = []
         retracted: list[str] = []
-        again, self._speaking = speaking != self._speaking, speaking
+        again, self._active = active != self._active, active
         for line, changed in changes.items():
             fresh = self._advance(line, changed)
             if not again:
-                self._tell(line, fresh, found, retracted)
-        for line in self.threads if again else ():  # other rules speak now: what they hold back is told, or taken back
-            self._tell(line, None, found, retracted)
-        self.archive.settled()
-        return _changes(found, retracted)
+                self._report(line, fresh, findings, retracted)
+        for line in (
+            self.timelines if again else ()
+        ):  # other rules speak now: what they hold back is told, or taken back
+            self._report(line, None, findings, retracted)
+        self.archive.clear_fresh()
+        return _changes(findings, retracted)
 
     def finish(self) -> Changes:
         """No row follows: what is open is decided, and findings get the balance of all their agent's rows."""
-        found: list[Finding] = []
-        for line, thread in self.threads.items():
+        findings: list[Finding] = []
+        for line, thread in self.timelines.items():
             if not thread.agent.ended:
                 thread.agent.end()
-                self._tell(line, None, found, [], final=True)
-        return _changes(found, [])
+                self._report(line, None, findings, [], final=True)
+        return _changes(findings, [])
 
     def findings(self) -> tuple[Finding, ...]:
         """What has been told and stands, by agent, target, time and rule."""
-        return _ordered(finding for thread in self.threads.values() for finding in thread.told.values())
+        return _ordered(finding for thread in self.timelines.values() for finding in thread.reported.values())
 
     def outcomes(self) -> tuple[RuleOutcome, ...]:
         """What became of every rule so far."""
         return tuple(self._outcome(index, rule) for index, rule in enumerate(self.rules))
 
-    def standing(self, line: Line) -> dict[str, Finding]:
+    def current(self, line: TimelineKey) -> dict[str, Finding]:
         """What has been told of a timeline and stands, by id."""
-        thread = self.threads.get(line)
-        return thread.told if thread is not None else {}
+        thread = self.timelines.get(line)
+        return thread.reported if thread is not None else {}
 
-    def silent(self) -> frozenset[str]:
+    def inactive(self) -> frozenset[str]:
         """The ids of the rules that tell nothing so far, since an input of theirs was not seen."""
-        return frozenset(rule.id for index, rule in enumerate(self.rules) if index not in self._speaking)
+        return frozenset(rule.id for index, rule in enumerate(self.rules) if index not in self._active)
 
-    def _advance(self, line: Line, changes: list[Change]) -> list[Standing] | None:
+    def _advance(self, line: TimelineKey, changes: list[TimelineChange]) -> list[CurrentFinding] | None:
         """Feed a timeline what is new; None where it had to be replayed."""
-        thread = self.threads.get(line)
+        thread = self.timelines.get(line)
         if thread is None:
-            thread = self.threads[line] = Thread(Agent(self.setup, *line))
+            thread = self.timelines[line] = LiveTimeline(AgentState(self.setup, *line))
         touched = sorted({change.key for change in changes})
         late = thread.last is not None and touched[0] <= thread.last
-        if late or thread.agent.ended or any(change.gone for change in changes):
-            thread.rewind(touched[0], Agent(self.setup, *line))
+        if late or thread.agent.ended or any(change.removed for change in changes):
+            thread.rewind(touched[0], AgentState(self.setup, *line))
             thread.feed(self.archive.since(line, thread.last))
             return None
         return thread.feed((key, *self.archive.row(key)) for key in touched)
 
-    def _tell(
+    def _report(
         self,
-        line: Line,
-        fresh: list[Standing] | None,
-        found: list[Finding],
+        line: TimelineKey,
+        fresh: list[CurrentFinding] | None,
+        findings: list[Finding],
         retracted: list[str],
         *,
         final: bool = False,
     ) -> None:
         """Compare what stands with what was told; ``fresh`` is what is new where nothing else can have changed."""
-        thread = self.threads[line]
+        thread = self.timelines[line]
         standing = thread.agent.findings.values() if fresh is None else fresh
-        now = {each.finding.finding_id: each.finding for each in standing if each.rule in self._speaking}
+        now = {each.finding.finding_id: each.finding for each in standing if each.rule in self._active}
         if fresh is None:
-            gone = [name for name in thread.told if name not in now]
+            gone = [name for name in thread.reported if name not in now]
             retracted += gone
             for name in gone:
-                del thread.told[name]
+                del thread.reported[name]
         for name, finding in now.items():
-            before = thread.told.get(name)
+            before = thread.reported.get(name)
             if before is None or not _same(before, finding, final=final):
-                thread.told[name] = finding
-                found.append(finding)
+                thread.reported[name] = finding
+                findings.append(finding)
 
     def _count(self, row: Row) -> set[str]:
         """Take note of what a row gives; returns the inputs that the row it replaces gave and it does not."""
@@ -195,12 +197,12 @@ class Live:
         }
 
     def _recount(self, names: set[str]) -> None:
-        rows = (row for line in self.archive.lines for row, _ in self.archive.rows(line) if row.state == "scored")
-        self._has = (self._has - names) | given(rows, names)
+        rows = (row for line in self.archive.timelines for row, _ in self.archive.rows(line) if row.state == "scored")
+        self._has = (self._has - names) | available_inputs(rows, names)
 
-    def _speak(self) -> frozenset[int]:
+    def _active_rules(self) -> frozenset[int]:
         """The rules that have their inputs."""
-        self._heard = self._has, self._read > 0
+        self._inputs_seen = self._has, self._read > 0
         return frozenset(index for index in range(len(self.rules)) if not self._lacking(index))
 
     def _lacking(self, index: int) -> str:
@@ -210,7 +212,7 @@ class Live:
         reason = self._lacking(index)
         if reason:
             return RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason)
-        sequences = [each for thread in self.threads.values() for each in thread.agent.sequences(index)]
+        sequences = [each for thread in self.timelines.values() for each in thread.agent.sequences(index)]
         given_up = [track.place.agent for track in sequences if index in track.gave_up]
         names = ", ".join(sorted(set(given_up))[:3])
         return RuleOutcome(
@@ -218,7 +220,7 @@ class Live:
             rule_hash=rule.hash,
             status="gave_up" if given_up else "ran",
             partitions=len(sequences),
-            findings=sum(f.pattern == rule.id for thread in self.threads.values() for f in thread.told.values()),
+            findings=sum(f.pattern == rule.id for thread in self.timelines.values() for f in thread.reported.values()),
             reason=f"gave up in {len(given_up)} of {len(sequences)} partitions (agents: {names}) at {self.setup.steps} "
             "steps; what follows there is not known"
             if given_up
@@ -226,9 +228,9 @@ class Live:
         )
 
 
-def _changes(found: list[Finding], retracted: list[str]) -> Changes:
-    again = {finding.finding_id for finding in found}
-    return Changes(_ordered(found), tuple(sorted(set(retracted) - again)))
+def _changes(findings: list[Finding], retracted: list[str]) -> Changes:
+    again = {finding.finding_id for finding in findings}
+    return Changes(_ordered(findings), tuple(sorted(set(retracted) - again)))
 
 
 def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:

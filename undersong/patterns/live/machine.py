@@ -16,13 +16,15 @@ from undersong.patterns.program import ACCEPT, AT_END, AT_START, JUMP, MARK, ROW
 MOST = 400_000  # places that the states remembered for a rule may hold; beyond them the memory starts anew
 _STATE = 10  # what a state takes besides its places, in places
 
-Way: TypeAlias = tuple[Any, int]  # the way before its last row (None: that was its first), and that row's variable
+BackPointer: TypeAlias = tuple[
+    Any, int
+]  # the way before its last row (None: that was its first), and that row's variable
 
 
-class Reached(NamedTuple):
+class EpsilonClosure(NamedTuple):
     """What a way waits for once it has taken a row: ``places`` in the order of preference, up to where it is accepted.
 
-    ``wanted`` has the bits that decide their next step, ``Machine.any`` among them where any row will do.
+    ``wanted`` has the bits that decide their next step, ``LazyAutomaton.any`` among them where any row will do.
     """
 
     places: dict[int, None]
@@ -30,7 +32,7 @@ class Reached(NamedTuple):
     wanted: int
 
 
-class State:
+class AutomatonState:
     """``places`` that wait for a row (or for the end), most preferred first; ``accepted``: a way behind them was.
 
     ``wanted`` has the bits that decide the next step. Without places the start is decided.
@@ -40,10 +42,10 @@ class State:
 
     def __init__(self, places: tuple[int, ...], accepted: bool, wanted: int, takes_any: bool) -> None:
         self.places, self.accepted, self.wanted, self.takes_any = places, accepted, wanted, takes_any
-        self.following: dict[int, State] = {}
+        self.following: dict[int, AutomatonState] = {}
 
 
-class Machine:
+class LazyAutomaton:
     """The automaton of one program, shared by all sequences; ``work`` counts the instructions looked at so far.
 
     ``any`` is a bit beside those of the variables, which every row has.
@@ -55,44 +57,44 @@ class Machine:
         self.any = 1 << max((wanted for kind, wanted, _ in self.instructions if kind == ROW), default=0).bit_length()
         self._asked = [(wanted or self.any) if operation == ROW else 0 for operation, wanted, _ in self.instructions]
         self.work = 0
-        self.states: dict[tuple[tuple[int, ...], bool], State] = {}
+        self.states: dict[tuple[tuple[int, ...], bool], AutomatonState] = {}
         self._remembered = 0
-        self._reached: dict[int, Reached] = {}
+        self._closures: dict[int, EpsilonClosure] = {}
         self.first, self.later = self._start(at_start=True), self._start(at_start=False)
 
-    def begin(self, index: int) -> State:
+    def begin(self, index: int) -> AutomatonState:
         """The state of a start before its first row; ``index`` is that row's place in the sequence."""
         return self.later if index else self.first
 
-    def step(self, state: State, mask: int) -> State:
+    def step(self, state: AutomatonState, mask: int) -> AutomatonState:
         """The state after one more row."""
         seen = mask & state.wanted
         after = state.following.get(seen)
         return self.new_step(state, seen) if after is None else after
 
-    def ended(self, state: State) -> bool:
+    def ended(self, state: AutomatonState) -> bool:
         """Whether a start has a match when no row follows."""
         visited: set[tuple[int, int]] = set()
         return any(self._holds_at_end(place, visited) for place in state.places) or state.accepted
 
-    def path(self, state: State, masks: Iterable[int], *, ended: bool) -> tuple[int, ...] | None:
+    def path(self, state: AutomatonState, masks: Iterable[int], *, ended: bool) -> tuple[int, ...] | None:
         """The variables of the preferred match of a start over these rows; ``ended`` where no row follows them.
 
         As ``step``, with each way's last row and the way before it kept: it takes rows times places, whatever the rule.
         """
-        ways: dict[int, Way | None] = dict.fromkeys(state.places)
-        best: Way | None = None
-        instructions, asked, known = self.instructions, self._asked, self._reached
+        ways: dict[int, BackPointer | None] = dict.fromkeys(state.places)
+        best: BackPointer | None = None
+        instructions, asked, closures = self.instructions, self._asked, self._closures
         for mask in masks:
             seen = mask | self.any
-            after: dict[int, Way | None] = {}
+            after: dict[int, BackPointer | None] = {}
             for place, way in ways.items():
                 if asked[place] & seen:
                     taken = way, instructions[place][2]
-                    reached = known.get(place) or self._after(place)
-                    for following in reached.places:
+                    closure = closures.get(place) or self._after(place)
+                    for following in closure.places:
                         after.setdefault(following, taken)
-                    if reached.accepted:
+                    if closure.accepted:
                         best = taken
                         break
             ways = after
@@ -107,23 +109,23 @@ class Machine:
     def _holds_at_end(self, place: int, visited: set[tuple[int, int]]) -> bool:
         return self.instructions[place][0] == AT_END and self._follow(place + 1, visited, {}, at_end=True)
 
-    def _start(self, *, at_start: bool) -> State:
+    def _start(self, *, at_start: bool) -> AutomatonState:
         places: dict[int, None] = {}
         accepted = self._follow(0, set(), places, at_start=at_start)
         return self._state(tuple(places), accepted, self._wanted(places))
 
-    def new_step(self, state: State, mask: int) -> State:
+    def new_step(self, state: AutomatonState, mask: int) -> AutomatonState:
         """A step that is not in ``following`` yet; ``mask`` has nothing but what the state wants."""
         places: dict[int, None] = {}
         accepted, wanted, seen = state.accepted, 0, mask | self.any
-        asked, known = self._asked, self._reached
+        asked, closures = self._asked, self._closures
         for place in state.places:
             if asked[place] & seen:
-                reached = known.get(place) or self._after(place)
-                places.update(reached.places)  # what is there already keeps its place: the first way is preferred
-                wanted |= reached.wanted
-                self.work += len(reached.places)
-                if reached.accepted:
+                closure = closures.get(place) or self._after(place)
+                places.update(closure.places)  # what is there already keeps its place: the first way is preferred
+                wanted |= closure.wanted
+                self.work += len(closure.places)
+                if closure.accepted:
                     accepted = True
                     break
         after = self._state(tuple(places), accepted, wanted)
@@ -131,15 +133,15 @@ class Machine:
         state.following[mask] = after
         return after
 
-    def _after(self, place: int) -> Reached:
+    def _after(self, place: int) -> EpsilonClosure:
         """What a way waits for once it has taken a row at ``place``."""
-        known = self._reached.get(place)
-        if known is None:
+        closure = self._closures.get(place)
+        if closure is None:
             places: dict[int, None] = {}
             accepted = self._follow(place + 1, set(), places)
             self._remember(len(places))
-            known = self._reached[place] = Reached(places, accepted, self._wanted(places))
-        return known
+            closure = self._closures[place] = EpsilonClosure(places, accepted, self._wanted(places))
+        return closure
 
     def _wanted(self, places: Iterable[int]) -> int:
         wanted = 0
@@ -147,11 +149,13 @@ class Machine:
             wanted |= self._asked[place]
         return wanted
 
-    def _state(self, places: tuple[int, ...], accepted: bool, wanted: int) -> State:
-        known = self.states.get((places, accepted))
-        if known is None:
-            known = self.states[places, accepted] = State(places, accepted, wanted & ~self.any, wanted & self.any != 0)
-        return known
+    def _state(self, places: tuple[int, ...], accepted: bool, wanted: int) -> AutomatonState:
+        state = self.states.get((places, accepted))
+        if state is None:
+            state = self.states[places, accepted] = AutomatonState(
+                places, accepted, wanted & ~self.any, wanted & self.any != 0
+            )
+        return state
 
     def _remember(self, places: int) -> None:
         self._remembered += _STATE + places
@@ -159,7 +163,7 @@ class Machine:
             for state in (*self.states.values(), self.first, self.later):
                 state.following.clear()
             self.states.clear()
-            self._reached.clear()
+            self._closures.clear()
             self._remembered = 0
 
     def _follow(
@@ -203,9 +207,9 @@ class Machine:
         return False
 
 
-def _bindings(way: Way | None) -> tuple[int, ...]:
-    found = []
+def _bindings(way: BackPointer | None) -> tuple[int, ...]:
+    variables = []
     while way is not None:
         way, variable = way
-        found.append(variable)
-    return tuple(reversed(found))
+        variables.append(variable)
+    return tuple(reversed(variables))

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from undersong.patterns.columns import WindowColumn, gathered
 from undersong.patterns.expressions import Both, Field, Member, Node, Window, parse, walk
 from undersong.patterns.fields import row_leaf
-from undersong.patterns.levels import FRAME, ROW, TABLE, Levels, implied
+from undersong.patterns.levels import FRAME, ROW, TABLE, DependencyLevels, implied
 from undersong.patterns.live.cells import Derive, day, of_agent, of_column, of_eager, of_others
-from undersong.patterns.live.counts import Counts
-from undersong.patterns.live.facts import Demand, Facts, Judged, indicators_alone
-from undersong.patterns.live.machine import Machine
+from undersong.patterns.live.counts import CountConditions
+from undersong.patterns.live.facts import CnfCondition, IndicatorCondition, PredicateIndex, indicators_alone
+from undersong.patterns.live.machine import LazyAutomaton
 from undersong.patterns.live.windows import is_tally
 from undersong.patterns.logic import Evaluate, compile_tree
 from undersong.patterns.rulefile import RuleFile, written
@@ -29,7 +29,7 @@ class Exact(NamedTuple):
     holds: Evaluate
 
 
-class Slots:
+class WindowSlots:
     """The windows over an agent's rows, each kept once for all rules that ask for it.
 
     ``agent`` are over all its rows, ``others`` the running sums over what it directs at anyone, ``apart`` the windows
@@ -45,31 +45,32 @@ class Slots:
     def place(self, column: WindowColumn) -> int:
         """The slot of a window over the agent's rows or over ``others``."""
         over_others = self.others if is_tally(column.window) else self.apart
-        known = over_others if column.window.over == "others" else self.agent
-        if column.window not in known:
-            known[column.window] = column
-            if known is self.agent:
+        slots = over_others if column.window.over == "others" else self.agent
+        if column.window not in slots:
+            slots[column.window] = column
+            if slots is self.agent:
                 self.reads.append(column.value if _takes_all(column) else partial(gathered, column))
-        return list(known).index(column.window)
+        return list(slots).index(column.window)
 
 
-class Plan:
+class RowPlan:
     """One rule: its automaton, its conditions by what they depend on, and where each derived value comes from.
 
     ``shared`` and ``own`` give the derived values by name: the same in all sequences of the agent, or not. ``windows``
     are those over the sequence itself, ``apart`` names the slots of those over others that are kept per target: both
-    must see every row. ``always`` has the variables that the row alone does not decide, ``judged`` and ``demands`` what
+    must see every row. ``always`` has the variables that the row alone does not decide, ``indicator_conditions``
+    and ``cnf_conditions`` what
     it must say for the others: of indicators only, or of facts.
     """
 
-    def __init__(self, index: int, rule: PatternRule, slots: Slots, facts: Facts) -> None:
+    def __init__(self, index: int, rule: PatternRule, slots: WindowSlots, facts: PredicateIndex) -> None:
         self.index, self.rule = index, rule
-        self.machine = Machine(rule.program)
+        self.machine = LazyAutomaton(rule.program)
         first, later = self.machine.first, self.machine.later
         self.opening = first.wanted | later.wanted
         self.always_opens = first.takes_any or later.takes_any
         self.independent = rule.skip.to == "next"
-        self.levels = Levels(rule.trees.columns)
+        self.levels = DependencyLevels(rule.trees.columns)
         self.within, self.max_unread, self.until = rule.within, rule.file.max_unread, rule.until
         self.strongest = rule.file.keep == "strongest"
         self.shared: dict[str, Derive] = {"day": day}
@@ -79,10 +80,10 @@ class Plan:
         self._place_columns(slots)
         self.asks_gap = GAP in _names(_trees(rule.file))
         self.eager = bool(self.windows or self.apart or self.asks_gap)
-        self.counts = Counts(rule.file, rule.names)
+        self.counts = CountConditions(rule.file, rule.names)
         self.always = 0
-        self.judged: list[tuple[int, Judged]] = []
-        self.demands: list[tuple[int, Demand]] = []
+        self.indicator_conditions: list[tuple[int, IndicatorCondition]] = []
+        self.cnf_conditions: list[tuple[int, CnfCondition]] = []
         late = dict(self._read_alone(facts))
         tests = list(self._tests(late))
         self.shared_tests = tuple(test for test, shared in tests if shared)
@@ -91,14 +92,14 @@ class Plan:
         self.own_bits = sum(test.bit for test in self.own_tests)
         self.derived_bits = self.shared_bits | self.own_bits
 
-    def _place_columns(self, slots: Slots) -> None:
+    def _place_columns(self, slots: WindowSlots) -> None:
         for column in self.rule.columns:
             for window in column.windows:
                 self._place_window(window, slots)
-            known = self.own if self.levels.of(Field(column.name)) == FRAME else self.shared
-            known[column.name] = of_column(column.value)
+            derived = self.own if self.levels.of(Field(column.name)) == FRAME else self.shared
+            derived[column.name] = of_column(column.value)
 
-    def _place_window(self, column: WindowColumn, slots: Slots) -> None:
+    def _place_window(self, column: WindowColumn, slots: WindowSlots) -> None:
         window, key = column.window, column.key
         every_row = column.of_row_only and self.rule.file.partition_by == ("agent",)  # as in a window over the agent
         if window.over == "agent" or (window.over == "partition" and every_row):
@@ -112,7 +113,7 @@ class Plan:
             self.apart[key] = slots.place(column)
             self.own[key] = of_eager(key)
 
-    def _read_alone(self, facts: Facts) -> Iterator[tuple[int, tuple[Evaluate, ...]]]:
+    def _read_alone(self, facts: PredicateIndex) -> Iterator[tuple[int, tuple[Evaluate, ...]]]:
         """What rows alone must say for the variables; yields, by bit, what is asked once a match is under way."""
         for i, tree in enumerate(self.rule.trees.define):
             bit, node = 1 << i, implied(tree, self.levels)
@@ -121,13 +122,13 @@ class Plan:
                 continue
             names = indicators_alone(node)
             if names:
-                self.judged.append((bit, Judged(node, names, compile_tree(node, row_leaf))))
+                self.indicator_conditions.append((bit, IndicatorCondition(node, names, compile_tree(node, row_leaf))))
                 continue
-            demand = facts.demand(node)
+            demand = facts.to_cnf(node)
             if demand.rest and not bit & self.opening:
                 yield bit, demand.rest
                 demand = demand._replace(rest=())
-            self.demands.append((bit, demand))
+            self.cnf_conditions.append((bit, demand))
 
     def _tests(self, late: Mapping[int, tuple[Evaluate, ...]]) -> Iterator[tuple[Exact, bool]]:
         for i, tree in enumerate(self.rule.trees.define):

@@ -7,32 +7,32 @@ from collections.abc import Iterable
 from undersong.models import Row
 from undersong.patterns.fields import Context
 from undersong.patterns.live.cells import Seen, SharedCells
-from undersong.patterns.live.facts import Demand, Facts, Judged
-from undersong.patterns.live.plan import Plan
+from undersong.patterns.live.facts import CnfCondition, IndicatorCondition, PredicateIndex
+from undersong.patterns.live.plan import RowPlan
 
 _MOST_SETS = 10_000  # sets of indicators whose masks are remembered
 
 Effects = list[tuple[int, int]]  # (rule, bit of its variable)
 
 
-class Reader:
+class MaskReader:
     """Each different condition is asked once per row, whatever rules share it; those on indicators once per set."""
 
-    def __init__(self, plans: Iterable[Plan], facts: Facts) -> None:
+    def __init__(self, plans: Iterable[RowPlan], facts: PredicateIndex) -> None:
         self.facts = facts
         self.base: list[int] = []
-        demands: dict[Demand, Effects] = {}
-        judged: dict[Judged, Effects] = {}
+        demands: dict[CnfCondition, Effects] = {}
+        judged: dict[IndicatorCondition, Effects] = {}
         for plan in plans:
             self.base.append(plan.always)
-            for bit, demand in plan.demands:
+            for bit, demand in plan.cnf_conditions:
                 demands.setdefault(demand, []).append((plan.index, bit))
-            for bit, each in plan.judged:
-                judged.setdefault(each, []).append((plan.index, bit))
-        self.demands = [(*demand, effects) for demand, effects in demands.items()]
-        self.judged = [(each.holds, effects) for each, effects in judged.items()]
+            for bit, condition in plan.indicator_conditions:
+                judged.setdefault(condition, []).append((plan.index, bit))
+        self.cnf_conditions = [(*demand, effects) for demand, effects in demands.items()]
+        self.indicator_conditions = [(each.holds, effects) for each, effects in judged.items()]
         self.vocabulary = frozenset[str]().union(*(each.indicators for each in judged))
-        self._known: dict[frozenset[str] | None, Effects] = {}
+        self._cache: dict[frozenset[str] | None, Effects] = {}
 
     def masks(self, row: Row) -> list[int]:
         """Per rule, a bit for each variable that the row fits, or may fit where columns decide.
@@ -41,8 +41,8 @@ class Reader:
         """
         masks = self.base.copy()
         context = Context(row, {})
-        facts = self.facts.of(context)
-        for every, some, rest, effects in self.demands:
+        facts = self.facts.true_bits(context)
+        for every, some, rest, effects in self.cnf_conditions:
             if (
                 facts & every == every
                 and (not some or all(facts & each for each in some))
@@ -57,38 +57,40 @@ class Reader:
     def _of_indicators(self, context: Context) -> Effects:
         seen = context.row.indicators
         key = None if seen is None else self.vocabulary.intersection(indicator.id for indicator in seen)
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) >= _MOST_SETS:
-                self._known.clear()
-            known = [effect for holds, effects in self.judged if holds(context) is True for effect in effects]
-            self._known[key] = known
-        return known
+        matching = self._cache.get(key)
+        if matching is None:
+            if len(self._cache) >= _MOST_SETS:
+                self._cache.clear()
+            matching = [
+                effect for holds, effects in self.indicator_conditions if holds(context) is True for effect in effects
+            ]
+            self._cache[key] = matching
+        return matching
 
 
-class Reading:
+class LiveRow:
     """A read row as all rules of one view see it; what holds in every sequence is worked out once."""
 
     def __init__(self, seen: Seen, masks: list[int], steps: int) -> None:
         self.seen, self.masks, self.steps = seen, masks, steps
         self.cells: dict[int, SharedCells] = {}
-        self._known: dict[int, tuple[int, int]] = {}
+        self._tested: dict[int, tuple[int, int]] = {}
 
-    def shared(self, plan: Plan) -> SharedCells:
+    def shared(self, plan: RowPlan) -> SharedCells:
         """The derived values that all sequences share."""
         cells = self.cells.get(plan.index)
         if cells is None:
             cells = self.cells[plan.index] = SharedCells(plan, self.seen)
         return cells
 
-    def exact(self, plan: Plan, bits: int) -> int:
+    def exact(self, plan: RowPlan, bits: int) -> int:
         """Those of ``bits`` that hold as far as all sequences share it; each condition is asked once."""
-        asked, true = self._known.get(plan.index, (0, 0))
+        asked, true = self._tested.get(plan.index, (0, 0))
         open_bits = bits & plan.shared_bits & ~asked
         if open_bits:
             context = Context(self.seen.row, self.shared(plan))
             for bit, holds in plan.shared_tests:
                 if bit & open_bits and holds(context) is True:
                     true |= bit
-            self._known[plan.index] = asked | open_bits, true
+            self._tested[plan.index] = asked | open_bits, true
         return bits & (true | ~plan.shared_bits)

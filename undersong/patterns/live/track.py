@@ -10,12 +10,12 @@ from typing import NamedTuple
 from undersong.patterns.columns import HOUR, gathered
 from undersong.patterns.fields import Context
 from undersong.patterns.live.cells import OwnCells, Seen, SharedCells, Tallies
-from undersong.patterns.live.plan import GAP, Plan
-from undersong.patterns.live.reader import Reading
-from undersong.patterns.live.run import SLACK, Run
+from undersong.patterns.live.plan import GAP, RowPlan
+from undersong.patterns.live.reader import LiveRow
+from undersong.patterns.live.run import SLACK, RuleState
 from undersong.patterns.live.windows import LiveWindow, live_window
 from undersong.patterns.logic import Value
-from undersong.patterns.matcher import Path
+from undersong.patterns.matcher import MatchPath
 from undersong.patterns.partitions import Entry, Partition, Timeline
 from undersong.patterns.search import Match, match_of
 
@@ -23,7 +23,7 @@ _EVERY_ROW = 1 << 62  # where no row needs to be directed at a target
 _NO_VALUES: Mapping[str, Value] = {}
 
 
-class Aim(NamedTuple):
+class TargetWindows(NamedTuple):
     """What the agent directed at one target: a tally per slot of ``Slots.others``.
 
     ``windows`` range over what it directed at anyone else, per slot of ``Slots.apart``.
@@ -33,7 +33,7 @@ class Aim(NamedTuple):
     windows: list[LiveWindow]
 
 
-class Place(NamedTuple):
+class LiveSequenceKey(NamedTuple):
     """Where a sequence belongs. ``target`` None: nobody's; ``stem``: that of everyone not yet addressed."""
 
     agent: str
@@ -43,15 +43,15 @@ class Place(NamedTuple):
     stem: bool = False
 
 
-class Emitted(NamedTuple):
+class EmittedMatch(NamedTuple):
     """A match that stands; ``start`` is the place of its first row in its sequence."""
 
-    plan: Plan
+    plan: RowPlan
     start: int
     match: Match
 
 
-class Track:
+class SequenceState:
     """A sequence: public rows and those to one target, or all rows of the agent or of one conversation.
 
     ``rows`` begin at row ``base``; ``aimed`` keeps for each what had been directed at the target before it. A row in
@@ -63,7 +63,7 @@ class Track:
         "windows",
     )  # fmt: skip
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: LiveSequenceKey) -> None:
         self.place = place
         self.count = self.base = 0
         self.last: int | None = None
@@ -72,13 +72,13 @@ class Track:
         self.aimed: list[Tallies] = []
         self.holes: dict[int, tuple[str, ...]] = {}
         self.gap: list[str] = []
-        self.runs: dict[int, Run] = {}
+        self.runs: dict[int, RuleState] = {}
         self.windows: dict[int, list[LiveWindow]] = {}
         self.gave_up: frozenset[int] = frozenset()
 
-    def copy(self, place: Place | None = None) -> Track:
+    def copy(self, place: LiveSequenceKey | None = None) -> SequenceState:
         """The same state, to go on by itself; under another ``place`` what is public so far begins a new sequence."""
-        other = Track(place or self.place)
+        other = SequenceState(place or self.place)
         other.count, other.base, other.last = self.count, self.base, self.last
         other.last_directed = self.last_directed
         other.rows, other.aimed = self.rows.copy(), self.aimed.copy()
@@ -87,7 +87,7 @@ class Track:
         other.windows, other.gave_up = deepcopy(self.windows), self.gave_up
         return other
 
-    def hole(self, row_id: str) -> list[Emitted]:
+    def hole(self, row_id: str) -> list[EmittedMatch]:
         """An unread row: transparent, but a rule may bound how many one gap holds."""
         if not self.runs:
             return []
@@ -100,7 +100,9 @@ class Track:
         self._tidy()
         return emitted
 
-    def take(self, reading: Reading, opening: Mapping[int, Plan], eager: list[Plan], aim: Aim) -> list[Emitted]:
+    def take(
+        self, reading: LiveRow, opening: Mapping[int, RowPlan], eager: list[RowPlan], aim: TargetWindows
+    ) -> list[EmittedMatch]:
         """A read row. ``opening``: the rules of which it may begin a match; ``eager``: those that must see each."""
         seen, index = reading.seen, self.count
         self.count += 1
@@ -123,7 +125,7 @@ class Track:
         self._tidy()
         return emitted
 
-    def end(self) -> list[Emitted]:
+    def end(self) -> list[EmittedMatch]:
         """No row follows: decide every start."""
         emitted = []
         for run in list(self.runs.values()):
@@ -131,11 +133,11 @@ class Track:
             emitted += self._settle(run, ended=True)
         return emitted
 
-    def _busy(self, opening: Mapping[int, Plan]) -> list[Plan]:
+    def _busy(self, opening: Mapping[int, RowPlan]) -> list[RowPlan]:
         plans = [*opening.values(), *(run.plan for index, run in self.runs.items() if index not in opening)]
         return [plan for plan in plans if plan.index not in self.gave_up] if self.gave_up else plans
 
-    def _advance(self, plan: Plan, reading: Reading, index: int, eager: Mapping[str, Value]) -> list[Emitted]:
+    def _advance(self, plan: RowPlan, reading: LiveRow, index: int, eager: Mapping[str, Value]) -> list[EmittedMatch]:
         """One rule at one row: close what the row is out of reach of, ask what matters, and step."""
         machine, run = plan.machine, self.runs.get(plan.index)
         opening = machine.later if index else machine.first
@@ -148,26 +150,26 @@ class Track:
             after = machine.step(opening, bits)
             if not (after.places or (after.accepted and index <= self.last_directed)):
                 return []
-            run = self.runs[plan.index] = Run(plan, index, reading.steps)
+            run = self.runs[plan.index] = RuleState(plan, index, reading.steps)
         else:
             reach = self._reach(run, index)
             if reach > run.front:
                 run.close(reach, index, self.last_directed)
         run.take(index, bits, eager, opening, self.last_directed)
-        if run.groups and not (run.ready or run.found) and run.steps > 0:
+        if run.groups and not (run.ready or run.pending) and run.steps > 0:
             return []
         return self._settle(run)
 
-    def _cut(self, run: Run, index: int, eager: Mapping[str, Value]) -> list[Emitted]:
+    def _cut(self, run: RuleState, index: int, eager: Mapping[str, Value]) -> list[EmittedMatch]:
         """A row that no match takes or crosses (``until``)."""
         run.close(index, index, self.last_directed)
         run.take(index, 0, eager, None, self.last_directed)
         return self._settle(run)
 
-    def _here(self, plan: Plan, reading: Reading, eager: Mapping[str, Value]) -> Context:
+    def _here(self, plan: RowPlan, reading: LiveRow, eager: Mapping[str, Value]) -> Context:
         return Context(reading.seen.row, OwnCells(reading.shared(plan), self.aimed[-1], eager))
 
-    def _exact(self, plan: Plan, reading: Reading, bits: int, eager: Mapping[str, Value]) -> int:
+    def _exact(self, plan: RowPlan, reading: LiveRow, bits: int, eager: Mapping[str, Value]) -> int:
         """Those of ``bits`` that hold; a condition that needs columns is asked only here."""
         if bits & plan.shared_bits:
             bits = reading.exact(plan, bits)
@@ -178,7 +180,7 @@ class Track:
                     bits &= ~bit
         return bits
 
-    def _reach(self, run: Run, index: int) -> int:
+    def _reach(self, run: RuleState, index: int) -> int:
         """The first row from which a match may still take row ``index``: ``max_unread`` and ``within`` decide."""
         plan = run.plan
         if self.gap and plan.max_unread is not None and len(self.gap) > plan.max_unread:
@@ -191,20 +193,20 @@ class Track:
             return run.front
         return self.base + bisect_left(self.rows, least, lo=front, key=lambda seen: seen.time or 0)
 
-    def _settle(self, run: Run, *, ended: bool = False) -> list[Emitted]:
+    def _settle(self, run: RuleState, *, ended: bool = False) -> list[EmittedMatch]:
         """What stands after a row, a hole or the end; at the step limit the rule gives up in this sequence."""
-        standing: list[tuple[Path, Match]] = []
-        if run.ready or run.found:
-            known: dict[int, Context] = {}
-            standing = run.settle(lambda path: self._match(run, path, known), self.count, ended=ended)
+        standing: list[tuple[MatchPath, Match]] = []
+        if run.ready or run.pending:
+            context_by_place: dict[int, Context] = {}
+            standing = run.settle(lambda path: self._match(run, path, context_by_place), self.count, ended=ended)
         if run.steps <= 0:
             standing += run.give_up()
             self.gave_up |= {run.plan.index}
         if run.idle or run.steps <= 0:
             del self.runs[run.plan.index]
-        return [Emitted(run.plan, path.start, match) for path, match in standing]
+        return [EmittedMatch(run.plan, path.start, match) for path, match in standing]
 
-    def _match(self, run: Run, path: Path, known: dict[int, Context]) -> Match | None:
+    def _match(self, run: RuleState, path: MatchPath, context_by_place: dict[int, Context]) -> Match | None:
         """The match of a path as in the search, unless it is plain without a look at its values that there is none."""
         places = range(path.start, path.end)
         rows = self.rows[path.start - self.base : path.end - self.base]
@@ -214,36 +216,36 @@ class Track:
         if (self.place.target is not None and not directed) or run.plan.counts.refuse(path.bindings):
             return None
         for place in places:
-            if place not in known:
-                known[place] = self._context(run, place)
+            if place not in context_by_place:
+                context_by_place[place] = self._context(run, place)
         entries = tuple(Entry(seen.row, seen.time, place) for seen, place in zip(rows, places, strict=True))
         holes = tuple(self.holes.get(place, ()) for place in places)
         timeline = Timeline(self.place.agent, self.place.untimed, entries)
         partition = Partition(timeline, self.place.target, self.place.conversation, entries, holes)
-        contexts = [known[place] for place in places]
-        return match_of(run.plan.rule, partition, Path(0, path.bindings), contexts)
+        contexts = [context_by_place[place] for place in places]
+        return match_of(run.plan.rule, partition, MatchPath(0, path.bindings), contexts)
 
-    def _context(self, run: Run, place: int) -> Context:
+    def _context(self, run: RuleState, place: int) -> Context:
         seen = self.rows[place - self.base]
         eager = _NO_VALUES if run.eager is None else run.eager[place - run.first]
         return Context(seen.row, OwnCells(SharedCells(run.plan, seen), self.aimed[place - self.base], eager))
 
-    def _eager(self, plan: Plan, seen: Seen, aim: Aim) -> dict[str, Value]:
+    def _eager(self, plan: RowPlan, seen: Seen, aim: TargetWindows) -> dict[str, Value]:
         values: dict[str, Value] = {}
         for column, window in zip(plan.windows, self._windows(plan), strict=True):
             values[column.key] = window.at(seen.time)
         for key, slot in plan.apart.items():
             values[key] = aim.windows[slot].at(seen.time)
-        known = seen.time is not None and self.last is not None
-        values[GAP] = ((seen.time or 0) - (self.last or 0)) / HOUR if known else None
+        timed = seen.time is not None and self.last is not None
+        values[GAP] = ((seen.time or 0) - (self.last or 0)) / HOUR if timed else None
         return values
 
-    def _windows(self, plan: Plan) -> list[LiveWindow]:
+    def _windows(self, plan: RowPlan) -> list[LiveWindow]:
         if plan.index not in self.windows:
             self.windows[plan.index] = [live_window(column.window) for column in plan.windows]
         return self.windows[plan.index]
 
-    def _gather(self, plan: Plan, cells: OwnCells) -> None:
+    def _gather(self, plan: RowPlan, cells: OwnCells) -> None:
         """The row becomes a past row of the rule's windows over this sequence."""
         context = Context(cells.seen.row, cells)
         for column, window in zip(plan.windows, self._windows(plan), strict=True):

@@ -10,15 +10,15 @@ from undersong.models import Row
 from undersong.patterns.columns import gathered
 from undersong.patterns.fields import Context
 from undersong.patterns.live.cells import Seen
-from undersong.patterns.live.plan import Plan, Slots
-from undersong.patterns.live.reader import Reading
-from undersong.patterns.live.track import Aim, Emitted, Place, Track
+from undersong.patterns.live.plan import RowPlan, WindowSlots
+from undersong.patterns.live.reader import LiveRow
+from undersong.patterns.live.track import EmittedMatch, LiveSequenceKey, SequenceState, TargetWindows
 from undersong.patterns.live.windows import LiveWindow, live_window, moments
 from undersong.patterns.logic import Evaluate, Value
-from undersong.patterns.windows import EMPTY, Tally
+from undersong.patterns.windows import EMPTY, RunningMoments
 
 
-class Shape(NamedTuple):
+class PartitionScheme(NamedTuple):
     """The rules that part a timeline in the same way; ``eager`` those that must see every row.
 
     ``first`` names for each the variables with which a match may begin (0: any row will do).
@@ -26,11 +26,11 @@ class Shape(NamedTuple):
 
     by_target: bool
     by_conversation: bool
-    plans: list[Plan]
-    eager: list[Plan]
-    first: list[tuple[int, int, Plan]]
+    plans: list[RowPlan]
+    eager: list[RowPlan]
+    first: list[tuple[int, int, RowPlan]]
 
-    def opening(self, masks: list[int]) -> dict[int, Plan]:
+    def opening(self, masks: list[int]) -> dict[int, RowPlan]:
         """The rules of which a row with these masks may begin a match."""
         return {index: plan for index, bits, plan in self.first if not bits or masks[index] & bits}
 
@@ -40,17 +40,17 @@ class Scope:
 
     def __init__(self, where: Evaluate | None) -> None:
         self.where = where
-        self.slots = Slots()
-        self.shapes: list[Shape] = []
+        self.slots = WindowSlots()
+        self.schemes: list[PartitionScheme] = []
 
-    def add(self, plan: Plan) -> None:
+    def add(self, plan: RowPlan) -> None:
         """One more rule."""
         keys = plan.rule.file.partition_by
         by_target, by_conversation = "target" in keys, "conversation" in keys
-        shape = next((each for each in self.shapes if each[:2] == (by_target, by_conversation)), None)
+        shape = next((each for each in self.schemes if each[:2] == (by_target, by_conversation)), None)
         if shape is None:
-            shape = Shape(by_target, by_conversation, [], [], [])
-            self.shapes.append(shape)
+            shape = PartitionScheme(by_target, by_conversation, [], [], [])
+            self.schemes.append(shape)
         shape.plans.append(plan)
         if plan.opening or plan.always_opens:
             shape.first.append((plan.index, 0 if plan.always_opens else plan.opening, plan))
@@ -75,14 +75,14 @@ class Family:
 
     __slots__ = ("alone", "place", "stem", "targets", "waiting")
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: LiveSequenceKey) -> None:
         self.place = place
-        self.alone: Track | None = None
-        self.stem: Track | None = None
-        self.targets: dict[str, Track] = {}
-        self.waiting: dict[str, Track] = {}
+        self.alone: SequenceState | None = None
+        self.stem: SequenceState | None = None
+        self.targets: dict[str, SequenceState] = {}
+        self.waiting: dict[str, SequenceState] = {}
 
-    def tracks(self, target: str | None, elsewhere: Iterable[str], *, by_target: bool) -> Iterator[Track]:
+    def tracks(self, target: str | None, elsewhere: Iterable[str], *, by_target: bool) -> Iterator[SequenceState]:
         """The sequences that a row belongs to; new ones begin where it is the first of them.
 
         ``elsewhere`` are the targets that were addressed in any conversation, where that makes a difference.
@@ -91,16 +91,16 @@ class Family:
             track = self.targets.get(target)
             if track is None:
                 place, stem = self.place._replace(target=target), self.waiting.pop(target, self.stem)
-                track = self.targets[target] = stem.copy(place) if stem else Track(place)
+                track = self.targets[target] = stem.copy(place) if stem else SequenceState(place)
             yield track
             return
-        self.alone = self.alone or Track(self.place)
+        self.alone = self.alone or SequenceState(self.place)
         yield self.alone
         if by_target:
-            self.stem = self.stem or Track(self.place._replace(stem=True))
-            for known in elsewhere:
-                if known not in self.targets and known not in self.waiting:
-                    self.waiting[known] = self.stem.copy(self.place._replace(target=known, stem=True))
+            self.stem = self.stem or SequenceState(self.place._replace(stem=True))
+            for other in elsewhere:
+                if other not in self.targets and other not in self.waiting:
+                    self.waiting[other] = self.stem.copy(self.place._replace(target=other, stem=True))
             yield self.stem
             yield from self.waiting.values()
             yield from self.targets.values()
@@ -113,72 +113,74 @@ class Family:
         other.waiting = {target: track.copy() for target, track in self.waiting.items()}
         return other
 
-    def sequences(self) -> Iterator[Track]:
+    def sequences(self) -> Iterator[SequenceState]:
         """Every sequence but the stems, which are nobody's."""
         if self.alone:
             yield self.alone
         yield from self.targets.values()
 
 
-class View:
+class TimelineState:
     """The live state of one timeline under one ``where``."""
 
     def __init__(self, scope: Scope, agent: str, untimed: str | None) -> None:
         self.scope, self.agent, self.untimed = scope, agent, untimed
         self.windows: list[LiveWindow] = [live_window(window) for window in scope.slots.agent]
         self.others = (EMPTY,) * len(scope.slots.others)
-        self.aims: dict[str | None, Aim] = {None: Aim((), [live_window(window) for window in scope.slots.apart])}
+        self.aims: dict[str | None, TargetWindows] = {
+            None: TargetWindows((), [live_window(window) for window in scope.slots.apart])
+        }
         self.families: dict[tuple[int, str | None], Family] = {}
 
-    def take(self, row: Row, time: int | None, masks: list[int], steps: int) -> list[Emitted]:
+    def take(self, row: Row, time: int | None, masks: list[int], steps: int) -> list[EmittedMatch]:
         """The next row of the timeline that ``where`` lets through."""
         if row.target is not None and row.target not in self.aims:
-            self.aims[row.target] = Aim(self._no_tallies(), deepcopy(self.aims[None].windows))
+            self.aims[row.target] = TargetWindows(self._no_tallies(), deepcopy(self.aims[None].windows))
         if row.state != "scored":
             return [each for _, track in self._tracks(row) for each in track.hole(row.id)]
         agent = tuple([window.at(time) for window in self.windows])
-        reading = Reading(Seen(row, time, agent, self.others), masks, steps)
-        emitted: list[Emitted] = []
-        opening: dict[int, dict[int, Plan]] = {}
+        reading = LiveRow(Seen(row, time, agent, self.others), masks, steps)
+        emitted: list[EmittedMatch] = []
+        opening: dict[int, dict[int, RowPlan]] = {}
         for number, track in self._tracks(row):
-            shape = self.scope.shapes[number]
+            shape = self.scope.schemes[number]
             if number not in opening:
                 opening[number] = shape.opening(masks)
             emitted += track.take(reading, opening[number], shape.eager, self.aims[track.place.target])
         self._gather(row, time)
         return emitted
 
-    def copy(self) -> View:
+    def copy(self) -> TimelineState:
         """The same state, to go on by itself."""
-        other = View(self.scope, self.agent, self.untimed)
+        other = TimelineState(self.scope, self.agent, self.untimed)
         other.windows, other.others = deepcopy(self.windows), self.others
         other.aims = {target: aim._replace(windows=deepcopy(aim.windows)) for target, aim in self.aims.items()}
         other.families = {key: family.copy() for key, family in self.families.items()}
         return other
 
-    def end(self) -> list[Emitted]:
+    def end(self) -> list[EmittedMatch]:
         """No row follows."""
         return [each for family in self.families.values() for track in family.sequences() for each in track.end()]
 
-    def sequences(self, plan: Plan) -> Iterator[Track]:
+    def sequences(self, plan: RowPlan) -> Iterator[SequenceState]:
         """The sequences of a rule that have a read row; none where the rule is not of this view."""
         for (number, _), family in self.families.items():
-            if plan in self.scope.shapes[number].plans:
+            if plan in self.scope.schemes[number].plans:
                 yield from (track for track in family.sequences() if track.count)
 
-    def _no_tallies(self) -> tuple[Tally, ...]:
+    def _no_tallies(self) -> tuple[RunningMoments, ...]:
         return (EMPTY,) * len(self.scope.slots.others)
 
-    def _tracks(self, row: Row) -> Iterator[tuple[int, Track]]:
+    def _tracks(self, row: Row) -> Iterator[tuple[int, SequenceState]]:
         slots = self.scope.slots
-        for number, shape in enumerate(self.scope.shapes):
+        for number, shape in enumerate(self.scope.schemes):
             parted = shape.by_conversation and self.untimed is None
             conversation = row.conversation if parted else self.untimed
             apart = self.aims if parted and (slots.others or slots.apart) else ()
             elsewhere = (target for target in apart if target is not None)
             family = self.families.get((number, conversation))
             if family is None:
-                family = Family(Place(self.agent, self.untimed, conversation, None))
+                family = Family(LiveSequenceKey(self.agent, self.untimed, conversation, None))
                 self.families[number, conversation] = family
             for track in family.tracks(row.target, elsewhere, by_target=shape.by_target):
                 yield number, track
@@ -206,7 +208,7 @@ class View:
                     other.windows[place].take(time, value)
 
 
-def _added(tallies: tuple[Tally, ...], values: Iterable[tuple[Value, bool]]) -> tuple[Tally, ...]:
+def _added(tallies: tuple[RunningMoments, ...], values: Iterable[tuple[Value, bool]]) -> tuple[RunningMoments, ...]:
     return tuple(
         tally if value is None else tally.plus(float(value), moments=keep)
         for tally, (value, keep) in zip(tallies, values, strict=True)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from undersong.patterns.columns import Sliding
 from undersong.patterns.expressions import Window
 from undersong.patterns.logic import Value, finite
-from undersong.patterns.windows import EMPTY, LARGE, UNITS, USUAL, Tally, aggregate
+from undersong.patterns.windows import EMPTY, LARGE, UNITS, USUAL, RunningMoments, aggregate
 
 TALLIED = frozenset({"mean", "sum", "count", "std"})  # of these the rows to others are all less one's own
 _GROWING = TALLIED | {"slope"}
@@ -35,7 +35,7 @@ def live_window(window: Window) -> LiveWindow:
 
 
 def _total(window: Window) -> LiveWindow:
-    return _Held() if window.function == "count" else _Total(window.function, needed(window))
+    return _TrueCount() if window.function == "count" else _Total(window.function, needed(window))
 
 
 def needed(window: Window) -> int:
@@ -55,24 +55,24 @@ def moments(window: Window) -> bool:
     return window.function in ("std", "slope")
 
 
-class _Held:
+class _TrueCount:
     """How many of all conditions so far held."""
 
-    __slots__ = ("held",)
+    __slots__ = ("count",)
 
-    def __init__(self, held: int = 0) -> None:
-        self.held = held
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
 
-    def __deepcopy__(self, _memo: object) -> _Held:
-        return _Held(self.held)
+    def __deepcopy__(self, _memo: object) -> _TrueCount:
+        return _TrueCount(self.count)
 
     def take(self, _time: int | None, value: Value) -> None:
         """A past row on which the condition is known."""
-        self.held += bool(value)
+        self.count += bool(value)
 
     def at(self, _time: int | None) -> Value:
         """The number of those that held."""
-        return float(self.held)
+        return float(self.count)
 
 
 class _Total:
@@ -83,7 +83,9 @@ class _Total:
 
     __slots__ = ("fine", "function", "needed", "size", "summed")
 
-    def __init__(self, function: str, needed: int, size: int = 0, summed: int = 0, fine: Tally | None = None) -> None:
+    def __init__(
+        self, function: str, needed: int, size: int = 0, summed: int = 0, fine: RunningMoments | None = None
+    ) -> None:
         self.function, self.needed, self.size, self.summed, self.fine = function, needed, size, summed, fine
 
     def __deepcopy__(self, _memo: object) -> _Total:
@@ -95,7 +97,7 @@ class _Total:
         if self.fine is None and -LARGE < value < LARGE and (exact := int(units)) == units:  # type: ignore[operator]
             self.summed += exact
         else:
-            so_far = self.fine or Tally(self.size, self.summed, 0, 0, USUAL)
+            so_far = self.fine or RunningMoments(self.size, self.summed, 0, 0, USUAL)
             self.fine = so_far.plus(value)  # type: ignore[arg-type]
         self.size += 1
 

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from undersong.models import encode
-from undersong.stores import Grave, Redaction
+from undersong.stores import Redaction, Tombstone
 from undersong.stores.graph.connection import Transaction
 from undersong.stores.graph.conversations import put
-from undersong.stores.graph.histories import Histories
-from undersong.stores.graph.live import Live
+from undersong.stores.graph.histories import GraphHistoryStore
+from undersong.stores.graph.live import GraphLiveStore
 from undersong.stores.graph.recipes import recipes
-from undersong.stores.graph.rows import RANKS_APART, keep, leave, upgrade
+from undersong.stores.graph.rows import RANKS_APART, put_rows, remove_messages, upgrade
 from undersong.stores.graph.schema import VERSION
 from undersong.stores.graph.taxonomy import seed
 from undersong.stores.records import decoded
@@ -42,7 +42,7 @@ MATCH (a:Agent {agent_id: name}) WHERE NOT (a)-[:EVALUATED]->() DETACH DELETE a
 """
 
 
-class GraphStore(Live, Histories):
+class GraphStore(GraphLiveStore, GraphHistoryStore):
     """A Store in a Neo4j database; any number of processes read and write it, one transaction a time."""
 
     def _upgrade(self, version: int) -> None:
@@ -65,16 +65,16 @@ class GraphStore(Live, Histories):
                 put(transaction, conversation, scans, thread)
                 body = msgspec.json.encode(routes)
                 transaction.run("MATCH (t:Thread {thread_id: $t}) SET t.routes = $r", t=conversation.id, r=body)
-            leave(transaction, redaction.left)
-            transaction.each(_DROP_THREADS, redaction.dropped)
-            transaction.each(_DROP_ANSWERS, [list(place) for place in redaction.answers])
-            keep(transaction, redaction.rows)
+            remove_messages(transaction, redaction.detached)
+            transaction.run_batched(_DROP_THREADS, redaction.dropped)
+            transaction.run_batched(_DROP_ANSWERS, [list(place) for place in redaction.answers])
+            put_rows(transaction, redaction.rows)
             drop = "UNWIND $items AS id MATCH ()-[r:EXHIBITS_PATTERN {finding_id: id}]->() DELETE r"
-            transaction.each(drop, redaction.gone)
+            transaction.run_batched(drop, redaction.removed)
             transaction.run(_DROP_AGENT, name=redaction.name)
-            grave = redaction.grave
+            tombstone = redaction.tombstone
             bury = "MERGE (g:Grave {kind: $kind, digest: $digest}) ON CREATE SET g.body = $body"
-            transaction.run(bury, kind=grave.kind, digest=grave.digest, body=encode(grave))
+            transaction.run(bury, kind=tombstone.kind, digest=tombstone.digest, body=encode(tombstone))
 
         self._write(work)
 
@@ -86,25 +86,25 @@ class GraphStore(Live, Histories):
         """The records of one of the ``recipes`` over the scores of a judge."""
         return [record.data() for record in self._read(recipes()[name], judge=judge_hash)]
 
-    def graves(self) -> tuple[Grave, ...]:
+    def tombstones(self) -> tuple[Tombstone, ...]:
         """See Store."""
-        found = self._read("MATCH (g:Grave) RETURN g.body ORDER BY g.kind, g.digest")
+        stored = self._read("MATCH (g:Grave) RETURN g.body ORDER BY g.kind, g.digest")
         with self._translated():
-            return tuple(decoded(record[0], Grave) for record in found)
+            return tuple(decoded(record[0], Tombstone) for record in stored)
 
     def repeatable_read(self) -> AbstractContextManager[None]:
         """See Store."""
         return nullcontext()
 
-    def damages(self) -> Iterator[str]:
+    def integrity_errors(self) -> Iterator[str]:
         """See Store."""
         query = "MATCH (e:Evaluation) WHERE e.body IS NOT NULL AND NOT (e)<-[:EVALUATED]-() RETURN e.evaluation_id"
         return (f"evaluation {record[0]} belongs to no agent" for record in self._read(query))
 
     def facts(self) -> dict[str, str]:
         """See Store."""
-        found = self._read("CALL dbms.components() YIELD name, versions RETURN name, versions[0] AS version")
-        return {"store": self.address} | {record["name"]: record["version"] for record in found}
+        components = self._read("CALL dbms.components() YIELD name, versions RETURN name, versions[0] AS version")
+        return {"store": self.address} | {record["name"]: record["version"] for record in components}
 
 
 def open_store(address: str, read_only: bool) -> GraphStore:

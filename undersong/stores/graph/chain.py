@@ -52,11 +52,11 @@ WITH r, last(collect(e)) AS e
 SET r.last_id = coalesce(e.evaluation_id, ''), r.last_time = coalesce(e.time, $never)
 """
 
-Place = tuple[str, str]  # an agent and the hash of a judge
-Moment = tuple[int, int, str, str]  # the place of a timed row among its agent's
+HistoryKey = tuple[str, str]  # an agent and the hash of a judge
+RowOrderKey = tuple[int, int, str, str]  # the place of a timed row among its agent's
 
 
-class Changed:
+class ChangedHistories:
     """The histories that a transaction changes.
 
     Scored rows that are new and later than all before are put behind them. Any other history is chained again from its
@@ -64,9 +64,9 @@ class Changed:
     """
 
     def __init__(self) -> None:
-        self._since: dict[Place, int | None] = {}
-        self._come: dict[Place, list[tuple[Moment, str]]] = {}
-        self._again: set[Place] = set()
+        self._since: dict[HistoryKey, int | None] = {}
+        self._come: dict[HistoryKey, list[tuple[RowOrderKey, str]]] = {}
+        self._again: set[HistoryKey] = set()
 
     def add(self, agent: str, judge: str, time: int | None) -> None:
         """A row, in microseconds, that goes or is another one."""
@@ -75,7 +75,7 @@ class Changed:
         self._since[place] = None if before is None or time is None else min(before, time)
         self._again.add(place)
 
-    def comes(self, name: str, row: Row) -> None:
+    def add_new(self, name: str, row: Row) -> None:
         """A row that is not there yet, with the id of its Evaluation."""
         place = row.agent, row.judge_hash or ""
         time = None if row.time is None else microseconds(row.time)
@@ -87,7 +87,7 @@ class Changed:
         if row.state == "scored" and time is not None:
             self._come.setdefault(place, []).append(((time, row.position, row.id, row.conversation), name))
 
-    def mark(self, transaction: Transaction) -> None:
+    def apply(self, transaction: Transaction) -> None:
         """Say that they changed, all in one change, and chain their rows."""
         for come in self._come.values():
             come.sort()
@@ -98,12 +98,12 @@ class Changed:
                 followed.append([*filter(None, [before]), *(name for _, name in self._come[place])])
             elif place in self._come:
                 rest.add(place)
-        transaction.each(_FOLLOW, followed)
+        transaction.run_batched(_FOLLOW, followed)
         items = [{"agent": place[0], "judge": place[1], "since": self._since[place]} for place in sorted(rest)]
-        transaction.each(_CHAIN, items)
-        transaction.each(_LAST, items, never=_NEVER)
+        transaction.run_batched(_CHAIN, items)
+        transaction.run_batched(_LAST, items, never=_NEVER)
 
-    def _tails(self) -> dict[Place, dict[str, Any]]:
+    def _tails(self) -> dict[HistoryKey, dict[str, Any]]:
         """Of the histories to which rows only came: the first time of these, and the last one of them."""
         return {
             place: {"first": come[0][0][0], "last_id": come[-1][1], "last_time": come[-1][0][0]}
@@ -116,8 +116,8 @@ _NO_TAIL = {"first": None, "last_id": None, "last_time": None}
 
 
 def bump(
-    transaction: Transaction, changed: Sequence[Place], tails: dict[Place, dict[str, Any]] | None = None
-) -> list[tuple[Place, str, bool]]:
+    transaction: Transaction, changed: Sequence[HistoryKey], tails: dict[HistoryKey, dict[str, Any]] | None = None
+) -> list[tuple[HistoryKey, str, bool]]:
     """Say that these histories changed, all in one change.
 
     With the ``tails`` of new rows: of each history the id of its last row before, and whether its tail comes behind it.
@@ -126,5 +126,5 @@ def bump(
         return []
     tails = tails or {}
     items = [{"agent": place[0], "judge": place[1], **tails.get(place, _NO_TAIL)} for place in changed]
-    found = transaction.run(_BUMP, items=items, never=_NEVER)
-    return [((each["agent"], each["judge"]), each["before"], each["follows"]) for each in found]
+    records = transaction.run(_BUMP, items=items, never=_NEVER)
+    return [((each["agent"], each["judge"]), each["before"], each["follows"]) for each in records]

@@ -65,12 +65,12 @@ class Connection:
     def _prepare(self) -> None:
         for statement in statements():
             self._driver.execute_query(statement, database_=self._database)
-        found = self._run("MERGE (c:Cursor {name: 'version'}) ON CREATE SET c.change = $n RETURN c.change", n=VERSION)
-        if found[0][0] > VERSION:
-            what = f"version {found[0][0]} is newer than this program"
+        records = self._run("MERGE (c:Cursor {name: 'version'}) ON CREATE SET c.change = $n RETURN c.change", n=VERSION)
+        if records[0][0] > VERSION:
+            what = f"version {records[0][0]} is newer than this program"
             raise StoreError(what, where=self.address, remedy="upgrade undersong")
-        if found[0][0] < VERSION:
-            self._upgrade(found[0][0])
+        if records[0][0] < VERSION:
+            self._upgrade(records[0][0])
         self._run(f"{_LOCK} RETURN c.name")
 
     def _run(self, query: str, **parameters: Any) -> list[Record]:
@@ -80,8 +80,8 @@ class Connection:
         """The records of a reading query."""
         with self._translated():
             reading = RoutingControl.READ
-            found = self._driver.execute_query(query, parameters, routing_=reading, database_=self._database)
-            return found.records
+            result = self._driver.execute_query(query, parameters, routing_=reading, database_=self._database)
+            return result.records
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
         """Do ``work`` in one transaction, after all others; where the server goes away it is done again."""
@@ -120,7 +120,7 @@ class Transaction:
         """The records of one statement."""
         return list(self._transaction.run(query, parameters))
 
-    def each(self, query: str, items: Sequence[Any], **parameters: Any) -> list[Record]:
+    def run_batched(self, query: str, items: Sequence[Any], **parameters: Any) -> list[Record]:
         """The records of a statement over ``$items``, a portion at a time."""
         return [
             record

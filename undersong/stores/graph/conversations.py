@@ -11,7 +11,7 @@ import msgspec
 from undersong.errors import StoreError
 from undersong.models import Conversation, Evaluation, Message, Route, Scan, ThreadScan, encode
 from undersong.stores.graph.connection import Connection, Transaction
-from undersong.stores.graph.rows import evaluation_id, leave
+from undersong.stores.graph.rows import evaluation_id, remove_messages
 from undersong.stores.records import Scans, decoded, outdated
 
 _PUT_THREAD = """
@@ -38,7 +38,7 @@ MERGE (e)-[:OF]->(m)
 """
 
 
-class Conversations(Connection):
+class GraphConversationStore(Connection):
     """The part of a Store that holds what was said, scanned, routed and answered."""
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
@@ -47,9 +47,9 @@ class Conversations(Connection):
 
         def work(transaction: Transaction) -> None:
             query = "MATCH (m:Message {thread_id: $thread}) WHERE m.body IS NOT NULL RETURN m.message_id, m.body"
-            kept = transaction.run(query, thread=conversation.id)
-            gone = outdated(conversation, ((record[0], record[1]) for record in kept))
-            leave(transaction, [(conversation.id, name) for name in gone])
+            stored = transaction.run(query, thread=conversation.id)
+            gone = outdated(conversation, ((record[0], record[1]) for record in stored))
+            remove_messages(transaction, [(conversation.id, name) for name in gone])
             put(transaction, conversation, scans, thread)
 
         self._write(work)
@@ -65,21 +65,21 @@ class Conversations(Connection):
             "MATCH (t:Thread {thread_id: $thread}) WHERE t.body IS NOT NULL OPTIONAL MATCH (m:Message)-[:IN]->(t)"
             " WHERE m.body IS NOT NULL RETURN t.body AS head, t.scans AS scans, collect(m.body) AS messages"
         )
-        found = self._read(query, thread=conversation_id)
-        if not found:
+        records = self._read(query, thread=conversation_id)
+        if not records:
             what = f"no conversation '{conversation_id}'"
             raise StoreError(what, where=self.address, remedy="audit its file first")
         with self._translated():
-            messages = sorted((decoded(body, Message) for body in found[0]["messages"]), key=_place)
-            scanned, head = decoded(found[0]["scans"], Scans), decoded(found[0]["head"], Conversation)
+            messages = sorted((decoded(body, Message) for body in records[0]["messages"]), key=_place)
+            scanned, head = decoded(records[0]["scans"], Scans), decoded(records[0]["head"], Conversation)
             if len(scanned.scans) != len(messages):
                 raise msgspec.DecodeError(f"{len(messages)} messages and {len(scanned.scans)} scans")
         return msgspec.structs.replace(head, messages=tuple(messages)), scanned.scans, scanned.thread
 
     def conversations(self) -> Iterator[str]:
         """See Store."""
-        found = self._read("MATCH (t:Thread) WHERE t.body IS NOT NULL RETURN t.thread_id")
-        return iter(sorted(record[0] for record in found))
+        records = self._read("MATCH (t:Thread) WHERE t.body IS NOT NULL RETURN t.thread_id")
+        return iter(sorted(record[0] for record in records))
 
     def length(self, conversation_id: str) -> int | None:
         """See Store."""
@@ -87,44 +87,44 @@ class Conversations(Connection):
             "MATCH (t:Thread {thread_id: $thread}) WHERE t.body IS NOT NULL"
             " RETURN COUNT { (m:Message)-[:IN]->(t) WHERE m.body IS NOT NULL }"
         )
-        found = self._read(query, thread=conversation_id)
-        return found[0][0] if found else None
+        records = self._read(query, thread=conversation_id)
+        return records[0][0] if records else None
 
     def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
         """See Store."""
         query = "UNWIND $ids AS id MATCH (m:Message {thread_id: $thread, message_id: id}) RETURN m.body AS body"
-        found = self._read(query, thread=conversation_id, ids=sorted(set(ids)))
+        records = self._read(query, thread=conversation_id, ids=sorted(set(ids)))
         with self._translated():
-            return tuple(sorted((decoded(each["body"], Message) for each in found if each["body"]), key=_place))
+            return tuple(sorted((decoded(each["body"], Message) for each in records if each["body"]), key=_place))
 
     def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
         """See Store."""
         query = (
             "MATCH (e:Evaluation {thread_id: $thread, judge_hash: $judge}) WHERE e.answer IS NOT NULL RETURN e.answer"
         )
-        found: dict[str, Evaluation] = {}
+        answers: dict[str, Evaluation] = {}
         for record in self._read(query, thread=conversation_id, judge=judge_hash):
             with suppress(msgspec.DecodeError):  # a damaged answer is asked for again
                 evaluation = decoded(record[0], Evaluation)
-                found[evaluation.message_id] = evaluation
-        return found
+                answers[evaluation.message_id] = evaluation
+        return answers
 
     def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
         """See Store."""
-        given = list(answers)
-        self._write(lambda transaction: put_answers(transaction, given))
+        pairs = list(answers)
+        self._write(lambda transaction: put_answers(transaction, pairs))
 
     def put_routes(self, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
         """See Store."""
-        given = list(routes)
-        self._write(lambda transaction: put_routes(transaction, given))
+        pairs = list(routes)
+        self._write(lambda transaction: put_routes(transaction, pairs))
 
     def routes(self, conversation_id: str) -> tuple[Route, ...]:
         """See Store."""
         query = "MATCH (t:Thread {thread_id: $thread}) WHERE t.routes IS NOT NULL RETURN t.routes"
-        found = self._read(query, thread=conversation_id)
+        records = self._read(query, thread=conversation_id)
         with self._translated():
-            return decoded(found[0][0], tuple[Route, ...]) if found else ()
+            return decoded(records[0][0], tuple[Route, ...]) if records else ()
 
     def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
         """See Store."""
@@ -132,10 +132,10 @@ class Conversations(Connection):
             "MATCH (e:Evaluation {thread_id: $thread}) WHERE e.answer IS NOT NULL"
             " AND ($message IS NULL OR e.message_id = $message) RETURN e.answer"
         )
-        found = self._read(query, thread=conversation_id, message=message_id)
+        records = self._read(query, thread=conversation_id, message=message_id)
         with self._translated():
-            every = [decoded(record[0], Evaluation) for record in found]
-        return tuple(sorted(every, key=lambda each: (each.message_id, each.judge_hash)))
+            every = [decoded(record[0], Evaluation) for record in records]
+        return tuple(sorted(every, key=lambda evaluation: (evaluation.message_id, evaluation.judge_hash)))
 
     def conversations_with(self, agent: str) -> tuple[str, ...]:
         """See Store."""
@@ -160,18 +160,18 @@ def put(transaction: Transaction, conversation: Conversation, scans: tuple[Scan,
     scanned = msgspec.json.encode(Scans(scans=scans, thread=thread))
     version = transaction.run(_NEXT_VERSION)[0]["version"]
     transaction.run(_PUT_THREAD, thread=name, body=head, scans=scanned, title=conversation.title, version=version)
-    transaction.each(_PUT_MESSAGES, [_message(message) for message in conversation.messages], thread=name)
+    transaction.run_batched(_PUT_MESSAGES, [_message(message) for message in conversation.messages], thread=name)
 
 
 def put_answers(transaction: Transaction, answers: Iterable[tuple[str, Evaluation]]) -> None:
     """Keep (conversation id, evaluation) pairs, within a transaction."""
-    transaction.each(_PUT_ANSWERS, [_answer(name, evaluation) for name, evaluation in answers])
+    transaction.run_batched(_PUT_ANSWERS, [_answer(name, evaluation) for name, evaluation in answers])
 
 
 def put_routes(transaction: Transaction, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
     """Keep (conversation id, routes) pairs, within a transaction."""
     items = [{"thread": name, "routes": msgspec.json.encode(each)} for name, each in routes]
-    transaction.each(
+    transaction.run_batched(
         "UNWIND $items AS item MATCH (t:Thread {thread_id: item.thread}) SET t.routes = item.routes", items
     )
 

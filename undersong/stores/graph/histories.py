@@ -11,11 +11,11 @@ from neo4j import Record
 
 from undersong.models import Finding, Row, encode
 from undersong.patterns import all_rules
-from undersong.stores import BEGINNING, AgentEntry, Cursor, History, JudgeEntry, PackedHistory, Swept
+from undersong.stores import BEGINNING, AgentEntry, AgentHistory, AgentSweep, Cursor, JudgeEntry, PackedHistory
 from undersong.stores.graph.chain import bump
 from undersong.stores.graph.connection import Connection, Transaction
-from undersong.stores.graph.rows import keep
-from undersong.stores.moments import microseconds, moment
+from undersong.stores.graph.rows import put_rows
+from undersong.stores.moments import from_microseconds, microseconds
 from undersong.stores.packed import pack
 from undersong.stores.records import decoded, rows_of, touches
 
@@ -68,24 +68,24 @@ RETURN r.finding_id AS id
 """
 
 
-class Histories(Connection):
+class GraphHistoryStore(Connection):
     """The part of a Store that patterns read: every agent's rows, across conversations."""
 
-    def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, gone: Iterable[str] = ()) -> None:
+    def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, removed: Iterable[str] = ()) -> None:
         """See Store."""
-        given, found, dropped = list(rows), list(findings), list(gone)
+        new_rows, new_findings, dropped = list(rows), list(findings), list(removed)
 
         def work(transaction: Transaction) -> None:
-            keep(transaction, given)
+            put_rows(transaction, new_rows)
             drop_findings(transaction, dropped)
-            put_findings(transaction, found)
+            put_findings(transaction, new_findings)
 
         self._write(work)
 
     def history(self, agent: str, judge_hash: str) -> tuple[Row, ...]:
         """See Store."""
-        found = self._histories([agent], judge_hash)
-        return found.get(agent, ())
+        by_agent = self._histories([agent], judge_hash)
+        return by_agent.get(agent, ())
 
     def rows_at(self, agent: str, judge_hash: str, places: Sequence[int]) -> tuple[Row, ...]:
         """See Store."""
@@ -93,29 +93,31 @@ class Histories(Connection):
         return tuple(rows[place] for place in places if place < len(rows))
 
     def _histories(self, agents: Sequence[str], judge_hash: str) -> dict[str, tuple[Row, ...]]:
-        found = self._read(_ROWS, agents=list(agents), judge=judge_hash)
+        records = self._read(_ROWS, agents=list(agents), judge=judge_hash)
         with self._translated():
-            return {each["agent"]: tuple(sorted(rows_of(each["bodies"]), key=_in_time)) for each in found}
+            return {each["agent"]: tuple(sorted(rows_of(each["bodies"]), key=_in_time)) for each in records}
 
     def thread(self, conversation_id: str, judge_hash: str) -> tuple[Row, ...]:
         """See Store."""
         query = "MATCH (e:Evaluation {thread_id: $thread, judge_hash: $judge}) WHERE e.body IS NOT NULL RETURN e.body"
-        found = self._read(query, thread=conversation_id, judge=judge_hash)
+        records = self._read(query, thread=conversation_id, judge=judge_hash)
         with self._translated():
-            return tuple(sorted(rows_of(record[0] for record in found), key=lambda row: (row.position, row.id)))
+            return tuple(sorted(rows_of(record[0] for record in records), key=lambda row: (row.position, row.id)))
 
     def aimed_at(self, agent: str) -> Iterator[Row]:
         """See Store."""
-        found = self._read("MATCH (e:Evaluation {target: $agent}) WHERE e.body IS NOT NULL RETURN e.body", agent=agent)
+        records = self._read(
+            "MATCH (e:Evaluation {target: $agent}) WHERE e.body IS NOT NULL RETURN e.body", agent=agent
+        )
         with self._translated():
-            return iter(rows_of(record[0] for record in found))
+            return iter(rows_of(record[0] for record in records))
 
     def threads(self) -> Iterator[str]:
         """See Store."""
-        found = self._read("MATCH (e:Evaluation) WHERE e.body IS NOT NULL RETURN DISTINCT e.thread_id")
-        return iter(sorted(record[0] for record in found))
+        records = self._read("MATCH (e:Evaluation) WHERE e.body IS NOT NULL RETURN DISTINCT e.thread_id")
+        return iter(sorted(record[0] for record in records))
 
-    def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[History]:
+    def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[AgentHistory]:
         """See Store."""
         last = self.changes()
         while True:
@@ -123,7 +125,7 @@ class Histories(Connection):
                 _CHANGED, judge=judge_hash, last=last, change=after.change, agent=after.agent, least=least, page=_PAGE
             )
             rows = self._histories([record["agent"] for record in page], judge_hash)
-            yield from (History(agent, changed, rows.get(agent, ())) for agent, changed in page)
+            yield from (AgentHistory(agent, changed, rows.get(agent, ())) for agent, changed in page)
             if not page:
                 return
             after = Cursor(page[-1]["changed"], page[-1]["agent"])
@@ -154,11 +156,11 @@ class Histories(Connection):
 
     def cursor(self, name: str) -> Cursor:
         """See Store."""
-        found = self._read("MATCH (c:Cursor {name: $name}) RETURN c.change, c.agent", name=name)
-        return Cursor(*found[0]) if found else BEGINNING
+        records = self._read("MATCH (c:Cursor {name: $name}) RETURN c.change, c.agent", name=name)
+        return Cursor(*records[0]) if records else BEGINNING
 
     def put_sweep(
-        self, judge_hash: str, swept: Sequence[Swept], patterns: Collection[str], cursors: Mapping[str, Cursor]
+        self, judge_hash: str, swept: Sequence[AgentSweep], patterns: Collection[str], cursors: Mapping[str, Cursor]
     ) -> None:
         """See Store."""
         items = [{"agent": each.agent, "changed": each.changed} for each in swept]
@@ -168,32 +170,32 @@ class Histories(Connection):
         )
 
         def work(transaction: Transaction) -> None:
-            current = {record["agent"] for record in transaction.each(_CURRENT, items, judge=judge_hash)}
-            found = [finding for each in swept if each.agent in current for finding in each.findings]
-            kept = transaction.each(_OF_PATTERNS, sorted(current), patterns=sorted(patterns))
-            new = {finding.finding_id for finding in found}
-            transaction.each(_DROP, [record["id"] for record in kept if record["id"] not in new])
-            put_findings(transaction, found)
-            transaction.each(put, places)
+            current = {record["agent"] for record in transaction.run_batched(_CURRENT, items, judge=judge_hash)}
+            findings = [finding for each in swept if each.agent in current for finding in each.findings]
+            stored = transaction.run_batched(_OF_PATTERNS, sorted(current), patterns=sorted(patterns))
+            new = {finding.finding_id for finding in findings}
+            transaction.run_batched(_DROP, [record["id"] for record in stored if record["id"] not in new])
+            put_findings(transaction, findings)
+            transaction.run_batched(put, places)
 
         self._write(work)
 
     def put_findings(self, conversations: Iterable[str], findings: Iterable[Finding]) -> None:
         """See Store."""
-        given, audited = list(findings), frozenset(conversations)
-        new = {finding.finding_id for finding in given}
+        new_findings, audited = list(findings), frozenset(conversations)
+        new = {finding.finding_id for finding in new_findings}
         query = (
             "MATCH (a:Agent)-[r:EXHIBITS_PATTERN]->() RETURN r.finding_id AS id, a.agent_id AS agent, r.body AS body"
         )
         placed = "UNWIND $items AS agent MATCH (:Agent {agent_id: agent})-[:JUDGED_BY]->(j) RETURN agent, j.judge_hash"
 
         def work(transaction: Transaction) -> None:
-            kept = transaction.run(query)
-            gone = [each for each in kept if each["id"] not in new and touches(each["body"], audited)]
+            stored = transaction.run(query)
+            gone = [each for each in stored if each["id"] not in new and touches(each["body"], audited)]
             losers = sorted({each["agent"] for each in gone})
-            bump(transaction, sorted({(agent, judge) for agent, judge in transaction.each(placed, losers)}))
-            transaction.each(_DROP, [each["id"] for each in gone])
-            put_findings(transaction, given)
+            bump(transaction, sorted({(agent, judge) for agent, judge in transaction.run_batched(placed, losers)}))
+            transaction.run_batched(_DROP, [each["id"] for each in gone])
+            put_findings(transaction, new_findings)
 
         self._write(work)
 
@@ -208,19 +210,19 @@ class Histories(Connection):
             "MATCH (a:Agent)-[r:EXHIBITS_PATTERN]->() WHERE r.body IS NOT NULL"
             " AND ($agent IS NULL OR a.agent_id = $agent) RETURN r.body ORDER BY r.finding_id"
         )
-        found = self._read(query, agent=agent)
+        records = self._read(query, agent=agent)
         with self._translated():
-            return iter([decoded(record[0], Finding) for record in found])
+            return iter([decoded(record[0], Finding) for record in records])
 
 
-def drop_findings(transaction: Transaction, gone: Sequence[str]) -> None:
+def drop_findings(transaction: Transaction, removed: Sequence[str]) -> None:
     """Drop the findings of these ids, within a transaction."""
-    transaction.each(_DROP, list(gone))
+    transaction.run_batched(_DROP, list(removed))
 
 
 def put_findings(transaction: Transaction, findings: Sequence[Finding]) -> None:
     """Put findings under their ids, within a transaction; ``detected_at`` is the time at which one first comes."""
-    transaction.each(_PUT_FINDINGS, [_item(finding) for finding in findings], now=datetime.now(UTC))
+    transaction.run_batched(_PUT_FINDINGS, [_item(finding) for finding in findings], now=datetime.now(UTC))
 
 
 @lru_cache(maxsize=1)
@@ -257,8 +259,8 @@ def _entry(record: Record) -> AgentEntry:
         read=record["read"],
         ranked=record["ranked"],
         threads=record["threads"],
-        first=moment(record["first"]),
-        last=moment(record["last"]),
+        first=from_microseconds(record["first"]),
+        last=from_microseconds(record["last"]),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from undersong.models import TRAITS, Row
-from undersong.stores.graph.chain import Changed
+from undersong.stores.graph.chain import ChangedHistories
 from undersong.stores.graph.connection import Transaction
 from undersong.stores.moments import microseconds
 from undersong.stores.records import row_body, rows_of, supersedes
@@ -69,44 +69,44 @@ def evaluation_id(conversation: str, message: str, judge_hash: str | None) -> st
     return hashlib.sha256(msgspec.json.encode((conversation, message, judge_hash or ""))).hexdigest()[:32]
 
 
-def keep(transaction: Transaction, rows: Sequence[Row], *, over: bool = False) -> None:
-    """Put rows into the histories, within a transaction; with ``over`` an unread one replaces one that was read."""
+def put_rows(transaction: Transaction, rows: Sequence[Row], *, overwrite: bool = False) -> None:
+    """Put rows into the histories, within a transaction; with ``overwrite`` an unread one may replace a read one."""
     ids = [evaluation_id(row.conversation, row.id, row.judge_hash) for row in rows]
-    nodes = {record["id"]: tuple(record)[1:] for record in transaction.each(_KNOWN, sorted(set(ids)))}
-    known = {name: node for name, node in nodes.items() if node[2] is not None}  # others have an answer alone
-    there, new = frozenset(known), dict[str, Row]()
-    changed = Changed()
+    nodes = {record["id"]: tuple(record)[1:] for record in transaction.run_batched(_KNOWN, sorted(set(ids)))}
+    stored = {name: node for name, node in nodes.items() if node[2] is not None}  # others have an answer alone
+    there, new = frozenset(stored), dict[str, Row]()
+    changed = ChangedHistories()
     for name, row in zip(ids, rows, strict=True):
         body, judge = row_body(row), row.judge_hash or ""
-        if name not in known:
-            changed.comes(name, row)
+        if name not in stored:
+            changed.add_new(name, row)
         else:
-            agent, state, kept, since = known[name]
-            if not (body != kept if over else supersedes(row.state, body, state, kept)):
+            agent, state, stored_body, since = stored[name]
+            if not (body != stored_body if overwrite else supersedes(row.state, body, state, stored_body)):
                 continue
             changed.add(agent, judge, since)
             changed.add(row.agent, judge, _time(row))
-        known[name], new[name] = (row.agent, row.state, body, _time(row)), row
-    transaction.each(_UNLINK, [name for name in new if name in there])
+        stored[name], new[name] = (row.agent, row.state, body, _time(row)), row
+    transaction.run_batched(_UNLINK, [name for name in new if name in there])
     judges = {row.judge_hash or "": row.judge or "" for row in reversed(new.values())}  # the first row names its judge
-    transaction.each(_JUDGES, [{"hash": each, "name": judge} for each, judge in judges.items()])
+    transaction.run_batched(_JUDGES, [{"hash": each, "name": judge} for each, judge in judges.items()])
     items = [item(name, row) for name, row in new.items()]
-    transaction.each(_NEW, [each for each in items if each["id"] not in nodes])
-    transaction.each(_PUT, [each for each in items if each["id"] in nodes])
-    transaction.each(_DETECTED, [each for name, row in new.items() for each in _indicators(name, row)])
-    changed.mark(transaction)
+    transaction.run_batched(_NEW, [each for each in items if each["id"] not in nodes])
+    transaction.run_batched(_PUT, [each for each in items if each["id"] in nodes])
+    transaction.run_batched(_DETECTED, [each for name, row in new.items() for each in _indicators(name, row)])
+    changed.apply(transaction)
 
 
-def leave(transaction: Transaction, places: Iterable[tuple[str, str]]) -> None:
+def remove_messages(transaction: Transaction, places: Iterable[tuple[str, str]]) -> None:
     """Take messages, by conversation and id, out of every history, within a transaction."""
-    found = transaction.each(_AT, [{"thread": thread, "message": message} for thread, message in places])
-    ids = [record["id"] for record in found]
-    transaction.each(_UNLINK, ids)
-    transaction.each(_FORGET_ROW, ids)
-    changed = Changed()
-    for record in found:
+    records = transaction.run_batched(_AT, [{"thread": thread, "message": message} for thread, message in places])
+    ids = [record["id"] for record in records]
+    transaction.run_batched(_UNLINK, ids)
+    transaction.run_batched(_FORGET_ROW, ids)
+    changed = ChangedHistories()
+    for record in records:
         changed.add(record["agent"], record["judge"], record["time"])
-    changed.mark(transaction)
+    changed.apply(transaction)
 
 
 def item(name: str, row: Row) -> dict[str, Any]:
@@ -138,10 +138,12 @@ def item(name: str, row: Row) -> dict[str, Any]:
 
 def upgrade(transaction: Transaction) -> None:
     """To RANKS_APART: scores that are ranks stood as ``trait_...`` there, where queries take them for levels."""
-    kept = transaction.run("MATCH (e:Evaluation) WHERE e.body IS NOT NULL RETURN e.evaluation_id AS id, e.body AS body")
-    rows = zip((record["id"] for record in kept), rows_of(record["body"] for record in kept), strict=True)
+    records = transaction.run(
+        "MATCH (e:Evaluation) WHERE e.body IS NOT NULL RETURN e.evaluation_id AS id, e.body AS body"
+    )
+    rows = zip((record["id"] for record in records), rows_of(record["body"] for record in records), strict=True)
     items = [{"id": name, "scale": row.scale, "traits": _scores(row)} for name, row in rows if row.scale is not None]
-    transaction.each(_RESCALE, items)
+    transaction.run_batched(_RESCALE, items)
 
 
 def _time(row: Row) -> int | None:
@@ -150,9 +152,9 @@ def _time(row: Row) -> int | None:
 
 def _scores(row: Row) -> dict[str, float | None]:
     """``trait_...`` for scores that are levels, ``rank_...`` for ranks; None takes a property away."""
-    told, other = ("rank_", "trait_") if row.scale == "rank" else ("trait_", "rank_")
+    prefix, other = ("rank_", "trait_") if row.scale == "rank" else ("trait_", "rank_")
     traits = row.traits or {}
-    return {f"{told}{trait}": traits.get(trait) for trait in TRAITS} | {f"{other}{trait}": None for trait in TRAITS}
+    return {f"{prefix}{trait}": traits.get(trait) for trait in TRAITS} | {f"{other}{trait}": None for trait in TRAITS}
 
 
 def _indicators(name: str, row: Row) -> list[dict[str, Any]]:

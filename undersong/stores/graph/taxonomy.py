@@ -32,13 +32,13 @@ MERGE (p)-[:COMPOSED_OF]->(i)
 
 def seed(transaction: Transaction) -> None:
     """Make the nodes, or bring them up to date; the same again changes nothing."""
-    known = taxonomy()
-    traits = known.traits.values()
-    transaction.each(
+    catalog = taxonomy()
+    traits = catalog.traits.values()
+    transaction.run_batched(
         _TRAITS,
         [{"name": t.id, "dimension": t.dimension, "polarity": t.polarity, "value": t.value} for t in traits],
     )
-    transaction.each(
+    transaction.run_batched(
         _INDICATORS,
         [
             {
@@ -48,15 +48,18 @@ def seed(transaction: Transaction) -> None:
                 "description": i.description,
                 "sequence_only": i.sequence_only,
             }
-            for i in known.indicators.values()
+            for i in catalog.indicators.values()
         ],
     )
-    transaction.each(_PATTERNS, _patterns(known))
+    transaction.run_batched(_PATTERNS, _patterns(catalog))
 
 
-def _patterns(known: Taxonomy) -> list[dict[str, object]]:
+def _patterns(catalog: Taxonomy) -> list[dict[str, object]]:
     """Every rule is a Pattern; combination patterns and sabotage pathways are composed of their indicators."""
-    shapes: dict[str, CombinationPattern | SabotagePathway] = {**known.combination_patterns, **known.sabotage_pathways}
+    shapes: dict[str, CombinationPattern | SabotagePathway] = {
+        **catalog.combination_patterns,
+        **catalog.sabotage_pathways,
+    }
     parts = {shape.name: (id_, sorted(shape.indicators)) for id_, shape in shapes.items()}
     items: list[dict[str, object]] = []
     for rule in all_rules():
