@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from undersong.judges.llm.budget import Budget, BudgetExhaustedError
-from undersong.judges.llm.model import ModelClient, usage_of
+from undersong.judges.llm.purse import Budget, BudgetExhaustedError
+from undersong.judges.llm.seat import ModelClient, usage_of
 from undersong.judges.llm.till import KeyedRequest, answered_entry, unanswered_entry
 from undersong.judges.llm.wire import Backend
 from undersong.judges.terms import AnswerLedger, Pending
