@@ -43,7 +43,7 @@ from undersong.judges.sources import (
 from undersong.judges.stance_training import train as train_stance
 from undersong.judges.training import TraitCorpus, calibration, out_of_fold
 from undersong.models import Message, Route, Scan
-from undersong.vectors import load_vectors
+from undersong.vectors.static import load_vectors
 
 FOUR = TURN_SIGNALS[:4]
 UNMEASURED = ("recipe", "code_review", "legal")

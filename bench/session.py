@@ -28,7 +28,7 @@ from undersong.judges.stance_training import PressuredAnswer, curve, train
 from undersong.models import Row, SessionVerdict
 from undersong.routing.missed import clopper_pearson
 from undersong.scan import load_book, scan_conversation
-from undersong.vectors import load_vectors
+from undersong.vectors.static import load_vectors
 from undersong.verdict import session_verdict
 from undersong.verdict.course import Transcript
 from undersong.verdict.pressure import exchanges

@@ -14,7 +14,7 @@ from undersong.scan.lint import FIRES, PASSES, check_signals
 from undersong.scan.phrases import SIGNALS, PhraseFile, signal_files
 from undersong.scan.stems import stem
 from undersong.taxonomy import taxonomy
-from undersong.triage import load_triage
+from undersong.triage.model import load_triage
 
 FILES = {path.stem: read(path, PhraseFile) for path in signal_files()}
 GOOD = """\

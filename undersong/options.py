@@ -14,7 +14,7 @@ from undersong.judges.terms import RunLimits
 from undersong.models import SIGNALS, Conversation, Record
 from undersong.routing.budget import BudgetCutoff, DemandHistogram, for_recall, within_share
 from undersong.routing.route import Policy
-from undersong.triage import Triage
+from undersong.triage.model import Triage
 from undersong.wording import counted
 
 if TYPE_CHECKING:

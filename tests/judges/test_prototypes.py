@@ -15,7 +15,7 @@ from undersong.judges.heads import FILE
 from undersong.judges.offline import SHIPPED
 from undersong.judges.phrases import SHIPPED as PHRASES
 from undersong.judges.phrases import load_phrases
-from undersong.vectors import load_vectors
+from undersong.vectors.static import load_vectors
 
 JUDGE = open_judge("offline")
 ISSUE = [

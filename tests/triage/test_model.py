@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from undersong.errors import JudgeError
 from undersong.judges.ngrams import GOLDEN, encode
-from undersong.triage import SHIPPED, features, load_triage
-from undersong.triage.model import FILE
+from undersong.triage import features
+from undersong.triage.model import FILE, SHIPPED, load_triage
 
 MODEL, _ = load_triage()
 PLAIN = ["The build ran at noon.", "Here is the log.", "Three tests failed, two passed."]

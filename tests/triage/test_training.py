@@ -12,8 +12,7 @@ import pytest
 from tests.judges.test_training import labelled, write
 from undersong.errors import InputError
 from undersong.judges.labels import LabelledMessage
-from undersong.triage import load_triage
-from undersong.triage.model import triage_bytes
+from undersong.triage.model import load_triage, triage_bytes
 from undersong.triage.quality import recall_at, reliability
 from undersong.triage.training import (
     TriageCorpus,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from undersong.errors import JudgeError
-from undersong.vectors import load_vectors, sentences
-from undersong.vectors.static import FEW, SIZE, UNIT_STEP, StaticVectors, product, unit
+from undersong.vectors.sentences import sentences
+from undersong.vectors.static import FEW, SIZE, UNIT_STEP, StaticVectors, load_vectors, product, unit
 
 LEND = "Could you lend me some money until next week?"
 BORROW = "I would like to borrow a little cash for a few days."

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from undersong.judges.domain import Array, DomainCheck, DomainMeta, TextKind, features
 from undersong.judges.genres import load_genres, messages
 from undersong.judges.spread import Whitening
-from undersong.vectors import StaticVectors, static
+from undersong.vectors import static
+from undersong.vectors.static import StaticVectors
 
 RIDGE = 0.003
 LOST = 0.06  # of a kind's own texts, by held-out authors, that the check may miss

@@ -38,7 +38,7 @@ from undersong.judges.sources import (
 from undersong.judges.training import train
 from undersong.triage.model import FILE as TRIAGE
 from undersong.triage.model import triage_bytes
-from undersong.vectors import load_vectors
+from undersong.vectors.static import load_vectors
 
 OWN = "labelled"  # the kind of text that a user's labels are of
 CARD = "MODEL_CARD.md"

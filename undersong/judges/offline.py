@@ -30,8 +30,8 @@ from undersong.models import TRAITS, Evaluation
 from undersong.triage.model import FILE as TRIAGE
 from undersong.triage.model import SHIPPED as SHIPPED_TRIAGE
 from undersong.triage.model import Triage, load_triage
-from undersong.vectors import Embedded, StaticVectors, load_vectors
 from undersong.vectors.static import FILE as VECTORS
+from undersong.vectors.static import Embedded, StaticVectors, load_vectors
 
 SHIPPED = Path(__file__).parent / "models"
 CODE_VERSION = 2  # raise it when the same artefacts would give other scores: stored answers are then not reused

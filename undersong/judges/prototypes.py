@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from undersong.judges.phrases import PhraseBook
 from undersong.judges.spread import Whitening
-from undersong.vectors import Embedded, StaticVectors
-from undersong.vectors.static import Vectors, product
+from undersong.vectors.static import Embedded, StaticVectors, Vectors, product
 
 Array = npt.NDArray[np.float64]
 

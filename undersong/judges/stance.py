@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from undersong.modelfile import pack, read_model, unpack
 from undersong.models import Conversation, Message, Row
-from undersong.vectors import StaticVectors, load_vectors, static
-from undersong.vectors.static import SIZE, Vectors
+from undersong.vectors import static
+from undersong.vectors.static import SIZE, StaticVectors, Vectors, load_vectors
 
 Array = npt.NDArray[np.float64]
 

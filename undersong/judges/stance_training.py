@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.judges.stance import WIDTH, Array, StanceHead, StanceHeads, StanceMeta, StanceTurn, features
-from undersong.vectors import StaticVectors, static
-from undersong.vectors.static import SIZE
+from undersong.vectors import static
+from undersong.vectors.static import SIZE, StaticVectors
 
 RIDGE = 0.006
 SHRUNK = 0.05  # of the 768 numbers of the vectors, so that they weigh less than the ten plain ones

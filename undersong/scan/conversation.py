@@ -16,7 +16,7 @@ from undersong.scan.rules import StructureRules
 from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score
 from undersong.scan.telemetry import session_context_vector, telemetry
 from undersong.scan.threads import agent_flags, flagged_turns, thread_signals, turns_of
-from undersong.triage import Triage
+from undersong.triage.model import Triage
 
 ALL: frozenset[str] = frozenset(SIGNALS)
 _fill = msgspec.structs.force_setattr

@@ -17,8 +17,8 @@ from undersong.scan.matcher import Needle, Needles
 from undersong.scan.normalise import BREAK, Folded, fold
 from undersong.scan.rules import StructureRules, TelemetryRules
 from undersong.tiers import ROUTING, RoutingRules, routing_rules
-from undersong.triage import Triage, load_triage
 from undersong.triage.model import FILE as TRIAGE_FILE
+from undersong.triage.model import Triage, load_triage
 
 SIGNALS = rulebook.RULES / "signals"
 STRUCTURE = rulebook.RULES / "structure.yaml"
