@@ -36,7 +36,7 @@ from undersong.detect import detect
 from undersong.models import Finding, Row
 from undersong.options import ResamplingConfig
 from undersong.patterns import PatternRule, load_rules
-from undersong.patterns.discovery import false_discovery, testable_pairs
+from undersong.patterns.discovery import false_discovery, possible_pairs
 from undersong.patterns.fields import MESSAGE_ATTRIBUTES
 from undersong.patterns.partitions import timelines
 from undersong.routing.missed import clopper_pearson
@@ -104,7 +104,7 @@ def add(shares: Shares, rows: Sequence[Row], rules: Sequence[PatternRule], effor
     sizes = {rule.id: Counter[str]() for rule in rules}
     for timeline in timelines(rows):
         for rule in rules:
-            sizes[rule.id][timeline.agent] += testable_pairs(rule, (timeline,))
+            sizes[rule.id][timeline.agent] += possible_pairs(rule, (timeline,))
     chosen = {agent for size in sizes.values() for agent, count in size.items() if count}
     chosen_rows = [row for row in rows if row.agent in chosen]
     detection = detect(chosen_rows, rules)

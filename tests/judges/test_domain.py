@@ -55,12 +55,12 @@ def test_a_check_of_ones_own_tells_its_texts_from_all_genres() -> None:
     own = DomainTexts("recipe", tuple(messages(genres["recipe"], 80, "own")), tuple(str(n % 8) for n in range(80)))
     others = [each for each in synthetic_sources() if each.name != "recipe"]
     artefacts = JUDGE.artefacts
-    check = train([own], others, artefacts.vectors, artefacts.spread)
+    check = train([own], others, artefacts.vectors, artefacts.whitening)
     (kind,) = check.meta.kinds
     assert kind.kept >= 0.9
     assert kind.refused >= 0.9
     fresh = list(messages(genres["legal"], 40, "fresh")) + list(messages(genres["recipe"], 40, "fresh"))
-    is_recipe = check.kinds(features(fresh, artefacts.vectors.embed(fresh).texts, artefacts.spread))["recipe"]
+    is_recipe = check.kinds(features(fresh, artefacts.vectors.embed(fresh).texts, artefacts.whitening))["recipe"]
     assert not is_recipe[:40].any()
     assert is_recipe[40:].mean() > 0.8
 
@@ -81,5 +81,5 @@ def test_a_slot_without_words_is_named_with_its_line(tmp_path: Path) -> None:
 
 def test_an_empty_text_has_features_without_meaning() -> None:
     artefacts = JUDGE.artefacts
-    values = features([""], artefacts.vectors.embed([""]).texts, artefacts.spread)
+    values = features([""], artefacts.vectors.embed([""]).texts, artefacts.whitening)
     assert not np.any(values[0, :256])

@@ -95,7 +95,7 @@ def test_a_new_cue_makes_another_judge_that_asks_the_same(monkeypatch: pytest.Mo
 
 
 def test_the_hashes_are_the_same_in_every_process() -> None:
-    line = "from undersong.judges.llm.specimens import *; print(asked_hash(), checked_hash())"
+    line = "from undersong.judges.llm.specimens import *; print(questions_hash(), answer_checks_hash())"
     command = [sys.executable, "-c", line]
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}

@@ -21,7 +21,7 @@ from undersong.options import ResamplingConfig
 from undersong.patterns import PatternRule, all_rules
 from undersong.patterns.cases import table
 from undersong.patterns.chance import chance, sequential
-from undersong.patterns.discovery import testable_pairs
+from undersong.patterns.discovery import possible_pairs
 from undersong.patterns.fields import MESSAGE_ATTRIBUTES
 from undersong.patterns.partitions import Partition, partitions, timelines
 from undersong.patterns.shuffles import draw_permutations, key_of
@@ -125,7 +125,7 @@ def test_where_an_agent_has_many_targets_a_small_chance_is_as_rare_as_it_says(sh
     groups, limits = [], (0.05, 0.2, 0.5)
     for agent in range(60):
         rows = crowd(f"a{agent}", dice, 36, targets)
-        tests = sum(testable_pairs(each, timelines(rows)) for each in rules)
+        tests = sum(possible_pairs(each, timelines(rows)) for each in rules)
         groups.append(shares.Group(tests, small(rows, rules, limits)))
     estimates = [shares.share(groups, limit) for limit in limits]
     assert [each.low <= limit for each, limit in zip(estimates, limits, strict=True)] == [True] * 3, estimates

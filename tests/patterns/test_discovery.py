@@ -12,8 +12,8 @@ from tests.patterns.engine.worlds import random_rows, random_rule
 from tests.patterns.rulebox import rule
 from undersong.patterns import PatternRule, all_rules
 from undersong.patterns.cases import table
-from undersong.patterns.discovery import false_discovery, testable_pairs
-from undersong.patterns.engine.pairs import testable_pairs_in_table as at_once
+from undersong.patterns.discovery import false_discovery, possible_pairs
+from undersong.patterns.engine.pairs import possible_pairs_in_table as at_once
 from undersong.patterns.engine.rows import table_of
 from undersong.patterns.engine.run import TableSearch
 from undersong.patterns.engine.vectors import Vectors
@@ -83,7 +83,7 @@ ROWS = """
 )
 def test_a_pair_is_a_test_where_the_rule_could_match(pattern: str, by: tuple[str, ...], count: int) -> None:
     probe = rule(pattern, {"partition_by": list(by)}, A="manipulation > 0.4")
-    assert testable_pairs(probe, timelines(table(ROWS))) == count
+    assert possible_pairs(probe, timelines(table(ROWS))) == count
 
 
 KINDS = """
@@ -116,7 +116,7 @@ def test_a_pair_without_the_rows_that_every_match_needs_is_no_test(
     columns = {"bad": "manipulation > 0.8", "usual": "mean(manipulation, so far)"}
     probe = rule(pattern, {"partition_by": ["agent", "target"], "columns": columns}, **conditions)
     row_timelines = timelines(table(KINDS))
-    assert testable_pairs(probe, row_timelines) == count
+    assert possible_pairs(probe, row_timelines) == count
     assert at_once(probe, TableSearch(table_of(row_timelines), Vectors(table_of(row_timelines).source))) == count
 
 
@@ -159,7 +159,7 @@ def test_a_pair_without_the_rows_that_having_asks_for_is_no_test(having: str, co
     keys["measures"] = {"size": "count(MATCH)", "strength": "1"}
     probe = rule("A+", keys, A="manipulation > 0.8")
     row_timelines = timelines(table(KINDS))
-    assert testable_pairs(probe, row_timelines) == count
+    assert possible_pairs(probe, row_timelines) == count
     assert at_once(probe, TableSearch(table_of(row_timelines), Vectors(table_of(row_timelines).source))) == count
 
 
@@ -169,7 +169,7 @@ def test_where_a_shipped_rule_finds_something_there_is_a_test(chosen: PatternRul
         for timeline in timelines(table(case.rows, case.base)):
             for partition in partitions(filtered(chosen, timeline), chosen.file.partition_by):
                 if partition.rows and search_partition(chosen, partition).matches:
-                    assert testable_pairs(chosen, [alone(partition)]), case.name
+                    assert possible_pairs(chosen, [alone(partition)]), case.name
 
 
 LIMITS = ("> 0.3", ">= 0.5", "< 0.4", "<= 0.6", "> 0.75")
@@ -193,7 +193,7 @@ def test_where_having_makes_no_test_there_is_no_match(seed: int) -> None:
         for timeline in timelines(rows):
             for partition in partitions(timeline, ["agent", "target"]):
                 has_match = bool(partition.rows and search_partition(chosen, partition).matches)
-                tests = testable_pairs(chosen, [alone(partition)])
+                tests = possible_pairs(chosen, [alone(partition)])
                 assert tests or not has_match, chosen.file.having
                 tested, left_out = tested + tests, left_out + (not tests)
     assert tested > 30
@@ -207,7 +207,7 @@ def test_what_is_no_test_has_no_match_in_any_shuffle(seed: int) -> None:
     for timeline in timelines(rows):
         for partition in partitions(filtered(chosen, timeline), chosen.file.partition_by):
             deck = SequenceShuffler(chosen, partition)
-            if not partition.rows or testable_pairs(chosen, [alone(partition)]):
+            if not partition.rows or possible_pairs(chosen, [alone(partition)]):
                 continue
             for order in draw_permutations(b"none", 0, 6, len(deck.rows)).tolist():
                 assert not search_partition(chosen, deck.reordered(order)[0]).matches
@@ -220,4 +220,4 @@ def alone(partition: Partition) -> Timeline:
 
 def test_rows_that_the_rule_leaves_out_make_no_test() -> None:
     probe = rule("A", {"where": "directed"}, A="manipulation > 0.9")
-    assert testable_pairs(probe, timelines(table("who manipulation\nkira .5\n"))) == 0
+    assert possible_pairs(probe, timelines(table("who manipulation\nkira .5\n"))) == 0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.engine.pairs import testable_pairs_in_table as at_once
+from undersong.patterns.engine.pairs import possible_pairs_in_table as at_once
 from undersong.patterns.engine.rows import table_of
 from undersong.patterns.engine.run import TableSearch
 from undersong.patterns.engine.sums import NotVectorizable
@@ -42,7 +42,7 @@ def false_discovery(values: Sequence[float], family: int) -> list[float]:
 
 
 def family_size(rules: Iterable[PatternRule], timelines: Sequence[Timeline], run: TableSearch | None = None) -> int:
-    """How many (sequence, rule) pairs there are in which the rule could match, as ``testable_pairs`` counts them.
+    """How many (sequence, rule) pairs there are in which the rule could match, as ``possible_pairs`` counts them.
 
     ``run`` holds the rows of the timelines as arrays, where they are there already.
     """
@@ -56,10 +56,10 @@ def _counted(rule: PatternRule, timelines: Sequence[Timeline], run: TableSearch)
     try:
         return at_once(rule, run)
     except (NotVectorizable, FloatingPointError):
-        return testable_pairs(rule, timelines)
+        return possible_pairs(rule, timelines)
 
 
-def testable_pairs(rule: PatternRule, timelines: Iterable[Timeline]) -> int:
+def possible_pairs(rule: PatternRule, timelines: Iterable[Timeline]) -> int:
     """In how many sequences the rule could match at all, in some order of what was said there.
 
     As many read rows as its shortest match takes, and as many of each kind as ``necessary_conditions`` says; at least

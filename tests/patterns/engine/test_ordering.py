@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from undersong import jit
-from undersong.patterns.engine import ordering
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
+import columns as ordering
 
 
 @pytest.mark.parametrize("positions", [None, "rising", "mixed"])

@@ -14,7 +14,7 @@ from tests.patterns.engine.worlds import random_rule
 from undersong.detect import PackedSearch, detect
 from undersong.models import DIMENSIONS, TRAITS, Deference, Loop, Row
 from undersong.patterns import load_rules
-from undersong.patterns.discovery import testable_pairs
+from undersong.patterns.discovery import possible_pairs
 from undersong.patterns.engine.loading import StaleError
 from undersong.patterns.engine.packed import packed_source, readable
 from undersong.patterns.engine.rows import RowSource
@@ -101,7 +101,7 @@ def test_packed_rows_give_the_findings_and_outcomes_of_the_rows(seed: int) -> No
     assert search.detect(chosen) == detection
     assert len(detection.findings) > 10
     row_timelines = timelines(absolute_rows(rows))
-    assert search.pairs(chosen) == sum(testable_pairs(rule, row_timelines) for rule in chosen)
+    assert search.pairs(chosen) == sum(possible_pairs(rule, row_timelines) for rule in chosen)
 
 
 def test_rules_that_ask_for_more_than_cells_hold_are_told_apart() -> None:

@@ -12,7 +12,7 @@ from undersong.patterns.possible import shortest
 from undersong.patterns.rules import PatternRule
 
 
-def testable_pairs_in_table(rule: PatternRule, run: TableSearch) -> int:
+def possible_pairs_in_table(rule: PatternRule, run: TableSearch) -> int:
     """In how many sequences the rule could match at all, in some order; raises Unsuited where arrays do not do."""
     by, where = rule.file.partition_by, rule.trees.where
     vectors, layout = run.vectors(where), run.layout(where, by)
