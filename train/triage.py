@@ -17,7 +17,7 @@ from undersong.judges.labels import read_labels
 from undersong.triage.model import FILE, SHIPPED, triage_bytes
 
 try:
-    from undersong.triage.card import card, figures, reliability_table
+    from undersong.triage.card import figures, reliability_table, triage_card
     from undersong.triage.quality import ranked, reliability
     from undersong.triage.training import TriageCorpus, cross_calibrated, out_of_fold, train
 except ModuleNotFoundError as error:
@@ -46,7 +46,7 @@ def write_model(labels: Path, out: Path, seed: int) -> str:
     data = triage_bytes(model)
     out.mkdir(parents=True, exist_ok=True)
     (out / FILE).write_bytes(data)
-    text = card(rows, model.meta, ranking, bins, hashlib.sha256(data).hexdigest(), len(data))
+    text = triage_card(rows, model.meta, ranking, bins, hashlib.sha256(data).hexdigest(), len(data))
     (out / "MODEL_CARD.md").write_text(text, encoding="utf-8")
     return f"{figures({'triage': ranking})}\n\n{reliability_table(bins)}\n\n{out / FILE}: {len(data)} bytes"
 

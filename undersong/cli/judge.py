@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from undersong.cli.judge_train import command as train
+from undersong.cli.judge_train import train as train
 from undersong.cli.options import (
     budget_options,
     check_store,

@@ -13,7 +13,7 @@ from undersong.errors import UsageError
 @click.argument("labels", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Where the judge goes.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the intervals.")
-def command(labels: Path, out: Path, seed: int) -> None:
+def train(labels: Path, out: Path, seed: int) -> None:
     """Train trait heads and their domain check on LABELS, and write them with a model card into DIR.
 
     A line of LABELS (.jsonl or .jsonl.gz) is {"author": "...", "text": "...", "traits": {"virtue": 0.7, ...}} with all

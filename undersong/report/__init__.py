@@ -69,7 +69,7 @@ def write(
             "report.html": html.render(arranged),
             **dict(html.render_pages(arranged)),
             "forensic_audit_report.md": markdown.render(arranged),
-            "risk_graph.svg": svg.render(arranged),
+            "risk_graph.svg": svg.render_charts(arranged),
         }
         for name, text in texts.items():
             (folder / name).write_bytes(text.encode("utf-8"))

@@ -12,7 +12,7 @@ HEAD, GAP, MARGIN = 34.0, 18.0, 12.0
 EXTRA = ".paper{fill:var(--paper)} text.name{font-weight:600;font-size:14px;fill:var(--ink)}"
 
 
-def render(shown: ReportView) -> str:
+def render_charts(shown: ReportView) -> str:
     """``risk_graph.svg``: no script, no load from anywhere, light and dark."""
     y, placed = MARGIN, []
     for session in [each for each in shown.sessions if each.chart.turns][:CHARTS]:

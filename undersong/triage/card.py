@@ -37,7 +37,7 @@ def recall_table(meta: TriageMetadata) -> str:
     return "\n".join(lines + [f"| {r.recall:.3f} | {r.threshold:.3f} | {r.share:.1%} |" for r in chosen])
 
 
-def card(
+def triage_card(
     rows: Sequence[LabelledMessage],
     meta: TriageMetadata,
     ranking: Ranked,
@@ -46,7 +46,7 @@ def card(
     size: int,
 ) -> str:
     """The model card, in Markdown."""
-    return CARD.format(
+    return TRIAGE_CARD.format(
         sha256=sha256,
         size=size,
         messages=meta.messages,
@@ -72,7 +72,7 @@ def _names(values: Iterable[str]) -> str:
     return ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))
 
 
-CARD = """\
+TRIAGE_CARD = """\
 # Model card: triage
 
 Written by the training program; do not edit it by hand.

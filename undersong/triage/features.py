@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from undersong.judges.ngrams import GOLDEN, SPELLINGS
 
-VERSION = 2  # raise it with any change that moves a bucket: models of another version are refused
+FEATURES_VERSION = 2  # raise it with any change that moves a bucket: models of another version are refused
 SIZES = (4, 6, 8)  # bytes of the windows, rising; as good as words, their pairs, four and eight bytes, at half the cost
 BITS = 16
 BUCKETS = 1 << BITS

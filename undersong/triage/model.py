@@ -124,8 +124,8 @@ def _loaded(folder: Path) -> tuple[Triage, str]:
 def _parse(data: bytes) -> Triage:
     head, arrays = unpack(data, MAGIC, VERSION, LARGEST, "a triage model")
     meta = msgspec.json.decode(head, type=TriageMetadata)
-    if meta.features != features.VERSION:
-        raise ValueError(f"it is for features of version {meta.features}, not {features.VERSION}")
+    if meta.features != features.FEATURES_VERSION:
+        raise ValueError(f"it is for features of version {meta.features}, not {features.FEATURES_VERSION}")
     if len(meta.scales) != BLOCKS or not meta.reached:
         raise ValueError("it lacks scales or its table of thresholds")
     size = BLOCKS * BUCKETS

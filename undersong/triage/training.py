@@ -91,7 +91,7 @@ def train(rows: Sequence[LabelledMessage]) -> tuple[Triage, Array]:
     unseen = probability(raw, slope, intercept)
     weights, scales, idf = TriageRidge(corpus, np.arange(len(rows))).weights()
     meta = TriageMetadata(
-        features=features.VERSION,
+        features=features.FEATURES_VERSION,
         slope=slope,
         intercept=intercept,
         scales=scales,

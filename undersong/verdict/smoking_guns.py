@@ -14,7 +14,7 @@ from undersong.verdict.heard import engine_of
 from undersong.verdict.words import pattern
 
 NOT_AGENTS = ("user", "system", "tool")  # what people and tools say is no admission of the agent
-EXCERPT = 320  # characters of a quote; the whole message is one link away
+GUN_EXCERPT = 320  # characters of a quote; the whole message is one link away
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s|\n")
 _QUOTED_LINE = re.compile(r"(?m)^[ \t]*>[^\n]*$")
 
@@ -110,7 +110,7 @@ def _signalled(message: Message, kind: SmokingGun, row: Row) -> _SmokingGunEvide
     strength = row.signals.get(name)
     if strength is None or strength < kind.least_by.get(engine_of(row, name), kind.least):
         return None
-    return _SmokingGunEvidence("signal", (0, min(len(message.text), EXCERPT)), strength)
+    return _SmokingGunEvidence("signal", (0, min(len(message.text), GUN_EXCERPT)), strength)
 
 
 def _phrase_span(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, int] | None:
@@ -128,12 +128,12 @@ def _phrase_span(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, i
 
 
 def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
-    low = max(0, start - EXCERPT)
+    low = max(0, start - GUN_EXCERPT)
     before = [found.end() for found in _SENTENCE_END.finditer(text, low, start)]
     after = _SENTENCE_END.search(text, end)
     first = before[-1] if before else low
     last = after.start() if after else len(text)
-    return first, max(end, min(last, first + EXCERPT))
+    return first, max(end, min(last, first + GUN_EXCERPT))
 
 
 def _quote(message: Message, start: int, end: int) -> Quote:

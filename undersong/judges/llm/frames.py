@@ -12,12 +12,12 @@ import msgspec
 
 from undersong.rulebook import RULES, read
 
-FILE = RULES / "injection_words.yaml"
+LEXICON_FILE = RULES / "injection_words.yaml"
 WORD = re.compile(r"\w+(?:['’-]\w+)*")
 SENTENCE = re.compile(r"[.!?:;]+\s|\n|[。！？]")
 BLANKS = re.compile(r"[ \t]{2,}|\t")
 CLAUSE = frozenset(",()–—")  # after which an order may begin
-SHORTEST, LONGEST = 3, 12  # letters of a stem
+SHORTEST, LONGEST_SHAPE = 3, 12  # letters of a stem
 
 
 class InjectionFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,7 +74,7 @@ class Lexicon(NamedTuple):
 @cache
 def lexicon() -> Lexicon:
     """The shipped words, folded as texts are."""
-    document = read(FILE, InjectionWords)
+    document = read(LEXICON_FILE, InjectionWords)
     bits = {name: 1 << place for place, name in enumerate(document.words)}
     words, stems, phrases = dict[str, int](), dict[str, int](), Phrases()
     for kind, listed in document.words.items():
@@ -162,7 +162,7 @@ def _known(word: str) -> bool:
 def _kinds(word: str) -> int:
     vocabulary = lexicon()
     bits = vocabulary.words.get(word, 0)
-    for length in range(SHORTEST, min(LONGEST, len(word)) + 1):
+    for length in range(SHORTEST, min(LONGEST_SHAPE, len(word)) + 1):
         bits |= vocabulary.stems.get(word[:length], 0)
     return bits
 

@@ -9,7 +9,7 @@ from functools import cache
 import msgspec
 
 from undersong.judges.llm.decodings import decodings, letters_for_digits
-from undersong.judges.llm.frames import FILE as WORDS
+from undersong.judges.llm.frames import LEXICON_FILE as WORDS
 from undersong.judges.llm.frames import folded, match_frames
 from undersong.rulebook import RULES, file_hash, read
 

@@ -10,7 +10,7 @@ from undersong.models import TRAITS
 from undersong.taxonomy import taxonomy
 
 MOST_INDICATORS, MOST_MECHANISMS, MOST_ACTS = 12, 4, 4
-QUOTE, CLAIM = 200, 120  # characters; grammars of local servers enforce them, hosted ones are only told
+QUOTE, LONGEST_CLAIM = 200, 120  # characters; grammars of local servers enforce them, hosted ones are only told
 CONFIDENCE = [1, 2, 3, 4]
 STANCES = ["holds", "concedes", "neutral"]
 
@@ -32,7 +32,7 @@ def answer_schema(*, lengths: bool) -> dict[str, Any]:
         indicators=_list(_seen("id", indicators, quote), MOST_INDICATORS, lengths),
         mechanisms=_list(_seen("id", mechanisms, quote), MOST_MECHANISMS, lengths),
         acts=_list(_object(act={"type": "string", "enum": list(prompts.acts)}, quote=quote), MOST_ACTS, lengths),
-        stance=_object(position={"type": "string", "enum": STANCES}, claim=_text(CLAIM, lengths)),
+        stance=_object(position={"type": "string", "enum": STANCES}, claim=_text(LONGEST_CLAIM, lengths)),
     )
 
 
