@@ -68,7 +68,7 @@ class FeatureBatch(NamedTuple):
 
 def blocks(texts: Sequence[str]) -> Iterator[FeatureBatch]:
     """The buckets of the texts in order, joined so that memory stays bounded."""
-    return map(block, groups(texts))
+    return map(feature_block, groups(texts))
 
 
 def groups(texts: Sequence[str]) -> Iterator[list[str]]:
@@ -87,7 +87,7 @@ def groups(texts: Sequence[str]) -> Iterator[list[str]]:
         yield group
 
 
-def block(texts: Sequence[str]) -> FeatureBatch:
+def feature_block(texts: Sequence[str]) -> FeatureBatch:
     """The buckets of texts that ``groups`` put together."""
     data = _plain(joined(["", *texts, ""], _SEPARATOR))
     spaced = data.tobytes()

@@ -93,7 +93,7 @@ class Triage:
         return next((each for each in self.meta.reached if each.recall >= recall), self.meta.reached[-1])
 
     def _block(self, texts: Sequence[str]) -> Scores:
-        block = features.block(texts)
+        block = features.feature_block(texts)
         nonempty = np.flatnonzero(np.diff(block.first))  # texts with words in them
         first = block.first[nonempty]
         raw = np.zeros(block.texts)
