@@ -21,7 +21,7 @@ import msgspec
 
 from undersong.models import Conversation, Message, Scan, ThreadScan
 from undersong.routing.budget import TRIAGE
-from undersong.routing.earlier import LookBackIndex
+from undersong.routing.lookback import LookBackIndex
 from undersong.routing.route import Policy, load_policy, propose
 
 World = dict[str, Any]

@@ -29,18 +29,18 @@ from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
-from planted import World, _lines, _load, rows_of
-from shares import Group, share, together
 
-from undersong.detect import detect
+from bench.planted import World, _lines, _load, rows_of
+from bench.shares import Group, share, together
 from undersong.models import Finding, Row
-from undersong.options import ResamplingConfig
-from undersong.patterns import PatternRule, load_rules
-from undersong.patterns.discovery import false_discovery, possible_pairs
-from undersong.patterns.fields import MESSAGE_ATTRIBUTES
-from undersong.patterns.partitions import timelines
-from undersong.routing.missed import clopper_pearson
-from undersong.weigh import estimate_significance
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.detect import detect
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.fields import MESSAGE_ATTRIBUTES
+from undersong.patterns.reference.partitions import timelines
+from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
+from undersong.patterns.significance.fdr import false_discovery, possible_pairs
+from undersong.routing.audit_sample import clopper_pearson
 
 ALPHAS = (0.01, 0.05, 0.2)
 LIMITS = (0.05, 0.1, 0.2)

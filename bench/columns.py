@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from undersong.jit import kernel, machine
-from undersong.patterns.engine.sums import F, I
-from undersong.patterns.engine.table import RowTable, picked
-from undersong.patterns.engine.vectors import UNKNOWN, B, Codes
-from undersong.patterns.expressions import Call, Field, Node, Text
-from undersong.patterns.fields import FIELDS, ROW_FUNCTIONS, Kind
+from undersong.patterns.language.expressions import Call, Field, Node, Text
+from undersong.patterns.language.fields import FIELDS, ROW_FUNCTIONS, Kind
+from undersong.patterns.vectorized.exact_sum import F, I
+from undersong.patterns.vectorized.jit import kernel, machine
+from undersong.patterns.vectorized.table import RowTable, picked
+from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes
 
 
 class Names(Mapping[str, int]):

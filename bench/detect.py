@@ -20,15 +20,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from columns import Columns, Encoded, in_columns, pieces
 
-from undersong.jit import ENOUGH
+from bench.columns import Columns, Encoded, in_columns, pieces
 from undersong.models import TRAITS
-from undersong.patterns import load_rules
-from undersong.patterns.engine.run import MatchArrays, TableSearch
-from undersong.patterns.engine.vectors import Vectors
-from undersong.patterns.expressions import Call, Text, walk
-from undersong.patterns.rules import PatternRule
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.expressions import Call, Text, walk
+from undersong.patterns.vectorized.jit import ENOUGH
+from undersong.patterns.vectorized.run import MatchArrays, TableSearch
+from undersong.patterns.vectorized.vector_logic import Vectors
 
 POSITIVE = ("virtue", "goodwill", "accuracy", "reasoning", "recognition", "compassion")
 DAY = 86_400_000_000  # microseconds

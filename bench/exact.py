@@ -14,12 +14,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.patterns.engine.worlds import plain_result, random_rows, random_rule
-from undersong import jit
-from undersong.patterns.engine.results import TimelineSearch
-from undersong.patterns.engine.sums import NotVectorizable
-from undersong.patterns.partitions import timelines
-from undersong.patterns.search import search
+from tests.patterns.vectorized.worlds import plain_result, random_rows, random_rule
+from undersong.patterns.reference.partitions import timelines
+from undersong.patterns.reference.search import search
+from undersong.patterns.vectorized import jit
+from undersong.patterns.vectorized.exact_sum import NotVectorizable
+from undersong.patterns.vectorized.row_source import TimelineSearch
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from undersong.errors import UndersongError
 from undersong.formats import FORMATS
-from undersong.ingest import read
+from undersong.formats.ingest import read
 from undersong.models import Conversation, InputFile, Problem, encode
 
 SAMPLES = Path(__file__).parent.parent / "tests" / "samples"

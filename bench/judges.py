@@ -30,10 +30,10 @@ import msgspec
 import numpy as np
 
 from undersong.errors import JudgeError
-from undersong.judges import Judge, Question, open_judge
-from undersong.judges.terms import RunLimits
+from undersong.judges.ledger import SQLiteLedger
+from undersong.judges.limits import RunLimits
+from undersong.judges.protocol import Judge, Question, open_judge
 from undersong.models import TRAITS, Message, Route, Scan
-from undersong.stores.ledger import SQLiteLedger
 
 DELAY = 0.2
 TURNS = 3  # of bare sockets and judge, one after the other
@@ -129,7 +129,7 @@ def address_of(judge: Judge) -> tuple[str, int]:
 
 def body_of(judge: Judge, asked_question: Question) -> bytes:
     """The request that a judge would send."""
-    from undersong.judges.llm.framing import render_question
+    from undersong.judges.llm.prompts import render_question
 
     sent = judge.asked(asked_question, render_question(asked_question)).sent  # type: ignore[attr-defined]
     messages = [{"role": "system", "content": sent.system}, {"role": "user", "content": sent.user}]
@@ -241,9 +241,9 @@ def kills(count: int, messages: int, seed: int) -> int:
 
 def quality(judge: Judge, data: Path, seed: int, sample: int | None) -> None:
     """The labelled posts through a judge: the figures of bench/offline.py."""
-    from undersong.judges.card import table, thresholds, within
-    from undersong.judges.labels import read_labels
-    from undersong.judges.quality import measure
+    from undersong.training.datasets import read_labels
+    from undersong.training.evaluation import measure
+    from undersong.training.model_card import table, thresholds, within
 
     rows = read_labels(data / "moltbook_traits.jsonl.gz")
     rows = rows if sample is None else random.Random(seed).sample(rows, sample)

@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from undersong.detect import detect
-from undersong.histories.sweep import sweep
+from undersong.audit.history_sweep import sweep
 from undersong.models import Row
-from undersong.patterns import load_rules
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.detect import detect
 from undersong.stores.sqlite import SQLiteStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

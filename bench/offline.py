@@ -21,29 +21,30 @@ import numpy as np
 
 from bench.offline_tables import header, interval, row
 from bench.offline_transfer import transfer
-from undersong.judges import Question, open_judge
-from undersong.judges import domain as domains
-from undersong.judges.blend import train_stacked
-from undersong.judges.card import table, thresholds, within
-from undersong.judges.genres import load_genres, messages
-from undersong.judges.heads import FILE, Curves, dump
-from undersong.judges.labels import LabelledMessage, read_labels
 from undersong.judges.offline import SHIPPED, TURN_SIGNALS, load_artefacts
-from undersong.judges.prototypes import Prototypes
-from undersong.judges.quality import measure
-from undersong.judges.sources import (
+from undersong.judges.protocol import Question, open_judge
+from undersong.ml import ood_check as domains
+from undersong.ml.prototypes import Prototypes
+from undersong.ml.static_vectors import load_vectors
+from undersong.ml.trait_heads import FILE, Curves, dump
+from undersong.models import Message, Route, Scan
+from undersong.training.datasets import (
     STANCE_LABELS,
     TRAIT_LABELS,
     TURN_LABELS,
+    LabelledMessage,
     judged_turns,
     pressured_answers,
     read_conversations,
+    read_labels,
     turn_labels,
 )
-from undersong.judges.stance_training import train as train_stance
-from undersong.judges.training import TraitCorpus, calibration, out_of_fold
-from undersong.models import Message, Route, Scan
-from undersong.vectors.static import load_vectors
+from undersong.training.evaluation import measure
+from undersong.training.model_card import table, thresholds, within
+from undersong.training.ood import load_genres, messages
+from undersong.training.stance import train as train_stance
+from undersong.training.trait_heads import TraitCorpus, calibration, out_of_fold
+from undersong.training.triage import train_stacked
 
 FOUR = TURN_SIGNALS[:4]
 UNMEASURED = ("recipe", "code_review", "legal")
@@ -144,7 +145,7 @@ def speed(data: Path, seed: int) -> None:  # noqa: ARG001 - the same signature f
 
 def vectors_folder() -> Path:
     """Where the table of vectors is."""
-    from undersong.vectors.static import SHIPPED as TABLE
+    from undersong.ml.static_vectors import SHIPPED as TABLE
 
     return TABLE.parent
 

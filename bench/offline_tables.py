@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.quality import Figure, auc, figure
+from undersong.training.evaluation import Figure, auc, figure
 
 RESAMPLES = 500
 

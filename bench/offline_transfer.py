@@ -8,20 +8,21 @@ from pathlib import Path
 import numpy as np
 
 from bench.offline_tables import header, interval, row
-from undersong.judges.labels import LabelledMessage, read_labels
 from undersong.judges.offline import SHIPPED, load_artefacts
-from undersong.judges.prototypes import Prototypes
-from undersong.judges.quality import NEGATIVE
-from undersong.judges.sources import (
+from undersong.ml.prototypes import Prototypes
+from undersong.training.datasets import (
     OTHER_CONVERSATIONS,
     STANCE_LABELS,
     TRAIT_LABELS,
     TURN_LABELS,
+    LabelledMessage,
     judged_turns,
     pressured_answers,
     read_conversations,
+    read_labels,
 )
-from undersong.judges.training import RidgeHeads, TraitCorpus, split
+from undersong.training.evaluation import NEGATIVE
+from undersong.training.trait_heads import RidgeHeads, TraitCorpus, split
 
 MOST = 1000  # messages of a source, evenly thinned: the ridge is solved over pairs
 HARMS = ("delusion_reinforcement", "harmful_encouragement", "escalation")

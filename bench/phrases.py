@@ -25,8 +25,8 @@ from typing import Any
 
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Hit
 from undersong.scan import load_book
-from undersong.scan.normalise import fold
 from undersong.scan.phrases import COUNTED
+from undersong.scan.unicode_fold import fold
 
 ORDINARY = 2000  # messages
 CLEAN, HARMFUL = 0.25, 0.5  # every negative trait under the first, any at least the second

@@ -21,10 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from undersong.detect import detect
 from undersong.models import Finding, Row
-from undersong.patterns import PatternRule, load_rules
-from undersong.rows import row_of
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.detect import detect
+from undersong.patterns.language.compile import PatternRule
+from undersong.rows.jsonl import row_of
 
 World = dict[str, Any]
 DEPTH = ("deep_with_context", "deep", "focused")  # flagged tiers, the deepest first

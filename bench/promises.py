@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
-from undersong.ingest import read
+from undersong.datafiles.yaml_loader import RULES
+from undersong.formats.ingest import read
 from undersong.models import Conversation, SessionVerdict
-from undersong.routing.missed import clopper_pearson
-from undersong.rulebook import RULES
+from undersong.routing.audit_sample import clopper_pearson
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import msgspec
 
-from undersong.detect import detect
 from undersong.models import Row
-from undersong.patterns import all_rules
-from undersong.rows import row_of
-from undersong.stores.graph import GraphStore
+from undersong.patterns.catalog import all_rules
+from undersong.patterns.detect import detect
+from undersong.rows.jsonl import row_of
+from undersong.stores.neo4j import GraphStore
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.neo4j.serve import serving

@@ -28,10 +28,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpora import generated, interleaved, natural
-
+from bench.corpora import generated, interleaved, natural
+from undersong.audit.scan_export.chunks import BATCH
 from undersong.scan import load_book
-from undersong.scanrows.pieces import BATCH
 
 MIB = 1 << 20
 FEW = 500  # messages that stdlib re gets: it is so slow
@@ -160,10 +159,10 @@ def memory(folder: Path, arguments: argparse.Namespace) -> None:
 
 def stages(path: Path, messages: int) -> None:
     """CPU time of each step of the scan, one after the other in this process."""
+    from undersong.audit.scan_export.stream import _keep_memory
+    from undersong.formats.ingest import gather
     from undersong.formats.spool import Spool
-    from undersong.ingest import gather
     from undersong.routing.route import load_policy
-    from undersong.scanrows.rowstream import _keep_memory
 
     _keep_memory()
     clock = _Clock()
@@ -194,7 +193,7 @@ class _Steps:
 
     def work(self, conversations: list[list[Any]]) -> None:
         """See AtOnce."""
-        from undersong.formats.settle import normalize_conversation
+        from undersong.formats.normalize import normalize_conversation
 
         with self.clock("settle"):
             settled = [normalize_conversation(parts)[0] for parts in conversations]
@@ -208,10 +207,10 @@ class _Steps:
         self._batch(batch)
 
     def _batch(self, talks: list[Any]) -> None:
+        from undersong.audit.scan_export.chunks import RowWriter
         from undersong.routing.route import propose, read_demand, unbudgeted_routes
         from undersong.scan import conversation as steps
-        from undersong.scan.repetition import loops_of
-        from undersong.scanrows.lines import RowWriter
+        from undersong.scan.loops import loops_of
 
         clock, book = self.clock, self.book
         if not talks:

@@ -22,16 +22,16 @@ import numpy.typing as npt
 
 from bench.mechanisms import records, talk
 from bench.offline_tables import header, interval, row
-from undersong.judges.sources import STANCE_LABELS, TURN_LABELS, pressured_answers, read_conversations
 from undersong.judges.stance import with_stance
-from undersong.judges.stance_training import PressuredAnswer, curve, train
+from undersong.ml.static_vectors import load_vectors
 from undersong.models import Row, SessionVerdict
-from undersong.routing.missed import clopper_pearson
+from undersong.routing.audit_sample import clopper_pearson
 from undersong.scan import load_book, scan_conversation
-from undersong.vectors.static import load_vectors
+from undersong.training.datasets import STANCE_LABELS, TURN_LABELS, pressured_answers, read_conversations
+from undersong.training.stance import PressuredAnswer, curve, train
 from undersong.verdict import session_verdict
-from undersong.verdict.course import Transcript
-from undersong.verdict.pressure import exchanges
+from undersong.verdict.detectors.instability import exchanges
+from undersong.verdict.transcript import Transcript
 
 SETS = {"debate": "concedes_opinion", "ethical": "concedes_prejudice", "falsep": None}
 RATES = (0.01, 0.02, 0.05, 0.1)  # shares of answers that hold, at which limits are shown

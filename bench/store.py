@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from undersong.histories.sweep import Sweep, sweep
+from undersong.audit.history_sweep import Sweep, sweep
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Row
-from undersong.patterns import load_rules
-from undersong.stores.moments import microseconds
-from undersong.stores.packed import pack
-from undersong.stores.records import row_body
-from undersong.stores.schema import open_database
+from undersong.patterns.catalog import load_rules
+from undersong.rows.binary import pack
+from undersong.rows.timestamps import microseconds
+from undersong.stores.codec import row_body
 from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.sqlite.connection import open_database
 
 if TYPE_CHECKING:
-    from undersong.stores.graph import GraphStore
+    from undersong.stores.neo4j import GraphStore
 
 BATCH, REPEATS, ASKED = 1_000, 3, 300
 GRAPH_WARM_UP = 2  # batches for which a server plans, and compiles
@@ -201,8 +201,8 @@ RETURN e.body AS body ORDER BY e.time, e.position, e.message_id
 
 def graph_both(address: str, number: int) -> None:
     """The same in Neo4j: elapsed seconds, since the work is the server's."""
-    from undersong.stores.graph import GraphStore
-    from undersong.stores.graph.rows import item
+    from undersong.stores.neo4j import GraphStore
+    from undersong.stores.neo4j.rows import item
 
     agents, run = max(1, number // 100), f"{time.time_ns()}-"
     names = [f"{run}agent{n}" for n in range(min(agents, ASKED))]

@@ -18,14 +18,13 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from coding import write_session
-from corpora import generated
-
-from undersong.manifest import NAME, RUN
-from undersong.options import Options
-from undersong.patterns import FOLDER, load_rules
-from undersong.pipeline import audit
-from undersong.report import write
+from bench.coding import write_session
+from bench.corpora import generated
+from undersong.audit.options import Options
+from undersong.audit.pipeline import audit
+from undersong.core.manifest import NAME, RUN
+from undersong.patterns.catalog import FOLDER, load_rules
+from undersong.report.writer import write
 from undersong.stores.sqlite import temporary_store
 from undersong.verify import Discrepancy, verify
 

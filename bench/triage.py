@@ -16,13 +16,21 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges.labels import LabelledMessage, read_labels
+from undersong.ml.triage import FILE, SHIPPED, load_triage, triage_bytes
 from undersong.models import NEGATIVE_TRAITS, Conversation, Message, Scan
 from undersong.scan import load_book, scan_conversation
-from undersong.triage.card import figures, recall_table, reliability_table
-from undersong.triage.model import FILE, SHIPPED, load_triage, triage_bytes
-from undersong.triage.quality import ROUTED, ranked, recall_at, reliability
-from undersong.triage.training import TriageCorpus, cross_calibrated, out_of_fold, train
+from undersong.training.datasets import LabelledMessage, read_labels
+from undersong.training.model_card import figures, recall_table, reliability_table
+from undersong.training.triage import (
+    ROUTED,
+    TriageCorpus,
+    cross_calibrated,
+    out_of_fold,
+    ranked,
+    recall_at,
+    reliability,
+    train,
+)
 
 SIZE = 1100  # characters of a message in the speed measurement
 COUNT = 5000  # messages

@@ -16,7 +16,7 @@ from undersong.errors import UndersongError, UsageError
 from undersong.judges.offline import SHIPPED
 
 try:
-    from undersong.judges.maker import build_shipped
+    from undersong.training.build import build_shipped
 except ModuleNotFoundError as error:
     raise SystemExit(f"error: {error.name} is not installed; pip install 'undersong[train]'") from error
 

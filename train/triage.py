@@ -13,13 +13,12 @@ from pathlib import Path
 import click
 
 from undersong.errors import UndersongError, UsageError
-from undersong.judges.labels import read_labels
-from undersong.triage.model import FILE, SHIPPED, triage_bytes
+from undersong.ml.triage import FILE, SHIPPED, triage_bytes
+from undersong.training.datasets import read_labels
 
 try:
-    from undersong.triage.card import figures, reliability_table, triage_card
-    from undersong.triage.quality import ranked, reliability
-    from undersong.triage.training import TriageCorpus, cross_calibrated, out_of_fold, train
+    from undersong.training.model_card import figures, reliability_table, triage_card
+    from undersong.training.triage import TriageCorpus, cross_calibrated, out_of_fold, ranked, reliability, train
 except ModuleNotFoundError as error:
     raise SystemExit(f"error: {error.name} is not installed; pip install 'undersong[train]'") from error
 

@@ -15,12 +15,12 @@ _PUBLIC = {
     "Observation": "undersong.monitor",
     "SyncMonitor": "undersong.monitor",
     "UndersongError": "undersong.errors",
-    "audit": "undersong.pipeline",
-    "build_evaluation_prompt": "undersong.judges.llm.library",
-    "detect_patterns": "undersong.detect",
-    "scan_keywords": "undersong.scan.library",
-    "scan_thread": "undersong.scan.library",
-    "to_frame": "undersong.frames",
+    "audit": "undersong.audit.pipeline",
+    "build_evaluation_prompt": "undersong.audit.compat",
+    "detect_patterns": "undersong.patterns.detect",
+    "scan_keywords": "undersong.audit.compat",
+    "scan_thread": "undersong.audit.compat",
+    "to_frame": "undersong.rows.arrow",
 }
 __all__ = ["__version__", *_PUBLIC]
 

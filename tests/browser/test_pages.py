@@ -14,7 +14,8 @@ from tests.browser.conftest import Tab
 from tests.report.conftest import build, talks, with_moments
 from tests.report.payloads import TWO_HUNDRED
 from undersong.models import Case, Conversation, Message, Moment, SessionVerdict
-from undersong.report import transcript, write
+from undersong.report import transcript_view
+from undersong.report.writer import write
 
 EXPECTED_TAGS = "img,iframe,object,embed,base,link,math,video,audio,form:not(#filters),h1:nth-of-type(n+2)"
 LANDED = """id => {
@@ -54,7 +55,7 @@ CONTRAST = """() => {
 @pytest.fixture
 def report(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> Tab:
     """A report of three sessions whose transcripts fill two pages."""
-    monkeypatch.setattr(transcript, "PAGE_TURNS", 6)
+    monkeypatch.setattr(transcript_view, "PAGE_TURNS", 6)
     case, rows = build()
     case = with_moments(case)
     write(case, rows, tab.folder, conversations=talks(case).get)

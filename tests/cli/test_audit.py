@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from tests.conftest import Undersong
 from undersong import audit
 from undersong.errors import JudgeError, NothingReadError
-from undersong.judges import JUDGES
-from undersong.judges import open_judge as offline
+from undersong.judges.protocol import JUDGES
+from undersong.judges.protocol import open_judge as offline
 from undersong.models import TRAITS, Conversation, Evaluation, Finding, ThreadScan
+from undersong.report.narrative import low_scores_words
 from undersong.stores.sqlite import SQLiteStore
-from undersong.wording import low_scores_words
 
 REPORT = Path("undersong-report")
 FILES = {
@@ -160,7 +160,7 @@ def test_verify_agrees_with_an_untouched_report_and_names_a_changed_file(underso
 
 
 def test_rules_of_ones_own_replace_the_shipped_ones_and_verify_knows_them(undersong: Undersong) -> None:
-    from undersong.patterns import FOLDER
+    from undersong.patterns.catalog import FOLDER
 
     Path("mine").mkdir()
     rule = (FOLDER / "darvo.yaml").read_text()

@@ -130,7 +130,7 @@ def test_one_rule_is_tested_by_its_name_and_an_unknown_one_names_patterns_and_ph
 
 
 def test_one_case_of_a_rule_of_ones_own_is_tested_by_name(undersong: Undersong) -> None:
-    from undersong.patterns import FOLDER
+    from undersong.patterns.catalog import FOLDER
 
     Path("mine").mkdir()
     Path("mine/darvo.yaml").write_text((FOLDER / "darvo.yaml").read_text())
@@ -207,7 +207,7 @@ def courtship() -> list[dict[str, Any]]:
 
 def test_explain_of_a_finding_shows_its_scores_and_its_look_alikes(undersong: Undersong) -> None:
     from undersong.models import Finding
-    from undersong.patterns import all_rules, named
+    from undersong.patterns.catalog import all_rules, named
     from undersong.stores.sqlite import SQLiteStore
 
     undersong("audit", "samples")
@@ -245,7 +245,7 @@ def test_an_edited_text_takes_its_finding_and_its_scores_with_it(undersong: Unde
         lines = (json.dumps({**row, "text": text}) + "\n" for row, text in zip(rows, texts, strict=True))
         Path("talk.jsonl").write_text("".join(lines))
 
-    from undersong.manifest import text_hash
+    from undersong.core.hashing import text_hash
     from undersong.models import Evaluation, Finding
     from undersong.stores.sqlite import SQLiteStore
 

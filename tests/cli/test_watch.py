@@ -18,9 +18,9 @@ import pytest
 from tests.conftest import Undersong
 from undersong.errors import InputError
 from undersong.models import Problem
-from undersong.patterns import load_rules
-from undersong.patterns.live import Changes, LiveDetector
-from undersong.watch import watch
+from undersong.monitor.tail.watch import watch
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.incremental.live import Changes, LiveDetector
 
 WARM = {"compassion": 0.8, "goodwill": 0.8, "manipulation": 0.1, "fabrication": 0.1}
 COLD = {"compassion": 0.1, "goodwill": 0.2, "manipulation": 0.7, "fabrication": 0.1}

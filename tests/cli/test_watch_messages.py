@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.monitor.worlds import COLD, START, WARM, Reader, scored
-from undersong.judges import JUDGES, Judge
+from undersong.judges.protocol import JUDGES, Judge
 from undersong.stores.sqlite import SQLiteStore
 
 RULE = ("--rule", "love_bombing_literal")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from undersong.ingest import read
+from undersong.formats.ingest import read
 from undersong.models import Conversation, InputFile, Problem
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.formats.conftest import outcome
-from undersong.formats import FORMATS, splitter, text
+from undersong.formats import FORMATS, json_stream, text
 from undersong.formats import sources as limits
-from undersong.ingest import MOST_REPORTED
+from undersong.formats.ingest import MOST_REPORTED
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def test_an_example_is_read_without_loss(tmp_path: Path, kind: str, example: str
 
 
 LIMITS = (
-    f"at most {splitter.LIMIT >> 20} MiB and {splitter.DEPTH} levels",
+    f"at most {json_stream.LIMIT >> 20} MiB and {json_stream.DEPTH} levels",
     f"at most {limits.BOMB_RATIO} times its size (above {limits.BOMB_FREE >> 20} MiB)",
     f"and {limits.BOMB_TOTAL >> 30} GiB, with at most {limits.ZIP_MEMBERS:,} members",
     f"transcript has at most {text.LIMIT >> 20} MiB",

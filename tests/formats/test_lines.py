@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.formats.conftest import outcome
-from undersong.formats.lines import first_change, split_block, stretches
-from undersong.ingest import read
+from undersong.formats.ingest import read
+from undersong.formats.jsonl_lines import first_change, split_block, stretches
 from undersong.models import Conversation, InputFile, Message, Problem
 
 NAMES = st.sampled_from([None, "", " ", "kira", "c", 7, 2.5, True, {"name": "ann"}, 10**25, "user"])

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.errors import RecordError
-from undersong.formats import records as pieces_of
-from undersong.formats.records import JsonRecord, decode, records
+from undersong.formats import json_stream as pieces_of
+from undersong.formats.json_stream import JsonRecord, decode, records
 from undersong.formats.sources import Extent, OpenInput
 from undersong.models import Problem
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undersong.formats.settle import normalize_conversation
+from undersong.formats.normalize import normalize_conversation
 from undersong.models import Conversation, Message, SourceRef
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

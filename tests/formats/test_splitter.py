@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undersong.formats.splitter import JsonElement, split, too_deep
+from undersong.formats.json_stream import JsonElement, split, too_deep
 
 POSTS = frozenset({"posts"})
 JSON = st.recursive(

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from undersong.judges import Question, open_judge
+from undersong.judges.limits import RunLimits
 from undersong.judges.llm.judge import LLMJudge
-from undersong.judges.terms import RunLimits
+from undersong.judges.protocol import Question, open_judge
 from undersong.models import Message, Route, Scan, Tier
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-from judge_server import JudgeServer
+from bench.judge_server import JudgeServer
 
 KEYS = {"ANTHROPIC_API_KEY": "sk-ant-secret", "OPENAI_API_KEY": "sk-secret", "UNDERSONG_JUDGE_KEY": "own-secret"}
 PROVIDERS = ("openai", "anthropic")

@@ -10,12 +10,11 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, PROVIDERS, Served, question
-from undersong.judges.llm.batches import WAITS
-from undersong.judges.llm.framing import render_question
-from undersong.judges.llm.spec import parse_model_spec
-from undersong.judges.llm.tiered import model_client as open_seat
-from undersong.judges.llm.till import unanswered_entry
-from undersong.judges.terms import MemoryLedger, RunLimits
+from undersong.judges.limits import MemoryLedger, RunLimits
+from undersong.judges.llm.client import WAITS, unanswered_entry
+from undersong.judges.llm.judge import model_client as open_seat
+from undersong.judges.llm.model_spec import parse_model_spec
+from undersong.judges.llm.prompts import render_question
 
 TEXTS = ["first of three", "second of three", "third of three"]
 SPENT = "the number of calls that were allowed is used up"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.judges.dialogue import Served, make_message, question
 from undersong.judges.context import prior_places, tool_places
-from undersong.judges.llm.book import shipped_prompts
+from undersong.judges.llm.prompts import shipped_prompts
 from undersong.models import Message, Tier
 
 

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.judges.dialogue import Served, question
-from undersong.judges.llm.direct import Http11Transport, HttpEndpoint
-from undersong.judges.llm.wire import HttpResponse, TransportError
+from undersong.judges.llm.transport import Http11Transport, HttpEndpoint, HttpResponse, TransportError
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

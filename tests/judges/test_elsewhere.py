@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.judges.dialogue import KEYS, Served
-from undersong.judging import pasts_of
+from undersong.audit.judge_session import pasts_of
+from undersong.audit.options import Options
+from undersong.audit.pipeline import audit
+from undersong.judges.ledger import SQLiteLedger
 from undersong.models import TRAITS, Conversation, Evaluation, Finding, Message, Row
-from undersong.options import Options
-from undersong.pipeline import audit
 from undersong.scan import load_book, scan_conversation
-from undersong.stores.ledger import SQLiteLedger
 from undersong.stores.sqlite import SQLiteStore
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.judges.dialogue import KEYS, PROVIDERS, Served, question
-from undersong.judges import JudgeAbortedError, open_judge
-from undersong.judges.terms import MemoryLedger, RunLimits
+from undersong.judges.limits import MemoryLedger, RunLimits
+from undersong.judges.protocol import JudgeAbortedError, open_judge
 
 # fault → state, requests, words of the reason
 TABLE = [

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Undersong
-from undersong.judges.genres import load_genres, messages
 from undersong.models import DIMENSIONS, TRAITS
-from undersong.patterns import load_rules
+from undersong.patterns.catalog import load_rules
+from undersong.training.ood import load_genres, messages
 
 COUNT = 100  # messages of each kind; bench/offline.py counts 500
 OWN = {  # by hand, beside what the generator makes

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.dialogue import PROVIDERS, Served, question
-from tests.judges.test_framing import outside
-from undersong.judges.llm.framing import RenderedPrompt
+from tests.judges.test_prompts import outside
 from undersong.judges.llm.injection import suspicious
+from undersong.judges.llm.prompts import RenderedPrompt
 
 ATTACKS: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("attacks.yaml").read_text(encoding="utf-8"))
 EVERY = [(kind, text) for kind, texts in ATTACKS.items() for text in texts]

@@ -12,8 +12,8 @@ import pytest
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, PROVIDERS, Served, question
 from undersong.errors import UsageError
+from undersong.judges.ledger import SQLiteLedger
 from undersong.models import Finding
-from undersong.stores.ledger import SQLiteLedger
 from undersong.stores.sqlite import SQLiteStore
 
 

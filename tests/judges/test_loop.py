@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 from tests.judges.dialogue import Served, make_message, question
-from undersong.judges import Segment
-from undersong.judges.llm.confirm import confirm
-from undersong.stores.ledger import SQLiteLedger
+from undersong.judges.ledger import SQLiteLedger
+from undersong.judges.llm.confirmation import confirm
+from undersong.judges.protocol import Segment
 
 
 def test_a_notebook_gets_its_answers_and_keeps_them(served: Served, tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.errors import JudgeError
-from undersong.judges import Question, domain, open_judge
-from undersong.judges.heads import FILE
 from undersong.judges.offline import SHIPPED, TURN_HEADS, OfflineJudge
-from undersong.judges.phrases import load_phrases
+from undersong.judges.protocol import Question, open_judge
+from undersong.ml import ood_check
+from undersong.ml.prototypes import load_phrases
+from undersong.ml.trait_heads import FILE
 from undersong.models import TRAITS, Message, Route, Scan, Trait, Width
 
 JUDGE = open_judge("offline")
@@ -58,7 +59,7 @@ def score(text: str, trait: Trait) -> float:
 
 def copy_of_the_model(folder: Path, data: bytes) -> Path:
     (folder / FILE).write_bytes(data)
-    shutil.copy(SHIPPED / domain.FILE, folder)
+    shutil.copy(SHIPPED / ood_check.FILE, folder)
     return folder
 
 
@@ -83,7 +84,7 @@ def test_the_judge_tells_what_it_is() -> None:
     assert JUDGE.hashes[FILE] == artefact
     assert set(JUDGE.hashes) == {
         FILE,
-        domain.FILE,
+        ood_check.FILE,
         TURN_HEADS,
         "triage.model",
         "spread.model",

@@ -13,16 +13,16 @@ from tests.conftest import Undersong
 from tests.judges.dialogue import make_message as said_by
 from tests.judges.dialogue import question
 from tests.judges.tiny_llm import serve, write_model
-from undersong.judges import Segment, open_judge
-from undersong.judges.llm.answer import checked
-from undersong.judges.llm.anthropic import parse_completion as of_anthropic
-from undersong.judges.llm.book import shipped_prompts
-from undersong.judges.llm.confirm import confirm
+from undersong.judges.ledger import SQLiteLedger
+from undersong.judges.limits import LedgerEntry, MemoryLedger, RunLimits
+from undersong.judges.llm.confirmation import confirm
 from undersong.judges.llm.judge import LLMJudge
-from undersong.judges.llm.openai import parse_completion
-from undersong.judges.llm.specimens import questions_hash
-from undersong.judges.terms import LedgerEntry, MemoryLedger, RunLimits
-from undersong.stores.ledger import SQLiteLedger
+from undersong.judges.llm.prompt_fingerprint import questions_hash
+from undersong.judges.llm.prompts import shipped_prompts
+from undersong.judges.llm.providers.anthropic import parse_completion as of_anthropic
+from undersong.judges.llm.providers.openai import parse_completion
+from undersong.judges.llm.response import checked
+from undersong.judges.protocol import Segment, open_judge
 
 
 @pytest.fixture(scope="module")

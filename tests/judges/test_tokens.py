@@ -11,11 +11,11 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, Served, question
-from undersong.judges import Question
+from undersong.judges.ledger import SQLiteLedger
+from undersong.judges.llm.pricing import load_prices
 from undersong.judges.llm.tokens import rates, rule_of_thumb
+from undersong.judges.protocol import Question
 from undersong.models import Usage
-from undersong.prices import load_prices
-from undersong.stores.ledger import SQLiteLedger
 
 WORDS = "the figures of our warehouse in Rotterdam were late so I called twice; 1,204 lines of Grüße"
 

@@ -13,9 +13,9 @@ from tests.monitor.test_monitor import CYCLE, WHOLE, ids, make_message
 from tests.monitor.worlds import Reader
 from tests.stores.conftest import empty_graph
 from undersong.monitor import SyncMonitor
-from undersong.patterns import load_rules
-from undersong.stores import Store
-from undersong.stores.graph import GraphStore
+from undersong.patterns.catalog import load_rules
+from undersong.stores.neo4j import GraphStore
+from undersong.stores.protocol import Store
 
 assert NEO4J
 RULES = load_rules(names=["love_bombing_literal"])

@@ -19,12 +19,12 @@ import undersong
 from tests.conftest import SAMPLES
 from tests.monitor.worlds import COLD, WARM, Reader, scored
 from undersong.errors import RecordError, StoreError, UsageError
-from undersong.ingest import read
-from undersong.judges import Question
+from undersong.formats.ingest import read
+from undersong.judges.protocol import Question
 from undersong.models import Conversation, Evaluation, Finding, Message
 from undersong.monitor import SyncMonitor
-from undersong.patterns import load_rules
-from undersong.stores.forget import forget
+from undersong.patterns.catalog import load_rules
+from undersong.stores.erasure import forget
 from undersong.stores.sqlite import SQLiteStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

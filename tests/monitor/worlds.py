@@ -11,11 +11,12 @@ from typing import Any
 
 import msgspec
 
-from undersong.assemble import quoted
-from undersong.detect import detect
+from undersong.audit.case_builder import quoted
+from undersong.audit.evaluate import message_hash
+from undersong.audit.options import Options, silent
+from undersong.audit.stages import AuditState, ingest_and_scan, read_threads
 from undersong.errors import JudgeError
-from undersong.evaluate import message_hash
-from undersong.judges import Judge, Question
+from undersong.judges.protocol import Judge, Question
 from undersong.models import (
     NEGATIVE_TRAITS,
     TRAITS,
@@ -29,13 +30,13 @@ from undersong.models import (
     ThreadScan,
 )
 from undersong.monitor import SyncMonitor
-from undersong.monitor.terms import RECALL
-from undersong.options import Options, silent
-from undersong.passes import AuditState, ingest_and_scan, read_threads
-from undersong.patterns import PatternRule, all_rules
+from undersong.monitor.conversation import RECALL
+from undersong.patterns.catalog import all_rules
+from undersong.patterns.detect import detect
+from undersong.patterns.language.compile import PatternRule
 from undersong.routing.route import load_policy
 from undersong.scan import load_book
-from undersong.stores import Store, open_store
+from undersong.stores.protocol import Store, open_store
 from undersong.stores.sqlite import SQLiteStore
 from undersong.verdict import session_verdict
 

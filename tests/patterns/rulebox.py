@@ -7,12 +7,12 @@ from typing import Any
 
 import yaml
 
+from undersong.datafiles.yaml_loader import YamlDocument
 from undersong.models import Row
-from undersong.patterns.cases import table
-from undersong.patterns.partitions import timelines
-from undersong.patterns.rules import PatternRule, compile_rule
-from undersong.patterns.search import search
-from undersong.rulebook import YamlDocument
+from undersong.patterns.language.compile import PatternRule, compile_rule
+from undersong.patterns.reference.partitions import timelines
+from undersong.patterns.reference.search import search
+from undersong.patterns.tools.rule_tests import table
 
 MINIMAL: dict[str, Any] = {
     "id": "probe",

@@ -15,19 +15,18 @@ import msgspec
 import numpy as np
 import pytest
 
-from undersong.detect import detect
 from undersong.models import TRAITS, Row
-from undersong.options import ResamplingConfig
-from undersong.patterns import PatternRule, all_rules
-from undersong.patterns.cases import table
-from undersong.patterns.chance import chance, sequential
-from undersong.patterns.discovery import possible_pairs
-from undersong.patterns.fields import MESSAGE_ATTRIBUTES
-from undersong.patterns.partitions import Partition, partitions, timelines
-from undersong.patterns.shuffles import draw_permutations, key_of
-from undersong.patterns.versions import looks_elsewhere
-from undersong.routing.missed import clopper_pearson
-from undersong.weigh import estimate_significance
+from undersong.patterns.catalog import all_rules
+from undersong.patterns.detect import detect
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.fields import MESSAGE_ATTRIBUTES
+from undersong.patterns.reference.partitions import Partition, partitions, timelines
+from undersong.patterns.significance.estimate import ResamplingConfig, chance, estimate_significance, sequential
+from undersong.patterns.significance.fdr import possible_pairs
+from undersong.patterns.significance.permutations import draw_permutations, key_of
+from undersong.patterns.significance.resampled import looks_elsewhere
+from undersong.patterns.tools.rule_tests import table
+from undersong.routing.audit_sample import clopper_pearson
 
 ELSEWHERE = [each for each in all_rules() if looks_elsewhere(each)]
 MOODS: list[dict[str, float]] = [

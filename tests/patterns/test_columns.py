@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.patterns.rulebox import match_ids, rule
-from undersong.detect import detect
 from undersong.models import Row
-from undersong.patterns.cases import table
-from undersong.patterns.columns import derive
-from undersong.patterns.live import LiveDetector
-from undersong.patterns.partitions import partitions, timelines
-from undersong.patterns.windows import over
+from undersong.patterns.detect import detect
+from undersong.patterns.incremental.live import LiveDetector
+from undersong.patterns.reference.columns import derive
+from undersong.patterns.reference.partitions import partitions, timelines
+from undersong.patterns.reference.windows import over
+from undersong.patterns.tools.rule_tests import table
 
 SCORES = st.lists(st.floats(0, 1).map(lambda score: round(score, 3)), min_size=1, max_size=12)
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from undersong.detect import detect
+from undersong.datafiles.yaml_loader import load
 from undersong.models import Finding
-from undersong.patterns import lint
-from undersong.patterns.cases import table
-from undersong.patterns.explain import explain
-from undersong.patterns.fields import FIELDS, PLACE_FIELDS, ROW_FUNCTIONS
-from undersong.patterns.kinds import AGGREGATES, WINDOWED
-from undersong.patterns.logic import FUNCTIONS
-from undersong.patterns.rulefile import RuleFile
-from undersong.patterns.rules import compile_rule
-from undersong.rulebook import load
+from undersong.patterns.detect import detect
+from undersong.patterns.language.compile import compile_rule
+from undersong.patterns.language.fields import FIELDS, PLACE_FIELDS, ROW_FUNCTIONS
+from undersong.patterns.language.logic import FUNCTIONS
+from undersong.patterns.language.rulefile import RuleFile
+from undersong.patterns.language.types import AGGREGATES, WINDOWED
+from undersong.patterns.tools import lint
+from undersong.patterns.tools.explain import explain
+from undersong.patterns.tools.rule_tests import table
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
 

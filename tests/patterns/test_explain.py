@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from tests.patterns.rulebox import rule
 from undersong.cli.rules import command
-from undersong.patterns import all_rules, named
-from undersong.patterns.cases import table
-from undersong.patterns.explain import explain
-from undersong.patterns.rules import PatternRule
+from undersong.patterns.catalog import all_rules, named
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.tools.explain import explain
+from undersong.patterns.tools.rule_tests import table
 
 PAIR = rule("A A ANY{0,2}? B", A="manipulation > 0.5", B="manipulation < 0.2")
 

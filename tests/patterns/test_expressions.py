@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from undersong.models import Indicator, Row
-from undersong.patterns import kinds
-from undersong.patterns.expressions import ExpressionError, parse
-from undersong.patterns.fields import Context, row_leaf
-from undersong.patterns.logic import compile_tree
+from undersong.patterns.language import types
+from undersong.patterns.language.expressions import ExpressionError, parse
+from undersong.patterns.language.fields import Context, row_leaf
+from undersong.patterns.language.logic import compile_tree
 
 ROW = Row(
     id="1",
@@ -24,7 +24,7 @@ ROW = Row(
 
 def value(text: str, row: Row = ROW) -> object:
     tree = parse(text)
-    kinds.kind_of(tree, kinds.of_row({}))
+    types.kind_of(tree, types.of_row({}))
     return compile_tree(tree, row_leaf)(Context(row, {"gap_hours": None, "day": None}))
 
 
@@ -132,7 +132,7 @@ def test_a_wrong_expression_is_refused_in_words(text: str, words: str) -> None:
 )
 def test_a_wrong_window_is_refused_in_words(text: str, words: str) -> None:
     with pytest.raises(ExpressionError) as error:
-        kinds.kind_of(parse(text), kinds.of_row({}, windows=True))
+        types.kind_of(parse(text), types.of_row({}, windows=True))
     assert words in str(error.value)
 
 
@@ -150,5 +150,5 @@ def test_a_wrong_window_is_refused_in_words(text: str, words: str) -> None:
 )
 def test_a_wrong_measure_is_refused_in_words(text: str, words: str) -> None:
     with pytest.raises(ExpressionError) as error:
-        kinds.kind_of(parse(text), kinds.of_match(("PRAISE", "TURN"), {}, {}))
+        types.kind_of(parse(text), types.of_match(("PRAISE", "TURN"), {}, {}))
     assert words in str(error.value)

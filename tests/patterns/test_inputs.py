@@ -6,8 +6,8 @@ from hypothesis import given as each_of
 from hypothesis import strategies as st
 
 from undersong.models import TRAITS, Row
-from undersong.patterns import all_rules
-from undersong.patterns.inputs import NEVER_MISSING, available_inputs, gives
+from undersong.patterns.catalog import all_rules
+from undersong.patterns.language.inputs import NEVER_MISSING, available_inputs, gives
 
 WANTED = frozenset().union(*(rule.needs for rule in all_rules()), NEVER_MISSING, {"signals:pressure"})
 ROWS = st.builds(

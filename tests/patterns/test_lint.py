@@ -9,12 +9,11 @@ import pytest
 import yaml
 
 from tests.patterns.rulebox import MINIMAL
-from undersong.patterns import all_rules
-from undersong.patterns.expressions import parse
-from undersong.patterns.lint import Lint, check_rules
-from undersong.patterns.neighbours import ambiguous_pairs
-from undersong.patterns.ranges import disjoint, impossible
-from undersong.patterns.sequences import parse as sequence
+from undersong.patterns.catalog import all_rules
+from undersong.patterns.language.expressions import parse
+from undersong.patterns.language.row_pattern import parse as sequence
+from undersong.patterns.tools.impossibility import disjoint, impossible
+from undersong.patterns.tools.lint import Lint, ambiguous_pairs, check_rules
 
 
 def lints(tmp_path: Path, **keys: Any) -> list[Lint]:

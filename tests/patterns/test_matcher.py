@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undersong.patterns.expressions import ExpressionError
-from undersong.patterns.matcher import BacktrackingMatcher, GaveUp, Skip, find_all
-from undersong.patterns.program import compile_program
-from undersong.patterns.sequences import parse
+from undersong.patterns.language.expressions import ExpressionError
+from undersong.patterns.language.row_pattern import compile_program, parse
+from undersong.patterns.reference.matcher import BacktrackingMatcher, GaveUp, Skip, find_all
 
 NAMES = ("A", "B", "C")
 PAST = Skip("past")

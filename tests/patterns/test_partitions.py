@@ -9,8 +9,8 @@ import pytest
 
 from tests.patterns.rulebox import match_ids, rule
 from undersong.models import Row
-from undersong.patterns.cases import table
-from undersong.patterns.partitions import timelines
+from undersong.patterns.reference.partitions import timelines
+from undersong.patterns.tools.rule_tests import table
 
 HIGH, LOW = "manipulation > 0.5", "manipulation <= 0.5"
 DAY = datetime(2026, 1, 1, tzinfo=UTC)

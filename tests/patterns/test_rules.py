@@ -9,9 +9,9 @@ import pytest
 
 from tests.patterns.rulebox import MINIMAL, document, match_ids, rule
 from undersong.errors import RuleError, UsageError
-from undersong.patterns import all_rules, load_rules, named
-from undersong.patterns.lint import check_rules
-from undersong.patterns.rules import compile_rule, try_rule
+from undersong.patterns.catalog import all_rules, load_rules, named
+from undersong.patterns.language.compile import compile_rule, try_rule
+from undersong.patterns.tools.lint import check_rules
 
 GOOD = {**MINIMAL, "define": {"A": "manipulation > 0.5"}, "pattern": "A"}
 

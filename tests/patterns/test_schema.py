@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from undersong.patterns import all_rules
-from undersong.patterns.rulefile import RuleFile
-from undersong.patterns.schema import schema, schema_text
+from undersong.patterns.catalog import all_rules
+from undersong.patterns.language.rulefile import RuleFile, schema, schema_text
 
 FILE = Path(__file__).parents[2] / "docs" / "pattern.schema.json"
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.patterns.rulebox import match_ids
 from tests.patterns.rulebox import rule as probe
-from undersong.detect import detect
-from undersong.patterns import all_rules, named
-from undersong.patterns.cases import RuleTestResult, run_rule_tests, table
-from undersong.patterns.lint import check_rules
+from undersong.patterns.catalog import all_rules, named
+from undersong.patterns.detect import detect
+from undersong.patterns.tools.lint import check_rules
+from undersong.patterns.tools.rule_tests import RuleTestResult, run_rule_tests, table
 
 RULES = all_rules()
 CASES = [result for rule in RULES for result in run_rule_tests(rule)]

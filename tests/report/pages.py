@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.report.conftest import talks
 from undersong.models import Case, Row
-from undersong.report import write
+from undersong.report.writer import write
 
 
 class Page(HTMLParser):

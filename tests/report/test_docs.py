@@ -10,8 +10,9 @@ import pytest
 
 from tests.report.conftest import talks
 from undersong.models import Case, Row
-from undersong.report import transcript, write
-from undersong.report.exports import FORMATS
+from undersong.report import transcript_view
+from undersong.report.render import FORMATS
+from undersong.report.writer import write
 from undersong.verify import verify
 
 Make = Callable[..., tuple[Case, list[Row]]]
@@ -19,7 +20,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="ut
 
 
 def test_every_file_and_format_is_described(make_case: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcript, "PAGE_TURNS", 6)
+    monkeypatch.setattr(transcript_view, "PAGE_TURNS", 6)
     case, rows = make_case()
     write(case, rows, tmp_path / "out", run={}, conversations=talks(case).get, formats=list(FORMATS))
     named = set(re.findall(r"`([a-z_0-9-]+\.(?:html|md|svg|jsonl?|sarif|parquet))`", TEXT))

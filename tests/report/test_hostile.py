@@ -13,8 +13,8 @@ import pytest
 from tests.report.conftest import with_moments
 from tests.report.pages import unfenced, written
 from tests.report.payloads import PAYLOADS
+from undersong.core.sanitize import visible
 from undersong.models import Case, Quote, Row
-from undersong.visible import visible
 
 Make = Callable[..., tuple[Case, list[Row]]]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Undersong
+from undersong.core.manifest import canonical, digest_of
 from undersong.errors import JudgeError, UsageError
-from undersong.judges import open_judge
 from undersong.judges.offline import SHIPPED
-from undersong.judges.phrases import SHIPPED as PHRASES
-from undersong.manifest import canonical, digest_of
+from undersong.judges.protocol import open_judge
+from undersong.ml.prototypes import SHIPPED as PHRASES
 from undersong.verify import check
 
 SAID = (

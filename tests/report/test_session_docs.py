@@ -8,16 +8,17 @@ import shlex
 from pathlib import Path
 
 from tests.conftest import Undersong
-from undersong.report.groups import group_of
-from undersong.rulebook import RULES
-from undersong.verdict import camouflage, contradicted, false_promise, liability, stance, unchanged
-from undersong.verdict.books import mechanisms
+from undersong.datafiles.verdict_config import mechanisms
+from undersong.datafiles.yaml_loader import RULES
+from undersong.report.order import group_of
+from undersong.verdict.detectors import camouflage, contradicted_claims, instability, liability, same_code
+from undersong.verdict.detectors.same_code import MECHANISM
 
 TEXT = (Path(__file__).parents[2] / "docs" / "sessions.md").read_text(encoding="utf-8")
 KINDS = {
-    stance.MECHANISM: {stance.FLIP, stance.CONCESSION},
+    instability.MECHANISM: {instability.FLIP, instability.CONCESSION},
     camouflage.MECHANISM: {camouflage.KIND},
-    false_promise.MECHANISM: {unchanged.KIND, contradicted.AFTER, contradicted.ERROR},
+    MECHANISM: {same_code.KIND, contradicted_claims.AFTER, contradicted_claims.ERROR},
     liability.MECHANISM: {liability.KIND},
 }
 
@@ -48,7 +49,7 @@ def test_every_mechanism_has_its_points_and_kinds() -> None:
 
 
 def test_every_rule_file_of_sessions_is_named() -> None:
-    named = set(re.findall(r"`((?:session/)?\w+\.yaml)`", TEXT.replace("undersong/rules/session/", "session/")))
+    named = set(re.findall(r"`((?:session/)?\w+\.yaml)`", TEXT.replace("undersong/data/rules/session/", "session/")))
     assert {f"session/{path.name}" for path in (RULES / "session").glob("*.yaml")} <= named
     assert all((RULES / name).is_file() for name in named)
 

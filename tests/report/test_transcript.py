@@ -12,11 +12,12 @@ import pytest
 from tests.report.conftest import talks, with_moments
 from tests.report.pages import Page, written
 from undersong.models import Case, Conversation, Finding, Message, Row, SessionVerdict, ToolCall, ToolResult
-from undersong.patterns import all_rules
-from undersong.report import transcript, write
-from undersong.report.groups import OTHER, group_of
-from undersong.report.months import months
-from undersong.report.transcript import pages_of
+from undersong.patterns.catalog import all_rules
+from undersong.report import transcript_view
+from undersong.report.order import OTHER, group_of
+from undersong.report.transcript_view import pages_of
+from undersong.report.view_model import months
+from undersong.report.writer import write
 
 Make = Callable[..., tuple[Case, list[Row]]]
 
@@ -55,7 +56,7 @@ def test_each_claim_leads_to_its_turn_and_each_turn_is_there_once(make_case: Mak
 def test_turns_beyond_a_page_stand_on_the_next_one(
     make_case: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcript, "PAGE_TURNS", 3)
+    monkeypatch.setattr(transcript_view, "PAGE_TURNS", 3)
     case, rows = make_case()
     write(case, rows, tmp_path / "out", conversations=talks(case).get)
     names = ["report.html", "transcript-2.html", "transcript-3.html"]
@@ -69,7 +70,7 @@ def test_turns_beyond_a_page_stand_on_the_next_one(
 
 
 def test_pages_are_filled_by_turns_and_by_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcript, "PAGE_CHARACTERS", 100)
+    monkeypatch.setattr(transcript_view, "PAGE_CHARACTERS", 100)
     sizes = (40, 40, 40, 500, 1)
     thread = tuple(
         Message(id=f"m{n}", conversation="c", position=n, author="a", role="agent", text="x" * size)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Undersong
 from undersong.models import Conversation, Message, Row
-from undersong.report import write
+from undersong.report.writer import write
 from undersong.verify import check, verify
 from undersong.verify.content import Content, read_content
 

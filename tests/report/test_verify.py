@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from undersong.core.manifest import canonical, digest_of
 from undersong.errors import UsageError
-from undersong.manifest import canonical, digest_of
 from undersong.models import Case, InputFile, Problem, Row
-from undersong.report import write
+from undersong.report.writer import write
 from undersong.verify import Discrepancy, verify
 
 Make = Callable[..., tuple[Case, list[Row]]]

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from undersong.models import Conversation, Loop
-from undersong.scan.loops import LoopFinder, words_of
-from undersong.scan.normalise import fold
-from undersong.scan.telemetry import NOT_SPEAKERS
+from undersong.scan.ngram_loops import LoopFinder, words_of
+from undersong.scan.structure import NOT_SPEAKERS
+from undersong.scan.unicode_fold import fold
 
 Gram = tuple[str, ...]
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.models import Hit
-from undersong.scan.normalise import fold, is_word
 from undersong.scan.phrases import Phrase, SignalBook, load_book, needles_of
+from undersong.scan.unicode_fold import fold, is_word
 
 SHIPPED = load_book()
 

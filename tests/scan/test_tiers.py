@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from undersong.datafiles.tiers import ROUTING, routing_rules, tier_of
 from undersong.errors import RuleError
-from undersong.tiers import ROUTING, routing_rules, tier_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undersong.scan.tokens import likeness, pairs_of
+from undersong.scan.code import likeness, pairs_of
 
 PIECES = ["x", "def f(x):", "\n", "  ", "\t", "\0", "\x1c", "_a1", "é", "漢字", "\ud800", "y" * 30, "=="]
 CODE = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=60)

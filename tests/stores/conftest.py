@@ -12,8 +12,8 @@ from tempfile import gettempdir
 import pytest
 
 from tests.conftest import NEO4J
-from undersong.stores import Store
-from undersong.stores.graph import GraphStore
+from undersong.stores.neo4j import GraphStore
+from undersong.stores.protocol import Store
 from undersong.stores.sqlite import SQLiteStore
 
 collect_ignore = [] if NEO4J else ["test_graph.py", "test_outage.py"]  # the report's header says so

@@ -6,7 +6,7 @@ import pytest
 
 from undersong.errors import StoreError
 from undersong.models import Conversation, Route, ThreadScan
-from undersong.stores import Store
+from undersong.stores.protocol import Store
 
 from .deeds import answer, make_finding, scans, talk
 

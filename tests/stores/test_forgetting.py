@@ -9,9 +9,9 @@ import pytest
 
 from undersong.errors import InputError, UsageError
 from undersong.models import Conversation, Route, ThreadScan, ThreadSignal, encode
-from undersong.stores import Store
-from undersong.stores.check import problems
-from undersong.stores.forget import forget, pseudonym
+from undersong.stores.erasure import forget, pseudonym
+from undersong.stores.integrity import problems
+from undersong.stores.protocol import Store
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.transfer import export_records, import_records, read_records
 

@@ -11,15 +11,14 @@ import msgspec
 import pytest
 
 from tests.conftest import NEO4J, Undersong
-from undersong.detect import detect
 from undersong.errors import StoreError
 from undersong.models import TIERS, TRAITS, Row
-from undersong.patterns import all_rules
-from undersong.stores import open_store
-from undersong.stores.graph import GraphStore
-from undersong.stores.graph.recipes import recipes
-from undersong.stores.graph.rows import remove_messages
-from undersong.stores.graph.schema import VERSION
+from undersong.patterns.catalog import all_rules
+from undersong.patterns.detect import detect
+from undersong.stores.neo4j import GraphStore, recipes
+from undersong.stores.neo4j.connection import VERSION
+from undersong.stores.neo4j.rows import remove_messages
+from undersong.stores.protocol import open_store
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.transfer import export_records, import_records
 

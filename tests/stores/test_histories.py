@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from undersong.models import Finding
-from undersong.stores import Cursor, Store
-from undersong.stores.packed import pack
+from undersong.rows.binary import pack
+from undersong.stores.protocol import Cursor, Store
 
 from .deeds import make_finding, row, scans, talk
 

@@ -9,7 +9,7 @@ import pytest
 
 from undersong.errors import StoreError
 from undersong.models import Conversation, Message, Route, Scan, ThreadScan
-from undersong.stores import ConversationUpdate, Store, StoreVersions, Update
+from undersong.stores.protocol import ConversationUpdate, Store, StoreVersions, Update
 
 from .deeds import answer, make_finding, row, scans, talk
 

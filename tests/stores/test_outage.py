@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.conftest import Undersong
 from tests.neo4j.serve import free_port, start, stop
-from undersong.stores.graph import GraphStore
+from undersong.stores.neo4j import GraphStore
 
 MESSAGES = 400
 STORE_FAILED = 4

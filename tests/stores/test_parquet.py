@@ -15,11 +15,11 @@ import pytest
 from tests.conftest import Undersong
 from undersong import to_frame
 from undersong.errors import UsageError
-from undersong.frames import VERSION, schemas
 from undersong.models import Case
-from undersong.stores import Store
-from undersong.stores.graph.recipes import recipes
+from undersong.rows.arrow import VERSION, schemas
+from undersong.stores.neo4j import recipes
 from undersong.stores.parquet import export
+from undersong.stores.protocol import Store
 
 from .deeds import NOON, make_finding, row, scans, talk
 

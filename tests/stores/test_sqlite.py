@@ -14,12 +14,12 @@ import pytest
 
 from undersong.errors import StoreError
 from undersong.models import encode
-from undersong.stores import AgentSweep
-from undersong.stores.check import problems
-from undersong.stores.forget import forget
-from undersong.stores.packed import pack
-from undersong.stores.schema import MIGRATIONS
+from undersong.rows.binary import pack
+from undersong.stores.erasure import forget
+from undersong.stores.integrity import problems
+from undersong.stores.protocol import AgentSweep
 from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.sqlite.connection import MIGRATIONS
 
 from .deeds import NOON, answer, make_finding, row, scans, talk
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from undersong.stores import BEGINNING, AgentSweep, Cursor, Store
+from undersong.stores.protocol import BEGINNING, AgentSweep, Cursor, Store
 
 from .deeds import NOON, make_finding, row, scans, talk
 

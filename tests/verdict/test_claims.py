@@ -6,11 +6,11 @@ import pytest
 
 from tests.scan.dialogue import change, scan
 from tests.verdict.test_mechanisms import dialogue, judged
+from undersong.datafiles.verdict_config import outcomes_config
 from undersong.models import Message, ToolCall, ToolResult
 from undersong.scan.phrases import load_book
 from undersong.verdict.claims import admits, claims
-from undersong.verdict.outcomes import outcome
-from undersong.verdict.words import outcomes_config
+from undersong.verdict.tool_outcomes import outcome
 
 SAID = {
     "I've fixed the leak.": "fix",

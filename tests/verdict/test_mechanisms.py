@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.scan.dialogue import scan, talk
+from undersong.datafiles.yaml_loader import RULES
 from undersong.models import Conversation, Row, SessionVerdict
-from undersong.rulebook import RULES
 from undersong.verdict import session_verdict
 
 CASES: list[dict[str, Any]] = yaml.safe_load(

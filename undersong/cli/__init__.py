@@ -11,8 +11,8 @@ from io import TextIOWrapper
 import click
 
 from undersong import __version__
+from undersong.core.sanitize import visible
 from undersong.errors import UndersongError
-from undersong.visible import visible
 
 VERBS = (
     "audit",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from undersong.cli.options import check_existing
-from undersong.wording import counted
+from undersong.core.text import counted
 
 if TYPE_CHECKING:
-    from undersong.histories.profile import Profile
+    from undersong.audit.agent_profile import Profile
     from undersong.models import Finding
-    from undersong.stores import PackedHistory, Store
+    from undersong.stores.protocol import PackedHistory, Store
 
 _SHOWN = 8  # targets and findings on the screen
 _LOOKED_AT = ("manipulation", "deception", "exploitation", "compassion", "accuracy")
@@ -28,12 +28,12 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
     """Show what the store knows of an agent, and where it stands among all agents with scores."""
     import msgspec
 
+    from undersong.audit.agent_profile import profile
+    from undersong.audit.history_sweep import chosen_judge
+    from undersong.core.sanitize import visible
+    from undersong.datafiles.yaml_loader import did_you_mean
     from undersong.errors import UsageError
-    from undersong.histories.profile import profile
-    from undersong.histories.sweep import chosen_judge
-    from undersong.rulebook import did_you_mean
-    from undersong.stores import open_store
-    from undersong.visible import visible
+    from undersong.stores.protocol import open_store
 
     check_existing(store)
     with open_store(store, read_only=True) as opened_store:
@@ -58,7 +58,7 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
 
 def _means(store: Store, judge_hash: str, history: PackedHistory) -> dict[str, float] | None:
     """An agent's mean per trait, from its rows only where they do not fit into cells."""
-    from undersong.histories.profile import means, profile
+    from undersong.audit.agent_profile import means, profile
 
     if history.cells is None:
         return profile(store.history(history.agent, judge_hash)).verdict.traits
@@ -67,7 +67,7 @@ def _means(store: Store, judge_hash: str, history: PackedHistory) -> dict[str, f
 
 def _ranks(agent_profile: Profile, others: list[dict[str, float]]) -> dict[str, float]:
     """Trait → the share of the other agents whose mean is below this agent's."""
-    from undersong.histories.profile import percentile_rank
+    from undersong.audit.agent_profile import percentile_rank
 
     ranks = {}
     for trait, value in (agent_profile.verdict.traits or {}).items():
@@ -96,7 +96,7 @@ def _lines(agent_profile: Profile, ranks: dict[str, float], findings: Iterable[F
 
 def _months(months: dict[str, dict[str, float]]) -> Iterator[str]:
     from undersong.models import DIMENSIONS
-    from undersong.report.text import sparkline
+    from undersong.report.escape import sparkline
 
     if not months:
         return

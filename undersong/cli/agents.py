@@ -24,9 +24,9 @@ def command(store: str, judge: str | None, least: int, as_json: bool) -> None:
     """
     import msgspec
 
-    from undersong.histories.sweep import chosen_judge
-    from undersong.stores import open_store
-    from undersong.visible import one_line
+    from undersong.audit.history_sweep import chosen_judge
+    from undersong.core.sanitize import one_line
+    from undersong.stores.protocol import open_store
 
     check_existing(store)
     with open_store(store, read_only=True) as opened_store:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,12 +28,16 @@ from undersong.cli.options import (
     progress_bar,
     show_problems,
 )
+from undersong.core.sanitize import one_line
+from undersong.core.text import counted, mechanism_name
 from undersong.errors import UsageError
-from undersong.models import LEVELS, Case, Conversation
+from undersong.models import LEVELS, Case, Conversation, Deduction
+from undersong.report.results import FindingResult, Result
 
 if TYPE_CHECKING:
-    from undersong.options import Options
-    from undersong.stores import Store
+    from undersong.audit.options import Options
+    from undersong.stores.protocol import Store
+
 
 LEDGER = "undersong-ledger.db"  # beside the report: paid answers, where the store is on a server
 BELOW, AT_OR_ABOVE = 0, 1
@@ -83,13 +89,14 @@ def command(
 
     --fail-on counts what SARIF reports: findings by their level, points deducted as medium, smoking guns as low.
     """
+    from undersong.audit.pipeline import audit
+    from undersong.audit.redaction import redacted
     from undersong.cli.summary import print_summary, summary
     from undersong.errors import InputError, NothingReadError
-    from undersong.patterns import load_rules
-    from undersong.pipeline import audit
-    from undersong.redact import redacted
-    from undersong.report import ConversationLookup, check_folder, check_formats, write
-    from undersong.stores import open_store
+    from undersong.patterns.catalog import load_rules
+    from undersong.report.render import check_formats
+    from undersong.report.writer import ConversationLookup, check_folder, write
+    from undersong.stores.protocol import open_store
 
     folder = Path(out)
     check_folder(folder)
@@ -132,8 +139,8 @@ def command(
 
 def _for_two_readings(options: Options) -> Options:
     """One purse for the audit and its double check; raises UsageError for a judge that is asked no question."""
-    from undersong.judges import is_paid
-    from undersong.judges.llm.purse import Budget
+    from undersong.judges.llm.budget import Budget
+    from undersong.judges.protocol import is_paid
 
     if not is_paid(options.judge):
         what = f"the judge '{options.judge}' is asked no question that could be put in two ways"
@@ -143,8 +150,8 @@ def _for_two_readings(options: Options) -> Options:
 
 def _double_checked(case: Case, paths: Any, store: Any, options: Any, percent: float) -> Case:
     """The case with how far another framing moves the scores of a sample, and what that took."""
-    from undersong.assemble import with_double_check
-    from undersong.measure import retest
+    from undersong.audit.case_builder import with_double_check
+    from undersong.audit.judge_validation import retest
 
     sample = math.ceil(percent / 100 * case.states.get("scored", 0))
     measured = retest("framing", paths, store, options, sample)
@@ -170,10 +177,31 @@ def _names(path: str | None) -> list[str]:
 
 def _failing(case: Case, fail_on: str | None) -> int:
     """The exit code by ``--fail-on``; says on stderr what reaches the level."""
-    from undersong.cli.failing import failing_line
     from undersong.report.results import at_or_above
 
     reaching = at_or_above(case, fail_on) if fail_on else []
     if fail_on and reaching:
         click.echo(failing_line(reaching, fail_on), err=True)
     return AT_OR_ABOVE if reaching else BELOW
+
+
+def failing_line(results: Iterable[Result], level: str) -> str:
+    """``--fail-on medium: 2 deductions (false promise ×2)``."""
+    kinds: dict[str, Counter[str]] = {}
+    for result in results:
+        noun, name = _kind(result)
+        kinds.setdefault(noun, Counter())[name] += 1
+    parts = (f"{counted(names.total(), noun)} ({_times(names)})" for noun, names in kinds.items())
+    return f"--fail-on {level}: {', '.join(parts)}"
+
+
+def _kind(result: Result) -> tuple[str, str]:
+    if isinstance(result, FindingResult):
+        return "finding", result.finding.pattern
+    if isinstance(result.claim, Deduction):
+        return "deduction", mechanism_name(result.claim.mechanism)
+    return "smoking gun", mechanism_name(result.claim.code)
+
+
+def _times(names: Counter[str]) -> str:
+    return ", ".join(one_line(name, 40) + (f" ×{count}" if count > 1 else "") for name, count in names.items())

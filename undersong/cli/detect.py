@@ -28,11 +28,11 @@ def command(
     fail_on: str | None,
 ) -> None:
     """Find patterns in the rows that `undersong evaluate` wrote (- for stdin), or in any rows with the same keys."""
+    from undersong.audit.pipeline import detect_rows
     from undersong.cli.summary import outcome_lines
     from undersong.models import encode
-    from undersong.patterns import load_rules
-    from undersong.pipeline import detect_rows
-    from undersong.wording import basis_words
+    from undersong.patterns.catalog import load_rules
+    from undersong.report.narrative import basis_words
 
     check_targets([rows], out)
     rules = load_rules([folder] if folder else None, names)

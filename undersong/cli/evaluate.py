@@ -44,10 +44,10 @@ def command(
 
     Where the judge gives signals, FILE.bands.json holds the null band of each in this corpus; the rows name it.
     """
+    from undersong.audit.pipeline import evaluate_rows
     from undersong.cli.audit import LEDGER
-    from undersong.judges import is_paid
-    from undersong.pipeline import evaluate_rows
-    from undersong.stores import open_store
+    from undersong.judges.protocol import is_paid
+    from undersong.stores.protocol import open_store
     from undersong.stores.sqlite import temporary_store
 
     store = store or ("undersong.db" if is_paid(judge) else None)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from undersong.cli.explain_scores import why_lines
 from undersong.cli.options import check_existing
-from undersong.models import NEGATIVE_TRAITS
-from undersong.wording import certainty_words, counted, outcome_words
+from undersong.core.text import counted
+from undersong.models import NEGATIVE_TRAITS, Evaluation, Message
+from undersong.report.narrative import certainty_words, outcome_words
 
 if TYPE_CHECKING:
-    from undersong.models import Evaluation, Finding, Message, Route, Scan
-    from undersong.report.rule_words import RuleWords
-    from undersong.stores import Store
+    from undersong.models import Finding, Route, Scan
+    from undersong.report.finding_view import RuleWords
+    from undersong.stores.protocol import Store
 
 
 @click.command("explain", short_help="A message: hits, tier and why, scores. A finding: its rows.")
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def command(name: str, store: str) -> None:
     """Explain a message or a finding by its ID; the beginning of a finding's id is enough."""
     from undersong.errors import UsageError
-    from undersong.stores import open_store
+    from undersong.stores.protocol import open_store
 
     check_existing(store)
     with open_store(store, read_only=True) as opened_store:
@@ -40,7 +40,7 @@ def command(name: str, store: str) -> None:
 
 
 def _echo(lines: Iterator[str]) -> None:
-    from undersong.visible import visible
+    from undersong.core.sanitize import visible
 
     for line in lines:
         click.echo(visible(line))
@@ -66,7 +66,7 @@ def _message_lines(store: Store, conversation_id: str, message_id: str) -> Itera
 
 def _evaluations(store: Store, message: Message) -> tuple[list[Evaluation], list[Evaluation]]:
     """What the judges said of a message as it reads now, and of earlier versions of its text."""
-    from undersong.manifest import text_hash
+    from undersong.core.hashing import text_hash
 
     every, now = store.evaluations(message.conversation, message.id), text_hash(message.text)
     return [each for each in every if each.message_hash == now], [each for each in every if each.message_hash != now]
@@ -120,8 +120,8 @@ def _stage_scores(store: Store, message: Message, rule: RuleWords, stage: str) -
 
 
 def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
-    from undersong.patterns import all_rules
-    from undersong.report.rule_words import RuleWords, rule_words
+    from undersong.patterns.catalog import all_rules
+    from undersong.report.finding_view import RuleWords, rule_words
 
     aim = f" towards {finding.target}" if finding.target else ""
     yield f"{finding.finding_id}"
@@ -160,3 +160,31 @@ def _rows_alone(store: Store, conversation: str, stages: dict[str, str]) -> Iter
                 yield f"[{stages[row.id]}]"
                 yield f"{row.id} by {row.agent}, {time}, without its text; scored by {judge.judge}"
                 yield "  " + ", ".join(f"{trait} {score:.2f}" for trait, score in row.traits.items())
+
+
+WORDS = 3  # told per trait
+
+
+def why_lines(evaluation: Evaluation, message: Message, traits: Iterable[str]) -> Iterator[str]:
+    """The kind of the text, the words that raised ``traits``, and the sentence of each signal that is .5 or more.
+
+    Nothing for another judge, or where the artefacts of today are not those that gave the scores.
+    """
+    if evaluation.judge != "offline" or evaluation.state != "scored":
+        return
+    from undersong.judges.attribution import word_contributions
+    from undersong.judges.offline import open_judge
+
+    if evaluation.domain == "unmeasured":
+        yield "  unlike the text that the judge was measured on: its trait scores give an order, no levels"
+    judge = open_judge("")
+    if judge.hash == evaluation.judge_hash:
+        for trait in traits:
+            raised = [
+                each for each in word_contributions(judge.artefacts.heads, message.text, trait) if each.share > 0
+            ][:WORDS]
+            if raised:
+                yield f"  {trait} was raised by " + ", ".join(f"“{each.words}” ({each.share:+.3f})" for each in raised)
+    for name, (start, end) in sorted(evaluation.spans.items(), key=lambda item: -evaluation.signals[item[0]]):
+        quote = " ".join(message.text[start:end].split())
+        yield f"  {name} {evaluation.signals[name]:.2f}: “{quote}”"

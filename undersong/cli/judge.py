@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from undersong.cli.judge_train import train as train
 from undersong.cli.options import (
     budget_options,
     check_store,
@@ -21,10 +20,12 @@ from undersong.cli.options import (
     progress_bar,
     show_problems,
 )
+from undersong.errors import UsageError
 
 if TYPE_CHECKING:
-    from undersong.judges.agreement import Calibration
-    from undersong.judges.shifts import RetestKind, Shift
+    from undersong.judges.test_retest import RetestKind, Shift
+    from undersong.ml.agreement import Calibration
+
 
 STORE = click.option(
     "--store", default="undersong.db", show_default=True, metavar="FILE", help="Where answers are kept."
@@ -39,6 +40,26 @@ def command() -> None:
     """How far a judge can be relied on, the answers that were paid for, and judges of one's own."""
 
 
+@click.command("train", short_help="Labels of your own → a judge for --judge offline:DIR.")
+@click.argument("labels", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Where the judge goes.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the intervals.")
+def train(labels: Path, out: Path, seed: int) -> None:
+    """Train trait heads and their domain check on LABELS, and write them with a model card into DIR.
+
+    A line of LABELS (.jsonl or .jsonl.gz) is {"author": "...", "text": "...", "traits": {"virtue": 0.7, ...}} with all
+    twelve traits, 0 to 1. Authors are held out to measure it: give at least 4, better 50. Prototype phrases of your own
+    go into DIR/prototypes.
+    """
+    try:
+        from undersong.training.build import build_own
+    except ModuleNotFoundError as error:
+        what = f"training needs {error.name}, which is not installed"
+        raise UsageError(what, remedy="pip install 'undersong[train]'") from error
+    click.echo(build_own(labels, out, seed).summary())
+    click.echo(f"use it with --judge offline:{out}")
+
+
 command.add_command(train)
 
 
@@ -48,10 +69,10 @@ command.add_command(train)
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where they go.")
 def export(judge: str, store: str, out: str) -> None:
     """Write every answer that a store keeps of a judge, raw, under the prompts of this version."""
-    from undersong.judges.llm.replay import replay_lines
-    from undersong.judges.llm.specimens import questions_hash
-    from undersong.judges.llm.tiered import tier_specs_of
-    from undersong.stores.ledger import SQLiteLedger
+    from undersong.judges.ledger import SQLiteLedger
+    from undersong.judges.llm.judge import tier_specs_of
+    from undersong.judges.llm.prompt_fingerprint import questions_hash
+    from undersong.judges.llm.providers.replay import replay_lines
 
     check_store(store)
     check_targets([store], out)
@@ -77,7 +98,7 @@ def _add_test_retest_verb(kind: RetestKind, help_: str, short: str) -> None:
     @click.option("--all", "read_all", is_flag=True, help="Draw from every message, whatever the router says.")
     @JSON
     def verb(paths: tuple[str, ...], store: str, sample: int, as_json: bool, **chosen: Any) -> None:
-        from undersong.measure import retest
+        from undersong.audit.judge_validation import retest
         from undersong.models import encode
         from undersong.stores.sqlite import SQLiteStore
 
@@ -128,9 +149,9 @@ def validate(
 
     The figures are kept under the judge's and the prompts' hash, and reports by the same judge print them.
     """
-    from undersong.measure import validate as measured
+    from undersong.audit.judge_validation import validate as measured
+    from undersong.audit.options import Options
     from undersong.models import encode
-    from undersong.options import Options
     from undersong.stores.sqlite import SQLiteStore
 
     check_store(store)

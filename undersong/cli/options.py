@@ -14,8 +14,9 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from undersong.audit.options import Options, Progress
     from undersong.models import Problem
-    from undersong.options import Options, Progress, ResamplingConfig
+    from undersong.patterns.significance.estimate import ResamplingConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 NOT_EVERYTHING_READ = 3  # exit code where a file could not be read
@@ -76,7 +77,7 @@ def judge_options(function: F) -> F:
 
     @wraps(function)
     def with_terms(*args: Any, **chosen: Any) -> Any:
-        from undersong.judges.terms import RunLimits
+        from undersong.judges.limits import RunLimits
 
         names = ("budget", "max_calls", "concurrency", "timeout", "batch", "price_in", "price_out")
         terms = RunLimits(**{name: chosen.pop(name) for name in names})
@@ -103,15 +104,15 @@ def chance_options(function: F) -> F:
 
 def effort_of(with_chance: bool, draws: int, block: int, seed: int) -> ResamplingConfig | None:
     """The effort from the flags; None where nothing is to be computed."""
-    from undersong.options import ResamplingConfig
+    from undersong.patterns.significance.estimate import ResamplingConfig
 
     return ResamplingConfig(draws=draws, block=block, seed=seed) if with_chance else None
 
 
 def options_of(source_format: str | None, only: tuple[str, ...], since: str | None, seed: int, **more: Any) -> Options:
     """The pipeline's options from the flags; raises UsageError for a date that is none, or for two budgets."""
+    from undersong.audit.options import Options
     from undersong.errors import UsageError
-    from undersong.options import Options
 
     if more.get("budget_share") is not None and more.get("recall") is not None:
         raise UsageError("--budget-share and --recall together", remedy="give one of them: each decides what is read")
@@ -120,7 +121,7 @@ def options_of(source_format: str | None, only: tuple[str, ...], since: str | No
 
 def show_problems(problems: list[Problem] | tuple[Problem, ...]) -> None:
     """Print what could not be read on stderr, the first lines of it."""
-    from undersong.visible import one_line
+    from undersong.core.sanitize import one_line
 
     for problem in problems[:SHOWN_PROBLEMS]:
         remedy = f"; {problem.remedy}" if problem.remedy else ""
@@ -138,7 +139,7 @@ def exit_code(problems: list[Problem] | tuple[Problem, ...]) -> int:
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A progress line on stderr while it works, only on a terminal."""
-    from undersong.options import silent
+    from undersong.audit.options import silent
 
     if not sys.stderr.isatty():
         yield silent

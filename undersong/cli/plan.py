@@ -22,9 +22,8 @@ from undersong.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from undersong.planning.plan import AuditPlan, Cutoff
-    from undersong.planning.secondary import ConfirmationPlan
-    from undersong.stores.ledger import SQLiteLedger
+    from undersong.audit.planning import AuditPlan, ConfirmationPlan, Cutoff
+    from undersong.judges.ledger import SQLiteLedger
 
 USD = NumberRange(min=0)
 
@@ -49,9 +48,9 @@ def command(
     **chosen: Any,
 ) -> None:
     """Scan and route as an audit would, and print what a judge would cost; nothing is asked."""
-    from undersong.judges.terms import RunLimits
+    from undersong.audit.planning import plan
+    from undersong.judges.limits import RunLimits
     from undersong.models import encode
-    from undersong.planning.plan import plan
 
     options = options_of(**chosen, terms=RunLimits(price_in=price_in, price_out=price_out))
     with progress_bar() as progress, stored_answers(store) as ledger:
@@ -67,7 +66,7 @@ def command(
 
 
 def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
-    from undersong.planning.plan import total
+    from undersong.audit.planning import total
 
     yield f"{'tier':<20}{'width':<20}{'messages':>10}{'tokens in':>14}{'tokens out':>12}{'USD':>12}"
     for part in spending_plan.parts:
@@ -118,7 +117,7 @@ def stored_answers(store: str | None) -> Iterator[SQLiteLedger | None]:
 
     Raises UsageError for a named one that is not there: asking for a plan makes no store.
     """
-    from undersong.stores.ledger import SQLiteLedger
+    from undersong.judges.ledger import SQLiteLedger
 
     path = Path(store or "undersong.db")
     if store is None and not path.exists():

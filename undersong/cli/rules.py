@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from undersong.visible import one_line, visible
-from undersong.wording import counted
+from undersong.core.sanitize import one_line, visible
+from undersong.core.text import counted
 
 LONGEST = 2000  # characters of one remark
 SUGGESTED = 20  # names that a remedy chooses from
@@ -46,7 +46,7 @@ def list_(folder: str | None, kind: str | None) -> None:
 
 def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
     from undersong.cli.taxonomy import names
-    from undersong.patterns import all_rules
+    from undersong.patterns.catalog import all_rules
     from undersong.scan.phrases import signal_files
 
     if kind == "patterns":
@@ -64,7 +64,7 @@ def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
 def show(name: str) -> None:
     """Show a pattern's file, or explain what else has a name: see the kinds of `undersong rules list`."""
     from undersong.cli.taxonomy import KINDS, canonical, explain, names
-    from undersong.patterns import FOLDER
+    from undersong.patterns.catalog import FOLDER
 
     entry = canonical(name)
     if entry is not None:
@@ -79,7 +79,7 @@ def show(name: str) -> None:
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to check instead of the shipped rules.")
 def check(folder: str | None) -> None:
     """Report every problem of every file, with file, line and remedy; exit code 2 if there is an error."""
-    from undersong.patterns.lint import check_rules
+    from undersong.patterns.tools.lint import check_rules
     from undersong.scan.lint import check_signals
 
     lints = check_rules([folder] if folder else None)
@@ -94,7 +94,7 @@ def check(folder: str | None) -> None:
 @command.command("schema")
 def schema() -> None:
     """Print the JSON Schema of pattern files, for editors."""
-    from undersong.patterns.schema import schema_text
+    from undersong.patterns.language.rulefile import schema_text
 
     click.echo(schema_text(), nl=False)
 
@@ -107,10 +107,10 @@ def schema() -> None:
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 def explain_(name: str, rows: Path, agent: str | None, target: str | None, folder: str | None) -> None:
     """Show row by row what RULE saw in ROWS (JSON Lines): why it matched or where it stopped."""
+    from undersong.audit.pipeline import rows_in
     from undersong.cli.options import show_problems
-    from undersong.patterns import all_rules, named
-    from undersong.patterns.explain import explain
-    from undersong.pipeline import rows_in
+    from undersong.patterns.catalog import all_rules, named
+    from undersong.patterns.tools.explain import explain
 
     rule = named(all_rules([folder] if folder else None), name)
     problems, read = rows_in(rows)
@@ -123,8 +123,8 @@ def explain_(name: str, rows: Path, agent: str | None, target: str | None, folde
 
 def _require_row_name(what: str, name: str | None, names: Iterable[str | None]) -> None:
     """Raise UsageError for a name that no row has."""
+    from undersong.datafiles.yaml_loader import did_you_mean
     from undersong.errors import UsageError
-    from undersong.rulebook import did_you_mean
 
     row_names = {each for each in names if each is not None}
     if name is not None and name not in row_names:
@@ -165,7 +165,7 @@ def _locate(name: str, others: Sequence[str] = ()) -> tuple[str, Path | None]:
     from difflib import get_close_matches
 
     from undersong.errors import UsageError
-    from undersong.patterns import all_rules
+    from undersong.patterns.catalog import all_rules
     from undersong.scan.phrases import signal_files
 
     files = {path.stem: path for path in signal_files(None)}
@@ -181,8 +181,8 @@ def _locate(name: str, others: Sequence[str] = ()) -> tuple[str, Path | None]:
 
 
 def _pattern_cases(folder: str | None, name: str | None) -> Iterator[tuple[bool, str]]:
-    from undersong.patterns import all_rules, named
-    from undersong.patterns.cases import run_rule_tests
+    from undersong.patterns.catalog import all_rules, named
+    from undersong.patterns.tools.rule_tests import run_rule_tests
 
     rules = all_rules([Path(folder)] if folder else None)
     for rule in rules if name is None else (named(rules, name),):
@@ -192,7 +192,7 @@ def _pattern_cases(folder: str | None, name: str | None) -> Iterator[tuple[bool,
 
 
 def _signal_cases(file: Path | None) -> Iterator[tuple[bool, str]]:
-    from undersong.scan.cases import test_signals
+    from undersong.scan.lint import test_signals
 
     for case in test_signals(file):
         expected = case.expected or "nothing"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from undersong.cli.options import check_existing
-from undersong.wording import counted
+from undersong.core.text import counted
 
 if TYPE_CHECKING:
     from undersong.models import Problem
@@ -39,7 +39,7 @@ def command() -> None:
 @STORE
 def info(address: str) -> None:
     """Where the store is, and how much it holds."""
-    from undersong.stores import open_store
+    from undersong.stores.protocol import open_store
 
     check_existing(address)
     with open_store(address, read_only=True) as store:
@@ -59,9 +59,9 @@ def info(address: str) -> None:
 @STORE
 def check(address: str) -> None:
     """Read everything and say what does not hold together; exit code 4 if anything."""
-    from undersong.stores import open_store
-    from undersong.stores.check import problems
-    from undersong.visible import visible
+    from undersong.core.sanitize import visible
+    from undersong.stores.integrity import problems
+    from undersong.stores.protocol import open_store
 
     check_existing(address)
     number = 0
@@ -79,7 +79,7 @@ def check(address: str) -> None:
 @STORE
 def migrate(address: str) -> None:
     """Bring a store of an older version up to date; its content stays."""
-    from undersong.stores import open_store
+    from undersong.stores.protocol import open_store
 
     check_existing(address)
     with open_store(address) as store:
@@ -97,7 +97,7 @@ def export(target: str, kind: str, address: str) -> None:
     """
     from undersong.cli.options import check_targets, output
     from undersong.models import encode
-    from undersong.stores import open_store
+    from undersong.stores.protocol import open_store
     from undersong.stores.transfer import export_records
 
     check_existing(address)
@@ -112,7 +112,7 @@ def export(target: str, kind: str, address: str) -> None:
 
 def _export_parquet(folder: Path, address: str) -> None:
     from undersong.errors import UsageError
-    from undersong.stores import open_store
+    from undersong.stores.protocol import open_store
 
     try:
         from undersong.stores.parquet import export
@@ -132,7 +132,7 @@ def _export_parquet(folder: Path, address: str) -> None:
 def import_(files: tuple[str, ...], address: str) -> None:
     """Put exports of stores, or rows as `undersong evaluate` writes them, into a store; - is standard input."""
     from undersong.cli.options import NOT_EVERYTHING_READ, show_problems
-    from undersong.stores import open_store
+    from undersong.stores.protocol import open_store
     from undersong.stores.transfer import import_records
 
     problems: list[Problem] = []
@@ -149,7 +149,7 @@ def import_(files: tuple[str, ...], address: str) -> None:
 @STORE
 def merge(sources: tuple[str, ...], address: str) -> None:
     """Put the content of other stores into this one; of two versions of a conversation the longer one stands."""
-    from undersong.stores import open_store
+    from undersong.stores.protocol import open_store
     from undersong.stores.transfer import export_records, import_records
 
     for name in sources:
@@ -165,7 +165,7 @@ def merge(sources: tuple[str, ...], address: str) -> None:
 @STORE
 def sync(url: str, address: str) -> None:
     """Bring a Neo4j database up to what this store holds: bolt://HOST:PORT. The same again changes nothing."""
-    from undersong.stores import open_store
+    from undersong.stores.protocol import open_store
     from undersong.stores.transfer import export_records, import_records
 
     check_existing(address)
@@ -177,7 +177,7 @@ def sync(url: str, address: str) -> None:
 @STORE
 def seed(address: str) -> None:
     """Put the taxonomy (traits, indicators) and the patterns into a Neo4j database, under the first design's names."""
-    from undersong.stores import open_store
+    from undersong.stores.protocol import open_store
 
     with open_store(address) as store:
         store.seed()
@@ -193,8 +193,8 @@ def forget_(name: str, kind: str | None, address: str) -> None:
 
     What was forgotten does not come back by an audit, an import or a merge. Reports that were written stay as they are.
     """
-    from undersong.stores import open_store
-    from undersong.stores.forget import forget
+    from undersong.stores.erasure import forget
+    from undersong.stores.protocol import open_store
 
     check_existing(address)
     with open_store(address) as store:
@@ -207,8 +207,8 @@ def forget_(name: str, kind: str | None, address: str) -> None:
 def _records(lines: BinaryIO, name: str, problems: list[Problem]) -> Iterator[ExportRecord]:
     """The records of an export, or one made of the rows of each conversation."""
     from undersong.models import Row
-    from undersong.rows import read_rows
-    from undersong.stores.moments import with_event_times
+    from undersong.rows.jsonl import read_rows
+    from undersong.rows.timestamps import with_event_times
     from undersong.stores.transfer import ThreadRecord, read_records
 
     first = lines.readline()
@@ -244,7 +244,7 @@ def _say(name: str, taken: ImportCounts) -> None:
 
 
 def _table(lines: dict[str, str]) -> None:
-    from undersong.visible import one_line
+    from undersong.core.sanitize import one_line
 
     width = max(map(len, lines))
     for name, value in lines.items():

@@ -11,18 +11,17 @@ from typing import Any
 import click
 import msgspec
 
+from undersong.core.sanitize import one_line
+from undersong.core.text import counted, mechanism_name
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
-from undersong.visible import one_line
-from undersong.wording import (
+from undersong.report.narrative import (
     LOW_COVERAGE,
     annotation_words,
     basis_words,
-    counted,
     flagged_words,
     guns_words,
     kind_words,
     low_scores_words,
-    mechanism_name,
     missed_words,
     to_read_words,
     unassessed_words,

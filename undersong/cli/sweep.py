@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from undersong.cli.options import chance_options, check_existing, effort_of
+from undersong.core.text import counted
 from undersong.models import LEVELS
-from undersong.wording import counted
 
 
 @click.command("sweep", short_help="Patterns over all agents of a store that changed since the last sweep.")
@@ -54,12 +54,12 @@ def command(
 
     import msgspec
 
+    from undersong.audit.history_sweep import chosen_judge, sweep
     from undersong.cli.summary import outcome_lines
-    from undersong.histories.sweep import chosen_judge, sweep
+    from undersong.core.sanitize import one_line
     from undersong.models import encode
-    from undersong.patterns import all_rules, load_rules
-    from undersong.stores import open_store
-    from undersong.visible import one_line
+    from undersong.patterns.catalog import all_rules, load_rules
+    from undersong.stores.protocol import open_store
 
     rules = load_rules([folder] if folder else None, names)
     if slow and not names and not folder:

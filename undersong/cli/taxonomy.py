@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from textwrap import fill
+from typing import NamedTuple
 
-from undersong.rulebook import read
+from undersong.datafiles.scan_config import StructureRules
+from undersong.datafiles.taxonomy import IndicatorEntry, Limit, Taxonomy, taxonomy
+from undersong.datafiles.verdict_config import guns, mechanisms
+from undersong.datafiles.yaml_loader import RULES, read
+from undersong.judges.llm.prompts import shipped_prompts
 from undersong.scan.phrases import PhraseFile, PhraseGroup, signal_files
-from undersong.taxonomy import IndicatorEntry, Limit, Taxonomy, taxonomy
 
 WIDTH = 100
 CODE = "CODE-"
@@ -18,7 +24,7 @@ CAVEAT = "a hit routes a message to a reader, it proves nothing"
 def names(kind: str) -> dict[str, str]:
     """Ids of a kind (dimensions, traits, indicators, combinations, pathways, codes, …) with a short name each."""
     if kind in ("mechanisms", "labels"):
-        from undersong.cli.labels import label_names, mechanism_names  # they need the scan and the verdict
+        # they need the scan and the verdict
 
         return mechanism_names() if kind == "mechanisms" else label_names()
     book = taxonomy()
@@ -143,7 +149,6 @@ def _code(code: Limit, id_: str) -> Iterator[str]:
 
 
 def _mechanism(name: str) -> Iterator[str]:
-    from undersong.cli.labels import mechanism
 
     (_, description), *rest = mechanism(name)
     yield from _head(name, f"mechanism: {names('mechanisms')[name]}", description)
@@ -152,7 +157,6 @@ def _mechanism(name: str) -> Iterator[str]:
 
 
 def _label(name: str) -> Iterator[str]:
-    from undersong.cli.labels import label
 
     yield f"{name}  label of phrases"
     for group in label(name):
@@ -183,3 +187,69 @@ def _shape_name(book: Taxonomy, shape: str) -> str:
 
 def _files() -> dict[str, PhraseFile]:
     return {file.trait: file for file in (read(path, PhraseFile) for path in signal_files())}
+
+
+class LabelledPhrases(NamedTuple):
+    """The phrases of one group under a label: their file, what they stand for there, and the words themselves."""
+
+    file: str
+    of: str
+    phrases: tuple[str, ...]
+
+
+def mechanism_names() -> dict[str, str]:
+    """The mechanisms of the score and the smoking guns, by id, with their titles."""
+    scored = {name: rule.title.lower() for name, rule in mechanisms().mechanisms.items()}
+    return scored | {name: kind.title.lower() for name, kind in guns().kinds.items()}
+
+
+def label_names() -> dict[str, str]:
+    """The labels of phrases with the names of their files, but for those that name a mechanism as well."""
+    named_mechanisms = mechanism_names()
+    return {
+        label: ", ".join(dict.fromkeys(Path(each.file).stem for each in groups))
+        for label, groups in sorted(_labels().items())
+        if label not in named_mechanisms
+    }
+
+
+def mechanism(name: str) -> Iterator[tuple[str, str]]:
+    """(Heading, text) of each thing to say of a mechanism."""
+    yield "", shipped_prompts().mechanisms[name].description
+    rule, gun = mechanisms().mechanisms.get(name), guns().kinds.get(name)
+    if rule is not None:
+        yield "meaning", rule.meaning
+        yield "score", f"takes {rule.penalty} points of {mechanisms().start} where the evidence shows it"
+        yield "evidence", rule.evidence
+        yield "why", rule.why
+        yield "file", "mechanisms.yaml, session/"
+    if gun is not None:
+        yield "meaning", gun.explanation
+        yield "score", "takes no points: it is quoted as a smoking gun, and the reader makes the call"
+        if gun.label:
+            yield "phrases", f"those with the label “{gun.label}”"
+        if gun.signal:
+            yield "signal", f"{gun.signal} from {gun.least:g} on"
+        yield "file", "smoking_guns.yaml"
+
+
+def label(name: str) -> tuple[LabelledPhrases, ...]:
+    """The groups of phrases under a label."""
+    return _labels().get(name, ())
+
+
+@cache
+def _labels() -> dict[str, tuple[LabelledPhrases, ...]]:
+    by_label: dict[str, tuple[LabelledPhrases, ...]] = {}
+    for path in signal_files():
+        file = read(path, PhraseFile)
+        for group in file.groups:
+            labelled = LabelledPhrases(
+                f"signals/{path.name}", group.indicator or group.constraint or file.trait, group.phrases
+            )
+            by_label[group.label] = (*by_label.get(group.label, ()), labelled)
+    structure = read(RULES / "structure.yaml", StructureRules)
+    for tokens in structure.groups:
+        labelled = LabelledPhrases("structure.yaml", "structure", tokens.phrases)
+        by_label[tokens.label] = (*by_label.get(tokens.label, ()), labelled)
+    return by_label

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from undersong.wording import counted
+from undersong.core.text import counted
 
 
 @click.command("verify", short_help="Check a report folder against its manifest.")
@@ -23,8 +23,8 @@ def command(folder: Path, inputs: tuple[Path, ...], rules: str | None, judge: st
 
     Exit code 0: everything agrees; 1: something does not, and each line says what; 2: there is no such report.
     """
+    from undersong.core.sanitize import one_line
     from undersong.verify import check
-    from undersong.visible import one_line
 
     result = check(folder, inputs, rules=[rules] if rules else None, digest=digest, judge=judge)
     for discrepancy in result.discrepancies:

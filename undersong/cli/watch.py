@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import click
 
 from undersong.cli.options import NumberRange, check_store, check_targets, exit_code, judge_options, show_problems
+from undersong.core.text import counted
 from undersong.errors import UsageError
-from undersong.wording import counted
 
 if TYPE_CHECKING:
-    from undersong.judges.terms import RunLimits
+    from undersong.judges.limits import RunLimits
     from undersong.models import Finding, Problem
-    from undersong.patterns import PatternRule
-    from undersong.watch import DetectedInput
+    from undersong.monitor.tail.watch import DetectedInput
+    from undersong.patterns.language.compile import PatternRule
 
 JUDGE_FAILED = 4  # exit code
 STORE = "undersong.db"  # in this folder, as for an audit that writes its report here
@@ -92,8 +92,8 @@ def command(
     id that was printed before takes its place. Exit code 4: the judge did not come to everything.
     """
     from undersong.formats import format_by_name
-    from undersong.patterns import load_rules
-    from undersong.watch import DetectedInput, detect_input, follow_lines
+    from undersong.monitor.tail.watch import DetectedInput, detect_input, follow_lines
+    from undersong.patterns.catalog import load_rules
 
     settings = WatchSettings(store, judge, source_format, recall, read_all, seed, warn, terms)
     if terms.batch:
@@ -131,8 +131,8 @@ def _waits(path: str, lines: int) -> None:
 def _rows(source: DetectedInput, path: str, rules: Sequence[PatternRule]) -> int:
     """Watch rows to their end, or until interrupted; the exit code."""
     from undersong.cli.summary import outcome_lines
-    from undersong.patterns.live import LiveDetector
-    from undersong.watch import watch_rows
+    from undersong.monitor.tail.watch import watch_rows
+    from undersong.patterns.incremental.live import LiveDetector
 
     live = LiveDetector(rules)
     with suppress(KeyboardInterrupt):
@@ -147,7 +147,7 @@ def _messages(source: DetectedInput, path: str, rules: Sequence[PatternRule], se
     from undersong.cli.summary import not_run_lines
     from undersong.formats.sources import public_name
     from undersong.monitor import SyncMonitor
-    from undersong.watch import watch_messages
+    from undersong.monitor.tail.watch import watch_messages
 
     assert source.form is not None
     store = settings.store or STORE

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import NamedTuple, Protocol, cast
 
+from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import UsageError
-from undersong.formats.lines import RawRun
-from undersong.formats.sample import FormatSample
+from undersong.formats.jsonl_lines import RawRun
+from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.models import Conversation, InputFile, Problem
-from undersong.rulebook import did_you_mean
 
 Item = Conversation | RawRun | Problem | InputFile
 

@@ -9,9 +9,9 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import EMPTY, SkipLog, inside
-from undersong.formats.records import JsonRecord, records
-from undersong.formats.sample import FormatSample
+from undersong.formats.json_stream import JsonRecord, records
+from undersong.formats.skip_log import EMPTY, SkipLog, inside
+from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.tree import branches
 from undersong.models import Conversation, Message, Problem, SourceRef

@@ -9,9 +9,9 @@ from html import unescape
 from typing import Any, NamedTuple
 
 from undersong.formats import Item, values
-from undersong.formats.notes import SkipLog, inside
-from undersong.formats.records import JsonRecord, records
-from undersong.formats.sample import FormatSample
+from undersong.formats.json_stream import JsonRecord, records
+from undersong.formats.skip_log import SkipLog, inside
+from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.models import Conversation, Message, Problem, SourceRef
 

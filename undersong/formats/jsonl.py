@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,17 +10,15 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.lines import PART, Done, RawRun, Stretch, first_change, line_feeds, parts_of, split_block
-from undersong.formats.misspelt import misspelt
-from undersong.formats.notes import EMPTY, SkipLog, inside
-from undersong.formats.plain import OBSERVED
-from undersong.formats.records import BOM, JsonRecord, decoded, is_lines, line_pieces, records, too_long
-from undersong.formats.sample import FormatSample
-from undersong.formats.scope import may_be_ambiguous, own_author
+from undersong.formats.identity import may_be_ambiguous, own_author
+from undersong.formats.json_stream import BOM, LIMIT, JsonRecord, decoded, is_lines, line_pieces, records, too_long
+from undersong.formats.jsonl_lines import PART, Done, RawRun, Stretch, first_change, line_feeds, parts_of, split_block
+from undersong.formats.jsonl_plain import OBSERVED, JsonlLine
+from undersong.formats.skip_log import EMPTY, SkipLog, inside
+from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import EagerWork, Extent, TextSource
-from undersong.formats.splitter import LIMIT
+from undersong.formats.spill import SpillFile, SpillLocation
 from undersong.models import Conversation, Message, Observed, Problem, Role, SourceRef
-from undersong.waiting import SpillFile, SpillLocation
 
 _AUTHOR = ("author", "agent_id", "agent", "sender", "name")
 _CONVERSATION = ("conversation", "conversation_id", "thread", "thread_id")
@@ -318,3 +316,51 @@ def _number(ref: SourceRef) -> str:
 def _kind(value: Any) -> str:
     kinds = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list"}
     return "null" if value is None else kinds.get(type(value), "an object")
+
+
+_OTHER_NAMES = {
+    "id": ("message_id", "msg_id", "uuid"),
+    "reply_to": ("parent", "parent_id", "in_reply_to"),
+    "conversation": (
+        "chat",
+        "chat_id",
+        "session",
+        "session_id",
+        "channel",
+        "channel_id",
+        "room",
+        "room_id",
+        "dialog_id",
+    ),
+    "time": ("date", "datetime", "date_time", "sent_at", "created"),
+}
+_SAME = {
+    "conversation": ("conversation", "conversation_id", "thread", "thread_id"),
+    "time": ("time", "ts", "timestamp", "created_at"),
+}
+_LISTS = ("data", "conversations", "threads")
+_PLACES = ((), ("messages",), *((name,) for name in _LISTS), *((name, "messages") for name in _LISTS))
+
+
+def misspelt(sample: FormatSample) -> Iterator[tuple[str, str]]:
+    """(Key of the messages in a sample, the key that is read in its place), in the order of the keys."""
+    for prefix in _PLACES:
+        keys = {path[-1] for path in sample.keys if path[:-1] == prefix}
+        yield from ((key, meant) for key in sorted(keys) if (meant := _meant(key, keys)))
+
+
+def _meant(key: str, keys: Iterable[str]) -> str | None:
+    """The key that is read and that another one may stand for; None where the messages have that one as well."""
+    read_keys = JsonlLine.__struct_fields__
+    if key in read_keys:
+        return None
+    meant = next((name for name in read_keys if _letters(name) == _letters(key)), None)
+    meant = meant or next(
+        (name for name, others in _OTHER_NAMES.items() if _letters(key) in map(_letters, others)), None
+    )
+    same = next((names for names in _SAME.values() if meant in names), (meant,))
+    return None if meant is None or not set(same).isdisjoint(keys) else meant
+
+
+def _letters(key: str) -> str:
+    return key.replace("_", "").replace("-", "").lower()

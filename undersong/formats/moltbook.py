@@ -7,9 +7,9 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.notes import SkipLog, inside
-from undersong.formats.records import JsonRecord, records
-from undersong.formats.sample import FormatSample
+from undersong.formats.json_stream import JsonRecord, records
+from undersong.formats.skip_log import SkipLog, inside
+from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.models import Conversation, Message, Problem, SourceRef
 

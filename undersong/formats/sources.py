@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeVar, cast
 
 from undersong.errors import InputError
+from undersong.formats.spill import SpillFile
 from undersong.models import Conversation
-from undersong.waiting import SpillFile
 
 CHUNK = 1 << 18
 SAMPLE = 1 << 16  # what detection may read; facts on the formats, detection order

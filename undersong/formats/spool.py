@@ -13,11 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.errors import StoreError
-from undersong.formats.lines import UNDONE, Done, RawRun, part
-from undersong.formats.scope import mark_ambiguous_agents, scoped
+from undersong.formats.identity import mark_ambiguous_agents, scoped
+from undersong.formats.jsonl_lines import UNDONE, Done, RawRun, part
 from undersong.formats.sources import unused_stem
+from undersong.formats.spill import SpillFile, SpillLocation
 from undersong.models import Conversation
-from undersong.waiting import SpillFile, SpillLocation
 
 CACHE_KIB = 2 << 10  # of the index; what is beyond lies on disk
 BUFFER = 4096  # messages held before they are written

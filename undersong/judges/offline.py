@@ -16,24 +16,25 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.judges import Question, learnt
-from undersong.judges import domain as domains
-from undersong.judges import heads as trait_heads
-from undersong.judges import spread as spreads
-from undersong.judges.domain import DomainCheck
-from undersong.judges.heads import Heads, Scorer
-from undersong.judges.phrases import SHIPPED as SHIPPED_PHRASES
-from undersong.judges.phrases import PhraseBook, load_phrases
-from undersong.judges.prototypes import Prototypes, Signals
-from undersong.judges.spread import Whitening
+from undersong.datafiles.yaml_loader import MODELS
+from undersong.judges.protocol import Question
+from undersong.ml import model_file
+from undersong.ml import ood_check as domains
+from undersong.ml import trait_heads as trait_heads
+from undersong.ml import whitening as spreads
+from undersong.ml.ood_check import DomainCheck
+from undersong.ml.prototypes import SHIPPED as SHIPPED_PHRASES
+from undersong.ml.prototypes import PhraseBook, Prototypes, Signals, load_phrases
+from undersong.ml.static_vectors import FILE as VECTORS
+from undersong.ml.static_vectors import Embedded, StaticVectors, load_vectors
+from undersong.ml.trait_heads import Heads, Scorer
+from undersong.ml.triage import FILE as TRIAGE
+from undersong.ml.triage import SHIPPED as SHIPPED_TRIAGE
+from undersong.ml.triage import Triage, load_triage
+from undersong.ml.whitening import Whitening
 from undersong.models import TRAITS, Evaluation
-from undersong.triage.model import FILE as TRIAGE
-from undersong.triage.model import SHIPPED as SHIPPED_TRIAGE
-from undersong.triage.model import Triage, load_triage
-from undersong.vectors.static import FILE as VECTORS
-from undersong.vectors.static import Embedded, StaticVectors, load_vectors
 
-SHIPPED = Path(__file__).parent / "models"
+SHIPPED = MODELS / "judge"
 CODE_VERSION = 2  # raise it when the same artefacts would give other scores: stored answers are then not reused
 TURN_HEADS = "turn_heads.model"
 TURN_SIGNALS = (
@@ -90,7 +91,7 @@ class OfflineJudge:
 
         Raises JudgeError where they cannot be read.
         """
-        return learnt.load(self.artefacts.folder)
+        return model_file.load(self.artefacts.folder)
 
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
         """One Evaluation per question, in order: scored, or unread where there is nothing to read."""

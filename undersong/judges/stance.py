@@ -15,14 +15,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.modelfile import pack, read_model, unpack
+from undersong.datafiles.yaml_loader import MODELS
+from undersong.ml import static_vectors
+from undersong.ml.model_file import pack, read_model, unpack
+from undersong.ml.static_vectors import SIZE, StaticVectors, Vectors, load_vectors
 from undersong.models import Conversation, Message, Row
-from undersong.vectors import static
-from undersong.vectors.static import SIZE, StaticVectors, Vectors, load_vectors
 
 Array = npt.NDArray[np.float64]
 
-SHIPPED = Path(__file__).parent / "models"
+SHIPPED = MODELS / "judge"
 MAGIC = b"undersong stance heads"
 VERSION = 1
 FILE = "stance.model"
@@ -170,8 +171,8 @@ def _dot(a: Vectors, b: Vectors) -> Array:
 def _parse(data: bytes) -> StanceHeads:
     head, arrays = unpack(data, MAGIC, VERSION, LARGEST, "stance heads")
     meta = msgspec.json.decode(head, type=StanceMeta)
-    if meta.vectors != static.VERSION:
-        raise ValueError(f"it is for vectors of version {meta.vectors}, not {static.VERSION}")
+    if meta.vectors != static_vectors.VERSION:
+        raise ValueError(f"it is for vectors of version {meta.vectors}, not {static_vectors.VERSION}")
     weights = np.frombuffer(arrays, dtype="<f4").astype(np.float64)
     if len(weights) != len(meta.heads) * WIDTH:
         raise ValueError(f"it has {len(weights)} weights for {len(meta.heads)} heads")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from undersong.models.case import Case
-from undersong.models.found import Emerging, Finding, Outcome, RuleOutcome, Why
-from undersong.models.judged import Evaluation, Indicator, Quote, Reading, Route, Stance, Usage
-from undersong.models.nouns import (
+from undersong.models.base import (
     DIMENSIONS,
     LEVELS,
     NEGATIVE_TRAITS,
@@ -31,9 +28,12 @@ from undersong.models.nouns import (
     decode,
     encode,
 )
+from undersong.models.case import Case
+from undersong.models.evaluation import Evaluation, Indicator, Quote, Reading, Route, Stance, Usage
+from undersong.models.finding import Emerging, Finding, Outcome, RuleOutcome, Why
+from undersong.models.message import Break, Conversation, InputFile, Message, Problem, SourceRef, ToolCall, ToolResult
 from undersong.models.row import Row
-from undersong.models.said import Break, Conversation, InputFile, Message, Problem, SourceRef, ToolCall, ToolResult
-from undersong.models.scanned import (
+from undersong.models.scan import (
     COUNTED,
     WHOLE_REPLIES,
     AgentFlags,
@@ -46,7 +46,7 @@ from undersong.models.scanned import (
     ThreadScan,
     ThreadSignal,
 )
-from undersong.models.verdicts import (
+from undersong.models.verdict import (
     AgentVerdict,
     Confirmed,
     Deduction,

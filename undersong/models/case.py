@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from undersong.models.found import Finding, RuleOutcome
-from undersong.models.nouns import Record
-from undersong.models.said import InputFile, Message, Problem
-from undersong.models.verdicts import AgentVerdict, Missed, SessionVerdict, SignalBand, Spending
+from undersong.models.base import Record
+from undersong.models.finding import Finding, RuleOutcome
+from undersong.models.message import InputFile, Message, Problem
+from undersong.models.verdict import AgentVerdict, Missed, SessionVerdict, SignalBand, Spending
 
 
 class Case(Record, frozen=True, kw_only=True):

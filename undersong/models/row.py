@@ -6,10 +6,10 @@ from datetime import datetime
 
 import msgspec
 
-from undersong.models.judged import Evaluation, Indicator, Reading, Route
-from undersong.models.nouns import Domain, Observed, Record, Role, Scale, State, Tier, Width
-from undersong.models.said import Message, SourceRef
-from undersong.models.scanned import Deference, Hit, Loop, Scan
+from undersong.models.base import Domain, Observed, Record, Role, Scale, State, Tier, Width
+from undersong.models.evaluation import Evaluation, Indicator, Reading, Route
+from undersong.models.message import Message, SourceRef
+from undersong.models.scan import Deference, Hit, Loop, Scan
 
 
 class Row(Record, frozen=True):

@@ -6,7 +6,7 @@ conversation), backwards (over conversations), agents (patterns over histories).
 
 from undersong.monitor.agents import FindingChanges
 from undersong.monitor.monitor import Monitor
-from undersong.monitor.observation import Observation
+from undersong.monitor.state import Observation
 from undersong.monitor.sync import SyncMonitor
 
 __all__ = ["FindingChanges", "Monitor", "Observation", "SyncMonitor"]

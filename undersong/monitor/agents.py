@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from undersong.histories.sweep import unfinished
+from undersong.audit.history_sweep import unfinished
 from undersong.models import Emerging, Finding, Row, RuleOutcome
-from undersong.patterns import PatternRule
-from undersong.patterns.live import LiveDetector
-from undersong.stores import Store
+from undersong.patterns.incremental.live import LiveDetector
+from undersong.patterns.language.compile import PatternRule
+from undersong.stores.protocol import Store
 
 ROWS = 200_000  # rows that the engine holds before it begins anew with those that are needed
 _ADDED = {

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from undersong.judges import Judge
+from undersong.judges.protocol import Judge
 from undersong.models import Conversation, Emerging, Finding, Row, SessionVerdict, SignalBand
 from undersong.monitor.agents import FindingChanges
-from undersong.monitor.observation import Observation
+from undersong.monitor.state import Observation
 from undersong.monitor.sync import MessageInput, SyncMonitor, closed
-from undersong.stores import Store
+from undersong.stores.protocol import Store
 
 T = TypeVar("T")
 

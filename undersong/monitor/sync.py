@@ -10,24 +10,23 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from undersong.confirming import confirmed_sessions
+from undersong.audit.judge_session import JudgeSession, confirmed_sessions, open_session
+from undersong.audit.stages import AuditState
 from undersong.errors import JudgeError, RecordError, StoreError, UsageError
+from undersong.formats.identity import mark_ambiguous_agents
+from undersong.formats.json_stream import as_read
 from undersong.formats.jsonl import message_of
-from undersong.formats.records import as_read
-from undersong.formats.scope import mark_ambiguous_agents
-from undersong.judges import Judge
-from undersong.judges.terms import RunLimits
-from undersong.judging import JudgeSession, open_session
+from undersong.judges.limits import RunLimits
+from undersong.judges.protocol import Judge
 from undersong.models import Conversation, Emerging, Finding, Message, Row, RuleOutcome, SessionVerdict, SignalBand
 from undersong.monitor.agents import AgentTracker, FindingChanges
-from undersong.monitor.desk import LIVE, MonitorState
-from undersong.monitor.observation import Observation
-from undersong.monitor.terms import build_routing_config
-from undersong.passes import AuditState
-from undersong.patterns import PatternRule, load_rules
+from undersong.monitor.conversation import build_routing_config
+from undersong.monitor.state import LIVE, MonitorState, Observation
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.language.compile import PatternRule
 from undersong.routing.route import Policy
 from undersong.scan import load_book
-from undersong.stores import Store, open_store
+from undersong.stores.protocol import Store, open_store
 from undersong.stores.sqlite import SQLiteStore
 from undersong.verdict import session_verdict
 

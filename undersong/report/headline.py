@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
+import msgspec
+
+from undersong.core.text import counted, mechanism_name
+from undersong.datafiles import yaml_loader
 from undersong.models import Case, SessionVerdict
-from undersong.report.order import order_findings
-from undersong.report.text import label
-from undersong.wording import (
+from undersong.report.escape import label
+from undersong.report.narrative import (
     annotation_words,
     assessed_words,
-    counted,
     flagged_words,
     guns_words,
     low_scores_words,
-    mechanism_name,
     qualified_words,
     unassessed_words,
 )
+from undersong.report.order import order_findings
 
 LOW, UNCALIBRATED = "low coverage", "uncalibrated judge"  # how `qualified_words` begins what it says
 REASONS = 3  # distinct reasons told for each mechanism
@@ -150,3 +154,42 @@ def _score_words(case: Case) -> str:
         return f"The sovereignty score of the session is {value}"
     scope = f"{counted(len(scored), 'session')} with a score, out of {len(case.sessions):,} in all,"
     return f"The lowest sovereignty score of {scope} is {value}"
+
+
+class Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One step in plain words."""
+
+    title: str
+    text: str
+
+
+class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One entry of the glossary."""
+
+    term: str
+    text: str
+
+
+class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``words.yaml``."""
+
+    caution: str
+    reading_guide: str
+    guns: str
+    rank: str
+    clinical: str
+    noted: str
+    candidates: str
+    transcript: str
+    redacted: str
+    reproduce: tuple[str, ...]
+    methods: tuple[Method, ...]
+    missing: tuple[Method, ...]
+    limits: tuple[str, ...]
+    glossary: tuple[Term, ...]
+
+
+@cache
+def words() -> ReportTexts:
+    """The shipped texts."""
+    return yaml_loader.read(Path(__file__).parent / "words.yaml", ReportTexts)

@@ -1,11 +1,72 @@
-"""Which session, finding and agent a reader meets first: the worst one."""
+"""What a page can be filtered by: agents and kinds, each with a number, and the five levels."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
+import msgspec
+
+from undersong.datafiles import yaml_loader
 from undersong.models import LEVELS, AgentVerdict, Case, Finding, SessionVerdict
-from undersong.wording import TO_READ
+from undersong.report.escape import own_name
+from undersong.report.narrative import TO_READ
+
+MOST = 300  # names that a menu offers; further ones share the last entry
+REST = "all others"
+FLAG = "flag"
+MOMENTS = {  # the kind of a moment and its name in the menu
+    "smoking_gun": "smoking gun", "distress": "distress code", "protective": "protective moment",
+    "conduct": "noted turn", "candidate": "candidate",
+}  # fmt: skip
+DEDUCTION_LEVEL = "high"  # points taken stand beside findings of this level
+
+
+@dataclass(frozen=True)
+class Facet:
+    """The values of one element: numbers of agents and kinds, and the number of its level, None without one."""
+
+    agents: tuple[int, ...] = ()
+    kinds: tuple[int, ...] = ()
+    level: int | None = None
+
+
+class Facets:
+    """Numbers for the names that occur, in the order of their first appearance."""
+
+    def __init__(self) -> None:
+        self._agents: dict[str, int] = {}
+        self._kinds: dict[str, int] = {}
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents by number."""
+        return tuple(self._agents)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds by number."""
+        return tuple(self._kinds)
+
+    def of(
+        self, agents: Iterable[str] = (), kinds: Iterable[str] = (), level: str | None = None, conversation: str = ""
+    ) -> Facet:
+        """The facet of one element; agents are named as inside ``conversation``."""
+        return Facet(
+            tuple(dict.fromkeys(_number(self._agents, own_name(agent, conversation)) for agent in agents)),
+            tuple(dict.fromkeys(_number(self._kinds, kind) for kind in kinds)),
+            LEVELS.index(level) if level in LEVELS else None,
+        )
+
+
+def _number(numbers: dict[str, int], name: str) -> int:
+    if name not in numbers and len(numbers) >= MOST - 1:
+        name = REST
+    return numbers.setdefault(name, len(numbers))
+
 
 ALIGNMENTS = ("violation", "misaligned", "drifting", "aligned", "unknown")
 ALL_IN_DETAIL = 10  # this few sessions are told in full even where there is nothing to say
@@ -55,3 +116,38 @@ def alignment_rank(agent: AgentVerdict) -> tuple[int, float, float, str]:
     """By status, then by the value of safety, then by the share of messages with phrase flags, then by name."""
     safety = (agent.values or {}).get("safety", 2.0)
     return ALIGNMENTS.index(agent.alignment), safety, -agent.flagged / max(agent.messages, 1), agent.agent
+
+
+OTHER = "Other patterns"
+
+
+class HarmGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A family and the names of what belongs to it."""
+
+    title: str
+    names: tuple[str, ...]
+
+
+class HarmGroups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``groups.yaml``."""
+
+    why: str
+    groups: dict[str, HarmGroup]
+
+
+@cache
+def groups() -> HarmGroups:
+    """The shipped families."""
+    return yaml_loader.read(Path(__file__).parent / "groups.yaml", HarmGroups)
+
+
+@cache
+def titles() -> tuple[str, ...]:
+    """The titles in their order, what stands in no family last."""
+    return (*(group.title for group in groups().groups.values()), OTHER)
+
+
+@cache
+def group_of(name: str) -> str:
+    """The title of the family of a pattern, mechanism, flag or smoking gun."""
+    return next((group.title for group in groups().groups.values() if name in group.names), OTHER)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from undersong.models import TIERS, Record, Tier
-from undersong.routing.sample import Draws, Levels, LowestDraws
+from undersong.routing.audit_sample import Draws, Levels, LowestDraws
 
 # The order in which a budget is spent. What a rule asks for comes before what is only probable.
 RANKS = ("deep_with_context", "deep", "focused", "backwards", "triage")

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from undersong import rulebook
-from undersong.flags import REPEAT_FLAGS, THREAD_SIGNAL, flagged_before
+from undersong.core.text import counted
+from undersong.datafiles import yaml_loader
+from undersong.datafiles.tiers import tier_of
 from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
+from undersong.models.turn_flags import REPEAT_FLAGS, THREAD_SIGNAL, flagged_before
+from undersong.routing.audit_sample import NEVER, Draws, Levels, draws
 from undersong.routing.budget import TRIAGE, UNSCORED, BudgetCutoff, level_of, rank_of
-from undersong.routing.earlier import DirectedMessage
-from undersong.routing.sample import NEVER, Draws, Levels, draws
-from undersong.tiers import tier_of
-from undersong.wording import counted
+from undersong.routing.lookback import DirectedMessage
 
 DEPTHS: dict[Tier, Depth] = {
     "standard": "skip",
@@ -63,7 +63,7 @@ class TierRaises:
 
 def load_policy() -> Policy:
     """The shipped numbers."""
-    return rulebook.read(rulebook.RULES / "router.yaml", Policy)
+    return yaml_loader.read(yaml_loader.RULES / "router.yaml", Policy)
 
 
 def flag_tier(scan: Scan) -> Tier:

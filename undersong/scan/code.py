@@ -8,16 +8,15 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from pathlib import PurePosixPath
+from typing import Any, Literal, NamedTuple
 
 import msgspec
+import numpy as np
 
+from undersong.datafiles.scan_config import CodeRule, CodeTool, CommentRule
 from undersong.models import CodeBlock, Message, ToolCall
-from undersong.scan.rules import CodeRule, CodeTool
-from undersong.scan.shell import command_of, shell_writes
-from undersong.scan.speech import Keys
-from undersong.scan.substance import patch_sides, substance_hash
-from undersong.scan.tokens import likeness, pairs_of
+from undersong.scan.token_index import MIX, Keys, joined_keys, keys_at, keys_of
 
 FENCES = (b"```", b"~~~")
 _MARKS = tuple(mark.decode() for mark in FENCES)
@@ -243,3 +242,177 @@ def _patch_path(patch: str) -> str | None:
 
 def _hash(code: str) -> str:
     return hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+LONGEST = 200_000  # characters of a command that are looked at
+_PATCH = re.compile(r"\*\*\* Begin Patch\n.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
+_HERE = re.compile(
+    r"(?:cat|tee)\s*(?P<mode>>{0,2})\s*(?P<path>[\w./~-]+)?\s*<<-?\s*['\"]?(?P<end>\w+)['\"]?\s*"
+    r"(?:(?P<late>>{1,2})\s*(?P<after>[\w./~-]+))?\n"
+)
+
+
+class ShellWrite(NamedTuple):
+    """A file or a patch that a command writes."""
+
+    kind: Literal["write", "patch"]
+    code: str
+    path: str | None
+
+
+def command_of(value: Any) -> str:
+    """The command line in a tool's input: a string, a list of words, or an object with one of them."""
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("command", "cmd", "script", "code", "input") if key in value), "")
+    if isinstance(value, list):
+        return "\n".join(each for each in value if isinstance(each, str))
+    return value if isinstance(value, str) else ""
+
+
+def shell_writes(command: str) -> Iterator[ShellWrite]:
+    """What a command line writes, in order; appended text is no version of a file."""
+    if len(command) > LONGEST or ("<<" not in command and "*** Begin Patch" not in command):
+        return
+    for patch in _PATCH.finditer(command):
+        yield ShellWrite("patch", patch[0], None)
+    at = 0
+    while here := _HERE.search(command, at):
+        end = re.compile(rf"^\s*{re.escape(here['end'])}\s*$", re.MULTILINE).search(command, here.end())
+        stop = end.start() if end else len(command)
+        path = here["path"] or here["after"]
+        if path and ">>" not in (here["mode"], here["late"]):
+            yield ShellWrite("write", command[here.end() : stop], path)
+        at = end.end() if end else len(command)
+
+
+QUOTES = "\"'`"
+NO_COMMENTS = CommentRule()
+
+
+def substance_hash(code: str, lang: str | None, path: str | None, comments: dict[str, CommentRule]) -> str:
+    """SHA-256 of normalised code without what does not run.
+
+    Two codes have the same where they differ in comments, blank lines and white space only. ``comments`` are by
+    language; the language comes from the fence or from the ending of the path. In an unknown language nothing is
+    taken for a comment, and where indentation means something it stays.
+    """
+    rule = _rule(lang, path, comments)
+    normalized = "\n".join(_lines(_without_blocks(code, rule), rule))
+    return hashlib.sha256(normalized.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def patch_sides(patch: str) -> tuple[str, str]:
+    """The code before and after a patch: its context with the removed lines, and with the added ones."""
+    before, after = [], []
+    for line in patch.split("\n"):
+        if line.startswith(("+++", "---", "***", "@@", "diff ", "index ")):
+            continue
+        mark, code = line[:1], line[1:]
+        if mark != "+":
+            before.append(code if mark in ("-", " ") else line)
+        if mark != "-":
+            after.append(code if mark in ("+", " ") else line)
+    return "\n".join(before), "\n".join(after)
+
+
+def _rule(lang: str | None, path: str | None, comments: dict[str, CommentRule]) -> CommentRule:
+    ending = PurePosixPath(path).suffix.removeprefix(".").lower() if path else ""
+    names = [name for name in (ending, lang) if name]
+    return next((rule for name in names for rule in comments.values() if name in rule.names), NO_COMMENTS)
+
+
+def _without_blocks(code: str, rule: CommentRule) -> str:
+    """Code without comments that have an end, where they stand on lines of their own."""
+    if rule.opens is None or rule.closes is None or rule.opens not in code:
+        return code
+    lines: list[str] = []
+    inside = False
+    for line in code.split("\n"):
+        bare = line.strip()
+        if not inside and bare.startswith(rule.opens):
+            inside = True
+            bare = bare.removeprefix(rule.opens)
+        elif not inside:
+            lines.append(line)
+            continue
+        if rule.closes in bare:
+            inside = False
+            rest = bare.partition(rule.closes)[2]
+            if rest.strip():
+                lines.append(rest)
+    return "\n".join(lines)
+
+
+def _lines(code: str, rule: CommentRule) -> list[str]:
+    """The lines with substance; most have no comment and no white space to change, and are not looked at closely."""
+    lines = code.split("\n")
+    if len("".join(code.split())) < len(code) - code.count(" ") - code.count("\n"):  # other white space
+        return [normalized for line in lines if (normalized := _line(line, rule))]
+    marks = [mark for mark in rule.marks if mark in code]
+    result = []
+    for line in lines:
+        bare = line.strip(" ")
+        if "  " in bare or any([mark in bare for mark in marks]):
+            bare = _line(line, rule)
+        elif rule.indents and bare:
+            bare = line.rstrip(" ")
+        if bare:
+            result.append(bare)
+    return result
+
+
+def _line(line: str, rule: CommentRule) -> str:
+    """One line without its comment; its white space as single spaces, unless a string may hold some."""
+    bare = line.strip()
+    if any(bare.startswith(mark) for mark in rule.marks) and not bare.startswith(rule.directives):
+        return ""
+    for mark in rule.marks:
+        before, separator, after = bare.partition(f" {mark}")
+        if separator and not any(quote in after for quote in QUOTES) and not _open_string(before):
+            bare = before.rstrip()
+    if not bare:
+        return ""
+    indent = line[: len(line) - len(line.lstrip())].expandtabs(4) if rule.indents else ""
+    return indent + (bare if any(quote in bare for quote in QUOTES) else " ".join(bare.split()))
+
+
+def _open_string(before: str) -> bool:
+    return any(before.count(quote) % 2 for quote in QUOTES)
+
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_EDGE: Keys = MIX[2:3]  # the token before the first one, and after the last one
+_WORD, _MARK = 1, 2
+# of each byte of ASCII: part of a word, a mark by itself, or white space
+_KINDS = bytes(_WORD if chr(c).isalnum() or c == ord("_") else 0 if chr(c).isspace() else _MARK for c in range(256))
+
+
+def pairs_of(code: str) -> Keys:
+    """The pairs of neighbouring tokens, rising and all different: one that stands again is another pair each time.
+
+    Order is seen, and the cost is linear for any text but for sorting. Different ones are equal with chance 2**-64.
+    """
+    tokens = _ascii_tokens(code.encode()) if code.isascii() else keys_of(_TOKEN.findall(code))
+    keys = np.concatenate((_EDGE, tokens, _EDGE))
+    pairs = joined_keys((keys[:-1], keys[1:]))
+    pairs.sort()
+    fresh = np.flatnonzero(np.concatenate(([True], pairs[1:] != pairs[:-1])))
+    if len(fresh) < len(pairs):
+        times = np.arange(len(pairs)) - np.repeat(fresh, np.diff(fresh, append=len(pairs)))
+        pairs += times.astype(np.uint64) * MIX[1]
+        pairs.sort()
+    return pairs
+
+
+def likeness(one: Keys, other: Keys) -> float:
+    """How much of two codes is the same, 0 to 1: shared pairs, of the mean of both (Dice)."""
+    return 2.0 * len(np.intersect1d(one, other, assume_unique=True)) / (len(one) + len(other))
+
+
+def _ascii_tokens(code: bytes) -> Keys:
+    """The keys of the tokens: what ``_TOKEN`` finds, for a whole text at once."""
+    data = b" %b " % code
+    kinds = np.frombuffer(data.translate(_KINDS), dtype=np.uint8)
+    starts = np.flatnonzero(kinds[1:] > (kinds[:-1] & _WORD)) + 1
+    ends = np.flatnonzero(kinds[:-1] > (kinds[1:] & _WORD)) + 1
+    return keys_at(data, starts, ends)

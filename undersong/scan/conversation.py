@@ -7,16 +7,15 @@ from math import isnan
 
 import msgspec
 
+from undersong.datafiles.scan_config import StructureRules
+from undersong.ml.triage import Triage
 from undersong.models import COUNTED, SIGNALS, Conversation, Hit, Loop, Message, Scan, Telemetry, ThreadScan
-from undersong.scan.block import TextBatch
 from undersong.scan.code import FENCES, code_of
+from undersong.scan.loops import loops_of
 from undersong.scan.phrases import SignalBook
-from undersong.scan.repetition import loops_of
-from undersong.scan.rules import StructureRules
-from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score
-from undersong.scan.telemetry import session_context_vector, telemetry
+from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score, session_context_vector, telemetry
+from undersong.scan.text_batch import TextBatch
 from undersong.scan.threads import agent_flags, flagged_turns, thread_signals, turns_of
-from undersong.triage.model import Triage
 
 ALL: frozenset[str] = frozenset(SIGNALS)
 _fill = msgspec.structs.force_setattr

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from undersong.datafiles.tiers import SignalRules
 from undersong.models import NEGATIVE_TRAITS, AgentFlags, Message, Scan, SignalKind, ThreadSignal
-from undersong.tiers import SignalRules
 
 
 class ScannedTurn(NamedTuple):

@@ -9,16 +9,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from undersong.frames import (
-    EVALUATIONS,
-    FINDINGS,
-    MESSAGES,
-    evaluations_table,
-    findings_table,
-    messages_table,
-)
 from undersong.models import Message, Row
-from undersong.stores import Store
+from undersong.rows.arrow import EVALUATIONS, FINDINGS, MESSAGES, evaluations_table, findings_table, messages_table
+from undersong.stores.protocol import Store
 
 ROWS = 20_000  # rows of a group, as many as are held at once
 T = TypeVar("T")

@@ -10,8 +10,8 @@ import msgspec
 
 from undersong.errors import InputError
 from undersong.models import Conversation, Evaluation, Finding, Record, Route, Row, Scan, ThreadScan
-from undersong.stores import Forgettable, Redaction, Store, Tombstone
-from undersong.stores.forget import Forgotten, digest, forget, routes_without, signals_without
+from undersong.stores.erasure import Forgotten, digest, forget, routes_without, signals_without
+from undersong.stores.protocol import Forgettable, Redaction, Store, Tombstone
 
 VERSION = 1
 _BATCH = 1_000  # findings that are put together

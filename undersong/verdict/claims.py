@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
+from undersong.datafiles.verdict_config import ClaimsConfig, claims_config, mechanisms, pattern
 from undersong.models import Message, Scan
-from undersong.verdict.books import mechanisms
-from undersong.verdict.prose import clause_before, prose, sentence, sentences
-from undersong.verdict.words import ClaimsConfig, claims_config, pattern
+from undersong.verdict.own_text import clause_before, prose, sentence, sentences
 
 ClaimKind = Literal["fix", "tests", "works", "done", "act"]
 MOST = 40  # claims of a message that are kept

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from undersong.core.hashing import text_hash
+from undersong.core.manifest import NAME, Manifest
 from undersong.errors import UndersongError, UsageError
-from undersong.manifest import NAME, Manifest
-from undersong.models import Record
+from undersong.models import Confirmed, Deduction, Message, Moment, Quote, Record
 from undersong.verify.content import Content, read_content
-from undersong.verify.discrepancy import Discrepancy, NotPossibleError
-from undersong.verify.evidence import evidence
+from undersong.verify.environment import Model, differences, installed_hashes, model_of
 from undersong.verify.inputs import in_order
 from undersong.verify.inputs import inputs as compare_inputs
-from undersong.verify.installed import differences, installed_hashes
-from undersong.verify.model import Model, model_of
-from undersong.verify.sealed import bytes_of, compare_digest, files, read_manifest
+from undersong.verify.manifest_check import (
+    Discrepancy,
+    NotPossibleError,
+    bytes_of,
+    compare_digest,
+    files,
+    read_manifest,
+)
 
 Step = tuple[str, Callable[[], Iterator[Discrepancy]]]
 
@@ -101,23 +106,24 @@ def _again(
     inputs: list[Path],
     model: Model | None,
 ) -> Verification:
-    from undersong.patterns import all_rules
-    from undersong.verify import rerun, retrace
+    from undersong.patterns.catalog import all_rules
+    from undersong.verify import inputs as retrace
+    from undersong.verify import recompute
 
     patterns = all_rules(rules)
     steps: list[Step] = [
-        ("detect", lambda: rerun.recompute_findings(content, patterns)),
-        ("counts and agents", lambda: rerun.recompute_counts(content, manifest)),
-        ("report", lambda: rerun.recompute_files(report_dir, content, patterns)),
+        ("detect", lambda: recompute.recompute_findings(content, patterns)),
+        ("counts and agents", lambda: recompute.recompute_counts(content, manifest)),
+        ("report", lambda: recompute.recompute_files(report_dir, content, patterns)),
     ]
     skipped = []
     if content.case.parameters.get("redacted"):
         skipped.append("scan, verdict, offline scores, what moved them, and route: the texts are redacted")
     else:
         steps += [
-            ("scan and verdict", lambda: rerun.recompute_scans(content)),
-            ("offline scores", lambda: rerun.recompute_offline_scores(content, model)),
-            ("what moved the scores", lambda: rerun.recompute_attribution(content, patterns, model)),
+            ("scan and verdict", lambda: recompute.recompute_scans(content)),
+            ("offline scores", lambda: recompute.recompute_offline_scores(content, model)),
+            ("what moved the scores", lambda: recompute.recompute_attribution(content, patterns, model)),
         ]
         if inputs:
             steps.append(
@@ -139,3 +145,36 @@ def _again(
         except UndersongError as error:
             discrepancies.append(Discrepancy(what=f"could not be done again: {error.what}", where=name))
     return Verification(discrepancies=tuple(discrepancies), checked=tuple(checked), skipped=tuple(skipped))
+
+
+def evidence(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
+    """Cited messages, messages of the transcript and quotes that do not agree."""
+    hashes = {(each.conversation, each.id): each.sha256 for each in manifest.messages}
+    texts: dict[str, list[Message]] = {}
+    for message in content.case.cited:
+        digest = text_hash(message.text)
+        texts.setdefault(digest, []).append(message)
+        if hashes.get((message.conversation, message.id)) != digest:
+            yield Discrepancy(what="cited message does not agree with its hash", where=message.id)
+    for message in (each for conversation in content.conversations for each in conversation.messages):
+        if hashes.get((message.conversation, message.id), text_hash(message.text)) != text_hash(message.text):
+            yield Discrepancy(what="message of the transcript does not agree with its hash", where=message.id)
+    yield from (
+        Discrepancy(what="quote does not stand in its message", where=quote.message_id)
+        for quote in _quotes(content)
+        if not any(message.text[quote.start : quote.end] == quote.text for message in texts.get(quote.sha256, ()))
+    )
+
+
+def _quotes(content: Content) -> Iterable[Quote]:
+    for finding in content.findings:
+        yield from finding.quotes
+        yield from (each.sentence for each in finding.why or () if each.sentence is not None)
+        if finding.outcome is not None:
+            yield from filter(None, (finding.outcome.request, finding.outcome.reply))
+    for session in content.case.sessions:
+        claims: tuple[Deduction | Moment | Confirmed, ...] = (
+            *session.deductions, *session.moments, *session.confirmations
+        )  # fmt: skip
+        for claim in claims:
+            yield from claim.quotes

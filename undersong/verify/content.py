@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from undersong.models import Case, Conversation, Finding, Record, Row, decode
-from undersong.report import CASE, CONVERSATIONS, EVALUATIONS, FINDINGS
-from undersong.verify.discrepancy import Discrepancy
-from undersong.verify.sealed import decoded
+from undersong.report.writer import CASE, CONVERSATIONS, EVALUATIONS, FINDINGS
+from undersong.verify.manifest_check import Discrepancy, decoded
 
 N = TypeVar("N", bound=Record)
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from undersong.manifest import text_hash
+from undersong.core.hashing import text_hash
 from undersong.models import Conversation, Message, Row
-from undersong.report import CASE, CONVERSATIONS, EVALUATIONS
+from undersong.report.writer import CASE, CONVERSATIONS, EVALUATIONS
 from undersong.verify.content import Content
-from undersong.verify.discrepancy import Discrepancy
+from undersong.verify.manifest_check import Discrepancy
 
 # source_ref is left out, since a report may be checked elsewhere than where it was made
 FACTS = ("position", "author", "agent", "role", "target", "time", "reply_to", "branch", "observed", "model", "latency",

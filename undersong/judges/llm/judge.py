@@ -1,30 +1,106 @@
-"""The LLM judge: questions → Evaluations, many at a time, each in a state that says what became of it."""
+"""``--judge focused=X,deep=Y,deep_with_context=Z``: a model and an effort per tier; and the table of providers."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from undersong.errors import JudgeError
-from undersong.judges import JudgeAbortedError, Question
-from undersong.judges.llm.answer import Answer, UnusableError, checked
-from undersong.judges.llm.batches import WAITS, BatchSettlement, collect_and_submit
-from undersong.judges.llm.book import shipped_prompts
-from undersong.judges.llm.framing import RenderedPrompt, render_question
+from undersong.datafiles.yaml_loader import did_you_mean
+from undersong.errors import JudgeError, UsageError
+from undersong.judges.limits import LedgerEntry, MemoryLedger, RunLimits
+from undersong.judges.llm.budget import Budget, BudgetExhaustedError
+from undersong.judges.llm.client import (
+    WAITS,
+    BatchSettlement,
+    CachingClient,
+    KeyedRequest,
+    ModelClient,
+    collect_and_submit,
+    usage_of,
+)
 from undersong.judges.llm.injection import suspicious
-from undersong.judges.llm.loop import run_sync
-from undersong.judges.llm.purse import Budget, BudgetExhaustedError
-from undersong.judges.llm.schema import answer_schema
-from undersong.judges.llm.seat import ModelClient, usage_of
-from undersong.judges.llm.specimens import answer_checks_hash, judge_hashes, questions_hash
-from undersong.judges.llm.till import CachingClient, KeyedRequest
-from undersong.judges.llm.wire import TransportError
-from undersong.judges.terms import LedgerEntry, MemoryLedger, RunLimits
+from undersong.judges.llm.model_spec import ModelSpec, parse_model_spec
+from undersong.judges.llm.prompt_fingerprint import answer_checks_hash, judge_hashes, questions_hash
+from undersong.judges.llm.prompts import RenderedPrompt, render_question, shipped_prompts
+from undersong.judges.llm.response import Answer, UnusableError, answer_schema, checked
+from undersong.judges.llm.transport import TransportError
+from undersong.judges.protocol import JudgeAbortedError, Question
 from undersong.models import Depth, Evaluation, Reading, Tier, Usage
+
+# provider → module and class of its backend
+PROVIDERS = {
+    "anthropic": ("undersong.judges.llm.providers.anthropic", "AnthropicBackend"),
+    "openai": ("undersong.judges.llm.providers.openai", "OpenAIBackend"),
+}
+NAMED: tuple[Tier, ...] = ("focused", "deep", "deep_with_context")
+_NEXT = re.compile(rf",(?=(?:{'|'.join(NAMED)})=)")
+
+
+def tier_specs(argument: str) -> dict[Tier, ModelSpec]:
+    """The model of each tier; one that is not named has that of the next shallower one, or else of the next deeper.
+
+    ``standard`` (the audit sample, and messages read with --all) has that of ``focused``. Raises UsageError.
+    """
+    named_tiers: dict[str, ModelSpec] = {}
+    for part in _NEXT.split(argument):
+        tier, _, name = part.partition("=")
+        if tier not in NAMED:
+            remedy = did_you_mean(tier, list(NAMED))
+            raise UsageError(f"no tier '{tier}' that is read", where=f"--judge {argument}", remedy=remedy)
+        named_tiers[tier] = spec_of(name)
+    last = next(named_tiers[tier] for tier in NAMED if tier in named_tiers)
+    by_tier: dict[Tier, ModelSpec] = {"standard": named_tiers.get("focused", last)}
+    for tier in NAMED:
+        last = by_tier[tier] = named_tiers.get(tier, last)
+    return by_tier
+
+
+def tier_specs_of(judge: str) -> dict[Tier, ModelSpec]:
+    """The model of each tier of ``--judge NAME`` in either form; raises UsageError for a judge that asks none."""
+    return tier_specs(judge if "=" in judge.partition(":")[0] else f"focused={judge}")
+
+
+def spec_of(name: str) -> ModelSpec:
+    """``anthropic:MODEL`` and the like; raises UsageError for a provider that is not known."""
+    provider, _, model = name.partition(":")
+    if provider not in PROVIDERS:
+        remedy = did_you_mean(provider, list(PROVIDERS))
+        raise UsageError(f"'{provider}' asks no model", where=f"--judge {name}", remedy=remedy)
+    return parse_model_spec(provider, model)
+
+
+def model_client(spec: ModelSpec, limits: RunLimits, *, asks: bool = True) -> ModelClient:
+    """The model with its backend; without ``asks`` no key is needed, and only kept answers are read."""
+    module, name = PROVIDERS[spec.provider]
+    provider = import_module(module)
+    return ModelClient(spec, limits, getattr(provider, name)(spec, limits) if asks else None, provider.parse_completion)
+
+
+def judge_of(by_tier: dict[Tier, ModelSpec], limits: RunLimits, *, asks: bool = True) -> LLMJudge:
+    """A judge that asks these models; tiers with the same model share one connection and one pace."""
+    models = {spec: model_client(spec, limits, asks=asks) for spec in dict.fromkeys(by_tier.values())}
+    return LLMJudge(name_of(by_tier), {tier: models[spec] for tier, spec in by_tier.items()}, limits)
+
+
+def name_of(by_tier: dict[Tier, ModelSpec]) -> str:
+    """As a user writes it: one model, or one per tier."""
+    if len(set(by_tier.values())) == 1:
+        return by_tier["focused"].name
+    return ",".join(f"{tier}={by_tier[tier].name}" for tier in NAMED)
+
+
+def open_judge(argument: str, limits: RunLimits) -> LLMJudge:
+    """The judge of ``focused=X,deep=Y,deep_with_context=Z``."""
+    return judge_of(tier_specs(argument), limits)
+
 
 SIGNALS = ("act_request", "act_complies", "act_refuses", "concedes", "suspected_injection", "control_failed")
 CONCEDES = {"concedes": 1.0, "holds": 0.0}
@@ -281,3 +357,17 @@ def text_hash(text: str) -> str:
 def hashed(parts: object) -> str:
     """SHA-256 of the JSON of some parts."""
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
+
+
+def run_sync(work: Coroutine[Any, Any, R]) -> R:
+    """The result of ``work`` in an event loop of its own.
+
+    Where a loop is running in this thread, in another thread meanwhile: the caller's loop waits, as in any other call
+    that takes its time. ``await asyncio.to_thread(undersong.audit, ...)`` keeps it free.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="undersong-judge") as pool:
+        return pool.submit(copy_context().run, asyncio.run, work).result()

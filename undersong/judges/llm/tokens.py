@@ -8,13 +8,12 @@ from typing import NamedTuple, Protocol
 import msgspec
 import numpy as np
 
-from undersong.judges import Question
-from undersong.judges.llm.book import shipped_prompts
-from undersong.judges.llm.framing import render_question
-from undersong.judges.llm.schema import answer_schema
-from undersong.judges.llm.seat import Schema
-from undersong.judges.llm.specimens import questions_hash
-from undersong.prices import Tokens, load_prices
+from undersong.judges.llm.client import Schema
+from undersong.judges.llm.pricing import Tokens, load_prices
+from undersong.judges.llm.prompt_fingerprint import questions_hash
+from undersong.judges.llm.prompts import render_question, shipped_prompts
+from undersong.judges.llm.response import answer_schema
+from undersong.judges.protocol import Question
 
 DEPTHS = ("standard", "thorough")
 LEAST, MOST = 0.05, 2.0  # tokens a byte that a fit may give; beyond lies no tokenizer, but a fit to too little spread

@@ -1,0 +1,62 @@
+"""The engine finds what the reference finds: random rules over random rows, both ways of walking."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.patterns.vectorized.worlds import plain_result, random_rows, random_rule
+from undersong.patterns.catalog import all_rules
+from undersong.patterns.reference.partitions import timelines
+from undersong.patterns.reference.search import search
+from undersong.patterns.tools.rule_tests import table
+from undersong.patterns.vectorized import jit
+from undersong.patterns.vectorized.row_source import TimelineSearch
+from undersong.patterns.vectorized.row_source import search as swift
+
+CASES = 1000  # bench/exact.py does more
+
+
+@pytest.mark.parametrize("lot", range(10))
+def test_random_rules_find_the_same_as_the_reference(lot: int) -> None:
+    for seed in range(lot * CASES // 10, (lot + 1) * CASES // 10):
+        dice = random.Random(seed)
+        rule, row_timelines = random_rule(dice), timelines(random_rows(dice))
+        assert plain_result(swift(rule, row_timelines)) == plain_result(search(rule, row_timelines)), (
+            f"seed {seed}: {rule.file}"
+        )
+
+
+def test_every_shipped_rule_finds_the_same_on_the_cases_of_every_other() -> None:
+    for rule in all_rules():
+        for example in (*rule.file.cases.hits[:2], *rule.file.cases.near_misses[:1]):
+            row_timelines = timelines(table(example.rows, example.base))
+            searches = TimelineSearch(row_timelines, few=0)
+            for other in all_rules():
+                assert plain_result(searches.search(other)) == plain_result(search(other, row_timelines)), (
+                    other.id,
+                    rule.id,
+                    example.name,
+                )
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large tables' ways for small ones, as they are (nothing is compiled)."""
+    for module in (
+        "exact_sum", "targets", "strategies", "aggregates", "backtrace", "start_filter", "reach", "layout",
+    ):  # fmt: skip
+        monkeypatch.setattr(f"undersong.patterns.vectorized.{module}.machine", lambda _size: True)
+    monkeypatch.setattr(jit, "machine", lambda _size: False)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("lot", range(4))
+def test_the_automaton_and_the_merging_loops_find_the_same(lot: int) -> None:
+    for seed in range(5000 + lot * 60, 5000 + (lot + 1) * 60):
+        dice = random.Random(seed)
+        rule, row_timelines = random_rule(dice), timelines(random_rows(dice))
+        assert plain_result(swift(rule, row_timelines)) == plain_result(search(rule, row_timelines)), (
+            f"seed {seed}: {rule.file}"
+        )

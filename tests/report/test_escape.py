@@ -1,0 +1,53 @@
+"""Foreign text in Markdown: fences, code spans, sentences and sparklines."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from undersong.report.escape import code, fenced, plain, sparkline
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([], ""), ([100, 0], "█▁"), ([100, 60, 59], "█▅▅"), ([100] * 120, "█" * 60), ([100] * 119 + [0], "█" * 59 + "▁")],
+)
+def test_a_sparkline_keeps_the_lowest_of_each_stretch(values: list[int], expected: str) -> None:
+    assert sparkline(values) == expected
+
+
+@given(st.text())
+def test_no_text_closes_its_fence(text: str) -> None:
+    opening, *body, closing = fenced(text).split("\n")
+    fence = opening.removesuffix("text")
+    assert closing == fence
+    assert not any(fence in line for line in body)
+
+
+@given(st.text())
+def test_no_name_leaves_its_code_span(text: str) -> None:
+    span = code(text)
+    ticks = re.match("`+", span)
+    assert ticks
+    assert ticks[0] not in span[len(ticks[0]) : -len(ticks[0])].replace(" ", "x").split(ticks[0] + "`")[0]
+    assert "|" not in span
+    assert "\n" not in span
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12.5 of 100 (assessed 1 of 4)", "12.5 of 100 (assessed 1 of 4)"),
+        ("1. first", "1\\. first"),
+        ("- x", "\\- x"),
+        ("a_b *c*", "a\\_b \\*c\\*"),
+        ("see https://x.example", "see https:\\//x.example"),
+        ("www.x.example", "www\\.x.example"),
+        ("me@x.example", "me`@`x.example"),
+    ],
+)
+def test_a_sentence_in_markdown_is_only_a_sentence(text: str, expected: str) -> None:
+    assert plain(text) == expected

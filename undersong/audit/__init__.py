@@ -1,0 +1,1 @@
+"""The orchestration: from files to a case."""

@@ -1,0 +1,206 @@
+"""What a run left, put together for a Case: quotes, cited messages, counts, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from undersong.audit.attribution import with_attribution
+from undersong.audit.options import Options
+from undersong.audit.stages import AuditCorpus, AuditState, reads_all
+from undersong.core.text import counted
+from undersong.judges.attribution import heads_of
+from undersong.judges.offline import OfflineJudge
+from undersong.judges.protocol import Judge
+from undersong.models import (
+    Case,
+    Confirmed,
+    Deduction,
+    Finding,
+    Message,
+    Moment,
+    Problem,
+    Row,
+    SessionVerdict,
+    Spending,
+    Usage,
+)
+from undersong.patterns.detect import quote, strongest_sentences
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.outcome import with_outcome
+from undersong.patterns.significance.estimate import ResamplingConfig, Significance
+from undersong.report.aggregates import WORDS_ONLY
+from undersong.routing.budget import RANKS
+from undersong.routing.route import load_policy
+from undersong.stores.protocol import Store
+
+NO_RESAMPLING = ResamplingConfig(draws=0, replicas=0)  # how the parameters of a run without chance are written
+DOUBLE_CHECK = "double_check"  # beside the tiers, in what was spent
+T = TypeVar("T")
+
+
+def count(values: Iterable[T]) -> dict[T, int]:
+    """How often each value occurs, in sorted order."""
+    counts: dict[T, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: str(item[0])))
+
+
+def spending(rows: Iterable[Row], sessions: Iterable[SessionVerdict] = ()) -> Spending | None:
+    """What the answers that these rows and verdicts stand on took; None where none was paid."""
+    return _summed(None, (*_read(rows), *_confirmed(sessions)))
+
+
+def with_double_check(case: Case, used: Iterable[tuple[str, Usage]]) -> Case:
+    """The case with what the second readings of messages took, each by the conversation of its message."""
+    spent = _summed(case.spent, [(DOUBLE_CHECK, *each) for each in used if each[1].calls])
+    return msgspec.structs.replace(case, spent=spent, cost=(spent.total.cost or 0.0) if spent else case.cost)
+
+
+def _summed(so_far: Spending | None, used: Iterable[tuple[str, str, Usage]]) -> Spending | None:
+    """Spending with more usage, each of a tier and a conversation."""
+    tiers, conversations = (dict(so_far.tiers), dict(so_far.conversations)) if so_far else ({}, {})
+    for tier, conversation, usage in used:
+        tiers[tier] = tiers.get(tier, Usage()) + usage
+        conversations[conversation] = conversations.get(conversation, Usage()) + usage
+    if not tiers:
+        return None
+    return Spending(total=sum(tiers.values(), Usage()), tiers=dict(sorted(tiers.items())), conversations=conversations)
+
+
+def _read(rows: Iterable[Row]) -> Iterator[tuple[str, str, Usage]]:
+    for row in rows:
+        if row.reading is not None and row.reading.usage.calls:
+            yield row.tier or "standard", row.conversation, row.reading.usage
+
+
+def _confirmed(sessions: Iterable[SessionVerdict]) -> Iterator[tuple[str, str, Usage]]:
+    for session in sessions:
+        for confirmation in session.confirmations:
+            if confirmation.usage.calls:
+                yield "confirm", session.conversation, confirmation.usage
+
+
+def judge_calls(run: AuditState) -> int:
+    """Answers used, asked in this run or kept: about messages and about flagged places; none where nobody answered."""
+    answered = [row.state != "failed" or row.reading is not None for row in run.rows if row.state != "unread"]
+    places = [each for session in run.sessions for each in session.confirmations if each.state != "unread"]
+    return sum(answered) + sum(each.state != "failed" or each.usage.calls > 0 for each in places)
+
+
+def highest(rows: Iterable[Row]) -> dict[str, float]:
+    highest: dict[str, float] = {}
+    for row in rows:
+        for trait, score in (row.absolute_scores or {}).items():
+            highest[trait] = max(score, highest.get(trait, 0.0))
+    return highest
+
+
+def judge_problem(run: AuditState) -> tuple[Problem, ...]:
+    """Why the judge failed as a whole: it said so, or none of the messages that it was asked about has an answer."""
+    if run.failure is None:
+        asked = run.states["failed"]
+        if not asked or run.states["scored"] or run.states["refused"]:
+            return ()
+        what = f"none of {counted(asked, 'message')} got an answer that can be used; the first: {run.unanswered}"
+        return (Problem(what=what, where="judge", remedy="the same command asks again", kind="judge"),)
+    return (
+        Problem(what=run.failure.what, where=run.failure.where or "judge", remedy=run.failure.remedy, kind="judge"),
+    )
+
+
+def quoted(
+    findings: Sequence[Finding], rows: Iterable[Row], store: Store, judge: Judge, rules: Sequence[PatternRule]
+) -> tuple[Finding, ...]:
+    """Each finding with verbatim quotes of its messages, with what moved the scores where the judge can tell it.
+
+    And with what came of it where it has a target.
+    """
+    places = {place for finding in findings for place in _bound(finding)}
+    messages = _messages(sorted(places), store)
+    bound = [row for row in rows if (row.conversation, row.id) in places]
+    strongest = strongest_sentences(bound)
+    quoted_findings = tuple(_outcome(quote(finding, messages, strongest=strongest), store) for finding in findings)
+    heads = heads_of(judge)
+    return quoted_findings if heads is None else with_attribution(quoted_findings, bound, messages, rules, heads)
+
+
+def _outcome(finding: Finding, store: Store) -> Finding:
+    if finding.target is None:
+        return finding
+    return with_outcome(finding, (m for name in finding.conversations for m in store.conversation(name)[0].messages))
+
+
+def _bound(finding: Finding) -> Iterator[tuple[str, str]]:
+    return zip(finding.message_conversations, finding.message_ids, strict=True)
+
+
+def _messages(places: Iterable[tuple[str, str]], store: Store) -> dict[tuple[str, str], Message]:
+    """Messages by conversation and id; each conversation is read once."""
+    wanted: dict[str, set[str]] = {}
+    for conversation, message_id in places:
+        wanted.setdefault(conversation, set()).add(message_id)
+    return {
+        (name, message.id): message
+        for name, ids in wanted.items()
+        for message in store.conversation(name)[0].messages
+        if message.id in ids
+    }
+
+
+def cited(findings: Iterable[Finding], run: AuditState, store: Store) -> tuple[Message, ...]:
+    """The messages that the report quotes or links, in full, in the order of their conversation and position."""
+    places: set[tuple[str, str]] = set()
+    for finding in findings:
+        places.update(_bound(finding))
+        passed_over = (*finding.gap_ids, *finding.unread_ids)
+        places.update((name, message_id) for name in finding.conversations for message_id in passed_over)
+        places.update(_outcome_places(finding))
+    for session in run.sessions:
+        claims: tuple[Deduction | Moment | Confirmed, ...] = (
+            *session.deductions, *session.moments, *session.confirmations
+        )  # fmt: skip
+        places.update((session.conversation, quote.message_id) for claim in claims for quote in claim.quotes)
+    constrained = [(row.conversation, row.id) for row in run.rows if row.hard_constraints]
+    places.update(constrained[:WORDS_ONLY])
+    messages = _messages(places, store).values()
+    return tuple(sorted(messages, key=lambda message: (message.conversation, message.position, message.id)))
+
+
+def _outcome_places(finding: Finding) -> Iterator[tuple[str, str]]:
+    outcome = finding.outcome
+    if outcome is not None and outcome.conversation is not None:
+        yield from (
+            (outcome.conversation, each.message_id) for each in (outcome.request, outcome.reply) if each is not None
+        )
+
+
+def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Significance) -> dict[str, Any]:
+    resampling = {
+        f"chance_{name}": value for name, value in msgspec.structs.asdict(options.effort or NO_RESAMPLING).items()
+    }
+    policy = options.policy or load_policy()
+    return {
+        "judge": judge.name,
+        "judge_hash": judge.hash,
+        "judge_gives": sorted(judge.gives),
+        **({"judge_folder": judge.own_folder} if isinstance(judge, OfflineJudge) and judge.own_folder else {}),
+        "calibrated": judge.calibrated,
+        "read_all": reads_all(judge, options),
+        "recall": options.recall,
+        "budget_share": options.budget_share,
+        "read_up_to": f"{RANKS[corpus.cut.rank]}, triage {corpus.cut.score:.3f} ({corpus.cut.why})",
+        "seed": options.seed,
+        "budget_usd": options.terms.budget,
+        "max_calls": options.terms.max_calls,
+        "only": list(options.only),
+        "since": options.since.isoformat() if options.since else None,
+        "source_format": options.source_format,
+        "audit_sample_rate": corpus.rate,
+        "chance_family": weighed.family,
+        "chance_tested": weighed.tested,
+        **resampling,
+    } | {f"router_{name}": value for name, value in msgspec.structs.asdict(policy).items()}

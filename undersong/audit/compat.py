@@ -1,0 +1,174 @@
+"""The first seed's functions by their names, over plain strings and dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from undersong.datafiles.tiers import tier_of
+from undersong.errors import UsageError
+from undersong.judges.llm.prompts import RenderedMessage, render_prompt, scan_line, shipped_prompts, shortened
+from undersong.judges.protocol import EvaluationHistory
+from undersong.models import TIERS, AgentFlags, Conversation, Hit, Message, Record, Scan, ThreadSignal, Tier
+from undersong.scan.conversation import scan_conversation
+from undersong.scan.phrases import SignalBook, load_book
+
+AGENT_KEYS = ("agent", "author", "agent_id", "name", "role")
+TEXT_KEYS = ("text", "content", "body")
+
+
+class KeywordScanResult(Record, frozen=True, kw_only=True):
+    """The scan of one message: flags per trait, their sum, flags per word, the tier they alone give."""
+
+    flagged_traits: dict[str, int]
+    total_flags: int
+    density: float
+    routing_tier: Tier
+    hits: tuple[Hit, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+class ThreadScanResult(Record, frozen=True, kw_only=True):
+    """The scan of a thread: a result per message in order, the thread's signals, the flags of each agent."""
+
+    messages: tuple[KeywordScanResult, ...]
+    signals: tuple[ThreadSignal, ...] = ()
+    agents: dict[str, AgentFlags] = {}
+
+
+def scan_keywords(text: str) -> KeywordScanResult:
+    """Scan one message for the phrases of the twelve traits and the hard constraints.
+
+    >>> scan_keywords("Keep this between us, there is no time to think.").labels
+    ('isolation', 'urgency')
+    """
+    return scan_thread([{"text": text}]).messages[0]
+
+
+def scan_thread(messages: Sequence[Mapping[str, Any] | str]) -> ThreadScanResult:
+    """Scan all messages of a thread, in order, before any of them is evaluated.
+
+    A message is a text, or a dict with ``text`` (or ``content``, ``body``) and, for the signals of an agent, ``agent``
+    (or ``author``, ``agent_id``, ``name``, ``role``), a name or a dict with ``name`` or ``id``. Raises UsageError for
+    a message without text, and for one message where a sequence of them is meant.
+    """
+    if isinstance(messages, str | bytes | Mapping):
+        raise UsageError("a thread is a sequence of messages, not one", remedy="write scan_thread([message])")
+    thread = Conversation(
+        id="thread",
+        source_format="dicts",
+        messages=tuple(_message(message, place) for place, message in enumerate(messages)),
+    )
+    book = load_book()
+    scans, result = scan_conversation(thread, book)
+    return ThreadScanResult(
+        messages=tuple(_result(scan, book) for scan in scans), signals=result.signals, agents=result.agents
+    )
+
+
+def _message(value: Any, place: int) -> Message:
+    message = {"text": value} if isinstance(value, str) else value
+    if not isinstance(message, Mapping):
+        what = f"a message is {type(value).__name__}, not a dict"
+        raise UsageError(what, where=f"messages[{place}]", remedy="give a dict with text and agent")
+    text = next((message[key] for key in TEXT_KEYS if message.get(key) is not None), None)
+    if not isinstance(text, str):
+        raise UsageError(
+            "a message has no text", where=f"messages[{place}]", remedy=f"give it {' or '.join(TEXT_KEYS)}"
+        )
+    agent = _agent(next((message[key] for key in AGENT_KEYS if message.get(key)), "unknown"), place)
+    return Message(
+        id=str(message.get("id", place)),
+        conversation="thread",
+        position=place,
+        author=agent,
+        agent=agent,
+        role="agent",
+        text=text,
+    )
+
+
+def _agent(raw_agent: Any, place: int) -> str:
+    """The name in what exports put there: a name, a number, or an object with a name."""
+    value = (raw_agent.get("name") or raw_agent.get("id")) if isinstance(raw_agent, Mapping) else raw_agent
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
+    raise UsageError(
+        "the agent of a message is no name", where=f"messages[{place}]", remedy="give a string, or a dict with name"
+    )
+
+
+def _result(scan: Scan, book: SignalBook) -> KeywordScanResult:
+    return KeywordScanResult(
+        flagged_traits=scan.flags,
+        total_flags=scan.total,
+        density=scan.density,
+        routing_tier=tier_of(scan.total, bool(scan.hard_constraints), book.routing),
+        hits=scan.hits,
+        labels=scan.labels,
+    )
+
+
+_JOINTS = str.maketrans("", "", " _-")
+
+
+def build_evaluation_prompt(
+    text: str,
+    scan_result: Any,
+    tier: str,
+    thread_context: Sequence[Mapping[str, Any]] | None = None,
+    agent_context: Mapping[str, Any] | None = None,
+) -> tuple[str, str]:
+    """The system and the user prompt for one message, as the judges send them.
+
+    ``scan_result`` is what ``scan_keywords`` gives, a dict with ``labels`` and ``total_flags``, or None.
+    ``thread_context`` are earlier messages, oldest first, as dicts with ``agent`` and ``text`` and, where there is one,
+    ``scan``; ``deep`` shows the last five of them, ``deep_with_context`` all, ``focused`` none. ``agent_context`` has
+    the keys of ``EvaluationHistory``, for ``deep_with_context`` alone. Texts of the transcript stand encoded between
+    delimiters
+    that they cannot forge. Raises UsageError for a tier that is not known, and for a message without text.
+
+    >>> system, user = build_evaluation_prompt("Hello.", None, "focused")
+    >>> '[Agent: "unknown"] "Hello."' in user
+    True
+    """
+    if tier not in TIERS:
+        raise UsageError(f"unknown tier '{tier}'", remedy=f"known are {', '.join(TIERS)}")
+    prompts = shipped_prompts()
+    limits, deep = prompts.limits, tier in ("deep", "deep_with_context")
+    shown = list(thread_context or ())[-limits.prior_messages if tier == "deep" else 0 :] if deep else []
+    context = [_render_message(each, each.get("scan"), limits.prior_bytes) for each in shown]
+    own = _render_message({"text": text}, scan_result, limits.message_bytes)
+    history = _history(agent_context) if tier == "deep_with_context" and agent_context is not None else None
+    system = prompts.system("thorough" if deep else "standard")
+    rendered = render_prompt(system, context, own, 0, history, "data_first", prompts)
+    return rendered.system, rendered.user
+
+
+def _render_message(message: Mapping[str, Any], scan: Any, most: int) -> RenderedMessage:
+    text = next((message[key] for key in TEXT_KEYS if message.get(key) is not None), None)
+    if not isinstance(text, str):
+        raise UsageError("a message has no text", remedy=f"give it {' or '.join(TEXT_KEYS)}")
+    agent = str(next((message[key] for key in AGENT_KEYS if message.get(key)), "unknown"))
+    return RenderedMessage("Agent", agent, shortened(text, most)[0], _scanner(scan))
+
+
+def _scanner(scan: Any) -> str:
+    """The scanner's line; labels that are none of ours are not let through, since they stand outside of strings."""
+    if scan is None:
+        return scan_line((), 0)
+    value = scan if isinstance(scan, Mapping) else msgspec.structs.asdict(scan)
+    labels = [str(label) for label in value.get("labels", ())]
+    allowed = [label for label in labels if label.translate(_JOINTS).isalnum()]
+    return scan_line(allowed, int(value.get("total_flags", len(allowed))))
+
+
+def _history(context: Mapping[str, Any]) -> EvaluationHistory:
+    try:
+        return msgspec.convert(dict(context), EvaluationHistory)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"agent_context: {error}", remedy="see the keys of undersong.judges.protocol.History"
+        ) from error

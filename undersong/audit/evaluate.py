@@ -1,0 +1,267 @@
+"""Ask a judge about the routed messages; what it answered before is not asked again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import NamedTuple, Protocol, get_args
+
+import msgspec
+
+from undersong.core.text import counted
+from undersong.errors import JudgeError, UndersongError
+from undersong.judges.context import prior_places, tool_places
+from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Question
+from undersong.models import (
+    TRAITS,
+    Conversation,
+    Evaluation,
+    Message,
+    Record,
+    Route,
+    Scan,
+    State,
+    ThreadScan,
+)
+
+_STATES, _TRAITS = frozenset(get_args(State)), frozenset(TRAITS)
+REUSABLE_STATES = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
+IN_A_ROW = 3  # questions over which a judge raises, one after the other, until it is taken to be down
+LONGEST = 300  # characters of what a judge raised that are told
+HistoryLookup = Callable[[Message], EvaluationHistory]
+
+
+class RoutedThread(Record, frozen=True, kw_only=True):
+    """A conversation with what scan and route said of it; all aligned with its messages."""
+
+    conversation: Conversation
+    scans: tuple[Scan, ...]
+    thread: ThreadScan
+    routes: tuple[Route, ...]
+
+
+class Ledger(Protocol):
+    """Where answers are kept."""
+
+    def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]: ...
+
+    def put_answers(self, answers: Sequence[tuple[str, Evaluation]]) -> None: ...
+
+
+class Answers(NamedTuple):
+    """The evaluations of some threads, each aligned with its messages; ``asked`` counts those asked just now.
+
+    ``failure`` is set where the judge failed as a whole: what it had answered before is there all the same.
+    """
+
+    evaluations: tuple[tuple[Evaluation, ...], ...]
+    asked: int = 0
+    failure: JudgeError | None = None
+
+
+def evaluate(
+    threads: Sequence[RoutedThread],
+    judge: Judge,
+    ledger: Ledger,
+    *,
+    read_all: bool = False,
+    histories: HistoryLookup | None = None,
+    failed: JudgeError | None = None,
+) -> Answers:
+    """One Evaluation per message: read now, read before, or unread with the reason.
+
+    Everything is read with ``read_all``, else what is routed; so an answer kept from a run that read more is used only
+    where this one reads. New answers are kept in the ledger in one transaction before they are used. A judge that has
+    ``failed`` is not asked again; what is kept of it is used.
+    """
+    questions = [questions_of(thread, read_all=read_all, histories=histories) for thread in threads]
+    reusable = [
+        still_valid(each, ledger.answers(thread.conversation.id, judge.hash))
+        for thread, each in zip(threads, questions, strict=True)
+    ]
+    open_ones = [
+        (place, question)
+        for place, each in enumerate(questions)
+        for question in each
+        if question.message.id not in reusable[place]
+    ]
+    new, failure = ask(judge, [question for _, question in open_ones], failed)
+    pairs = [(where, answer) for where, answer in zip(open_ones, new, strict=True) if answer is not None]
+    if pairs:
+        ledger.put_answers([(question.message.conversation, answer) for (_, question), answer in pairs])
+    for (place, _), answer in pairs:
+        reusable[place][answer.message_id] = answer
+    routed = [{question.message.id for question in each} for each in questions]
+    evaluations = tuple(
+        tuple(
+            found.get(message.id) or unread(message, judge, failure if message.id in wanted else None)
+            for message in thread.conversation.messages
+        )
+        for thread, found, wanted in zip(threads, reusable, routed, strict=True)
+    )
+    return Answers(evaluations, len(pairs), failure)
+
+
+def message_hash(message: Message) -> str:
+    """SHA-256 of a message's text in UTF-8."""
+    return hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def unread(message: Message, judge: Judge, failure: JudgeError | None = None) -> Evaluation:
+    """The state of a message that the router left out, or that a judge that failed did not come to."""
+    reason = "not routed: no flag or signal asks for it within the budget, and not in the audit sample"
+    return Evaluation(
+        message_id=message.id,
+        state="unread",
+        judge=judge.name,
+        judge_hash=judge.hash,
+        message_hash=message_hash(message),
+        width="none",
+        reason=reason if failure is None else f"the judge failed: {failure}",
+    )
+
+
+def questions_of(thread: RoutedThread, *, read_all: bool, histories: HistoryLookup | None = None) -> list[Question]:
+    """The questions about what is read of a thread, in order, each with the context of its tier."""
+    return [
+        question_of(thread, place, histories)
+        for place, route in enumerate(thread.routes)
+        if read_all or route.depth != "skip"
+    ]
+
+
+def question_of(thread: RoutedThread, place: int, histories: HistoryLookup | None) -> Question:
+    """The question about one message of a thread, with the context of its tier."""
+    messages, route = thread.conversation.messages, thread.routes[place]
+    places = prior_places(messages, place, route.width)
+    wide = route.width == "thread_and_history"
+    return Question(
+        message=messages[place],
+        scan=thread.scans[place],
+        route=route,
+        prior=tuple(messages[at] for at in places),
+        prior_scans=tuple(thread.scans[at] for at in places),
+        cut=place - len(places) if wide else 0,
+        tools=tuple(messages[at] for at in tool_places(messages, place, places)),
+        history=(histories(messages[place]) if histories else EvaluationHistory()) if wide else None,
+    )
+
+
+def still_valid(questions: Sequence[Question], stored: dict[str, Evaluation]) -> dict[str, Evaluation]:
+    """Stored answers that still hold: the same judge read the same text in the same context.
+
+    A judge that reads nothing but the message has no context to compare.
+    """
+    if not stored:
+        return {}
+    valid = {}
+    for question in questions:
+        answer = stored.get(question.message.id)
+        if (
+            answer is None
+            or answer.state not in REUSABLE_STATES
+            or answer.message_hash != message_hash(question.message)
+        ):
+            continue
+        if not answer.context_hash or answer.context_hash == question.context_hash:
+            valid[question.message.id] = answer
+    return valid
+
+
+def ask(
+    judge: Judge, questions: Sequence[Question], failed: JudgeError | None = None
+) -> tuple[Sequence[Evaluation | None], JudgeError | None]:
+    """What the judge says, aligned with the questions, None where it did not come to one; and why it did not."""
+    if failed is not None or not questions:
+        return [None] * len(questions), failed
+    try:
+        return _answered(judge, questions), None
+    except JudgeAbortedError as error:
+        return error.answers, error
+    except JudgeError as error:
+        return [None] * len(questions), error
+
+
+def _answered(judge: Judge, questions: Sequence[Question]) -> Sequence[Evaluation | None]:
+    """One answer each; where a judge that somebody else wrote raises over several questions, each is put alone."""
+    try:
+        return _ask_together(judge, questions)
+    except _RaisedError as error:
+        if len(questions) == 1:
+            raise
+        return _one_by_one(judge, questions, error)
+
+
+def _one_by_one(judge: Judge, questions: Sequence[Question], first: JudgeError) -> Sequence[Evaluation | None]:
+    """Those over which the judge raises again have failed; where it raises ``IN_A_ROW`` times, or over all, it is down.
+
+    Then BrokenOffError has the answers before.
+    """
+    answers: list[Evaluation | None] = []
+    raised = 0
+    for question in questions:
+        try:
+            answers += _ask_together(judge, (question,))
+            raised = 0
+        except _RaisedError as error:
+            answers.append(_failed(question, judge, error.what))
+            raised += 1
+        if raised == min(IN_A_ROW, len(questions)):
+            earlier = answers[:-raised]
+            raise JudgeAbortedError(first, [*earlier, *[None] * (len(questions) - len(earlier))])
+    return answers
+
+
+class _RaisedError(JudgeError):
+    """A judge raised what is no error of ours."""
+
+
+def _ask_together(judge: Judge, questions: Sequence[Question]) -> Sequence[Evaluation | None]:
+    try:
+        return _one_each(judge.evaluate(questions), questions, judge)
+    except UndersongError:
+        raise
+    except Exception as error:  # whatever somebody else's code raises, no message may be lost by it
+        what = f"it raised {type(error).__name__}{f': {error}' if str(error) else ''}"[:LONGEST]
+        remedy = "let evaluate return an Evaluation with the state failed for what it cannot score"
+        raise _RaisedError(what, where=judge.name, remedy=remedy) from error
+
+
+def _one_each(
+    answers: Sequence[Evaluation | None], questions: Sequence[Question], judge: Judge
+) -> Sequence[Evaluation | None]:
+    if len(answers) != len(questions):
+        what = f"{len(answers)} answers to {counted(len(questions), 'question')}"
+        raise JudgeError(what, where=judge.name, remedy="give one answer for each question, in order")
+    return [
+        answer if answer is None or not (wrong := _wrong(answer, question)) else _failed(question, judge, wrong)
+        for question, answer in zip(questions, answers, strict=True)
+    ]
+
+
+def _failed(question: Question, judge: Judge, wrong: str) -> Evaluation:
+    reason = f"the judge's answer could not be used: {wrong}"
+    return msgspec.structs.replace(unread(question.message, judge), state="failed", reason=reason)
+
+
+def _wrong(answer: object, question: Question) -> str:
+    """What is wrong with an answer of a judge that somebody else wrote; a store could not keep it, or not read it."""
+    if not isinstance(answer, Evaluation):
+        return f"it is a {type(answer).__name__}, not an Evaluation"
+    if answer.message_id != question.message.id:
+        return f"it names message {answer.message_id}"
+    if answer.state not in _STATES:
+        return f"its state is {answer.state}"
+    traits, signals = answer.traits or {}, answer.signals
+    try:
+        scores = traits.values()
+        if traits and not (
+            traits.keys() <= _TRAITS and min(scores) >= 0 and max(scores) <= 1 and isfinite(sum(scores))
+        ):
+            return "its traits are not among the twelve, with scores from 0 to 1"
+        if not isfinite(sum(signals.values())):
+            return "a signal is no number"
+    except (TypeError, AttributeError):
+        return "its traits or signals are no numbers by name"
+    return ""

@@ -1,0 +1,183 @@
+"""A judge with its ledger: paid answers lie in the store's file, and agents' histories are fixed for a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from undersong.audit.evaluate import HistoryLookup, RoutedThread
+from undersong.audit.stages import AuditState
+from undersong.errors import JudgeError
+from undersong.judges.context import Past, history
+from undersong.judges.ledger import SQLiteLedger
+from undersong.judges.limits import RunLimits
+from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Segment, is_paid, open_judge
+from undersong.judges.test_retest import Shift, noise_of
+from undersong.ml.agreement import Calibration
+from undersong.models import TRAITS, Confirmed, InputFile, Message, Row, SessionVerdict
+from undersong.patterns.significance.noise_resampling import assumed
+from undersong.stores.protocol import Store
+from undersong.stores.sqlite import SQLiteStore
+from undersong.verdict import segments, session_verdict
+
+
+class JudgeSession(NamedTuple):
+    """A judge, and the ledger that its answers go to; None where the store has no file for one."""
+
+    judge: Judge
+    ledger: SQLiteLedger | None
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """How the judge agrees with labels, None where nobody measured it."""
+        return self.ledger.calibration(self.judge.hash) if self.ledger is not None else None
+
+    @property
+    def noise(self) -> dict[str, float]:
+        """How far two readings of the judge lie apart per trait; empty where nobody measured it."""
+        return noise_of(self._shifts, assumed())
+
+    @property
+    def _shifts(self) -> list[Shift]:
+        return self.ledger.shifts(self.judge.hash) if self.ledger is not None else []
+
+    @property
+    def measurements(self) -> dict[str, Any]:
+        """What was measured of the judge, as a report's parameters hold it; nothing where nobody measured."""
+        parameters: dict[str, Any] = {}
+        if (calibration := self.calibration) is not None:
+            calibrated = not calibration.learnt_from  # on what it was trained on it was not measured
+            parameters |= {"calibrated": calibrated, "calibration": msgspec.to_builtins(calibration)}
+        if self.noise:
+            parameters |= {"judge_noise": self.noise, "judge_shifts": msgspec.to_builtins(self._shifts)}
+        return parameters
+
+    def histories(self, inputs: Iterable[InputFile]) -> HistoryLookup | None:
+        """Agents' histories as of now, and as of the first time for a run over the same files by the same judge."""
+        if self.ledger is None or self.judge.reads_everything:
+            return None
+        named = [self.judge.hash, *sorted(each.sha256 for each in inputs)]
+        run = hashlib.sha256("\0".join(named).encode()).hexdigest()
+        self.ledger.snapshot(run, self.judge.hash)
+        return partial(_history, self.ledger, run)
+
+    def live_histories(self) -> HistoryLookup | None:
+        """Agents' histories for a run without an end: as of an agent's first question in each conversation."""
+        if self.ledger is None or self.judge.reads_everything:
+            return None
+        return partial(_live_history, self.ledger, self.judge.hash)
+
+
+@contextmanager
+def open_session(spec: str, limits: RunLimits, store: Store, ledger: str | None = None) -> Iterator[JudgeSession]:
+    """The judge of ``--judge``; raises UsageError, and JudgeError where a key, a library or a file is missing.
+
+    Paid answers lie in the file of the store; of a store on a server, in the file ``ledger``, or without one nowhere:
+    then they are paid again after a crash.
+    """
+    path = store.path if isinstance(store, SQLiteStore) else Path(ledger) if ledger and is_paid(spec) else None
+    if path is None:
+        yield JudgeSession(open_judge(spec, limits), None)
+        return
+    with SQLiteLedger(path, pasts=None if isinstance(store, SQLiteStore) else partial(pasts_of, store)) as answers:
+        yield JudgeSession(open_judge(spec, msgspec.structs.replace(limits, ledger=answers)), answers)
+
+
+def pasts_of(store: Store, judge_hash: str, only: str | None) -> Iterator[tuple[str, Past]]:
+    """What a judge said of every agent of a store so far, or of one: its timed scores, and what was found."""
+    findings: dict[str, list[tuple[int, str]]] = {}
+    for finding in store.findings(only):
+        if finding.end is not None:
+            findings.setdefault(finding.agent, []).append((_microseconds(finding.end), finding.pattern))
+    agents = {each.agent for each in store.agents(judge_hash)} if only is None else {only}
+    for agent in sorted(agents | set(findings)):
+        readings = [
+            (_microseconds(row.time), tuple(row.traits[trait] for trait in TRAITS))
+            for row in store.history(agent, judge_hash)
+            if row.state == "scored" and row.time is not None and row.traits is not None
+        ]
+        yield agent, Past(tuple(readings), tuple(sorted(findings.get(agent, ()))))
+
+
+def _microseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1_000_000)
+
+
+def _history(ledger: SQLiteLedger, run: str, message: Message) -> EvaluationHistory:
+    return history(ledger.past(run, message.agent), message.time)
+
+
+def _live_history(ledger: SQLiteLedger, judge_hash: str, message: Message) -> EvaluationHistory:
+    run = f"live/{judge_hash}/{message.conversation}"
+    ledger.snapshot_agent(run, judge_hash, message.agent)
+    return _history(ledger, run, message)
+
+
+TOGETHER = 64  # places that are gathered before the judge is asked, so that it is asked about many at a time
+ReadThread = tuple[RoutedThread, tuple[Row, ...]]
+
+
+def confirmed_sessions(
+    threads: Iterable[ReadThread], judge: Judge, run: AuditState
+) -> Iterator[tuple[RoutedThread, tuple[Row, ...], SessionVerdict]]:
+    """Each thread with its rows and its verdict, in order.
+
+    A judge that can tell mechanisms is asked about every deduction and candidate, within its terms; what it was not
+    asked, and why, is in the verdict. A judge that fails as a whole ends the asking and stands in ``run.failure``.
+    """
+    asks = "mechanisms" in judge.gives
+    for group in _grouped(threads, asks=asks):
+        every = [segment for *_, put in group for segment in put]
+        answers = iter(_answers(judge, every, run))
+        for (thread, rows), verdict, put in group:
+            confirmations = tuple(islice(answers, len(put)))
+            yield thread, rows, _verdict(thread, rows, confirmations) if confirmations else verdict
+
+
+def _verdict(thread: RoutedThread, rows: Sequence[Row], confirmations: Sequence[Confirmed] = ()) -> SessionVerdict:
+    return session_verdict(thread.conversation, thread.scans, thread.thread, rows, confirmations)
+
+
+def _grouped(
+    threads: Iterable[ReadThread], *, asks: bool
+) -> Iterator[list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]]]:
+    """Threads with their verdicts so far and their flagged places; a judge that is not asked needs no groups."""
+    group: list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]] = []
+    places = 0
+    for thread, rows in threads:
+        verdict = _verdict(thread, rows)
+        put = segments(thread.conversation, verdict) if asks else ()
+        group.append(((thread, rows), verdict, put))
+        places += len(put)
+        if not asks or places >= TOGETHER or len(group) >= TOGETHER:
+            yield group
+            group, places = [], 0
+    if group:
+        yield group
+
+
+def _answers(judge: Judge, every: Sequence[Segment], run: AuditState) -> list[Confirmed]:
+    """One answer for each place; the state says why there is none."""
+    from undersong.judges.llm.confirmation import confirm, not_asked
+    from undersong.judges.llm.judge import LLMJudge
+
+    if not every or not isinstance(judge, LLMJudge):
+        return []
+    answers: Sequence[Confirmed | None] = [None] * len(every)
+    if run.failure is None:
+        try:
+            answers = confirm(judge, every)
+        except JudgeAbortedError as error:
+            run.failure, answers = error, error.answers
+        except JudgeError as error:
+            run.failure = error
+    why = f"the judge failed: {run.failure}"
+    return [said or not_asked(judge, segment, why) for said, segment in zip(answers, every, strict=True)]

@@ -1,0 +1,167 @@
+"""Measure a judge: how far it agrees with itself, with less context, with another framing, and with labels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from undersong.audit.evaluate import questions_of
+from undersong.audit.judge_session import open_session
+from undersong.audit.options import Options, Progress, silent
+from undersong.audit.stages import ingest_and_scan, routed_threads
+from undersong.core.text import counted
+from undersong.errors import InputError, UsageError
+from undersong.judges.llm.budget import Budget
+from undersong.judges.offline import OfflineJudge
+from undersong.judges.protocol import Judge, Question, is_paid
+from undersong.judges.test_retest import RetestKind, Shift, shift
+from undersong.ml.agreement import Calibration, calibrated
+from undersong.ml.model_file import digest
+from undersong.models import TRAITS, Conversation, Message, Problem, Route, Usage
+from undersong.scan import load_book, scan_conversation
+from undersong.stores.sqlite import SQLiteStore, temporary_store
+from undersong.training.datasets import LabelledMessage, read_labels
+
+
+class RetestReport(NamedTuple):
+    """How far readings lie apart, what could not be read of the files, and what the second readings took.
+
+    ``used`` has an entry per second reading: the conversation of its message, and the usage.
+    """
+
+    shifts: list[Shift]
+    problems: list[Problem]
+    used: list[tuple[str, Usage]]
+
+
+def retest(
+    kind: RetestKind,
+    paths: Sequence[str | Path],
+    store: SQLiteStore,
+    options: Options,
+    sample: int,
+    progress: Progress = silent,
+) -> RetestReport:
+    """Read a seeded sample of the routed messages twice, and say how far the readings lie apart.
+
+    ``repeat`` asks the same question again, ``context`` without thread and history, ``framing`` in the other framing.
+    First readings that are in the store are not paid again. The result is kept for ``stability``. Both readings are
+    paid from one purse. Raises UsageError for context or framing of a judge that is asked no question.
+    """
+    if kind != "repeat" and not is_paid(options.judge):
+        what = f"the judge '{options.judge}' reads the message alone and is asked no question, so it has no {kind}"
+        raise UsageError(what, where="--judge", remedy="name an LLM judge")
+    shared = Budget.shared(options.terms)
+    with temporary_store() as place, open_session(options.judge, shared, store, options.ledger) as first:
+        corpus = ingest_and_scan(paths, place, load_book(), options, progress)
+        histories = first.histories(corpus.inputs)
+        threads = routed_threads(corpus, place, options)
+        per_thread = (questions_of(thread, read_all=options.read_all, histories=histories) for thread in threads)
+        suited = (question for questions in per_thread for question in questions if _suits(kind, question))
+        chosen = _sample(suited, options.seed, sample)
+        one = first.judge.evaluate(chosen)
+        name, judge_hash = first.judge.name, first.judge.hash
+    limits = msgspec.structs.replace(
+        shared,
+        sample=1 if kind == "repeat" else 0,
+        framing="question_first" if kind == "framing" else "data_first",
+    )
+    with open_session(options.judge, limits, store, options.ledger) as second:
+        other = second.judge.evaluate([_narrow(each) for each in chosen] if kind == "context" else chosen)
+        compared = shift(kind, name, judge_hash, list(zip(one, other, strict=True)))
+        if second.ledger is not None:
+            second.ledger.put_shifts(compared)
+    readings = zip(chosen, other, strict=True)
+    used = [(each.message.conversation, said.reading.usage) for each, said in readings if said.reading is not None]
+    return RetestReport(compared, corpus.problems, used)
+
+
+def validate(
+    labels: Path, store: SQLiteStore, options: Options, sample: int | None, *, learnt: bool = False
+) -> Calibration:
+    """Read labelled messages one by one and compare: one JSON object a line, as ``read_labels`` takes them.
+
+    Raises InputError where nothing was scored, and where the judge was trained on any of the messages; with ``learnt``
+    they are measured all the same, and counted in what is kept.
+    """
+    rows = read_labels(labels)
+    if sample is not None and sample < len(rows):
+        places = np.random.default_rng(options.seed).choice(len(rows), size=sample, replace=False)
+        rows = [rows[place] for place in sorted(places.tolist())]
+    with open_session(options.judge, options.terms, store, options.ledger) as judging:
+        trained_on = _learnt_from(judging.judge, rows)
+        if trained_on and not learnt:
+            what = f"the judge was trained on {trained_on:,} of these {counted(len(rows), 'message')}"
+            remedy = "keep some authors apart in training, or give --learnt to have them measured and marked"
+            raise InputError(f"{what}, so figures on them say nothing about it", where=str(labels), remedy=remedy)
+        evaluations = judging.judge.evaluate(list(_alone([(row.author, row.text) for row in rows])))
+        scored = [(row, each.traits) for row, each in zip(rows, evaluations, strict=True) if each.traits is not None]
+        if not scored:
+            why = next((each.reason for each in evaluations if each.reason), "nothing was asked")
+            raise InputError("no labelled message was scored", where=str(labels), remedy=str(why))
+        figures, harmful = calibrated(
+            np.array([row.scores for row, _ in scored]),
+            np.array([[traits[trait] for trait in TRAITS] for _, traits in scored]),
+            [row.author for row, _ in scored],
+            options.seed,
+        )
+        calibration = Calibration(
+            judge=judging.judge.name,
+            judge_hash=judging.judge.hash,
+            labels=labels.name,
+            labels_sha256=hashlib.sha256(labels.read_bytes()).hexdigest(),
+            messages=len(scored),
+            asked=len(rows),
+            groups=len({row.author for row, _ in scored}),
+            learnt_from=trained_on,
+            figures=figures,
+            harmful=harmful,
+        )
+        if judging.ledger is not None:
+            judging.ledger.put_calibration(calibration)
+        return calibration
+
+
+def _learnt_from(judge: Judge, rows: Sequence[LabelledMessage]) -> int | None:
+    """How many labelled messages a judge was trained on; None where nobody knows."""
+    digests = judge.learnt_from if isinstance(judge, OfflineJudge) else None
+    return None if digests is None else sum(digest(row.text) in digests for row in rows)
+
+
+def _alone(texts: Iterable[tuple[str, str]]) -> Iterator[Question]:
+    """Focused questions: each message by itself, with its scan."""
+    book = load_book()
+    for number, (author, text) in enumerate(texts):
+        message = Message(
+            id=f"m{number}", conversation=f"c{number}", position=0, author=author, agent=author, role="agent", text=text
+        )
+        conversation = Conversation(id=message.conversation, source_format="labels", messages=(message,))
+        (scan,), _ = scan_conversation(conversation, book)
+        route = Route(message_id=message.id, tier="focused", tier_before="focused", depth="standard", width="message")
+        yield Question(message=message, scan=scan, route=route)
+
+
+def _suits(kind: RetestKind, question: Question) -> bool:
+    """Whether a second reading can differ: without context there is none to leave out."""
+    return kind != "context" or bool(question.prior) or question.history is not None
+
+
+def _sample(questions: Iterable[Question], seed: int, count: int) -> list[Question]:
+    """The questions whose hashes are lowest: the same ones however the files are ordered."""
+
+    def rank(question: Question) -> str:
+        name = f"{seed}\0{question.message.conversation}\0{question.message.id}"
+        return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+    return sorted(questions, key=rank)[:count]
+
+
+def _narrow(question: Question) -> Question:
+    """The question without thread and history, at the same depth."""
+    route = msgspec.structs.replace(question.route, width="message")
+    return msgspec.structs.replace(question, route=route, prior=(), prior_scans=(), cut=0, history=None)

@@ -1,0 +1,213 @@
+"""The steps chained: files → ingest → scan → route → evaluate → detect → weigh → verdict → report. Read this first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+import msgspec
+
+from undersong import __version__
+from undersong.audit.case_builder import cited, count, highest, judge_calls, judge_problem, parameters, quoted, spending
+from undersong.audit.judge_session import JudgeSession, confirmed_sessions, open_session
+from undersong.audit.options import Options, Progress, silent
+from undersong.audit.stages import AuditState, ingest_and_scan, read_threads
+from undersong.errors import InputError, NothingReadError
+from undersong.judges.stance import stance_hashes, stance_signals
+from undersong.models import (
+    Case,
+    Problem,
+    Row,
+)
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.catalog import rule_hashes as pattern_hashes
+from undersong.patterns.detect import Detection, detect
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.outcome import outcome_hashes
+from undersong.patterns.significance.estimate import ResamplingConfig, Significance, estimate_significance
+from undersong.patterns.significance.noise_resampling import noise_hashes
+from undersong.rows.jsonl import read_rows
+from undersong.rows.null_bands import null_bands_of, table, table_name, with_band
+from undersong.rows.percentile_ranks import RowSpool, ranks_of
+from undersong.scan import load_book
+from undersong.stores.protocol import Store
+from undersong.stores.sqlite import temporary_store
+from undersong.verdict import agent_verdicts, rule_hashes
+
+Write = Callable[[bytes], object]
+MAX_LISTED = 3  # problems that an error names
+
+
+def audit(
+    paths: str | Path | Sequence[str | Path],
+    store: Store | None = None,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> tuple[Case, list[Row]]:
+    """Everything from files to a Case, the content of a report, and its rows without texts.
+
+    ``paths`` is one path or several. A rerun with the same ``store`` finds its answers there; without one nothing
+    is kept.
+
+    Raises StoreError where the store fails, and NothingReadError where no message of any path could be read. Otherwise
+    unreadable files and a failed judge do not raise: they are in ``case.problems``, and what could be read is read.
+    """
+    if store is None:
+        with temporary_store() as store:
+            return audit(paths, store, options, progress)
+    options, progress = options or Options(), progress or silent
+    with open_session(options.judge, options.terms, store, options.ledger) as judging:
+        return _audited(paths, store, options, progress, judging)
+
+
+def _audited(
+    paths: str | Path | Sequence[str | Path], store: Store, options: Options, progress: Progress, judging: JudgeSession
+) -> tuple[Case, list[Row]]:
+    judge, book = judging.judge, load_book()
+    rules = load_rules() if options.rules is None else options.rules
+    corpus = ingest_and_scan(paths, store, book, options, progress)
+    if not corpus.messages:
+        raise _nothing_read(corpus.problems)
+    run = AuditState(histories=judging.histories(corpus.inputs))
+    for thread, rows, verdict in confirmed_sessions(
+        read_threads(corpus, store, judge, options, progress, run), judge, run
+    ):
+        run.sessions.append(verdict)
+        for agent, raised in thread.thread.upgrades.items():
+            run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
+        for row in rows:
+            run.census.add(row, blank=not (row.text or "").strip())
+            run.rows.append(_without_text(row))
+    ranks, signals = ranks_of(run.rows), null_bands_of(run.rows, judge.gives)
+    bands = table_name(signals)
+    run.rows = [with_band(ranks.of(row), bands) for row in run.rows]
+    detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
+    weighed = _significance(detection, run.rows, rules, options.effort, judging.noise)
+    findings = quoted(weighed.findings, run.rows, store, judge, rules)
+    spent = spending(run.rows, run.sessions)
+    store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
+    case = Case(
+        version=__version__,
+        parameters=parameters(options, judge, corpus, weighed) | judging.measurements,
+        inputs=tuple(corpus.inputs),
+        problems=(*corpus.problems, *judge_problem(run)),
+        conversations=len(corpus.conversations),
+        messages=corpus.messages,
+        tiers=count(row.tier or "standard" for row in run.rows),
+        states=count(row.state for row in run.rows),
+        upgrades=dict(sorted(run.upgrades.items())),
+        missed=run.census.missed(),
+        highest=highest(run.rows),
+        signals=signals,
+        bands=bands,
+        ranked=sum(row.scale == "rank" for row in run.rows),
+        judge_calls=judge_calls(run),
+        cost=(spent.total.cost or 0.0) if spent else 0.0,
+        spent=spent,
+        sessions=tuple(run.sessions),
+        agents=agent_verdicts(run.rows),
+        findings=findings,
+        outcomes=detection.outcomes,
+        cited=cited(findings, run, store),
+        hashes=book.hashes
+        | judge.hashes
+        | rule_hashes()
+        | stance_hashes()
+        | noise_hashes()
+        | outcome_hashes()
+        | pattern_hashes(rules),
+    )
+    return case, run.rows
+
+
+def _nothing_read(problems: Sequence[Problem]) -> NothingReadError:
+    """The error that names the first few problems and carries all."""
+    listed = [f"{each.where}: {each.what}" for each in problems[:MAX_LISTED]]
+    error = NothingReadError(
+        "no message could be read", remedy="; ".join(listed) or "give a file or folder with messages"
+    )
+    error.problems = tuple(problems)
+    return error
+
+
+def evaluate_rows(
+    paths: str | Path | Sequence[str | Path],
+    options: Options,
+    write: Write,
+    *,
+    store: Store | None = None,
+    progress: Progress | None = None,
+    text: bool = True,
+    write_bands: Write | None = None,
+) -> list[Problem]:
+    """Write one JSON row per message with its scores or the state that says why not; returns what was not read.
+
+    ``write_bands`` takes the table of null bands that the rows name, where there is one.
+    """
+    if store is None:
+        with temporary_store() as store:
+            return evaluate_rows(
+                paths, options, write, store=store, progress=progress, text=text, write_bands=write_bands
+            )
+    with open_session(options.judge, options.terms, store, options.ledger) as judging:
+        spool = RowSpool(judging.judge.gives)
+        corpus = ingest_and_scan(paths, store, load_book(), options, progress or silent)
+        run = AuditState(histories=judging.histories(corpus.inputs))
+        for _, rows in read_threads(corpus, store, judging.judge, options, progress or silent, run):
+            for row in rows:
+                spool.add(row if text else msgspec.structs.replace(row, text=None))
+    bands = spool.write(write)
+    if write_bands is not None and bands:
+        write_bands(table(bands))
+    return [*corpus.problems, *judge_problem(run)]
+
+
+def rows_in(path: str | Path) -> tuple[list[Problem], list[Row]]:
+    """The rows of a file (``-``: standard input), and what could not be read of it.
+
+    Raises InputError where the file cannot be opened or holds no row at all.
+    """
+    rows: list[Row] = []
+    problems: list[Problem] = []
+    try:
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb") as lines:
+            for item in read_rows(lines, name=str(path)):
+                (problems if isinstance(item, Problem) else rows).append(item)  # type: ignore[arg-type]
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    if not rows:
+        reasons = [f"{each.what}; {each.remedy}" for each in problems if each.kind != "note"]
+        remedy = reasons[0] if reasons else "it is empty; `undersong evaluate` writes such rows"
+        raise InputError("holds no row", where=str(path), remedy=remedy)
+    return problems, rows
+
+
+def detect_rows(
+    path: str | Path, rules: Sequence[PatternRule], effort: ResamplingConfig | None = None
+) -> tuple[list[Problem], Detection, Significance]:
+    """Run the rules over a file of rows (``-``: standard input): the rows not read, what was found, how sure it is.
+
+    Raises InputError where the file cannot be opened or holds no row at all.
+    """
+    problems, rows = rows_in(path)
+    detection = detect(rows, rules)
+    weighed = _significance(detection, rows, rules, effort)
+    return problems, detection, weighed
+
+
+def _significance(
+    detection: Detection,
+    rows: Sequence[Row],
+    rules: Sequence[PatternRule],
+    effort: ResamplingConfig | None,
+    noise: Mapping[str, float] | None = None,
+) -> Significance:
+    if effort is None:
+        return Significance(findings=detection.findings, family=0)
+    return estimate_significance(detection.findings, detection.outcomes, rows, rules, effort, noise)
+
+
+def _without_text(row: Row) -> Row:
+    return msgspec.structs.replace(row, text=None, hits=())

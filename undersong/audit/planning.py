@@ -1,0 +1,349 @@
+"""What reading would take, before anything is spent: messages, tokens, cost per tier, and what a budget leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from undersong.audit.evaluate import RoutedThread, questions_of
+from undersong.audit.options import Options, Progress, silent
+from undersong.audit.stages import ingest_and_scan, reads_all, routed_threads, rows_of
+from undersong.judges.ledger import SQLiteLedger
+from undersong.judges.llm.judge import tier_specs_of
+from undersong.judges.llm.pricing import Price, load_prices, price_of
+from undersong.judges.llm.prompt_fingerprint import questions_hash
+from undersong.judges.llm.prompts import render_segment, shipped_prompts
+from undersong.judges.llm.response import confirm_schema
+from undersong.judges.llm.tokens import AnswerSizes, TokenRates, rates, rule_of_thumb, schema_bytes
+from undersong.judges.protocol import Segment, is_paid, open_judge
+from undersong.models import TIERS, Evaluation, Problem, Record, Route, Scan, Tier, Width
+from undersong.routing.budget import RANKS, TRIAGE, rank_of
+from undersong.scan import load_book
+from undersong.stores.sqlite import temporary_store
+from undersong.verdict import segments, session_verdict
+
+SAMPLE = TRIAGE - 0.5  # the rank of the audit sample: after what rules ask for, before what is only probable
+
+
+class PlanLine(Record, frozen=True, kw_only=True):
+    """One line of a plan: ``tokens_in`` and ``tokens_out`` are estimates, ``cost`` in USD or None = price not known.
+
+    ``judge`` is who reads this tier; ``learned_from`` how many kept answers the estimate stands on, 0 = rule of thumb.
+    """
+
+    name: str
+    width: Width
+    judge: str
+    learned_from: int
+    messages: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
+class Cutoff(Record, frozen=True, kw_only=True):
+    """What a budget in USD pays for, most urgent first, and what it would leave unread of what is routed.
+
+    ``left`` counts these by rank; ``share`` of all messages is the same budget as ``--budget-share``, to which a run
+    adds the audit sample: ``sample_left`` USD of it are beyond the budget. ``harmful_left`` is the sum of the triage
+    probabilities of those left. ``secondary`` of ``cost`` is set aside for questions about flagged places, which a run
+    asks along the way.
+    """
+
+    budget: float
+    cost: float
+    secondary: float
+    read: int
+    left: dict[str, int]
+    share: float
+    sample_left: float
+    harmful_left: float
+
+
+class AuditPlan(Record, frozen=True, kw_only=True):
+    """``parts`` per tier, then the audit sample; ``left_out`` is what no rule, budget or sample reads.
+
+    ``prices`` are of the judges of the parts. ``secondary`` are the questions about flagged places, None for a judge
+    that is asked none.
+    """
+
+    judge: str
+    prices: tuple[Price, ...]
+    prices_as_of: str
+    messages: int
+    everything: bool
+    parts: tuple[PlanLine, ...]
+    left_out: int
+    routed_by: str
+    secondary: ConfirmationPlan | None = None
+    cutoff: Cutoff | None = None
+
+
+class Cell(msgspec.Struct):
+    """Messages of one rank and triage score."""
+
+    messages: int = 0
+    cost: float | None = 0.0
+    harmful: float = 0.0
+
+
+class TierJudge(NamedTuple):
+    """Who reads a tier, at what price, and how many tokens that takes."""
+
+    name: str
+    price: Price
+    rates: TokenRates
+
+
+Cells = dict[tuple[float, float], Cell]
+
+
+def plan(
+    paths: Sequence[str | Path],
+    options: Options,
+    *,
+    budget: float | None = None,
+    ledger: SQLiteLedger | None = None,
+    progress: Progress = silent,
+) -> tuple[AuditPlan, list[Problem]]:
+    """Scan and route the files as an audit would, and count; nothing is asked and nothing is stored.
+
+    ``ledger`` holds answers that were paid before: from 20 of a model on, its tokens are predicted from them. Raises
+    UsageError for a judge that is not known.
+    """
+    tellers = _tier_judges(options, ledger)
+    everything = options.read_all or (not is_paid(options.judge) and reads_all(open_judge(options.judge), options))
+    parts: dict[tuple[str, Width], list[int]] = {}
+    cells: Cells = {}
+    places = FlaggedPlaces()
+    twice = is_paid(options.judge)
+    with temporary_store() as store:
+        corpus = ingest_and_scan(paths, store, load_book(), options, progress)
+        for thread in routed_threads(corpus, store, options):
+            if twice:
+                places.add(thread)
+            for scan, route, tokens_in, tokens_out in _sizes(thread, tellers, everything):
+                part = parts.setdefault(_line(route, everything), [0, 0, 0])
+                for place, count in enumerate((1, tokens_in, tokens_out)):
+                    part[place] += count
+                cost = tellers[route.tier].price.cost(tokens_in, tokens_out)
+                cell = cells.setdefault((_rank(route, scan), -(scan.triage or 0.0)), Cell())
+                cell.messages += 1
+                cell.cost = None if cost is None or cell.cost is None else cell.cost + cost
+                cell.harmful += scan.triage or 0.0
+    again = _plan_confirmation(places, cells, tellers, ledger) if twice else None
+    lines = tuple(_part(key, parts[key], tellers) for key in sorted(parts, key=_order))
+    result = AuditPlan(
+        judge=options.judge,
+        prices=tuple({teller.name: teller.price for teller in tellers.values()}.values()),
+        prices_as_of=load_prices().as_of.isoformat(),
+        messages=corpus.messages,
+        everything=everything,
+        parts=lines,
+        left_out=corpus.messages - sum(part.messages for part in lines),
+        routed_by=corpus.cut.why,
+        secondary=again,
+        cutoff=None if budget is None else cut_off(cells, budget, corpus.messages, again),
+    )
+    return result, corpus.problems
+
+
+def cut_off(cells: Cells, budget: float, messages: int, again: ConfirmationPlan | None = None) -> Cutoff | None:
+    """How far a budget in USD goes, cell by cell, never beyond it; None where a price is not known.
+
+    What questions about flagged places take is set aside first: they are asked along with the reading.
+    """
+    aside = 0.0 if again is None else again.cost
+    if aside is None or any(cell.cost is None for cell in cells.values()):
+        return None
+    aside = min(aside, budget)
+    spent, read, shared, harmful, sample_left = aside, 0, 0, 0.0, 0.0
+    left: dict[str, int] = {}
+    paying = True
+    for (rank, _), cell in sorted(cells.items()):
+        cost = cell.cost or 0.0
+        paying = paying and spent + cost <= budget
+        if paying:
+            spent, read = spent + cost, read + cell.messages
+            shared += cell.messages if rank != SAMPLE else 0
+        else:
+            name = "audit sample" if rank == SAMPLE else RANKS[int(rank)]
+            left[name] = left.get(name, 0) + cell.messages
+            harmful += cell.harmful
+            sample_left += cost if rank == SAMPLE else 0.0
+    return Cutoff(
+        budget=budget,
+        cost=spent,
+        secondary=aside,
+        read=read,
+        left=left,
+        share=shared / messages if messages else 0.0,
+        sample_left=sample_left,
+        harmful_left=harmful,
+    )
+
+
+def _tier_judges(options: Options, ledger: AnswerSizes | None) -> dict[Tier, TierJudge]:
+    """Who reads each tier; a judge that reads for free counts by the rule of thumb, as a paid one would."""
+    own_prices = options.terms.price_in, options.terms.price_out
+    if not is_paid(options.judge) or options.judge.startswith("replay:"):
+        teller = TierJudge(options.judge, price_of(options.judge, *own_prices), rule_of_thumb(load_prices().tokens))
+        return dict.fromkeys(TIERS, teller)
+    names = {tier: spec.name for tier, spec in tier_specs_of(options.judge).items()}
+    by_name = {name: TierJudge(name, price_of(name, *own_prices), rates(name, ledger)) for name in set(names.values())}
+    return {tier: by_name[name] for tier, name in names.items()}
+
+
+def _plan_confirmation(
+    places: FlaggedPlaces, cells: Cells, tellers: dict[Tier, TierJudge], ledger: SQLiteLedger | None
+) -> ConfirmationPlan:
+    messages, deep = sum(cell.messages for cell in cells.values()), tellers["deep"]
+    history = confirmation_history((teller.name for teller in tellers.values()), deep.name, ledger)
+    return plan_confirmation(places, messages, history, deep.price, deep.rates)
+
+
+def _sizes(
+    thread: RoutedThread, tellers: dict[Tier, TierJudge], everything: bool
+) -> Iterator[tuple[Scan, Route, int, int]]:
+    """(scan, route, tokens of question and answer) of what would be read; an agent's history is not known yet."""
+    for question in questions_of(thread, read_all=everything):
+        yield question.scan, question.route, *tellers[question.route.tier].rates.of(question)
+
+
+def _rank(route: Route, scan: Scan) -> float:
+    """The rank at which a routed message is paid for; what only a judge of everything reads comes last."""
+    if route.sampled:
+        return SAMPLE
+    if any(reason.startswith("triage ") for reason in route.reasons):
+        return TRIAGE
+    return rank_of(route.tier, bool(scan.total), route.reasons)
+
+
+def _line(route: Route, everything: bool) -> tuple[str, Width]:
+    if route.sampled and not everything:
+        return "audit sample", route.width
+    return route.tier, "message" if route.width == "none" else route.width
+
+
+def _order(key: tuple[str, Width]) -> tuple[int, str]:
+    names: tuple[str, ...] = TIERS
+    return (names.index(key[0]) if key[0] in names else len(names)), key[1]
+
+
+def _part(key: tuple[str, Width], counted: list[int], tellers: dict[Tier, TierJudge]) -> PlanLine:
+    messages, tokens_in, tokens_out = counted
+    tier: Tier = key[0] if key[0] in tellers else "standard"
+    teller = tellers[tier]
+    return PlanLine(
+        name=key[0],
+        width=key[1],
+        judge=teller.name,
+        learned_from=teller.rates.learned_from,
+        messages=messages,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        cost=teller.price.cost(tokens_in, tokens_out),
+    )
+
+
+def total(parts: Iterable[PlanLine]) -> tuple[int, int, int, float | None]:
+    """Messages, tokens in, tokens out and cost of all lines; no cost where one is not known."""
+    listed = list(parts)
+    costs = [part.cost for part in listed]
+    known_costs = [cost for cost in costs if cost is not None]
+    sums = [sum(getattr(part, name) for part in listed) for name in ("messages", "tokens_in", "tokens_out")]
+    return sums[0], sums[1], sums[2], sum(known_costs) if len(known_costs) == len(costs) else None
+
+
+class ConfirmationPlan(Record, frozen=True, kw_only=True):
+    """The second questions of a run, to the judge of ``deep``.
+
+    ``known`` places stand on the words, code and tool results of the sessions alone. ``expected`` adds those that the
+    judge itself will see while it reads, as often as in ``learned_from`` kept readings; without these it is ``known``,
+    the least that will be asked. Tokens and cost (USD, None = price not known) are of ``expected``.
+    """
+
+    judge: str
+    known: int
+    expected: int
+    learned_from: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
+class ConfirmationHistory(NamedTuple):
+    """What a ledger tells of a judge: readings, second questions, and the bytes and tokens of these."""
+
+    readings: int = 0
+    questions: int = 0
+    sent: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class FlaggedPlaces(msgspec.Struct):
+    """Flagged places of the sessions of a run, counted one session after the other."""
+
+    count: int = 0
+    sent: int = 0  # UTF-8 bytes of the questions' user parts
+
+    def add(self, thread: RoutedThread) -> None:
+        """Count the places of a session as they stand before any message of it is read."""
+        for segment in _flagged_segments(thread):
+            self.count += 1
+            self.sent += len(render_segment(segment).user.encode())
+
+
+def confirmation_history(judges: Iterable[str], deep: str, ledger: SQLiteLedger | None) -> ConfirmationHistory:
+    """What is kept of the judges of all tiers, and of the one that is asked twice."""
+    if ledger is None:
+        return ConfirmationHistory()
+    taken = {name: ledger.totals_by_depth(name, questions_hash()) for name in {*judges, deep}}
+    readings = sum(each.answers for depths in taken.values() for depth, each in depths.items() if depth != "confirm")
+    asked = taken[deep].get("confirm")
+    return ConfirmationHistory(readings, *asked) if asked is not None else ConfirmationHistory(readings)
+
+
+def plan_confirmation(
+    places: FlaggedPlaces, messages: int, history: ConfirmationHistory, price: Price, rates: TokenRates
+) -> ConfirmationPlan:
+    """The second questions of a run that reads so many messages."""
+    tokens = load_prices().tokens
+    learned = history.readings if history.readings >= tokens.learn_from else 0
+    expected = max(places.count, round(messages * history.questions / history.readings)) if learned else places.count
+    sent = places.sent / places.count if places.count else history.sent / max(history.questions, 1)
+    fixed, answer = _rates(history, rates)
+    tokens_in, tokens_out = round(expected * (fixed + rates.per_byte * sent)), round(expected * answer)
+    cost = price.cost(tokens_in, tokens_out)
+    return ConfirmationPlan(
+        judge=price.name,
+        known=places.count,
+        expected=expected,
+        learned_from=learned,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        cost=cost,
+    )
+
+
+def _rates(history: ConfirmationHistory, rates: TokenRates) -> tuple[float, float]:
+    """Tokens of a question beside its user part, and of its answer: as kept, or by the rule of thumb."""
+    if history.questions:
+        return (
+            history.tokens_in - rates.per_byte * history.sent
+        ) / history.questions, history.tokens_out / history.questions
+    sent = len(shipped_prompts().confirming.encode()) + schema_bytes(confirm_schema)
+    return rates.per_byte * sent, float(load_prices().tokens.confirmation)
+
+
+def _flagged_segments(thread: RoutedThread) -> tuple[Segment, ...]:
+    messages = thread.conversation.messages
+    unread = [
+        Evaluation(message_id=each.id, state="unread", judge="", judge_hash="", message_hash="") for each in messages
+    ]
+    verdict = session_verdict(thread.conversation, thread.scans, thread.thread, rows_of(thread, unread))
+    return segments(thread.conversation, verdict)

@@ -1,0 +1,264 @@
+"""A report that can be shown: the same case, rows and talks with secrets and listed names masked everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from undersong.audit.secrets import Masked, Masker
+from undersong.core.hashing import text_hash
+from undersong.datafiles.yaml_loader import RULES, file_hash
+from undersong.ml.ngrams import words_of
+from undersong.models import (
+    Case,
+    Confirmed,
+    Conversation,
+    Deduction,
+    Finding,
+    Indicator,
+    Message,
+    Moment,
+    Quote,
+    Record,
+    Row,
+    SessionVerdict,
+    Why,
+)
+from undersong.patterns.detect import detect, quote, strongest_sentences
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.outcome import with_outcome
+from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
+from undersong.verdict import agent_verdicts
+
+__all__ = ["Masker", "hashes", "redacted"]
+
+
+N = TypeVar("N", bound=Record)
+ConversationLoader = Callable[[str], Conversation]
+FILE = "redaction.yaml"
+GONE = "(words of a message with something masked)"
+TEXTS = frozenset(
+    {"text", "title", "explanation", "what", "remedy", "notes", "context", "input", "reason", "raw", "quote", "claim"}
+)
+FIXED = frozenset({
+    "role", "observed", "tier", "tier_before", "state", "width", "level", "kind", "status", "assessment", "basis",
+    "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits",
+    "label", "signals", "flags", "finding_id", "rule_hash", "version", "hashes", "tiers", "states", "highest",
+    "stages", "measures", "balance", "codes", "protective", "conduct", "guns", "candidates", "hard_constraints",
+    "indicators", "source_format", "sha256", "why", "bands", "spans",
+})  # fmt: skip
+
+
+def redacted(
+    case: Case,
+    rows: Sequence[Row],
+    load_conversation: ConversationLoader,
+    rules: Sequence[PatternRule],
+    effort: ResamplingConfig | None,
+    names: Iterable[str] = (),
+) -> tuple[Case, list[Row], Callable[[str], Conversation | None]]:
+    """The case, its rows and its conversations with every e-mail, phone, key and listed name masked.
+
+    A secret has the same mask wherever it stands, so who is who can still be told. Hashes of messages and quotes are
+    those of the masked texts: the hash of a text with one number masked would give the number away to whoever tries all
+    of them. Where a mask changes who an agent is, findings are looked for again, since their ids and their chance
+    follow from the names. ``case.parameters["redacted"]`` says what was masked, and how often; the names are not in it.
+    """
+    masker = Masker(names)
+    masks = {each.conversation: masker.name(each.conversation) for each in case.sessions}
+    dirty, places = _learn(masker, masks, load_conversation)
+    new_rows = [_row(row, masker, dirty) for row in rows]
+    texts = {(message.conversation, message.id): masker.text(message.text) for message in case.cited}
+    cited = tuple(_message(message, masker) for message in case.cited)
+    messages = {(message.conversation, message.id): message for message in cited}
+    masked_findings = tuple(masked_why(each, masker, texts, _quote) for each in case.findings)
+    findings = _findings(masked_findings, rows, new_rows, rules, effort, case)
+    strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
+    originals = {mask: name for name, mask in masks.items()}
+
+    def masked(name: str) -> Conversation | None:
+        return _conversation(load_conversation(originals[name]), masker) if name in originals else None
+
+    facts = {**masker.counts(), "names_listed": len(masker.listed), "messages": len(dirty), "places": places}
+    new = _any(msgspec.structs.replace(case, findings=(), cited=(), sessions=(), agents=()), masker)
+    again = msgspec.structs.replace(
+        new,
+        findings=tuple(
+            _with_masked_outcome(quote(_any(each, masker), messages, strongest=strongest), masked) for each in findings
+        ),
+        cited=cited,
+        sessions=tuple(_session(each, masker, texts) for each in case.sessions),
+        agents=agent_verdicts(new_rows),
+        upgrades={masker.name(agent): count for agent, count in case.upgrades.items()},
+        parameters=new.parameters | {"redacted": facts},
+        hashes=case.hashes | hashes(),
+    )
+    return again, new_rows, masked
+
+
+def hashes() -> dict[str, str]:
+    """File name → SHA-256 of what is masked, for the manifest."""
+    return {FILE: file_hash(RULES / FILE)}
+
+
+def _learn(
+    masker: Masker, names: Iterable[str], load_conversation: ConversationLoader
+) -> tuple[dict[tuple[str, str], Masked], int]:
+    """The messages in which something is masked, and how often; secrets get their numbers in the order of the talk."""
+    dirty, places = dict[tuple[str, str], Masked](), 0
+    for name in names:
+        for message in load_conversation(name).messages:
+            masker.name(message.author)
+            masked = masker.text(message.text)
+            mask_count = len(masked.spans) + sum(len(masker.text(result.text).spans) for result in message.tool_results)
+            places += mask_count
+            if mask_count:
+                dirty[name, message.id] = masked
+    return dirty, places
+
+
+def _row(row: Row, masker: Masker, dirty: Mapping[tuple[str, str], Masked]) -> Row:
+    masked = dirty.get((row.conversation, row.id))
+    hide, spans = masked is not None, row.spans
+    if masked is not None:
+        spans = {name: (masked.place(start), masked.after(end)) for name, (start, end) in spans.items()}
+    loops = tuple(
+        msgspec.structs.replace(
+            loop,
+            ngram=GONE if hide else masker.text(loop.ngram).text,
+            message_ids=tuple(masker.name(each) for each in loop.message_ids),
+        )
+        for loop in row.loops
+    )
+    return msgspec.structs.replace(_any(msgspec.structs.replace(row, loops=()), masker), loops=loops, spans=spans)
+
+
+def _findings(
+    findings: Sequence[Finding],
+    before: Sequence[Row],
+    after: Sequence[Row],
+    rules: Sequence[PatternRule],
+    effort: ResamplingConfig | None,
+    case: Case,
+) -> Sequence[Finding]:
+    """The findings, looked for again where a mask changed who somebody is or which message is meant."""
+
+    def who(row: Row) -> tuple[str, str, str, str | None]:
+        return row.id, row.conversation, row.agent, row.target
+
+    if all(who(one) == who(other) for one, other in zip(before, after, strict=True)):
+        return findings
+    gives = case.parameters.get("judge_gives")
+    detection = detect(after, rules, gives=None if gives is None else frozenset(gives))
+    if effort is None:
+        return detection.findings
+    noise = case.parameters.get("judge_noise")
+    return estimate_significance(detection.findings, detection.outcomes, after, rules, effort, noise).findings
+
+
+def _with_masked_outcome(finding: Finding, load_conversation: Callable[[str], Conversation | None]) -> Finding:
+    """The finding with what came of it as the masked talks tell it: quotes, places and hashes are of masked texts."""
+    conversations = [
+        conversation for name in finding.conversations if (conversation := load_conversation(name)) is not None
+    ]
+    return with_outcome(finding, (message for conversation in conversations for message in conversation.messages))
+
+
+def _session(session: SessionVerdict, masker: Masker, texts: dict[tuple[str, str], Masked]) -> SessionVerdict:
+    name = session.conversation
+    deductions = tuple(_claim(each, masker, texts, name) for each in session.deductions)
+    moments = tuple(_claim(each, masker, texts, name) for each in session.moments)
+    confirmations = tuple(_claim(each, masker, texts, name) for each in session.confirmations)
+    new = _any(msgspec.structs.replace(session, deductions=(), moments=(), confirmations=()), masker)
+    return msgspec.structs.replace(new, deductions=deductions, moments=moments, confirmations=confirmations)
+
+
+C = TypeVar("C", Deduction, Moment, Confirmed)
+
+
+def _claim(claim: C, masker: Masker, texts: dict[tuple[str, str], Masked], name: str) -> C:
+    quotes = tuple(_quote(each, masker, texts.get((name, each.message_id))) for each in claim.quotes)
+    return msgspec.structs.replace(_any(msgspec.structs.replace(claim, quotes=()), masker), quotes=quotes)
+
+
+def _quote(quote: Quote, masker: Masker, masked: Masked | None) -> Quote:
+    new_id = masker.name(quote.message_id)
+    if masked is None:  # a message that the report does not hold: its place cannot be told any more
+        text = masker.text(quote.text).text
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return Quote(message_id=new_id, text=text, start=0, end=len(text), sha256=digest)
+    start, end = masked.place(quote.start), masked.after(quote.end)
+    digest = text_hash(masked.text)
+    return Quote(message_id=new_id, text=masked.text[start:end], start=start, end=end, sha256=digest)
+
+
+def _conversation(conversation: Conversation, masker: Masker) -> Conversation:
+    messages = tuple(_message(message, masker) for message in conversation.messages)
+    new = _any(msgspec.structs.replace(conversation, messages=()), masker)
+    return msgspec.structs.replace(new, messages=messages)
+
+
+def _message(message: Message, masker: Masker) -> Message:
+    return _any(message, masker)
+
+
+def _any(value: N, masker: Masker) -> N:
+    """A noun with its texts and names masked, whatever it holds."""
+    if isinstance(value, Indicator):  # its id is one of the catalogue, its quote somebody's words
+        return msgspec.structs.replace(value, quote=value.quote and masker.text(value.quote).text)
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    changed = {
+        name: _inside(given, name, masker) for name, given in fields.items() if name not in FIXED or _quotes(given)
+    }
+    return msgspec.structs.replace(value, **changed)
+
+
+def _quotes(value: Any) -> bool:
+    """Whether these are a judge's indicators or mechanisms, which quote a message, and no mere names."""
+    return isinstance(value, tuple) and any(isinstance(each, Indicator) for each in value)
+
+
+def _inside(value: Any, field: str, masker: Masker) -> Any:
+    if isinstance(value, Record):
+        return _any(value, masker)
+    if isinstance(value, str):
+        return masker.text(value).text if field in TEXTS else masker.name(value)
+    if isinstance(value, tuple | list):
+        return type(value)(_inside(each, field, masker) for each in value)
+    if isinstance(value, dict):
+        keys = (masker.text(key).text if field == "input" and isinstance(key, str) else key for key in value)
+        return dict(zip(keys, (_inside(each, field, masker) for each in value.values()), strict=True))
+    return value
+
+
+Texts = Mapping[tuple[str, str], Masked]
+MaskQuote = Callable[[Quote, Masker, Masked | None], Quote]
+
+
+def masked_why(finding: Finding, masker: Masker, texts: Texts, mask: MaskQuote) -> Finding:
+    """The finding with its words and sentences as they stand in the masked ``texts``, by conversation and id."""
+    if finding.why is None:
+        return finding
+    return msgspec.structs.replace(finding, why=tuple(_masked(finding, masker, texts, mask)))
+
+
+def _masked(finding: Finding, masker: Masker, texts: Texts, mask: MaskQuote) -> Iterator[Why]:
+    for why in finding.why or ():
+        text = texts.get((why.conversation, why.message_id))
+        yield msgspec.structs.replace(
+            why,
+            conversation=masker.name(why.conversation),
+            message_id=masker.name(why.message_id),
+            words=() if text is None else _remaining_words(why, masker, text),
+            sentence=why.sentence and mask(why.sentence, masker, text),
+        )
+
+
+def _remaining_words(why: Why, masker: Masker, text: Masked) -> tuple[tuple[str, float], ...]:
+    if not text.spans:
+        return why.words
+    there = set(words_of(text.text)[0])
+    return tuple(each for each in why.words if each[0] in there and not masker.text(each[0]).spans)

@@ -1,0 +1,1 @@
+"""Files to rows of the scan, without a store."""

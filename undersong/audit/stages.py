@@ -1,0 +1,209 @@
+"""The passes over a corpus: scan everything into the store, route it, and have a judge read what is routed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from undersong.audit.evaluate import Answers, HistoryLookup, RoutedThread, evaluate
+from undersong.audit.options import Options, Progress, chosen, matched_none, reading_cutoff
+from undersong.errors import JudgeError
+from undersong.formats.ingest import read
+from undersong.judges.protocol import Judge
+from undersong.judges.stance import with_stance
+from undersong.models import (
+    Conversation,
+    Evaluation,
+    InputFile,
+    Problem,
+    Row,
+    SessionVerdict,
+)
+from undersong.routing.audit_sample import Census
+from undersong.routing.budget import NOTHING, BudgetCutoff, DemandHistogram
+from undersong.routing.lookback import LookBackIndex
+from undersong.routing.route import load_policy, propose, read_demand, route, with_upgrades
+from undersong.rows.jsonl import rounded
+from undersong.rows.percentile_ranks import with_scale
+from undersong.rows.timestamps import with_event_times
+from undersong.scan import SignalBook, scan_conversations
+from undersong.stores.erasure import Forgotten
+from undersong.stores.protocol import Store
+
+BATCH = 1024  # messages that are asked and committed together
+SCANNED = 1 << 17  # characters that are scanned together
+
+
+class AuditCorpus(msgspec.Struct, kw_only=True):
+    """What ingest and scan left in the store: the order of the conversations, what was read and what was not.
+
+    ``demand`` counts what asks to be read, ``cut`` is where the budget ends, ``rate`` the audit sample's; ``also`` maps
+    conversation numbers to what a flag in another conversation routes there. ``passed_over`` counts the conversations
+    that were not chosen.
+    """
+
+    conversations: list[str] = []
+    inputs: list[InputFile] = []
+    problems: list[Problem] = []
+    messages: int = 0
+    passed_over: int = 0
+    demand: DemandHistogram = msgspec.field(default_factory=DemandHistogram)
+    also: dict[int, dict[int, str]] = {}
+    cut: BudgetCutoff = NOTHING
+    rate: float = 0.0
+
+
+class AuditState(msgspec.Struct, kw_only=True):
+    """What one pass over the evaluated threads gathers, without the texts."""
+
+    rows: list[Row] = []
+    sessions: list[SessionVerdict] = []
+    upgrades: dict[str, int] = {}
+    census: Census = msgspec.field(default_factory=Census)
+    failure: JudgeError | None = None
+    histories: HistoryLookup | None = None
+    states: Counter[str] = msgspec.field(default_factory=Counter)
+    unanswered: str = ""  # why the first message without an answer has none
+
+    def count(self, row: Row) -> None:
+        """Count a row by its state."""
+        self.states[row.state] += 1
+        if row.state == "failed" and not self.unanswered:
+            self.unanswered = row.reason or "no reason given"
+
+
+def ingest_and_scan(
+    paths: str | Path | Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
+) -> AuditCorpus:
+    """Read the files, scan the conversations, keep both in the store, and count what asks to be read.
+
+    Raises UsageError where ``only`` and ``since`` leave out every conversation.
+    """
+    policy = options.policy or load_policy()
+    corpus, earlier = AuditCorpus(demand=DemandHistogram(policy.sample_minimum)), LookBackIndex(policy.look_back)
+    forgotten = Forgotten(store.tombstones())
+    for batch in _in_batches(read(paths, source_format=options.source_format), corpus, options, forgotten):
+        for item, (scans, thread) in zip(batch, scan_conversations(batch, book), strict=True):
+            store.put_conversation(item, scans, thread)
+            demanded = read_demand(item, scans, propose(item, scans, thread, policy).ranks, options.seed)
+            corpus.demand.add(demanded.levels, demanded.counted)
+            for directed in demanded.directed:
+                earlier.add_directed(len(corpus.conversations), directed)
+            corpus.conversations.append(item.id)
+            corpus.messages += len(item.messages)
+        progress("scan", corpus.messages, 0)
+    if corpus.passed_over and not corpus.conversations:
+        raise matched_none(options, corpus.passed_over)
+    corpus.also = earlier.resolve(corpus.demand)
+    corpus.cut = reading_cutoff(corpus.demand, options, policy, book.triage)
+    corpus.rate = corpus.demand.sample_rate(corpus.cut, policy.sample_rate)
+    return corpus
+
+
+def _in_batches(
+    items: Iterable[Conversation | Problem | InputFile], corpus: AuditCorpus, options: Options, forgotten: Forgotten
+) -> Iterator[list[Conversation]]:
+    """The chosen conversations in groups that are scanned together; what else was read goes to the corpus."""
+    batch: list[Conversation] = []
+    size = 0
+    for item in items:
+        if isinstance(item, Problem):
+            corpus.problems.append(item)
+        elif isinstance(item, InputFile):
+            corpus.inputs.append(item)
+        elif forgotten.conversation(item.id):
+            corpus.problems.append(_left_out(item))
+        elif chosen(item, options):
+            redacted = forgotten.without(item)
+            corpus.problems += _emptied(item, redacted)
+            batch.append(redacted)
+            size += sum(len(message.text) for message in item.messages)
+        else:
+            corpus.passed_over += 1
+        if size >= SCANNED:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def routed_threads(corpus: AuditCorpus, store: Store, options: Options) -> Iterator[RoutedThread]:
+    """Each conversation of the corpus with its scans and routes, in the order of the input."""
+    policy = options.policy or load_policy()
+    for number, name in enumerate(corpus.conversations):
+        conversation, scans, thread = store.conversation(name)
+        also = corpus.also.get(number, {})
+        routes = route(
+            conversation, scans, thread, policy, rate=corpus.rate, seed=options.seed, cut=corpus.cut, also=also
+        )
+        thread = with_upgrades(thread, conversation, routes)
+        yield RoutedThread(conversation=conversation, scans=scans, thread=thread, routes=routes)
+
+
+def read_threads(
+    corpus: AuditCorpus, store: Store, judge: Judge, options: Options, progress: Progress, run: AuditState
+) -> Iterator[tuple[RoutedThread, tuple[Row, ...]]]:
+    """Evaluate the routed messages batch by batch; yields each thread with its rows.
+
+    When the judge fails as a whole, the rest is unread with that reason and ``run.failure`` says so.
+    """
+    done = 0
+    for threads in batched(routed_threads(corpus, store, options), BATCH):
+        store.put_routes((thread.conversation.id, thread.routes) for thread in threads)
+        answers = _ask(threads, judge, store, options, run)
+        rows = [rows_of(*each) for each in zip(threads, answers.evaluations, strict=True)]
+        store.append(row for each in rows for row in with_event_times(each))
+        for thread_rows in rows:
+            for row in thread_rows:
+                run.count(row)
+        done += sum(map(len, rows))
+        yield from zip(threads, rows, strict=True)
+        progress("evaluate", done, corpus.messages)
+
+
+def _left_out(conversation: Conversation) -> Problem:
+    what = f"conversation {conversation.id} is left out: this store was told to forget it"
+    return Problem(what=what, where=str(conversation.source_ref or ""), remedy="use another --store", kind="note")
+
+
+def _emptied(conversation: Conversation, redacted: Conversation) -> Iterator[Problem]:
+    """That messages of a forgotten agent have no text here: they are unread, not harmless."""
+    count = sum(one.agent != other.agent for one, other in zip(conversation.messages, redacted.messages, strict=True))
+    if count:
+        counted = "1 message" if count == 1 else f"{count} messages"
+        what = f"conversation {redacted.id}: {counted} not read: this store was told to forget who wrote them"
+        yield Problem(what=what, where=str(redacted.source_ref or ""), remedy="use another --store", kind="note")
+
+
+def rows_of(thread: RoutedThread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
+    """The rows of a thread with what was said of each message."""
+    parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
+    return with_stance(with_scale([rounded(Row.of(*part)) for part in parts]), thread.conversation)
+
+
+def reads_all(judge: Judge, options: Options) -> bool:
+    """Whether every message is read: asked for, or free and no budget was asked for."""
+    unlimited = options.budget_share is None and options.recall is None
+    return options.read_all or (judge.reads_everything and unlimited)
+
+
+def batched(threads: Iterable[RoutedThread], size: int) -> Iterator[list[RoutedThread]]:
+    """Threads in groups of at least ``size`` messages, the last one smaller."""
+    group: list[RoutedThread] = []
+    for thread in threads:
+        group.append(thread)
+        if sum(len(each.routes) for each in group) >= size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _ask(threads: list[RoutedThread], judge: Judge, store: Store, options: Options, run: AuditState) -> Answers:
+    read_all = reads_all(judge, options)
+    answers = evaluate(threads, judge, store, read_all=read_all, histories=run.histories, failed=run.failure)
+    run.failure = answers.failure
+    return answers

@@ -1,0 +1,1 @@
+"""Typed readers of the data files in data/."""

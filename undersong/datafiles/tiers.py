@@ -1,0 +1,90 @@
+"""Flags → tier: the first seed's thresholds, shared by the scanner's results and the router."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from undersong.datafiles.yaml_loader import RULES, read
+from undersong.models import Tier
+
+ROUTING = RULES / "routing.yaml"
+
+
+class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of the sections of ``routing.yaml``."""
+
+
+class TierRule(_Rule, frozen=True):
+    """The least number of flags for ``focused`` and for ``deep``."""
+
+    why: str
+    focused: int
+    deep: int
+
+
+class Escalation(_Rule, frozen=True):
+    """Flag counts that rise strictly over this many of an agent's messages in a row."""
+
+    why: str
+    messages: int
+
+
+class RepeatFlags(_Rule, frozen=True):
+    """This many flagged messages of one agent in a thread."""
+
+    why: str
+    messages: int
+
+
+class TraitConcentration(_Rule, frozen=True):
+    """This many messages of this many agents, flagged on one trait."""
+
+    why: str
+    messages: int
+    agents: int
+
+
+class Cycling(_Rule, frozen=True):
+    """A kind of flag, a quiet message, the same kind, another kind: within this many of the agent's messages."""
+
+    why: str
+    span: int
+
+
+class SignalRules(_Rule, frozen=True):
+    """Thresholds of the four thread signals."""
+
+    escalation: Escalation
+    repeat_flags: RepeatFlags
+    trait_concentration: TraitConcentration
+    cycling: Cycling
+
+
+class RoutingRules(_Rule, frozen=True):
+    """``rules/routing.yaml``: the tiers and the thread signals."""
+
+    tiers: TierRule
+    signals: SignalRules
+
+
+@cache
+def routing_rules(path: Path = ROUTING) -> RoutingRules:
+    """The thresholds, read once; raises RuleError with file and line."""
+    return read(path, RoutingRules)
+
+
+def tier_of(flags_total: int, hard_constraint: bool, rules: RoutingRules | None = None) -> Tier:
+    """The tier of one message by its own flags, before any thread signal raises it.
+
+    >>> tier_of(0, False), tier_of(3, False), tier_of(4, False), tier_of(1, True)
+    ('standard', 'focused', 'deep', 'deep_with_context')
+    """
+    tiers = (rules or routing_rules()).tiers
+    if hard_constraint:
+        return "deep_with_context"
+    if flags_total >= tiers.deep:
+        return "deep"
+    return "focused" if flags_total >= tiers.focused else "standard"

@@ -1,0 +1,431 @@
+"""Records of a JSON input, decoded safely: JSON Lines line by line, documents element by element."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from undersong.errors import RecordError
+from undersong.formats.sources import CHUNK, Extent, TextSource
+from undersong.models import Message, Problem, SourceRef
+
+FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
+PIECE = 1 << 20  # bytes of a file that are handed out together
+WINDOW = 1 << 14  # bytes in which the end of a line is looked for
+BEYOND = 1 << 16  # bytes in which the end of a conversation is looked for
+BOM = b"\xef\xbb\xbf"
+LINES = (".jsonl", ".ndjson")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PLACE = re.compile(r"\s*\((?:byte|char) (\d+)\)")
+
+
+class JsonRecord(NamedTuple):
+    """A decoded value and where it stands."""
+
+    value: Any
+    ref: SourceRef
+
+
+def records(source: TextSource, lists: Iterable[str] = ()) -> Iterator[JsonRecord | Problem]:
+    """Every record of a JSON input; what cannot be decoded comes as a Problem and the rest goes on.
+
+    ``lists`` names keys of a top-level object whose arrays hold the records (``posts``, ``data``).
+    """
+    if is_lines(source):
+        yield from _from_lines(source)
+    else:
+        yield from _from_document(source, frozenset(lists))
+
+
+def is_lines(source: TextSource) -> bool:
+    """Whether an input is JSON Lines, which its first two lines that are not blank say.
+
+    It is where the first holds a whole JSON value, or is broken and the second begins another object. Anything else is
+    a document: values one after the other, in any layout. So is a single line, unless the name says otherwise.
+    """
+    head = _first_line(source)
+    lines = [line for line in head.split(b"\n") if line.strip()]
+    if len(lines) < 2:
+        return source.name.lower().removesuffix(".gz").endswith(LINES) and len(head) < FIRST_LINE
+    if lines[0].lstrip().startswith(b"["):
+        return _is_value(lines[0]) and lines[1].lstrip().startswith(b"[")
+    if not lines[0].lstrip().startswith(b"{"):
+        return True
+    return lines[1].startswith(b"{") or _is_value(lines[0])
+
+
+def lines(source: TextSource) -> Iterator[tuple[int, bytes | None]]:
+    """Lines with their number; None for a line longer than 32 MiB, which is passed over in bounded memory."""
+    number, parts, size = 1, list[bytes](), 0
+    for chunk in source.chunks():
+        first, *others = chunk.split(b"\n")
+        for piece in others:
+            size += len(first)
+            yield number, None if size > LIMIT else b"".join((*parts, first))
+            number, parts, size, first = number + 1, [], 0, piece
+        size += len(first)
+        parts = [] if size > LIMIT else [*parts, first] if first else parts
+    if size:
+        yield number, None if size > LIMIT else b"".join(parts)
+
+
+Change = Callable[[bytes], int | None]
+
+
+def line_pieces(source: TextSource, change: Change = lambda _: 0) -> Iterator[bytes | Extent | None]:
+    """Whole lines in pieces of up to 1 MiB, for a plain file only where they lie; None for a line beyond 32 MiB.
+
+    ``change`` says where in some lines a piece had better end, 0 = before them, None = after them. The pieces of a
+    plain file heed it where it is at most 64 KiB away.
+    """
+    return _blocks(source) if source.whole is None else _extents(source.whole, change)
+
+
+def _blocks(source: TextSource) -> Iterator[bytes | None]:
+    parts, size = list[bytes](), 0
+    for chunk in source.chunks():
+        first = chunk.find(b"\n") + 1
+        if not first:
+            size += len(chunk)
+            parts = [] if size > LIMIT else [*parts, chunk]
+            continue
+        last = chunk.rfind(b"\n") + 1
+        if size + first - 1 > LIMIT:
+            yield None
+            block = chunk[first:last]
+        else:
+            block = b"".join((*parts, chunk[:last]))
+        if block:
+            yield block
+        size = len(chunk) - last
+        parts = [chunk[last:]] if size else []
+    if size:
+        yield None if size > LIMIT else b"".join(parts)
+
+
+def _extents(whole: Extent, change: Change) -> Iterator[Extent | None]:
+    """Pieces that end where a line does; read are only the bytes around the ends."""
+    start = len(BOM) if whole._replace(size=min(whole.size, len(BOM))).read() == BOM else 0
+    while start < whole.size:
+        end = _last_line_end(whole, start, min(start + PIECE, whole.size))
+        one_long_line = end == start
+        end = _next_line_end(whole, start + PIECE) if one_long_line else _end_of_conversation(whole, end, change)
+        size = end - start
+        yield None if size > LIMIT + 1 else whole._replace(offset=start, size=size)
+        start = end
+
+
+def _end_of_conversation(whole: Extent, at: int, change: Change) -> int:
+    """Where the conversation of the line at this place ends, if that is near; otherwise the place."""
+    beyond = whole._replace(offset=at, size=min(BEYOND, whole.size - at))
+    more = change(beyond.read())
+    if more is None:
+        more = beyond.size if at + beyond.size == whole.size else 0
+    return at + more
+
+
+def _last_line_end(whole: Extent, start: int, end: int) -> int:
+    """The place after the last line that ends between two places, or ``start``; the file's end counts as one."""
+    if end == whole.size:
+        return end
+    at = end
+    while at > start:
+        first = max(start, at - WINDOW)
+        line_feed = whole._replace(offset=first, size=at - first).read().rfind(b"\n")
+        if line_feed >= 0:
+            return first + line_feed + 1
+        at = first
+    return start
+
+
+def _next_line_end(whole: Extent, at: int) -> int:
+    """The place after the first line end from here on, or the file's end."""
+    while at < whole.size:
+        size = min(CHUNK, whole.size - at)
+        line_feed = whole._replace(offset=at, size=size).read().find(b"\n")
+        if line_feed >= 0:
+            return at + line_feed + 1
+        at += size
+    return whole.size
+
+
+def decode(data: bytes) -> tuple[Any, str]:
+    """The value of a JSON text, and what was changed to read it; raises RecordError saying what is wrong."""
+    if too_deep(data):
+        raise RecordError("is nested deeper than 200 levels")
+    try:
+        return msgspec.json.decode(data), ""
+    except UnicodeDecodeError as error:
+        raise RecordError("is not UTF-8", remedy="save the file as UTF-8") from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        return _decode_leniently(data, str(error))
+
+
+def _decode_leniently(data: bytes, why: str) -> tuple[Any, str]:
+    """What Python and JavaScript write although it is not JSON: lone surrogates, NaN."""
+    try:
+        value = json.loads(data.decode("utf-8"), parse_constant=lambda _: None)
+    except UnicodeDecodeError as error:
+        raise RecordError("is not UTF-8", remedy="save the file as UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        place = _PLACE.sub(r" at byte \1", why)
+        raise RecordError(f"is not valid JSON: {place}", remedy="mend or remove it") from error
+    return _clean(value), "is not strict JSON: half a surrogate pair is read as U+FFFD, NaN and its like as null"
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, dict):
+        return {_clean(name): _clean(item) for name, item in value.items()}
+    return value
+
+
+def too_long(ref: SourceRef) -> Problem:
+    """What is said of a line beyond the limit."""
+    return Problem(what=f"line is longer than {LIMIT >> 20} MiB", where=str(ref), remedy="split the message")
+
+
+def _from_lines(source: TextSource) -> Iterator[JsonRecord | Problem]:
+    for number, line in lines(source):
+        ref = SourceRef(file=source.name, line=number)
+        if line is None:
+            yield too_long(ref)
+        elif line.strip():
+            yield from decoded(line, ref, "line", 0)
+
+
+def _from_document(source: TextSource, lists: frozenset[str]) -> Iterator[JsonRecord | Problem]:
+    for piece in split(source.chunks(), lists):
+        line = piece.line if piece.pointer is None else None
+        ref = SourceRef(file=source.name, line=line, pointer=piece.pointer)
+        if piece.fault:
+            yield Problem(what=f"element at byte {piece.offset}: {piece.fault}", where=str(ref))
+            if piece.fault.startswith(CUT_OFF):
+                remedy = "get the file again from its origin"
+                yield Problem(what="is cut off before its end", where=source.name, remedy=remedy, kind="file")
+        else:
+            yield from decoded(piece.data, ref, "element", piece.offset)
+
+
+def decoded(data: bytes, ref: SourceRef, unit: str, offset: int) -> Iterator[JsonRecord | Problem]:
+    """The Record of one JSON text, after a Problem or note of what is wrong with it."""
+    place = f"{unit} at byte {offset}" if offset else unit
+    try:
+        value, changed = decode(data)
+    except RecordError as error:
+        yield Problem(what=f"{place} {error.what}", where=str(ref), remedy=error.remedy)
+        return
+    if changed:
+        yield Problem(what=f"{place} {changed}", where=str(ref), kind="note")
+    yield JsonRecord(value, ref)
+
+
+def _first_line(source: TextSource) -> bytes:
+    """The start of an input, as far as its first newline and at least a little beyond."""
+    head = bytearray()
+    for chunk in source.chunks():
+        head += chunk
+        if b"\n" in head or len(head) >= FIRST_LINE:
+            break
+    return bytes(head)
+
+
+def _is_value(line: bytes) -> bool:
+    try:
+        return isinstance(decode(line)[0], dict | list)
+    except RecordError:
+        return False
+
+
+def as_read(message: Message) -> Message:
+    """A message that a program made, with the values that a file of it would have.
+
+    Half a surrogate pair is read as U+FFFD, NaN and its like are None. Raises RecordError for what no file can hold.
+    """
+    try:
+        data = json.dumps(_clean(msgspec.to_builtins(message, str_keys=True))).encode()
+        if too_deep(data):
+            raise RecordError("a message that is nested too deep", remedy="leave out what a tool was given")
+        return msgspec.json.decode(data, type=Message)
+    except (TypeError, OverflowError, RecursionError, msgspec.DecodeError) as error:
+        raise RecordError(f"a message that cannot be kept: {error}", remedy="give it plain values") from error
+
+
+DEPTH = 200  # deeper data is no conversation, and decoders recurse
+LIMIT = 32 << 20  # bytes of one record
+CUT_OFF = "the file ends"  # how a fault begins that says so
+_OUTER = re.compile(rb'(?:[^"\[\]{},]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)  # up to a bracket, comma or open string
+_INNER = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_KEY = re.compile(rb'"([^"\\]{1,64})"\s*+:\s*+\Z')
+_KEY_BYTES = 80
+
+
+class JsonElement(NamedTuple):
+    """One element with its byte ``offset``: ``pointer`` into the first top-level value, None in a later one, for
+    which ``line`` says where it starts. ``data`` is empty where ``fault`` says what is wrong."""
+
+    pointer: str | None
+    offset: int
+    line: int
+    data: bytes
+    fault: str = ""
+
+
+def split(chunks: Iterable[bytes], lists: frozenset[str] = frozenset()) -> Iterator[JsonElement]:
+    """The elements of each top-level array, of the arrays under a key in ``lists`` of a top-level object, or the
+    object itself. Elements that are too long, too deep or cut off come with a ``fault``."""
+    cutter = _ElementScanner(lists)
+    for chunk in chunks:
+        yield from cutter.feed(chunk)
+    yield from cutter.end()
+
+
+def too_deep(data: bytes) -> bool:
+    """Whether JSON is nested deeper than DEPTH; cheap for ordinary data."""
+    if data.count(b"[") + data.count(b"{") <= DEPTH:
+        return False
+    return any(piece.fault for piece in split((b"[", data, b"]")))
+
+
+class _ElementScanner:
+    """A scanner for brackets outside strings. ``level`` is the depth whose commas separate elements, 0 outside."""
+
+    def __init__(self, lists: frozenset[str]) -> None:
+        self.lists = lists
+        self.depth = self.level = self.index = self.value = 0
+        self.prefix = ""
+        self.in_string = self.escaped = self.streamed = False
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.tail = b""
+        self.fault = ""
+        self.base = self.consumed = 0  # offset of the chunk in the input; what of the chunk is in an earlier piece
+        self.start, self.line = 0, 1  # of the piece
+        self.counted, self.lines = 0, 1  # the chunk's newlines up to ``counted`` are in ``lines``
+
+    def feed(self, chunk: bytes) -> Iterator[JsonElement]:
+        at = self.consumed = self.counted = 0
+        if self.escaped and chunk:
+            at, self.escaped = 1, False
+        while at < len(chunk):
+            if self.in_string:
+                at = self._through_string(chunk, at)
+                continue
+            match = (_OUTER if self.depth <= self.level else _INNER).match(chunk, at)
+            at = (match.end() if match else at) + 1
+            if at <= len(chunk):
+                yield from self._token(chunk[at - 1 : at], chunk, at)
+        self._keep(chunk[self.consumed :])
+        self._count_lines(chunk, len(chunk))
+        self.base += len(chunk)
+
+    def end(self) -> Iterator[JsonElement]:
+        """What is left when the input has ended; a cut-off element is a fault."""
+        closed = self.depth == self.level
+        if not closed and not self.fault:
+            self.fault = f"{CUT_OFF} inside this element"
+        yield from self._piece()
+        if closed and self.level:
+            yield JsonElement(self._pointer(), self.start, self.line, b"", f"{CUT_OFF} before its list is closed")
+
+    def _through_string(self, chunk: bytes, at: int) -> int:
+        match = _STRING.match(chunk, at)
+        stop = match.end() if match else at
+        if chunk[stop : stop + 1] == b'"':
+            self.in_string = False
+            return stop + 1
+        self.escaped = stop < len(chunk)  # a backslash is the last byte
+        return len(chunk)
+
+    def _token(self, token: bytes, chunk: bytes, at: int) -> Iterator[JsonElement]:
+        if token == b'"':
+            self.in_string = True
+        elif token in b"[{":
+            self._open(token, chunk, at)
+        elif token == b"," and (not self.level or self.depth != self.level):
+            return
+        elif token == b"," or self.depth <= self.level:
+            yield from self._end_of_element(token, chunk, at)
+        else:
+            self.depth -= 1
+            if self.depth == 0:
+                self._keep(chunk[self.consumed : at])
+                yield from self._piece()
+                self._next(chunk, at)
+
+    def _end_of_element(self, token: bytes, chunk: bytes, at: int) -> Iterator[JsonElement]:
+        """A comma between elements, the bracket that closes their list, or a bracket that nothing opened."""
+        self._keep(chunk[self.consumed : at - 1])
+        yield from self._piece()
+        if token != b"," and self.depth:
+            self.depth -= 1
+            self.level = 0
+        self._next(chunk, at)
+
+    def _open(self, token: bytes, chunk: bytes, at: int) -> None:
+        self.depth += 1
+        if self.depth - self.level > DEPTH and not self.fault:
+            self.fault = f"nested deeper than {DEPTH} levels"
+        if self.level or token == b"{":
+            return
+        if self.depth == 1:
+            self._enter("", chunk, at)
+        elif self.depth == 2 and self.lists:
+            key = _KEY.search(self.tail + chunk[max(self.consumed, at - 1 - _KEY_BYTES) : at - 1])
+            name = key[1].decode("utf-8", "replace") if key else ""
+            if name in self.lists:
+                self.streamed = True
+                self._enter(f"/{name}", chunk, at)
+
+    def _enter(self, prefix: str, chunk: bytes, at: int) -> None:
+        self.level, self.prefix, self.index = self.depth, prefix, 0
+        self._next(chunk, at)
+
+    def _next(self, chunk: bytes, at: int) -> None:
+        """A new piece starts at ``at``."""
+        self._count_lines(chunk, at)
+        self.line = self.lines
+        self.parts, self.size, self.tail, self.fault = [], 0, b"", ""
+        self.start, self.consumed = self.base + at, at
+        if self.depth == 0:
+            self.streamed = False
+            self.value += 1
+
+    def _pointer(self) -> str | None:
+        if self.value:
+            return None
+        return f"{self.prefix}/{self.index}" if self.level else ""
+
+    def _piece(self) -> Iterator[JsonElement]:
+        data = b"".join(self.parts)
+        text = data.lstrip(b", \t\r\n" if not self.level else None)
+        wanted = self.fault or (text and (self.level or not self.streamed))
+        if wanted:
+            skipped = len(data) - len(text)
+            line = self.line + data.count(b"\n", 0, skipped)
+            yield JsonElement(
+                self._pointer(), self.start + skipped, line, b"" if self.fault else text.rstrip(), self.fault
+            )
+            self.index += 1
+
+    def _count_lines(self, chunk: bytes, to: int) -> None:
+        self.lines += chunk.count(b"\n", self.counted, to)
+        self.counted = to
+
+    def _keep(self, data: bytes) -> None:
+        self.size += len(data)
+        if self.size > LIMIT:
+            self.fault, self.parts = f"longer than {LIMIT >> 20} MiB", []
+        elif data and not self.fault:
+            self.parts.append(data)
+            self.tail = (self.tail + data[-_KEY_BYTES:])[-_KEY_BYTES:]

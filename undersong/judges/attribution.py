@@ -1,0 +1,89 @@
+"""What moved the offline judge's scores of a text: n-grams with their share of a trait, sentences of a signal."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from undersong.judges.offline import SHOWN, Artefacts, OfflineJudge
+from undersong.judges.protocol import Judge
+from undersong.ml import ngrams
+from undersong.ml.prototypes import Prototypes
+from undersong.ml.trait_heads import Heads
+from undersong.models import TRAITS
+
+GRAMS = 5  # words, or pairs of words, that are told per trait and direction
+
+
+def heads_of(judge: Judge) -> Heads | None:
+    """The trait heads behind a judge's scores; None for a judge that has none."""
+    return judge.artefacts.heads if isinstance(judge, OfflineJudge) else None
+
+
+class WordContribution(msgspec.Struct, frozen=True):
+    """A word or a pair of neighbouring words, and what it added to the trait's raw score (below 0: took from it)."""
+
+    words: str
+    share: float
+
+
+class SignalSentence(msgspec.Struct, frozen=True):
+    """The sentence that shows a signal most: ``text[start:end]``, with the signal's score of the whole text."""
+
+    signal: str
+    score: float
+    start: int
+    end: int
+
+
+class TraitContributions:
+    """The word n-grams of one text, ready to tell what moved any trait."""
+
+    def __init__(self, heads: Heads, text: str) -> None:
+        words, buckets = ngrams.words_of(text)
+        self._words, self._heads = words, heads
+        self._buckets = np.array(buckets, dtype=np.int64)
+        squares = heads.idf[0][np.unique(self._buckets)].astype(np.float64) ** 2
+        self._norm = float(np.sqrt(squares.sum()))
+
+    def shares(self, trait: str) -> dict[str, float]:
+        """What each word or pair added to the trait's raw score; those that moved nothing are left out."""
+        if not self._norm:
+            return {}
+        column = TRAITS.index(trait)
+        steps = self._heads.weights[0, self._buckets, column]
+        shares = steps * (self._heads.scales[0, column] / self._norm)
+        return {self._words[at]: float(shares[at]) for at in np.flatnonzero(steps).tolist()}
+
+
+def top_words(contributions: TraitContributions, trait: str, most: int) -> tuple[tuple[str, float], ...]:
+    """The words that moved a trait most, up or down, with their shares to 4 decimals."""
+    ranked = sorted(contributions.shares(trait).items(), key=lambda item: (-abs(item[1]), item[0]))
+    return tuple((words, round(share, 4)) for words, share in ranked[:most])
+
+
+def word_contributions(heads: Heads, text: str, trait: str) -> tuple[WordContribution, ...]:
+    """The words that raised a trait most, then those that lowered it most; character n-grams are not told.
+
+    A word that stands several times counts once, as it does in the score.
+    """
+    shares = TraitContributions(heads, text).shares(trait)
+    ranked = sorted(((share, words) for words, share in shares.items()), key=lambda item: (-item[0], item[1]))
+    raised = [each for each in ranked[:GRAMS] if each[0] > 0]
+    lowered = [each for each in ranked[::-1][:GRAMS] if each[0] < 0]
+    return tuple(WordContribution(words, round(share, 4)) for share, words in [*raised, *lowered])
+
+
+def signal_sentences(artefacts: Artefacts, prototypes: Prototypes, text: str) -> tuple[SignalSentence, ...]:
+    """The signals of a text that are .5 or more, the highest first, each with its strongest sentence."""
+    embedded = artefacts.vectors.embed([text])
+    if not embedded.spans[0]:
+        return ()
+    signals = prototypes.score(embedded)
+    scores = signals.scores[0].tolist()
+    places = sorted((place for place, score in enumerate(scores) if score >= SHOWN), key=lambda at: (-scores[at], at))
+    spans = [embedded.spans[0][signals.strongest[0, place]] for place in places]
+    return tuple(
+        SignalSentence(prototypes.ids[place], scores[place], span.start, span.end)
+        for place, span in zip(places, spans, strict=True)
+    )

@@ -1,0 +1,93 @@
+"""Money and calls of a run: every request is reserved before it goes out, and settled when its answer is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from undersong.judges.limits import RunLimits
+from undersong.models import Usage
+
+
+class BudgetExhaustedError(Exception):
+    """Nothing more may be asked in this run; the text says which limit was reached."""
+
+
+class Budget:
+    """What a run may still spend; where a request is too dear just now, those under way may cost less than reserved."""
+
+    def __init__(self, limits: RunLimits) -> None:
+        self._budget, self._calls_left = limits.budget, limits.max_calls
+        self._reserved = 0.0
+        self._batches: dict[str, float] = {}  # id → what of the reserved is for it
+        self._under_way = 0
+        self._committed: asyncio.Event | None = None
+        self.usage = Usage()
+
+    async def reserve(self, max_cost: float) -> None:
+        """Reserve what a request may cost at most, in USD; raises SpentError where it cannot be paid."""
+        while not self._affords(max_cost):
+            if self._under_way == 0:
+                raise self._used_up()
+            self._committed = self._committed or asyncio.Event()
+            await self._committed.wait()
+        self._reserve(max_cost)
+        self._under_way += 1
+
+    def take_in_batch(self, most: float) -> None:
+        """Reserve what a question of a batch may cost at most, in USD; raises SpentError where it cannot be paid.
+
+        It stays reserved where the batch could not be submitted: it may have arrived all the same.
+        """
+        if not self._affords(most):
+            raise self._used_up()
+        self._reserve(most)
+
+    def submitted(self, batch_id: str, most: float) -> None:
+        """Note for which batch some of the reserved is."""
+        self._batches[batch_id] = most
+
+    def resume(self, batch_id: str, most: Sequence[float]) -> None:
+        """Reserve the questions of a batch that an earlier run submitted, also beyond the limits; only once."""
+        if batch_id in self._batches:
+            return
+        self._batches[batch_id] = sum(most)
+        self._reserved += sum(most)
+        if self._calls_left is not None:
+            self._calls_left = max(0, self._calls_left - len(most))
+
+    def collected(self, batch_id: str, used: Usage) -> None:
+        """Give back what was reserved for a batch, and book what was used."""
+        self._reserved -= self._batches.pop(batch_id)
+        self.usage += used
+
+    @classmethod
+    def shared(cls, limits: RunLimits) -> RunLimits:
+        """The terms with one purse for all judges that are opened with them."""
+        return (
+            limits if limits.shared_budget is not None else msgspec.structs.replace(limits, shared_budget=cls(limits))
+        )
+
+    def commit(self, max_cost: float, usage: Usage) -> None:
+        """Give back what was reserved, and book what was used."""
+        self._reserved -= max_cost
+        self._under_way -= 1
+        self.usage += usage
+        if self._committed is not None:
+            self._committed.set()
+            self._committed = None
+
+    def _reserve(self, most: float) -> None:
+        if self._calls_left is not None:
+            if self._calls_left == 0:
+                raise BudgetExhaustedError("the number of calls that were allowed is used up")
+            self._calls_left -= 1
+        self._reserved += most
+
+    def _used_up(self) -> BudgetExhaustedError:
+        return BudgetExhaustedError(f"the budget of ${self._budget:,.2f} is used up")
+
+    def _affords(self, max_cost: float) -> bool:
+        return self._budget is None or (self.usage.cost or 0.0) + self._reserved + max_cost <= self._budget

@@ -1,0 +1,1 @@
+"""The providers: one module each."""

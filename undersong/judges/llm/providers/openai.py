@@ -1,0 +1,123 @@
+"""OpenAI and every server that speaks its chat completions: Ollama, vLLM, llama.cpp and the like, by base URL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from undersong.judges.limits import RunLimits
+from undersong.judges.llm.judge import LLMJudge, judge_of
+from undersong.judges.llm.model_spec import parse_model_spec
+from undersong.judges.llm.response import UnusableError
+from undersong.judges.llm.transport import BatchResult, Completion, Request, SdkBackend
+from undersong.models import TIERS
+
+ENDPOINT = "/v1/chat/completions"
+_STOPS = {"length": "length", "content_filter": "refusal"}
+_DONE = frozenset({"completed", "failed", "expired", "cancelled"})
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = 0
+    cache_write_tokens: int | None = 0
+
+
+class _OpenAIUsage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _Details | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _ChatCompletion(msgspec.Struct):
+    choices: list[_Choice]
+    usage: _OpenAIUsage | None = None
+
+
+class OpenAIBackend(SdkBackend):
+    """Chat completions with a JSON schema."""
+
+    library, client, key = "openai", "AsyncOpenAI", "OPENAI_API_KEY"
+    path = "/chat/completions"
+
+    async def submit(self, requests: Iterable[Request]) -> str:
+        """See Backend."""
+        lines = (
+            json.dumps({"custom_id": str(number), "method": "POST", "url": ENDPOINT, "body": self._body(sent)})
+            for number, sent in enumerate(requests)
+        )
+        data = "\n".join(lines).encode()
+        window = {"endpoint": ENDPOINT, "completion_window": "24h"}
+        with self._errors():
+            file = await self._client.files.create(file=("questions.jsonl", data), purpose="batch")
+            return str((await self._client.batches.create(input_file_id=file.id, **window)).id)
+
+    async def ended(self, batch_id: str) -> bool:
+        """See Backend."""
+        with self._errors():
+            return (await self._client.batches.retrieve(batch_id)).status in _DONE
+
+    async def collect(self, batch_id: str) -> AsyncIterator[BatchResult]:
+        """See Backend."""
+        with self._errors():
+            batch = await self._client.batches.retrieve(batch_id)
+            named = [name for name in (batch.output_file_id, batch.error_file_id) if name is not None]
+            files = [await self._client.files.content(name) for name in named]
+        for line in (line for file in files for line in file.content.splitlines() if line.strip()):
+            yield _collected(json.loads(line))
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        schema = {"name": "reading", "strict": True, "schema": request.schema}
+        own = self._spec.url is None
+        return {
+            "model": self._spec.model,
+            "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}],
+            "response_format": {"type": "json_schema", "json_schema": schema},
+            "max_completion_tokens" if own else "max_tokens": self._max_tokens(request),
+            **({"reasoning_effort": self._spec.effort} if self._spec.effort else {}),
+            **({} if own else {"temperature": 0}),  # hosted reasoning models refuse it, local servers take it
+        }
+
+
+def parse_completion(body: bytes) -> Completion:
+    """What an answer's body says; raises UnusableError where it is not what the provider documents."""
+    try:
+        completion = msgspec.json.decode(body, type=_ChatCompletion)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise UnusableError("it is not what the interface documents") from None
+    usage = completion.usage or _OpenAIUsage()
+    details = usage.prompt_tokens_details or _Details()
+    choice = completion.choices[0] if completion.choices else _Choice(_Message())
+    return Completion(
+        text=choice.message.refusal or choice.message.content or "",
+        stop="refusal" if choice.message.refusal else _STOPS.get(choice.finish_reason or "", "end"),
+        input=usage.prompt_tokens,
+        cached=details.cached_tokens or 0,
+        written=details.cache_write_tokens or 0,
+        output=usage.completion_tokens,
+    )
+
+
+def _collected(line: Mapping[str, Any]) -> BatchResult:
+    response, error = line.get("response") or {}, line.get("error") or {}
+    number = int(line["custom_id"])
+    if response.get("status_code") == 200:
+        return BatchResult(number, json.dumps(response["body"]).encode())
+    return BatchResult(number, None, str(error.get("code") or response.get("status_code") or "no answer"))
+
+
+def open_judge(argument: str, limits: RunLimits) -> LLMJudge:
+    """``openai:MODEL``, ``openai:MODEL+EFFORT``, ``openai:MODEL@URL``."""
+    return judge_of(dict.fromkeys(TIERS, parse_model_spec("openai", argument)), limits)

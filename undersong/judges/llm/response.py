@@ -1,0 +1,253 @@
+"""The text of an answer → what of it can be used, and a count of what cannot: nothing is taken on trust."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from undersong.datafiles.taxonomy import taxonomy
+from undersong.judges.llm.prompts import MARKS, PromptSet, shipped_prompts
+from undersong.models import TRAITS, Indicator, Stance
+
+_FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(?P<body>.*?)\n?\s*```\s*\Z", re.DOTALL)
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)")
+_PLAIN = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "/": "/"}
+CLAIM = 300  # characters of a claim that are kept
+
+
+class UnusableError(ValueError):
+    """An answer that cannot be used; the text says why in words of ours, for the repair and for the state."""
+
+
+class Answer(NamedTuple):
+    """What an answer says, checked; ``rejected`` counts by kind what was dropped."""
+
+    traits: dict[str, float]
+    indicators: tuple[Indicator, ...]
+    mechanisms: tuple[Indicator, ...]
+    acts: tuple[Indicator, ...]
+    stance: Stance | None
+    rejected: dict[str, int]
+
+
+class Confirmation(NamedTuple):
+    """The answer to ``confirm``: yes only with a quote from every message that was shown."""
+
+    yes: bool
+    quotes: tuple[str, ...]
+    confidence: float
+    rejected: dict[str, int]
+
+
+def checked(text: str, message: str, control: str, prompts: PromptSet | None = None) -> Answer:
+    """The answer, as far as it holds.
+
+    Raises UnusableError where it is no JSON object, where a trait has no mark from 0 to 4, and where the control
+    question is answered wrongly: then the model may have followed the transcript instead of us. Unknown ids, quotes
+    that are not in the message and values out of range are dropped and counted; a code fence and unknown keys are
+    passed over.
+    """
+    prompts, rejected = prompts or shipped_prompts(), Counter[str]()
+    value = _object(text)
+    _control(value, control)
+    quotes = _QuoteChecker(message, prompts.limits.quote_characters, rejected)
+    return Answer(
+        traits=_traits(value.get("traits")),
+        indicators=_seen(value, "indicators", "id", _asked_ids(), quotes),
+        mechanisms=_seen(value, "mechanisms", "id", prompts.offered, quotes),
+        acts=_seen(value, "acts", "act", prompts.acts.keys(), quotes),
+        stance=_stance(value.get("stance"), rejected),
+        rejected=dict(sorted(rejected.items())),
+    )
+
+
+def confirmed(text: str, messages: tuple[str, ...], control: str, prompts: PromptSet | None = None) -> Confirmation:
+    """The answer to ``confirm``; a yes that cannot quote each message is a no, and counted. Raises UnusableError."""
+    prompts, rejected = prompts or shipped_prompts(), Counter[str]()
+    value = _object(text)
+    _control(value, control)
+    if value.get("answer") not in ("yes", "no"):
+        raise UnusableError("the answer is neither yes nor no")
+    by_message: dict[int, str] = {}
+    for item in _items(value, "quotes", rejected):
+        number = item.get("message")
+        if isinstance(number, int) and 1 <= number <= len(messages):
+            quote = _QuoteChecker(messages[number - 1], prompts.limits.quote_characters, rejected).verbatim(
+                item.get("quote")
+            )
+            if quote is not None:
+                by_message.setdefault(number, quote)
+    affirmed, shown = value["answer"] == "yes", len(by_message) == len(messages)
+    rejected["unproven_yes"] += affirmed and not shown
+    quotes = tuple(by_message[number] for number in sorted(by_message)) if affirmed and shown else ()
+    sure = _confidence(value.get("confidence"), rejected) or 0.0
+    return Confirmation(affirmed and shown, quotes, sure, dict(sorted((+rejected).items())))
+
+
+@cache
+def _asked_ids() -> frozenset[str]:
+    return frozenset(each.id for each in taxonomy().asked_of_a_judge())
+
+
+class _QuoteChecker:
+    """Checks quotes against a message; what is not there word for word is rejected."""
+
+    def __init__(self, message: str, most: int, rejected: Counter[str]) -> None:
+        self._message, self._most, self.rejected = message, most, rejected
+
+    def verbatim(self, quote: Any) -> str | None:
+        """The quote as it stands in the message, or None, counted."""
+        if not isinstance(quote, str) or not quote.strip():
+            self.rejected["quote_missing"] += 1
+            return None
+        if len(quote) > self._most:
+            self.rejected["quote_too_long"] += 1
+            return None
+        for text in (quote, quote.strip(), _unescaped(quote)):
+            if text and text in self._message:
+                return text
+        self.rejected["quote_not_in_message"] += 1
+        return None
+
+
+def _object(text: str) -> dict[str, Any]:
+    fenced = _FENCE.match(text)
+    try:
+        value = msgspec.json.decode((fenced["body"] if fenced else text).encode("utf-8", "surrogatepass"))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise UnusableError("it is not one JSON object" if text.strip() else "it is empty") from None
+    if not isinstance(value, dict):
+        raise UnusableError("it is not one JSON object")
+    return value
+
+
+def _control(value: Mapping[str, Any], control: str) -> None:
+    if value.get("control") != control:
+        raise UnusableError("the control question is answered wrongly")
+
+
+def _traits(value: Any) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise UnusableError("traits are missing")
+    for trait in TRAITS:
+        mark = value.get(trait)
+        if isinstance(mark, bool) or not isinstance(mark, int) or not 0 <= mark <= MARKS:
+            raise UnusableError(f"{trait} has no integer from 0 to {MARKS}")
+    return {trait: value[trait] / MARKS for trait in TRAITS}
+
+
+def _seen(value: Mapping[str, Any], name: str, key: str, allowed: Any, quotes: _QuoteChecker) -> tuple[Indicator, ...]:
+    """Entries with a known id and a quote that stands in the message; of several with one id the first."""
+    accepted: dict[str, Indicator] = {}
+    for item in _items(value, name, quotes.rejected):
+        if item.get(key) not in allowed:
+            quotes.rejected["unknown_id"] += 1
+            continue
+        quote = quotes.verbatim(item.get("quote"))
+        sure = _confidence(item["confidence"], quotes.rejected) if "confidence" in item else None
+        if quote is not None and item[key] not in accepted:
+            accepted[item[key]] = Indicator(id=item[key], confidence=sure, quote=quote)
+    return tuple(accepted.values())
+
+
+def _items(value: Mapping[str, Any], name: str, rejected: Counter[str]) -> Iterator[dict[str, Any]]:
+    entries = value.get(name)
+    if not isinstance(entries, list):
+        rejected["list_missing"] += 1
+        return
+    for item in entries:
+        if isinstance(item, dict) and all(isinstance(each, str | int) for each in item.values()):
+            yield item
+        else:
+            rejected["malformed"] += 1
+
+
+def _confidence(value: Any, rejected: Counter[str]) -> float | None:
+    if isinstance(value, bool) or value not in CONFIDENCE:
+        rejected["out_of_range"] += 1
+        return None
+    return float(value) / CONFIDENCE[-1]
+
+
+def _stance(value: Any, rejected: Counter[str]) -> Stance | None:
+    if not isinstance(value, dict) or value.get("position") not in STANCES:
+        rejected["stance"] += 1
+        return None
+    claim = value.get("claim")
+    return Stance(position=value["position"], claim=claim[:CLAIM] if isinstance(claim, str) else "")
+
+
+def _unescaped(quote: str) -> str:
+    """A quote that was copied with the escapes of its JSON string, as some models do."""
+    return _ESCAPE.sub(_character, quote)
+
+
+def _character(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16)) if match[1] else _PLAIN.get(match[2], match[0])
+
+
+MOST_INDICATORS, MOST_MECHANISMS, MOST_ACTS = 12, 4, 4
+QUOTE, LONGEST_CLAIM = 200, 120  # characters; grammars of local servers enforce them, hosted ones are only told
+CONFIDENCE = [1, 2, 3, 4]
+STANCES = ["holds", "concedes", "neutral"]
+
+
+@cache
+def answer_schema(*, lengths: bool) -> dict[str, Any]:
+    """The answer to a question about one message.
+
+    Marks are enumerations, since no server enforces the bounds of a number. ``lengths``: with limits on strings and
+    lists, which grammars of local servers enforce and the hosted interfaces refuse to be given.
+    """
+    prompts = shipped_prompts()
+    mechanisms = [name for name, each in prompts.mechanisms.items() if not each.only_confirm]
+    indicators = [each.id for each in taxonomy().asked_of_a_judge()]
+    quote = _text(QUOTE, lengths)
+    return _object_schema(
+        control={"type": "string", "enum": list(prompts.limits.control)},
+        traits=_object_schema(**{trait: {"type": "integer", "enum": list(range(MARKS + 1))} for trait in TRAITS}),
+        indicators=_list(_seen_schema("id", indicators, quote), MOST_INDICATORS, lengths),
+        mechanisms=_list(_seen_schema("id", mechanisms, quote), MOST_MECHANISMS, lengths),
+        acts=_list(_object_schema(act={"type": "string", "enum": list(prompts.acts)}, quote=quote), MOST_ACTS, lengths),
+        stance=_object_schema(position={"type": "string", "enum": STANCES}, claim=_text(LONGEST_CLAIM, lengths)),
+    )
+
+
+@cache
+def confirm_schema(*, lengths: bool) -> dict[str, Any]:
+    """The answer to ``confirm``."""
+    quoted = _object_schema(message={"type": "integer", "enum": [1, 2]}, quote=_text(QUOTE, lengths))
+    return _object_schema(
+        control={"type": "string", "enum": list(shipped_prompts().limits.control)},
+        answer={"type": "string", "enum": ["yes", "no"]},
+        quotes=_list(quoted, 2, lengths),
+        confidence={"type": "integer", "enum": CONFIDENCE},
+    )
+
+
+def _object_schema(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: dict[str, Any], most: int, lengths: bool) -> dict[str, Any]:
+    return {"type": "array", "items": items} | ({"maxItems": most} if lengths else {})
+
+
+def _text(most: int, lengths: bool) -> dict[str, Any]:
+    return {"type": "string"} | ({"maxLength": most} if lengths else {})
+
+
+def _seen_schema(key: str, names: list[str], quote: dict[str, Any]) -> dict[str, Any]:
+    return _object_schema(
+        **{key: {"type": "string", "enum": names}}, quote=quote, confidence={"type": "integer", "enum": CONFIDENCE}
+    )

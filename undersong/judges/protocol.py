@@ -1,0 +1,153 @@
+"""The judges: one module and one table line each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, Protocol
+
+import msgspec
+
+from undersong.datafiles.yaml_loader import did_you_mean
+from undersong.errors import JudgeError, UsageError
+from undersong.judges.limits import RunLimits
+from undersong.models import Evaluation, Message, Record, Route, Scan
+
+# name of --judge → module with a function ``open_judge(argument) -> Judge``; the argument is what follows the colon
+JUDGES: dict[str, str] = {
+    "offline": "undersong.judges.offline",
+}
+# the same, with a function ``open_judge(argument, terms) -> Judge``: the terms say what it may spend
+PAID: dict[str, str] = {
+    "anthropic": "undersong.judges.llm.providers.anthropic",
+    "openai": "undersong.judges.llm.providers.openai",
+    "replay": "undersong.judges.llm.providers.replay",
+    "tiers": "undersong.judges.llm.judge",  # focused=X,deep=Y,deep_with_context=Z
+}
+
+
+class EvaluationHistory(Record, frozen=True, kw_only=True):
+    """What was read of an agent before a message: number of evaluations, mean per trait, trend, earlier findings.
+
+    ``trends`` compares the mean of the last five with the five before, per trait: rising, falling, steady. ``findings``
+    counts by pattern.
+    """
+
+    evaluations: int = 0
+    averages: dict[str, float] = {}
+    trends: dict[str, str] = {}
+    findings: dict[str, int] = {}
+
+
+class Question(Record, frozen=True, kw_only=True):
+    """One message to score, with what the tier allows a judge to see: ``prior`` messages in order, oldest first.
+
+    ``prior_scans`` are aligned with them; ``cut`` is how many earlier messages of the thread were left out; ``history``
+    is None where the tier does not ask for it. ``tools`` are tools' answers in the same turn that are not in ``prior``.
+    """
+
+    message: Message
+    scan: Scan
+    route: Route
+    prior: tuple[Message, ...] = ()
+    prior_scans: tuple[Scan, ...] = ()
+    cut: int = 0
+    history: EvaluationHistory | None = None
+    tools: tuple[Message, ...] = ()
+
+    @property
+    def context_hash(self) -> str:
+        """SHA-256 over all that a question shows beside the text of its message."""
+        prior = zip(self.prior, self.prior_scans, strict=True)
+        shown = [[_text_hash(message), *_heading(message, scan)] for message, scan in prior]
+        own = _heading(self.message, self.scan)
+        parts: list[object] = [self.route.depth == "thorough", self.route.width, own, shown, self.cut, self.history]
+        parts += [[_text_hash(message), *used_tools(message)] for message in self.tools]
+        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+class Segment(Record, frozen=True, kw_only=True):
+    """One message or two, in order, and the mechanism that they may show.
+
+    ``around`` are other messages of the talk, shown as context; ``at`` is the id of the message at which the mechanism
+    would stand, "" for the last one.
+    """
+
+    mechanism: str
+    messages: tuple[Message, ...]
+    around: tuple[Message, ...] = ()
+    at: str = ""
+
+
+class Judge(Protocol):
+    """Scores messages; one that cannot score a message returns an Evaluation whose state says why."""
+
+    name: str
+    """As in ``--judge``, written into every row."""
+    hash: str
+    """SHA-256 over model and prompt: a stored answer is reused only under the same hash."""
+    reads_everything: bool
+    """True where reading is free, so that the router need not save."""
+    gives: frozenset[str]
+    """What it fills: any of ``traits``, ``indicators``, ``mechanisms`` and names of signals."""
+    hashes: dict[str, str]
+    """Artefact or prompt name → SHA-256, for the manifest."""
+    calibrated: bool
+    """Whether its scores were compared with labels of this kind of text."""
+
+    def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
+        """One Evaluation per question, in order; raises JudgeError only when nothing can be asked at all.
+
+        The ``context_hash`` of an Evaluation is the question's, or "" where the judge reads the message alone.
+        """
+        ...
+
+
+def is_paid(spec: str) -> bool:
+    """Whether ``--judge`` names models that are asked, one or one per tier, now or in a recorded run."""
+    name = spec.partition(":")[0]
+    return "=" in name or name in PAID
+
+
+class JudgeAbortedError(JudgeError):
+    """The judge failed as a whole on the way: ``answers`` are those given before, None for the rest."""
+
+    def __init__(self, error: JudgeError, answers: Sequence[Any]) -> None:
+        super().__init__(error.what, where=error.where, remedy=error.remedy)
+        self.answers = tuple(answers)
+
+
+def open_judge(spec: str, limits: RunLimits | None = None) -> Judge:
+    """The judge named ``NAME`` or ``NAME:ARGUMENT``, or one per tier; raises UsageError for an unknown name.
+
+    ``limits`` say what a judge may spend and where its answers are kept; the offline judge needs none.
+    """
+    name, _, argument = spec.partition(":")
+    if "=" in name:
+        name, argument = "tiers", spec
+    if name in JUDGES:
+        free: Callable[[str], Judge] = import_module(JUDGES[name]).open_judge
+        return free(argument)
+    if name not in PAID:
+        raise UsageError(f"unknown judge '{name}'", remedy=did_you_mean(name, [*JUDGES, *PAID]))
+    paid: Callable[[str, RunLimits], Judge] = import_module(PAID[name]).open_judge
+    return paid(argument, limits or RunLimits())
+
+
+def _text_hash(message: Message) -> str:
+    return hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _heading(message: Message, scan: Scan) -> list[object]:
+    """What a question says of a message beside its text."""
+    author = message.author.encode("utf-8", "surrogatepass").hex()  # hex: a name may hold half a character
+    return [author, message.role, scan.labels, scan.total, *used_tools(message)]
+
+
+def used_tools(message: Message) -> list[str]:
+    """A hash of a message's calls and results; nothing where it has none."""
+    if not message.tool_calls and not message.tool_results:
+        return []
+    used = msgspec.json.encode([repr(message.tool_calls), repr(message.tool_results)])
+    return [hashlib.sha256(used).hexdigest()]

@@ -1,0 +1,1 @@
+"""Inference with the shipped models: n-grams, linear heads, static vectors, triage; NumPy only."""

@@ -1,0 +1,126 @@
+"""What the pattern detector found, and why; how each rule fared."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from undersong.models.base import Answer, Level, Record
+from undersong.models.evaluation import Quote
+
+
+class Outcome(Record, frozen=True, kw_only=True):
+    """What came of a sequence towards somebody: the agent's first request after it began, and what was answered.
+
+    ``not_answered`` and ``no_request`` are told of the conversations of the finding alone; ``unclear`` is an answer
+    with no phrase of either kind, or of both.
+    """
+
+    answer: Answer
+    conversation: str | None = None
+    request: Quote | None = None
+    reply: Quote | None = None
+
+
+class Why(Record, frozen=True, kw_only=True):
+    """What moved one score of one message of a finding, where the judge can tell.
+
+    ``name`` is the trait or signal, ``score`` the judge's own (0-1). ``words`` are words or pairs of neighbours of the
+    message with what each added to the trait's raw score (below 0: took from it), the weightiest first; ``sentence`` is
+    the one that shows a signal most.
+    """
+
+    conversation: str
+    message_id: str
+    name: str
+    score: float
+    words: tuple[tuple[str, float], ...] = ()
+    sentence: Quote | None = None
+
+
+class Finding(Record, frozen=True, kw_only=True, eq=False):
+    """A sequence that is consistent with a pattern.
+
+    ``message_conversations`` names the conversation of each of ``message_ids``, since ids may repeat between them.
+    ``stages`` pairs each read message with its DEFINE variable; ``gap_ids`` are read rows passed over, ``unread_ids``
+    holes. ``strength`` 0-1 is the rule's own measure, not a probability. ``chance``, ``q`` and ``stability`` are None
+    where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) is what ``chance`` stands
+    on, ``replicas`` what ``stability`` does. ``q`` belongs to a run: it is outside equality, as it is outside the id.
+    ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without
+    a target or without texts. ``why`` is what moved the scores that the rule asks for; None where that is not told.
+    """
+
+    finding_id: str
+    pattern: str
+    title: str
+    level: Level
+    rule_hash: str
+    agent: str
+    target: str | None
+    message_ids: tuple[str, ...]
+    message_conversations: tuple[str, ...] = ()
+    gap_ids: tuple[str, ...] = ()
+    unread_ids: tuple[str, ...] = ()
+    stages: tuple[tuple[str, str], ...] = ()
+    start: datetime | None = None
+    end: datetime | None = None
+    strength: float = 0.0
+    measures: dict[str, float] = {}
+    chance: float | None = None
+    q: float | None = None
+    stability: float | None = None
+    shuffles: tuple[int, int] | None = None
+    replicas: int | None = None
+    conversations: tuple[str, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+    balance: dict[str, float] = {}
+    judges: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    outcome: Outcome | None = None
+    why: tuple[Why, ...] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in everything but ``q``."""
+        if not isinstance(other, Finding):
+            return NotImplemented
+        names = (name for name in self.__struct_fields__ if name != "q")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __ne__(self, other: object) -> bool:
+        """What ``==`` denies; a Struct does not derive it."""
+        same = self.__eq__(other)
+        return same if same is NotImplemented else not same
+
+    def __hash__(self) -> int:
+        """By id: equal findings have the same."""
+        return hash(self.finding_id)
+
+
+class Emerging(Record, frozen=True, kw_only=True):
+    """An early warning, and no finding: a sequence past the middle stage of a pattern that is still open.
+
+    ``seen`` and ``missing`` are stages that every match has; ``start`` and ``last`` are message times.
+    """
+
+    pattern: str
+    title: str
+    level: Level
+    agent: str
+    target: str | None
+    seen: tuple[str, ...]
+    missing: tuple[str, ...]
+    message_ids: tuple[str, ...]
+    message_conversations: tuple[str, ...]
+    start: datetime | None = None
+    last: datetime | None = None
+
+
+class RuleOutcome(Record, frozen=True, kw_only=True):
+    """What became of one rule in a run: never a bare "0 findings"."""
+
+    pattern: str
+    rule_hash: str
+    status: Literal["ran", "not_applicable", "gave_up"]
+    partitions: int = 0
+    findings: int = 0
+    reason: str = ""

@@ -1,0 +1,109 @@
+"""What was said: messages, conversations, and where in which file they stand."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from undersong.models.base import Observed, Record, Role
+
+
+class SourceRef(Record, frozen=True, kw_only=True):
+    """Where a record stands in an input: a file, and a line (from 1) or a JSON pointer."""
+
+    file: str
+    line: int | None = None
+    pointer: str | None = None
+
+    def __str__(self) -> str:
+        if self.line is not None:
+            return f"{self.file}:{self.line}"
+        return f"{self.file}#{self.pointer}" if self.pointer is not None else self.file
+
+
+class ToolCall(Record, frozen=True, kw_only=True):
+    """A tool that an agent called: ``input`` is the decoded argument object (or its raw text)."""
+
+    name: str
+    id: str | None = None
+    input: Any = None
+
+
+class ToolResult(Record, frozen=True, kw_only=True):
+    """What a tool answered; ``is_error`` is None where the source does not say."""
+
+    text: str
+    call_id: str | None = None
+    is_error: bool | None = None
+
+
+class Message(Record, frozen=True, kw_only=True):
+    """One message, verbatim.
+
+    ``author`` is the name in the source; ``agent`` is the identity that patterns follow (scoped to the
+    conversation except for role ``agent`` or an explicit ``agent_id``). ``target`` is the agent it is aimed at,
+    None for a public message. ``time`` is timezone-aware, or None. ``branch`` is None on the path that the
+    reader saw, else the id of the abandoned branch. ``latency`` is in seconds, ``tokens`` as the source counts.
+    """
+
+    id: str
+    conversation: str
+    position: int
+    author: str
+    role: Role
+    text: str
+    agent: str = ""
+    time: datetime | None = None
+    reply_to: str | None = None
+    target: str | None = None
+    model: str | None = None
+    latency: float | None = None
+    tokens: int | None = None
+    observed: Observed = "unknown"
+    branch: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_results: tuple[ToolResult, ...] = ()
+    source_ref: SourceRef | None = None
+
+
+class Break(Record, frozen=True, kw_only=True):
+    """A pause that the telemetry of a session records."""
+
+    start: datetime
+    end: datetime
+
+
+class Conversation(Record, frozen=True, kw_only=True):
+    """Messages in order; ``timezone`` is an IANA name or UTC offset, None where nobody says."""
+
+    id: str
+    source_format: str
+    messages: tuple[Message, ...] = ()
+    title: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    timezone: str | None = None
+    breaks: tuple[Break, ...] = ()
+    context: tuple[str, ...] = ()
+    source_ref: SourceRef | None = None
+
+
+class Problem(Record, frozen=True, kw_only=True):
+    """A record or file that could not be read, or was read with a loss: never dropped in silence."""
+
+    what: str
+    where: str
+    remedy: str = ""
+    kind: Literal["file", "record", "note", "judge"] = "record"
+
+
+class InputFile(Record, frozen=True, kw_only=True):
+    """One input as it was read; ``sha256`` over its bytes."""
+
+    name: str
+    sha256: str
+    size: int
+    source_format: str | None
+    conversations: int = 0
+    messages: int = 0
+    skipped: int = 0

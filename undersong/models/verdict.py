@@ -1,0 +1,189 @@
+"""What a session and an agent are told, and what a run missed and spent."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from undersong.models.base import AlignmentStatus, Assessment, Record, State
+from undersong.models.evaluation import Quote, Usage
+
+
+class Deduction(Record, frozen=True, kw_only=True):
+    """Points taken from the sovereignty score at one turn, with the evidence.
+
+    ``episode`` is the same for repeats of one thing, such as one unchanged code; "" where nothing is repeated.
+    """
+
+    mechanism: str
+    kind: str
+    points: int
+    message_id: str
+    position: int
+    explanation: str
+    quotes: tuple[Quote, ...] = ()
+    episode: str = ""
+
+
+class Moment(Record, frozen=True, kw_only=True):
+    """A turn worth reading that takes no points by itself; ``quotes`` are verbatim, the first is the one to show.
+
+    ``smoking_gun``: code ``fault_admission`` or ``delusion_reinforcement``, and nothing else. ``distress``: code ``A``
+    to ``O``, an annotation and never a diagnosis. ``protective``: what an agent did for the other's judgement or
+    well-being. ``conduct``: what feeds a spiral, such as praise without measure. ``candidate``: a mechanism or
+    ``epistemic_drift``, whose evidence does not suffice to take points. ``basis`` says what it stands on: exact words,
+    a signal, or a judge; ``strength`` (0-1) is that of the signal or judge, None for words.
+    """
+
+    kind: Literal["smoking_gun", "distress", "protective", "conduct", "candidate"]
+    code: str
+    title: str
+    message_id: str
+    position: int
+    agent: str
+    explanation: str
+    basis: Literal["words", "signal", "judge"]
+    quotes: tuple[Quote, ...] = ()
+    strength: float | None = None
+
+
+class Confirmed(Record, frozen=True, kw_only=True):
+    """What a judge says of a flagged place: do these words, by themselves, show the mechanism?
+
+    ``at`` is the message at which the mechanism stands, ``message_ids`` the one or two that were put to the judge.
+    ``yes`` is None unless ``state`` is scored, else ``reason`` says why; a yes has a quote of each message.
+    ``confidence`` is 0-1. ``judge_hash`` covers model and prompts. ``rejected`` counts what was dropped of an answer,
+    ``raw`` is its text as it came.
+    """
+
+    mechanism: str
+    at: str
+    message_ids: tuple[str, ...]
+    state: State
+    judge: str
+    judge_hash: str
+    yes: bool | None = None
+    quotes: tuple[Quote, ...] = ()
+    confidence: float | None = None
+    rejected: dict[str, int] = {}
+    reason: str | None = None
+    usage: Usage = Usage()
+    raw: str | None = None
+
+
+class Mechanism(Record, frozen=True, kw_only=True):
+    """Whether a mechanism of the second seed could be looked for in a session."""
+
+    name: str
+    assessment: Assessment
+    reason: str = ""
+    detected: int = 0
+
+
+class Mark(Record, frozen=True, kw_only=True):
+    """What stands at one turn of a session: the ``score`` after it (None without a score), the ``points`` it took.
+
+    ``mechanisms`` took them; ``flags`` are the second seed's; ``codes`` (distress), ``protective``, ``conduct``,
+    ``guns`` and ``candidates`` are the codes of the moments at this turn.
+    """
+
+    position: int
+    message_id: str
+    score: int | None
+    points: int = 0
+    mechanisms: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    protective: tuple[str, ...] = ()
+    conduct: tuple[str, ...] = ()
+    guns: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+
+
+class SessionVerdict(Record, frozen=True, kw_only=True):
+    """The sovereignty score of one conversation: None until a mechanism is assessed. ``turns`` = (position, score).
+
+    ``moments`` are smoking guns, the first ones to read first, then distress codes, protective moments and candidates
+    by turn. ``marks`` are the turns at which anything stands, in order. ``episodes`` counts distinct harms where
+    ``deductions`` counts each time: the score is the plain sum. ``confirmations`` are a judge's answers about flagged
+    places, () where none was asked.
+    """
+
+    conversation: str
+    score: int | None
+    psychogenic_risk: bool | None
+    mechanisms: tuple[Mechanism, ...]
+    deductions: tuple[Deduction, ...] = ()
+    turns: tuple[tuple[int, int], ...] = ()
+    context: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    messages: int = 0
+    read: int = 0
+    judges: dict[str, int] = {}
+    title: str | None = None
+    moments: tuple[Moment, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    episodes: int = 0
+    confirmations: tuple[Confirmed, ...] = ()
+
+
+class AgentVerdict(Record, frozen=True, kw_only=True):
+    """Means over an agent's scored messages; ``values`` are the constitutional values, None without scores.
+
+    ``indicators_read`` counts the read messages for which the judge also looked for indicators: only there could a
+    violation of a hard constraint have been seen. ``flagged`` counts messages with a phrase of a harmful trait.
+    """
+
+    agent: str
+    messages: int
+    read: int
+    traits: dict[str, float] | None
+    dimensions: dict[str, float] | None
+    values: dict[str, float] | None
+    alignment: AlignmentStatus
+    balance: Literal["balanced", "moderate", "lopsided", "unknown"]
+    hard_constraint_words: int = 0
+    indicators_read: int = 0
+    flagged: int = 0
+
+
+class SignalBand(Record, frozen=True, kw_only=True):
+    """One signal in a corpus: its null band (where the phrases of other signals score), ``over`` messages above it."""
+
+    low: float
+    high: float
+    messages: int
+    over: int
+    highest: float
+
+
+class Missed(Record, frozen=True, kw_only=True):
+    """What the router left out, as far as the audit sample tells: harmful = any negative trait ≥ .5 by this judge.
+
+    ``left_out`` counts messages with text, the sample among them; ``sampled`` those of them that the judge scored,
+    ``harmful`` those of these that are harmful; ``routed_harmful`` the harmful ones that the router did not leave out.
+    ``number`` of harmful messages left out, their ``rate`` among those left out, and their ``share`` of all harmful
+    ones: (estimate, low, high) at 95 %, or None where nothing of what was left out was read. ``exact`` = all of it was.
+    ``routed_unread`` counts the messages with text that the router called for and the judge did not score (a budget, a
+    refusal, a failure): they are in none of these figures.
+    """
+
+    left_out: int
+    sampled: int
+    harmful: int
+    routed_harmful: int
+    exact: bool
+    routed_unread: int = 0
+    number: tuple[float, float, float] | None = None
+    rate: tuple[float, float, float] | None = None
+    share: tuple[float, float, float] | None = None
+
+
+class Spending(Record, frozen=True, kw_only=True):
+    """What the answers that a run uses took when they were paid, now or before: in all, per tier, per conversation.
+
+    ``tiers`` has ``confirm`` for the questions about flagged places and ``double_check`` for second readings.
+    """
+
+    total: Usage
+    tiers: dict[str, Usage] = {}
+    conversations: dict[str, Usage] = {}

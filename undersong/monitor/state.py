@@ -1,0 +1,390 @@
+"""The conversations and agents of a live run in memory, and how messages become one update of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from undersong.audit.attribution import with_attribution
+from undersong.audit.evaluate import HistoryLookup, RoutedThread, ask
+from undersong.errors import JudgeError, StoreError, UsageError
+from undersong.judges.attribution import heads_of
+from undersong.judges.protocol import Judge
+from undersong.models import (
+    Conversation,
+    Emerging,
+    Evaluation,
+    Finding,
+    Message,
+    Record,
+    Route,
+    Row,
+    RuleOutcome,
+    SignalBand,
+)
+from undersong.monitor.agents import AgentTracker, FindingChanges
+from undersong.monitor.conversation import ConversationState, RoutingConfig
+from undersong.monitor.lookback import LookbackIndex
+from undersong.patterns.detect import quote, strongest_sentences
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.outcome import with_outcome
+from undersong.rows.null_bands import NullBandCounter, table_name, with_band
+from undersong.rows.percentile_ranks import PercentileRanks
+from undersong.scan import SignalBook
+from undersong.stores.erasure import Forgotten
+from undersong.stores.protocol import Store, StoreVersions, Update
+
+MAX_CONVERSATIONS = 2_048  # conversations that are held; then all are read again as they are needed
+MAX_PARTICIPANTS = 16  # of a conversation, up to which what came of findings is told of all of them with every message
+LIVE = "live"  # the format of a conversation that no file brought
+
+
+class MonitorState:
+    """Everything that a live run holds in memory; what it holds may be dropped at any time."""
+
+    def __init__(
+        self,
+        store: Store,
+        judge: Judge,
+        agents: AgentTracker,
+        book: SignalBook,
+        routing: RoutingConfig,
+        rules: Sequence[PatternRule],
+        histories: HistoryLookup | None,
+    ) -> None:
+        self._store, self._judge, self._book, self._routing = store, judge, book, routing
+        self._agents, self._histories, self._rules = agents, histories, rules
+        self._corpus_ranks: tuple[int, CorpusRanks] | None = None  # and the store's change that it is of
+        self._spare: dict[tuple[str, str], Evaluation] = {}  # answers that the store does not have yet
+        self.drop()
+
+    def drop(self) -> None:
+        """Hold nothing but answers that are not kept yet: they may have been paid for."""
+        self._conversations: dict[str, ConversationState] = {}
+        self._versions: dict[str, int] = {}
+        self._indexed: set[str] = set()
+        self._lookback = LookbackIndex(self._routing.policy.look_back)
+        self._forgotten = Forgotten(self._store.tombstones())
+        self._agents.clear()
+
+    def conversation(self, name: str) -> ConversationState:
+        """A conversation as the store has it; raises UsageError where the store was told to forget it."""
+        if name not in self._conversations:
+            if self._forgotten.conversation(name):
+                what = f"conversation {name}: this store was told to forget it"
+                raise UsageError(what, remedy="use another store")
+            self._versions[name] = self._store.versions((name,), (), self._judge.hash).conversations[name]
+            stored = self._store.stored_conversation(name)
+            if stored is None:
+                self._conversations[name] = ConversationState(
+                    Conversation(id=name, source_format=LIVE), self._book, self._routing
+                )
+            else:
+                answers = self._store.answers(name, self._judge.hash)
+                rows = self._store.thread(name, self._judge.hash)
+                self._conversations[name] = ConversationState.restored(stored, answers, rows, self._book, self._routing)
+        return self._conversations[name]
+
+    def refresh(self, names: Iterable[str]) -> None:
+        """Drop everything where somebody else wrote to one of these conversations."""
+        loaded = [name for name in names if name in self._conversations]
+        now = self._store.versions(loaded, (), self._judge.hash).conversations
+        if len(self._conversations) > MAX_CONVERSATIONS or any(now[name] != self._versions[name] for name in loaded):
+            self.drop()
+
+    def take(self, messages: Sequence[Message], heads: Sequence[Conversation] = ()) -> list[Observation] | None:
+        """Take messages with all that follows from them; None where somebody else wrote in between."""
+        names = dict.fromkeys([message.conversation for message in messages] + [head.id for head in heads])
+        self.refresh(names)
+        touched = {name: self.conversation(name) for name in names}
+        for head in heads:
+            touched[head.id].begin(head)
+        messages = [self._placed(message) for message in messages]
+        new = [touched[message.conversation].add(message) for message in messages]
+        touched = {name: talk for name, talk in touched.items() if talk.is_due}
+        for state in touched.values():
+            state.scan()
+        touched |= self._look_back(touched)
+        for state in touched.values():
+            state.route()
+        self._read(touched)
+        changes = self._save_changes(touched)
+        if changes is None:
+            return None
+        return self._observations(messages, new, changes, touched)
+
+    def end(self, agents: Sequence[str]) -> FindingChanges | None:
+        """No row follows for these agents for now; None where somebody else wrote in between."""
+        versions = StoreVersions({}, self._store.versions((), agents, self._judge.hash).agents)
+        self._agents.load(versions.agents)
+        return self._store_update(
+            self._with_outcomes(self._agents.finish(agents), ()), Update(judge_hash=self._judge.hash), versions
+        )
+
+    def _placed(self, message: Message) -> Message:
+        """The message without what the store was told to forget, at the end where it has no place."""
+        state = self._conversations[message.conversation]
+        single = msgspec.structs.replace(state.conversation, messages=(message,))
+        message = self._forgotten.without(single).messages[0]
+        if message.position >= 0:
+            return message
+        earlier = state.messages_by_id.get(message.id)
+        place = (
+            max((each.position for each in state.messages_by_id.values()), default=-1) + 1
+            if earlier is None
+            else earlier.position
+        )
+        return msgspec.structs.replace(message, position=place)
+
+    def _look_back(self, touched: dict[str, ConversationState]) -> dict[str, ConversationState]:
+        """The conversations in which a flag of these calls for other messages than before."""
+        pairs = {pair for talk in touched.values() for pair in self._lookback.update(talk)}
+        for agent in sorted({agent for agent, _ in pairs} - self._indexed):
+            for name in self._store.conversations_with(agent):
+                if not self._lookback.contains(name) and not self._forgotten.conversation(name):
+                    self._lookback.update(self.conversation(name))
+            self._indexed.add(agent)
+        called = self._lookback.reads_for(self._lookback.sharing(pairs) | touched.keys())
+        changed = {}
+        for name, also in called.items():
+            if also != self.conversation(name).also:
+                changed[name] = self.conversation(name)
+                changed[name].also = also
+        return changed
+
+    def _read(self, touched: dict[str, ConversationState]) -> None:
+        """Have the judge read what is to be read; what it says is held until the store has it."""
+        for (name, message_id), spare in self._spare.items():
+            if name in touched:
+                touched[name].answers[message_id] = spare
+        questions = [question for talk in touched.values() for question in talk.questions(self._histories)]
+        if not questions:
+            return
+        answers, failure = ask(self._judge, questions)
+        for question, answer in zip(questions, answers, strict=True):
+            message = question.message
+            touched[message.conversation].add_answer(message.id, answer, failure)
+            if answer is not None:
+                self._spare[message.conversation, message.id] = answer
+
+    def _save_changes(self, touched: dict[str, ConversationState]) -> FindingChanges | None:
+        rows = [row for talk in touched.values() for row in talk.make_rows(self._judge)]
+        lost = {agent for talk in touched.values() for agent in talk.former_agents}
+        near = {agent for talk in touched.values() if len(talk.agents) <= MAX_PARTICIPANTS for agent in talk.agents}
+        moved = sorted({row.agent for row in rows} | lost)
+        agents = sorted({*moved, *near})
+        versions = StoreVersions(
+            {name: self._versions[name] for name in touched},
+            self._store.versions((), agents, self._judge.hash).agents,
+        )
+        self._agents.load(versions.agents)
+        changes = self._with_outcomes(self._agents.feed(rows, moved), touched.values())
+        update = Update(
+            judge_hash=self._judge.hash,
+            conversations=tuple(talk.as_update() for talk in touched.values() if talk.changed or talk.has_new_head),
+            detached=tuple((name, each) for name, talk in touched.items() for each in sorted(talk.detached)),
+            answers=tuple((name, answer) for (name, _), answer in self._spare.items()),
+            rows=tuple(rows),
+        )
+        saved = self._store_update(changes, update, versions)
+        if saved is not None:
+            for state in touched.values():
+                state.mark_saved()
+        return saved
+
+    def _store_update(self, changes: FindingChanges, update: Update, versions: StoreVersions) -> FindingChanges | None:
+        """Put all of it into the store; None, and nothing is held any more, where somebody else wrote."""
+        update = msgspec.structs.replace(update, findings=changes.findings, removed=changes.retracted)
+        if not any(
+            (update.conversations, update.detached, update.answers, update.rows, update.findings, update.removed)
+        ):
+            return changes
+        now = self._store.put_update(update, versions)
+        if now is None:
+            self.drop()
+            return None
+        self._versions |= now.conversations
+        self._agents.mark_saved(changes.findings, changes.retracted, now.agents)
+        self._spare.clear()
+        return changes
+
+    def _with_outcomes(self, changes: FindingChanges, touched: Iterable[ConversationState]) -> FindingChanges:
+        """The findings with quotes and outcomes, and those of which the outcome is another one by now."""
+        findings_by_id = {each.finding_id: self._quoted(each) for each in changes.findings}
+        for state in touched:
+            spoke = {message.agent for message in state.conversation.messages if message.id in state.changed}
+            for finding in self._agents.findings_toward(state.agents, state.conversation.id):
+                name = finding.finding_id
+                if name in findings_by_id or name in changes.retracted or not spoke & {finding.agent, finding.target}:
+                    continue
+                again = with_outcome(finding, self._messages(finding))
+                if again.outcome != finding.outcome:
+                    findings_by_id[name] = again
+        return FindingChanges(tuple(findings_by_id.values()), changes.retracted)
+
+    def _quoted(self, finding: Finding) -> Finding:
+        """The finding as an audit tells it: with quotes, what moved the scores, and what came of it."""
+        messages = self._messages(finding)
+        if not messages:
+            return finding
+        messages_by_id = {(each.conversation, each.id): each for each in messages}
+        rows = self._rows_of(finding)
+        quoted = quote(finding, messages_by_id, strongest=strongest_sentences(rows))
+        heads = heads_of(self._judge)
+        if heads is not None:
+            (quoted,) = with_attribution((quoted,), rows, messages_by_id, self._rules, heads)
+        return with_outcome(quoted, messages)
+
+    def _rows_of(self, finding: Finding) -> list[Row]:
+        """The rows of a finding's messages."""
+        rows: list[Row] = []
+        for name in finding.conversations:
+            state = self._conversations.get(name)
+            candidates = (
+                state.rows.values() if state is not None and state.rows else self._store.thread(name, self._judge.hash)
+            )
+            rows += candidates
+        places = set(zip(finding.message_conversations, finding.message_ids, strict=True))
+        return [row for row in rows if (row.conversation, row.id) in places]
+
+    def _messages(self, finding: Finding) -> list[Message]:
+        """All messages of a finding's conversations that the store holds; imported rows have none."""
+        messages: list[Message] = []
+        for name in finding.conversations:
+            state = self._conversations.get(name)
+            if state is not None:
+                messages += state.conversation.messages
+            elif self._store.length(name) is not None:
+                messages += self._store.conversation(name)[0].messages
+        return messages
+
+    def _observations(
+        self,
+        messages: Sequence[Message],
+        new: Sequence[bool],
+        changes: FindingChanges,
+        touched: dict[str, ConversationState],
+    ) -> list[Observation]:
+        places = {name: self._conversations[name].places for name in {message.conversation for message in messages}}
+        shares = _assign_findings(messages, changes)
+        observations = []
+        for number, (message, is_new) in enumerate(zip(messages, new, strict=True)):
+            state = self._conversations[message.conversation]
+            place = places[message.conversation][message.id]
+            last = number == len(messages) - 1
+            observations.append(
+                Observation(
+                    message=state.conversation.messages[place],
+                    route=state.routes[place],
+                    evaluation=state.evaluation(place, self._judge),
+                    found=shares[number],
+                    retracted=changes.retracted if last else (),
+                    late=tuple(touched[message.conversation].late) if last and message.conversation in touched else (),
+                    is_new=is_new,
+                )
+            )
+        return observations
+
+    def rows(self, state: ConversationState) -> dict[str, Row]:
+        """The rows of a conversation, also of one that was only read from the store."""
+        if not state.routes:
+            state.route()
+        state.make_rows(self._judge)
+        return state.rows
+
+    def thread(self, name: str) -> tuple[RoutedThread, tuple[Row, ...]]:
+        """A conversation as it stands, with its rows; raises StoreError where the store has no such one."""
+        self.refresh((name,))
+        state = self.conversation(name)
+        messages = state.conversation.messages
+        if not messages:
+            raise StoreError(f"no conversation '{name}'", remedy="observe its messages first")
+        rows = self.rows(state)
+        thread = RoutedThread(
+            conversation=state.conversation, scans=state.scans, thread=state.thread, routes=state.routes
+        )
+        return thread, tuple(rows[message.id] for message in messages)
+
+    def corpus_ranks(self) -> CorpusRanks:
+        """How all rows of the judge stand together by now; they are read again where anything was written since."""
+        now = self._store.changes()
+        if self._corpus_ranks is None or self._corpus_ranks[0] != now:
+            histories = self._store.histories(self._judge.hash)
+            rows = (row for history in histories for row in history.rows)
+            self._corpus_ranks = now, CorpusRanks(rows, self._judge.gives)
+        return self._corpus_ranks[1]
+
+    def knows(self, name: str) -> bool:
+        """Whether the store has a conversation of this name."""
+        return self._store.length(name) is not None
+
+    def agents(self) -> list[str]:
+        """Everybody of whom the judge read something."""
+        return [each.agent for each in self._store.agents(self._judge.hash)]
+
+    def emerging(self, agent: str) -> tuple[Emerging, ...]:
+        """The sequences of an agent that are on their way."""
+        self._agents.load(self._store.versions((), (agent,), self._judge.hash).agents)
+        return self._agents.emerging(agent)
+
+    def findings(self, agent: str | None) -> tuple[Finding, ...]:
+        """The findings that stand in the store."""
+        return tuple(self._store.findings(agent))
+
+    def outcomes(self) -> tuple[RuleOutcome, ...]:
+        """What became of every rule on the histories that are held."""
+        return self._agents.outcomes()
+
+    def failed(self) -> JudgeError | None:
+        """Why the judge did not come to a message that is held, None where it came to all."""
+        return next((each for talk in self._conversations.values() for each in talk.failures.values()), None)
+
+
+def _assign_findings(messages: Sequence[Message], changes: FindingChanges) -> list[tuple[Finding, ...]]:
+    """Each finding with the last of the messages that is part of it, else with the last of all."""
+    if not messages:
+        return []
+    places = {(message.conversation, message.id): number for number, message in enumerate(messages)}
+    shares: list[list[Finding]] = [[] for _ in messages]
+    for finding in changes.findings:
+        parts = zip(finding.message_conversations, finding.message_ids, strict=True)
+        shares[max((places[part] for part in parts if part in places), default=len(messages) - 1)].append(finding)
+    return [tuple(share) for share in shares]
+
+
+class CorpusRanks:
+    """Made from all rows of a corpus; then each row of it is given its ranks and the name of its bands."""
+
+    def __init__(self, rows: Iterable[Row], gives: Iterable[str]) -> None:
+        """``gives`` are the signals of the judge."""
+        bands, names = NullBandCounter(), frozenset(gives)
+        self._ranks = PercentileRanks()
+        for row in rows:
+            self._ranks.add(row)
+            bands.add(row, names)
+        self.bands: dict[str, SignalBand] = bands.bands()
+        self._name = table_name(self.bands)
+
+    def of(self, row: Row) -> Row:
+        """The row as an audit of the whole corpus gives it."""
+        return with_band(self._ranks.of(row), self._name)
+
+
+class Observation(Record, frozen=True, kw_only=True):
+    """What became of one message.
+
+    ``message`` is as it is kept, with its agent, target and place. ``evaluation`` says in its state whether a judge
+    scored it; where the judge failed, its reason says so and the message is asked about again with the next one.
+    ``found`` are findings that are new or other than they were, ``retracted`` the ids of those that no longer stand.
+    ``late`` are the ids of earlier messages of the conversation that are read otherwise since. ``is_new`` is False for
+    a message that was there already, word for word.
+    """
+
+    message: Message
+    route: Route
+    evaluation: Evaluation
+    found: tuple[Finding, ...] = ()
+    retracted: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+    is_new: bool = True

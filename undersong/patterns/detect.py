@@ -1,0 +1,285 @@
+"""Rows and rules → findings, and what became of every rule; pure, no clock, no chance."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from undersong.errors import UndersongWarning
+from undersong.models import Finding, Hit, Message, Quote, Record, Row, RuleOutcome, encode
+from undersong.patterns.catalog import all_rules, load_rules, named
+from undersong.patterns.findings import Balance, finding_of, order
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.inputs import available_inputs, lacking
+from undersong.patterns.reference.matcher import STEPS
+from undersong.patterns.reference.partitions import Timeline, timelines
+from undersong.patterns.reference.search import ROWS, SearchResult
+from undersong.patterns.significance.fdr import family_size
+from undersong.patterns.vectorized.exact_sum import NotVectorizable
+from undersong.patterns.vectorized.packed import DECIDABLE_INPUTS, Load, PackedTimelines, packed_source, packed_table
+from undersong.patterns.vectorized.row_source import TimelineSearch
+from undersong.rows.jsonl import rows_from_mappings
+from undersong.rows.percentile_ranks import absolute_rows
+
+EXCERPT = 280  # characters of a quote
+_NAMED = 3  # rules of a kind that a warning names
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+")
+
+_TimelineKey = tuple[str, str | None]  # a timeline by agent and, if it is untimed, conversation
+MessageKey = tuple[str, str]  # a message by conversation and id: ids may repeat between conversations
+Span = tuple[int, int]  # start and end within a text, in Unicode code points
+
+
+class Detection(Record, frozen=True, kw_only=True):
+    """What the rules found in the rows, and one outcome per rule."""
+
+    findings: tuple[Finding, ...]
+    outcomes: tuple[RuleOutcome, ...]
+
+
+def detect(
+    rows: Iterable[Row], rules: Sequence[PatternRule], *, gives: Collection[str] | None = None, steps: int = STEPS
+) -> Detection:
+    """Run every rule over every partition of the rows; their order does not matter.
+
+    ``gives`` names what the judge fills (``traits``, ``indicators``, signals); a rule that needs more is
+    ``not_applicable``, as is one that asks for what no row has. ``steps`` bounds the search per partition: a rule that
+    reaches it ``gave_up`` there, and says so.
+    """
+    rows = absolute_rows(rows)
+    all_timelines = timelines(rows)
+    read = [entry.row for timeline in all_timelines for entry in timeline.entries if entry.read]
+    corpus = _RowCorpus(
+        searches=TimelineSearch(all_timelines, steps=steps),
+        has=available_inputs(read, _needs(rules)),
+        gives=gives,
+        any_read=bool(read),
+        ranks=any(row.scale == "rank" for row in read),
+    )
+    return _detection(corpus, rules, _balances(all_timelines))
+
+
+class PackedSearch:
+    """The rows of some agents as stores hold them packed (``stores.packed``).
+
+    ``load`` gives rows of an agent by their places in its history, from 0 on: only those that a match names are loaded.
+    Each rule must be ``readable``.
+    """
+
+    def __init__(self, agents: Sequence[str], cells: Sequence[bytes], load: Load, *, steps: int = STEPS) -> None:
+        self._source, self._places = packed_source(agents, cells), {agent: k for k, agent in enumerate(agents)}
+        table = packed_table(self._source)
+        self._timelines = PackedTimelines(self._source, table, load)
+        self._searches = TimelineSearch(self._timelines, steps=steps, table=table)
+
+    def detect(self, rules: Sequence[PatternRule]) -> Detection:
+        """What ``detect`` finds in these rows; raises StaleError where loaded rows are no longer those packed."""
+        source = self._source
+        has, any_read = source.available(_needs(rules)), bool(source.read.any())
+        return _detection(_RowCorpus(self._searches, has, None, any_read, source.ranks), rules, self._balance)
+
+    def _balance(self, timeline: Timeline) -> dict[str, float]:
+        try:
+            return self._source.balances[self._places[timeline.agent]]
+        except NotVectorizable:
+            return _balance(self._timelines[self._places[timeline.agent]])
+
+    def loaded(self) -> Iterator[Row]:
+        """The rows that were loaded, among them all that a finding names."""
+        return self._timelines.loaded()
+
+    def may_have(self, rule: PatternRule) -> bool:
+        """Whether these rows may hold all that a rule asks for; cells tell it of scores and indicators alone."""
+        return not rule.needs <= DECIDABLE_INPUTS or rule.needs <= self._source.available(rule.needs)
+
+    def pairs(self, rules: Iterable[PatternRule]) -> int:
+        """In how many (sequence, rule) pairs there could be a match at all."""
+        return family_size(rules, self._searches.timelines, self._searches.run)
+
+
+class _RowCorpus(NamedTuple):
+    """Rows to be searched, and what they have: see ``inputs.lacking``."""
+
+    searches: TimelineSearch
+    has: frozenset[str]
+    gives: Collection[str] | None
+    any_read: bool
+    ranks: bool
+
+
+def _detection(
+    corpus: _RowCorpus, rules: Sequence[PatternRule], balance: Callable[[Timeline], dict[str, float]]
+) -> Detection:
+    findings: list[Finding] = []
+    outcomes: list[RuleOutcome] = []
+    for rule in rules:
+        reason = lacking(rule, corpus.has, corpus.gives, any_read=corpus.any_read, ranks=corpus.ranks)
+        if reason:
+            outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason))
+            continue
+        result = corpus.searches.search(rule)
+        new_findings = _deduplicated(
+            finding_of(rule, match, balance(match.partition.timeline)) for match in result.matches
+        )
+        findings += new_findings
+        outcomes.append(_outcome(rule, result, len(new_findings), corpus.searches.steps))
+    return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes))
+
+
+def _deduplicated(findings: Iterable[Finding]) -> list[Finding]:
+    """Each id once: of matches that differ only in rows passed over before their first named one, the last stands."""
+    last: dict[str, Finding] = {}
+    for finding in findings:
+        last.pop(finding.finding_id, None)
+        last[finding.finding_id] = finding
+    return list(last.values())
+
+
+def _needs(rules: Iterable[PatternRule]) -> frozenset[str]:
+    return frozenset().union(*(rule.needs for rule in rules))
+
+
+def _balances(whole: Iterable[Timeline]) -> Callable[[Timeline], dict[str, float]]:
+    """The balance over all rows of an agent, whichever of them the ``where`` of a rule leaves."""
+    all_rows, balances = (
+        {_timeline_key(timeline): timeline for timeline in whole},
+        dict[_TimelineKey, dict[str, float]](),
+    )
+
+    def of(timeline: Timeline) -> dict[str, float]:
+        key = _timeline_key(timeline)
+        if key not in balances:
+            balances[key] = _balance(all_rows[key])
+        return balances[key]
+
+    return of
+
+
+def _balance(timeline: Timeline) -> dict[str, float]:
+    return Balance(entry.row for entry in timeline.entries if entry.read).means()
+
+
+def detect_patterns(
+    evaluations: Iterable[Mapping[str, Any] | Row], rules: Sequence[PatternRule | str] | None = None
+) -> list[dict[str, Any]]:
+    """The findings of plain rows, or of the rows of ``audit``, as plain dictionaries.
+
+    ``rules`` are names of shipped rules, or what ``load_rules`` gave; None is the shipped rules that are on. A row
+    needs ``id``, ``agent`` and ``traits`` (null: unread), and better ``conversation``, ``time``, ``position``,
+    ``target`` and ``tier`` (docs/rows.md). Raises RecordError for a row that cannot be read, and UsageError for an
+    unknown rule. Warns (UndersongWarning) of a repeated id, of a name that is not read, and where an empty list would
+    say too much: of a rule that was named and could not run, of one that gave up, and where no rule ran at all.
+    """
+    rows, problems = rows_from_mappings(evaluations, name="row")
+    for problem in problems:
+        warnings.warn(f"{problem.where}: {problem.what}; {problem.remedy}", UndersongWarning, stacklevel=2)
+    detection = detect(rows, _rules(rules))
+    for warning in _inconclusive(detection.outcomes if rows else (), every=rules is not None):
+        warnings.warn(warning, UndersongWarning, stacklevel=2)
+    return [msgspec.json.decode(encode(finding)) for finding in detection.findings]
+
+
+def _inconclusive(outcomes: Sequence[RuleOutcome], *, every: bool) -> Iterator[str]:
+    """Whose silence means nothing, by reason: rules that gave up, and if none ran, or with ``every``, the others."""
+    every = every or all(each.status == "not_applicable" for each in outcomes)
+    names: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.status == "gave_up" or (every and outcome.status != "ran"):
+            names.setdefault(f"{outcome.status.replace('_', ' ')}: {outcome.reason}", []).append(outcome.pattern)
+    for reason, patterns in names.items():
+        more = f" and {len(patterns) - _NAMED} more" if len(patterns) > _NAMED else ""
+        yield f"{', '.join(patterns[:_NAMED])}{more}: {reason}"
+
+
+def _rules(requested: Sequence[PatternRule | str] | str | None) -> tuple[PatternRule, ...]:
+    if requested is None:
+        return load_rules()
+    several = (requested,) if isinstance(requested, str) else requested
+    return tuple(named(all_rules(), each) if isinstance(each, str) else each for each in several)
+
+
+def quote(
+    finding: Finding,
+    messages: Mapping[MessageKey, Message],
+    hits: Mapping[MessageKey, Sequence[Hit]] | None = None,
+    *,
+    strongest: Mapping[MessageKey, Span] | None = None,
+) -> Finding:
+    """The finding with a verbatim quote of each of its messages that is given, by conversation and message id.
+
+    A quote is the sentence that ``strongest`` names (``strongest_sentences``), else that of the message's first hit
+    where ``hits`` has one, else its beginning; a span that the text does not have is passed over.
+    """
+    quotes = []
+    for place in zip(finding.message_conversations, finding.message_ids, strict=True):
+        message = messages.get(place)
+        if message is not None and message.text.strip():
+            quotes.append(_quote(message, (hits or {}).get(place, ()), (strongest or {}).get(place)))
+    return msgspec.structs.replace(finding, quotes=tuple(quotes))
+
+
+def strongest_sentences(rows: Iterable[Row]) -> dict[MessageKey, Span]:
+    """Of each row with spans, the sentence of its strongest signal; of equal ones the first by name."""
+    return {(row.conversation, row.id): row.spans[_strongest(row)] for row in rows if row.spans}
+
+
+def _strongest(row: Row) -> str:
+    return min(row.spans, key=lambda name: (-row.signals.get(name, 0.0), name))
+
+
+def _timeline_key(timeline: Timeline) -> _TimelineKey:
+    return timeline.agent, timeline.conversation
+
+
+def _outcome(rule: PatternRule, result: SearchResult, findings: int, steps: int) -> RuleOutcome:
+    reason = ""
+    if result.gave_up:
+        names = ", ".join(sorted(set(result.gave_up))[:3])
+        share = f"{len(result.gave_up)} of {result.partitions} partitions (agents: {names})"
+        reason = f"gave up in {share} at {steps} steps or {ROWS} rows; what follows there is not known"
+    return RuleOutcome(
+        pattern=rule.id,
+        rule_hash=rule.hash,
+        status="gave_up" if result.gave_up else "ran",
+        partitions=result.partitions,
+        findings=findings,
+        reason=reason,
+    )
+
+
+def _quote(message: Message, hits: Sequence[Hit], span: Span | None) -> Quote:
+    text = message.text
+    if span is not None and 0 <= span[0] < span[1] <= len(text) and text[slice(*span)].strip():
+        start, end = _beginning(text, *span)
+    else:
+        start, end = _sentence(text, min(hits, key=lambda hit: hit.start)) if hits else _beginning(text, 0, len(text))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return Quote(message_id=message.id, text=text[start:end], start=start, end=end, sha256=digest)
+
+
+def _sentence(text: str, hit: Hit) -> tuple[int, int]:
+    """The sentence around a hit, at most ``EXCERPT`` characters with the hit in it."""
+    low = max(0, hit.end - EXCERPT)
+    ends = [found.end() for found in _SENTENCE_END.finditer(text, low, hit.start)]
+    following = _SENTENCE_END.search(text, hit.end)
+    start = ends[-1] if ends else low
+    return _beginning(text, start, following.end() if following else len(text), keep=hit.end)
+
+
+def _beginning(text: str, start: int, end: int, keep: int = 0) -> tuple[int, int]:
+    """The span without outer white space, cut after the last word within ``EXCERPT`` characters and after ``keep``."""
+    while start < end and text[start].isspace():
+        start += 1
+    if end - start > EXCERPT:
+        cut = start + EXCERPT
+        first = max(start + 1, keep)
+        space = max(text.rfind(" ", first, cut + 1), text.rfind("\n", first, cut + 1))
+        end = space if space >= first else cut
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end

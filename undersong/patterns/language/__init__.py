@@ -1,0 +1,1 @@
+"""The pattern language: expressions, row patterns, and rules compiled from YAML."""

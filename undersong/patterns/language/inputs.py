@@ -1,0 +1,159 @@
+"""What rows must have before a rule can say anything about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from undersong.models import DIMENSIONS, TRAITS, Row
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.expressions import Both, Either, Field, Node, Window, children, replaced, walk
+from undersong.patterns.language.fields import FIELDS
+
+_ALWAYS_THERE = frozenset({"observed", "target", "directed", "agent", "conversation", "role", "state", "position"})
+_FROM_SCAN = frozenset({"total", "density", "sampled"})  # every row has a value, scanned or not
+NEVER_MISSING = _ALWAYS_THERE | _FROM_SCAN
+_SIGNAL = "signals:"
+_TRAITS = frozenset({*TRAITS, *DIMENSIONS})
+_RANKS_ONLY = (
+    "needs scores as levels; this text is of a kind that the judge was not measured on, so they are ranks: "
+    "name a judge that gives levels with --judge"
+)
+
+
+def available_inputs(read: Iterable[Row], wanted: Collection[str]) -> frozenset[str]:
+    """Those of the ``wanted`` inputs that at least one read row has."""
+    traits, others = _TRAITS.intersection(wanted), frozenset(wanted) - _TRAITS - NEVER_MISSING
+    for row in read:
+        if others:
+            others -= {name for name in others if gives(row, name)}
+        if traits and row.traits is not None:
+            traits -= {name for name in traits if gives(row, name)}
+        if not others and not traits:
+            break
+    return frozenset(wanted) - others - traits
+
+
+def gives(row: Row, name: str) -> bool:
+    """Whether a read row has an input: a field, ``indicators`` or ``signals:NAME``."""
+    if name in NEVER_MISSING:
+        return True
+    if name == "indicators":
+        return row.indicators is not None
+    if name.startswith(_SIGNAL):
+        return name.removeprefix(_SIGNAL) in row.signals
+    if name == "tier" and row.observed != "unknown":
+        return True  # rules that compare tiers ask for `observed` first
+    return name in FIELDS and FIELDS[name].read(row) is not None
+
+
+def lacking(
+    rule: PatternRule, has: Collection[str], gives: Collection[str] | None, *, any_read: bool, ranks: bool = False
+) -> str:
+    """Why a rule cannot say anything about these rows; "" where it can.
+
+    ``has`` are the inputs that some read row has; ``gives`` names what the judge fills, None where nobody says;
+    ``ranks``: some read row has ranks for scores, which count as missing.
+    """
+    if not any_read:
+        return "no message was read"
+    missing = {need for need in rule.needs if need not in has}
+    if gives is not None:
+        if "indicators" in rule.needs and "indicators" not in gives:
+            missing.add("indicators")
+        if "traits" not in gives:
+            missing |= {need for need in rule.needs if need in FIELDS and (need in DIMENSIONS or _is_trait(need))}
+    if not missing:
+        return ""
+    if ranks and missing <= _TRAITS:
+        return _RANKS_ONLY
+    missing -= _TRAITS if ranks else set()  # named by what no other text would have either
+    return f"needs {', '.join(sorted(name.removeprefix(_SIGNAL) for name in missing))}, which no read message has"
+
+
+def _is_trait(name: str) -> bool:
+    return any(name in traits for traits in DIMENSIONS.values())
+
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def inputs_by_stage(rule: PatternRule) -> dict[str, frozenset[str]]:
+    """Per DEFINE variable the names in its condition, those behind its columns included."""
+    columns = {name: _names(str(text), {}) for name, text in rule.file.columns.items()}
+    return {variable: _names(str(text), columns) for variable, text in rule.file.define.items()}
+
+
+def stage_inputs(by_stage: Mapping[str, Collection[str]], stage: str) -> Collection[str]:
+    """The names that a stage rests on; of a stage without conditions those of all stages."""
+    return by_stage.get(stage) or {name for each in by_stage.values() for name in each}
+
+
+def _names(text: str, columns: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    names = frozenset(_NAME.findall(text))
+    return names.union(*(columns[name] for name in names & columns.keys()))
+
+
+ROW, TABLE, FRAME = 0, 1, 2  # what a value depends on: its row, the agent's rows before it, the rule's sequence
+
+
+class DependencyLevels:
+    """What each part of a rule depends on; a column depends on what its expression does."""
+
+    def __init__(self, columns: Mapping[str, Node]) -> None:
+        self.columns = columns
+        self._known: dict[Node, int] = {}
+        self._named: dict[Node, bool] = {}
+
+    def of(self, node: Node) -> int:
+        """ROW, TABLE or FRAME."""
+        if node not in self._known:
+            self._known[node] = max(map(self._leaf, _outer(node)), default=ROW)
+        return self._known[node]
+
+    def named(self, node: Node) -> bool:
+        """Whether it mentions a column: then its value is the rule's own."""
+        if node not in self._named:
+            self._named[node] = any(isinstance(part, Field) and part.name in self.columns for part in walk(node))
+        return self._named[node]
+
+    def _leaf(self, node: Node) -> int:
+        if isinstance(node, Window):
+            return TABLE if node.over == "agent" else FRAME
+        if not isinstance(node, Field) or node.name in FIELDS:
+            return ROW
+        if node.name in self.columns:
+            return self.of(self.columns[node.name])
+        return TABLE if node.name == "day" else FRAME
+
+
+def _outer(node: Node) -> list[Node]:
+    """The node and everything below it, but not what stands within windows."""
+    nodes, open_nodes = [], [node]
+    while open_nodes:
+        nodes.append(open_nodes.pop())
+        if not isinstance(nodes[-1], Window):
+            open_nodes.extend(children(nodes[-1]))
+    return nodes
+
+
+def implied(tree: Node, levels: DependencyLevels) -> Node | None:
+    """What a row alone must say for a condition to hold; None: anything."""
+    if levels.of(tree) == ROW:
+        return written_out(tree, levels)
+    if isinstance(tree, Field) and tree.name in levels.columns:
+        return implied(levels.columns[tree.name], levels)
+    if not isinstance(tree, Both | Either):
+        return None
+    parts = [part for part in (implied(part, levels) for part in tree.parts) if part is not None]
+    if isinstance(tree, Either) and len(parts) < len(tree.parts):
+        return None
+    return type(tree)(tuple(parts)) if parts else None
+
+
+def written_out(tree: Node, levels: DependencyLevels) -> Node:
+    """The same without names of columns, so that rules share it."""
+    for part in [*walk(tree)]:
+        if isinstance(part, Field) and part.name in levels.columns:
+            tree = replaced(tree, part, written_out(levels.columns[part.name], levels))
+    return tree

@@ -1,0 +1,177 @@
+"""Derived columns of a partition: expressions with windows over the rows before the current one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from undersong.patterns.language.expressions import Field, Node, Window, walk
+from undersong.patterns.language.fields import FIELDS, Context, row_leaf
+from undersong.patterns.language.logic import Evaluate, Value, compile_tree
+from undersong.patterns.reference.partitions import Entry, Partition
+from undersong.patterns.reference.windows import Aggregate, aggregate
+
+HOUR = 3_600_000_000  # microseconds
+DAY = 24 * HOUR
+Derived = list[dict[str, Value]]
+
+
+class WindowColumn(NamedTuple):
+    """A window and what it needs per row: the value it gathers, and whether a row counts."""
+
+    key: str
+    window: Window
+    value: Evaluate
+    counts: Evaluate | None
+    of_row_only: bool
+
+
+class Column(NamedTuple):
+    """A named column: its windows first, then its expression over them."""
+
+    name: str
+    windows: tuple[WindowColumn, ...]
+    value: Evaluate
+
+
+def compile_columns(trees: Mapping[str, Node]) -> tuple[Column, ...]:
+    """The columns in the order written; a later one may use an earlier one."""
+    return tuple(_column(name, tree) for name, tree in trees.items())
+
+
+def derive(partition: Partition, columns: Iterable[Column], cache: dict[str, list[Value]]) -> Derived:
+    """Per read row: ``gap_hours``, ``day`` and every column.
+
+    ``cache`` belongs to one rule and one timeline: it keeps the values that do not depend on the partition.
+    """
+    derived = [_place(partition, i) for i in range(len(partition.rows))]
+    for column in columns:
+        for window in column.windows:
+            for cells, value in zip(derived, _windowed(partition, window, derived, cache), strict=True):
+                cells[window.key] = value
+        for entry, cells in zip(partition.rows, derived, strict=True):
+            cells[column.name] = column.value(Context(entry.row, cells))
+    return derived
+
+
+def _column(name: str, tree: Node) -> Column:
+    window_columns: dict[Window, WindowColumn] = {}
+    for node in walk(tree):
+        if isinstance(node, Window) and node not in window_columns:
+            window_columns[node] = _window_column(f"{name}#{len(window_columns)}", node)
+
+    def leaf(node: Node) -> Evaluate:
+        if not isinstance(node, Window):
+            return row_leaf(node)
+        key = window_columns[node].key
+        return lambda context: context.derived[key]
+
+    return Column(name, tuple(window_columns.values()), compile_tree(tree, leaf))
+
+
+def _window_column(key: str, window: Window) -> WindowColumn:
+    value = compile_tree(window.value, row_leaf)
+    counts = None if window.where is None else compile_tree(window.where, row_leaf)
+    parts = walk(window.value) + ([] if window.where is None else walk(window.where))
+    local = all(part.name in FIELDS for part in parts if isinstance(part, Field))
+    return WindowColumn(key, window, value, counts, local)
+
+
+def _place(partition: Partition, i: int) -> dict[str, Value]:
+    time, before = partition.rows[i].time, partition.rows[i - 1].time if i else None
+    gap = None if time is None or before is None else (time - before) / HOUR
+    return {"gap_hours": gap, "day": None if time is None else time / DAY}
+
+
+class Sliding:
+    """The window at one row after the other: events come in, leave, and wait ``lag`` rows before they count."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.aggregate: Aggregate = aggregate(window.function, window.rows)
+        self.waiting: deque[tuple[int | None, Value]] = deque()
+        self.times: deque[int | None] = deque()
+        self.seen = 0
+        smoothed = window.function == "ewma"
+        self.rows = None if smoothed else window.rows
+        self.needed = window.at_least or window.rows or 1
+
+    def take(self, time: int | None, value: Value) -> None:
+        """A past row with a known value."""
+        self.waiting.append((time, value))
+        if len(self.waiting) <= self.window.lag:
+            return
+        time, value = self.waiting.popleft()
+        self.aggregate.push(value)
+        self.times.append(time)
+        self.seen += 1
+        if self.rows is not None and len(self.times) > self.rows:
+            self._drop()
+
+    def at(self, time: int | None) -> Value:
+        """The result for a row at ``time``; unknown while the window holds too little."""
+        if self.window.hours is not None:
+            if time is None:
+                return None
+            while self.times and (self.times[0] or 0) < time - self.window.hours * HOUR:
+                self._drop()
+        if len(self.times) < self.needed and not (self.window.function == "count" and self.window.rows is None):
+            return None
+        return self.aggregate.result()
+
+    def _drop(self) -> None:
+        self.times.popleft()
+        self.aggregate.drop()
+
+
+def _windowed(
+    partition: Partition, column: WindowColumn, derived: Derived, cache: dict[str, list[Value]]
+) -> list[Value]:
+    """The window's result at each read row of the partition, from rows before it only."""
+    events = list(_events(partition, column, derived, cache))
+    sliding, results, following = Sliding(column.window), [], 0
+    for entry in partition.rows:
+        while following < len(events) and events[following][0].place < entry.place:
+            sliding.take(events[following][0].time, events[following][1])
+            following += 1
+        results.append(sliding.at(entry.time))
+    return results
+
+
+def _events(
+    partition: Partition, column: WindowColumn, derived: Derived, cache: dict[str, list[Value]]
+) -> Iterable[tuple[Entry, Value]]:
+    """The rows that the window ranges over, with their known values; ``where`` and unknown values leave rows out."""
+    over = column.window.over
+    if over == "partition" and not column.of_row_only:
+        for entry, cells in zip(partition.rows, derived, strict=True):
+            value = gathered(column, Context(entry.row, cells))
+            if value is not None:
+                yield entry, value
+        return
+    if column.key not in cache:
+        cache[column.key] = [
+            gathered(column, Context(e.row, {})) if e.read else None for e in partition.timeline.entries
+        ]
+    values = cache[column.key]
+    for entry in _ranged(partition, over):
+        if (value := values[entry.place]) is not None:
+            yield entry, value
+
+
+def _ranged(partition: Partition, over: str) -> Sequence[Entry]:
+    if over == "partition":
+        return partition.rows
+    entries = partition.timeline.entries
+    if over == "agent":
+        return entries
+    return [entry for entry in entries if entry.row.target not in (None, partition.target)]
+
+
+def gathered(column: WindowColumn, context: Context) -> Value:
+    """What a window takes of a past row; None where it does not count or is unknown."""
+    if column.counts is not None and column.counts(context) is not True:
+        return None
+    value = column.value(context)
+    return value is True if column.window.function == "count" else value

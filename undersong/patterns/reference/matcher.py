@@ -1,0 +1,155 @@
+"""The reference matcher: plain backtracking in the preference order of SQL:2016, which returns the path.
+
+From each start row it tries the alternatives in the order of preference (the first branch of an alternation, more of a
+greedy and fewer of a reluctant quantifier) and takes the first way through. A state (place in the program, row) that
+has failed once fails again, so it is not tried twice; that changes no result. An explicit stack keeps long sequences
+clear of Python's recursion limit, and a step limit bounds the worst pattern: then the search says that it gave up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from undersong.patterns.language.row_pattern import (  # fmt: skip
+    ACCEPT,
+    AT_END,
+    AT_START,
+    JUMP,
+    MARK,
+    ROW,
+    SPLIT,
+    STOP_IF_EMPTY,
+    Program,
+)
+
+STEPS = 5_000_000  # per sequence: a few seconds, far beyond what the shipped rules need on 10,000 rows
+
+
+class MatchPath(NamedTuple):
+    """A match: the first row's index, and per row the index of its variable (-1: passed over with ANY)."""
+
+    start: int
+    bindings: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        """One past the last row."""
+        return self.start + len(self.bindings)
+
+
+class GaveUp(Exception):  # noqa: N818 - an outcome of a search, not an error
+    """The step limit was reached."""
+
+
+class BacktrackingMatcher:
+    """One program on one sequence of row masks.
+
+    ``limits[i]`` is one past the furthest row that a match from row i may take (see ``partitions.limits``); it never
+    falls from one row to the next.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        masks: Sequence[int],
+        limits: Sequence[int],
+        *,
+        steps: int = STEPS,
+        remember: bool = True,
+    ) -> None:
+        self.program, self.masks, self.limits = program, masks, limits
+        self.steps, self.remember = steps, remember
+        self._failed: set[tuple[int, int, tuple[int, ...]]] = set()
+        self._limit = -1
+
+    def match(self, start: int) -> MatchPath | None:
+        """The preferred match from row ``start``; raises GaveUp at the step limit."""
+        if self.limits[start] != self._limit:  # what failed under a nearer limit may succeed now
+            self._failed, self._limit = set(), self.limits[start]
+        path = self._run(start)
+        if path is not None:
+            self._failed = set()  # the places on its way did not fail
+        return path
+
+    def _run(self, start: int) -> MatchPath | None:
+        instructions, masks, limit = self.program.instructions, self.masks, self._limit
+        bindings = [0] * (limit - start)
+        stack = [(0, start, (-1,) * self.program.slots)]
+        while stack:
+            place, row, slots = stack.pop()
+            while True:
+                self.steps -= 1
+                operation, first, second = instructions[place]
+                place += 1
+                if operation == ROW:
+                    if row >= limit or (first and not masks[row] & first):
+                        break
+                    bindings[row - start] = second
+                    row += 1
+                elif operation == SPLIT:
+                    if self._seen(place, row, slots):
+                        break
+                    stack.append((second, row, slots))
+                    place = first
+                elif operation == ACCEPT:
+                    return MatchPath(start, tuple(bindings[: row - start]))
+                else:
+                    place, slots = self._other(operation, first, second, place, row, slots)
+                    if place < 0:
+                        break
+            if self.steps <= 0:
+                raise GaveUp
+        return None
+
+    def _seen(self, place: int, row: int, slots: tuple[int, ...]) -> bool:
+        state = (place, row, slots)
+        if state in self._failed:
+            return True
+        if self.remember:
+            self._failed.add(state)
+        return False
+
+    def _other(
+        self, operation: int, first: int, second: int, place: int, row: int, slots: tuple[int, ...]
+    ) -> tuple[int, tuple[int, ...]]:
+        """The next place (-1: failed) and slots after JUMP, an anchor or a mark."""
+        if operation == JUMP:
+            return first, slots
+        if operation == MARK:
+            return place, (*slots[:first], row, *slots[first + 1 :])
+        if operation == STOP_IF_EMPTY:
+            return (second if slots[first] == row else place), slots
+        holds = row == 0 if operation == AT_START else operation == AT_END and row == len(self.masks)
+        return (place if holds else -1), slots
+
+
+class Skip(NamedTuple):
+    """Where the search goes on after a match: ``past`` its last row, at the ``next`` row, or at a variable's row."""
+
+    to: str
+    variable: int = -1
+
+
+def find_all(matcher: BacktrackingMatcher, skip: Skip, keep: Callable[[MatchPath], bool]) -> list[MatchPath]:
+    """The matches from the first row on; one that ``keep`` refuses is none, and the search goes on at the next row."""
+    paths = []
+    row = 0
+    while row < len(matcher.masks):
+        path = matcher.match(row)
+        if path is None or not keep(path):
+            row += 1
+            continue
+        paths.append(path)
+        row = max(row + 1, resume(path, skip))
+    return paths
+
+
+def resume(path: MatchPath, skip: Skip) -> int:
+    """The next start; a skip to a variable that is not bound, or to the first row itself, is one to the next row."""
+    if skip.to == "past":
+        return path.end
+    places = [path.start + i for i, variable in enumerate(path.bindings) if variable == skip.variable]
+    if skip.to == "next" or not places:
+        return path.start + 1
+    return places[0] if skip.to == "first" else places[-1]

@@ -1,0 +1,220 @@
+"""One rule over the timelines of many agents: which rows match, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from undersong.models import Row
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.fields import Context
+from undersong.patterns.language.logic import Value
+from undersong.patterns.language.row_pattern import ANY
+from undersong.patterns.reference.columns import Derived, derive
+from undersong.patterns.reference.matcher import STEPS, BacktrackingMatcher, GaveUp, MatchPath, find_all
+from undersong.patterns.reference.measures import MATCH, MatchRows, measure
+from undersong.patterns.reference.partitions import (
+    Entry,
+    Partition,
+    PartitionGroup,
+    SequenceAddress,
+    Timeline,
+    groups,
+    limits,
+)
+
+ROWS = 1_000_000  # rows per rule and timeline, a public row counted once per target; beyond it a rule gives up aloud
+
+
+class Match(NamedTuple):
+    """A match: its rows with their variables (ANY: passed over), the holes between them, and its measures."""
+
+    partition: Partition | SequenceAddress
+    stages: tuple[tuple[str, Entry], ...]
+    unread_ids: tuple[str, ...]
+    measures: Mapping[str, Value]
+
+    @property
+    def named(self) -> tuple[tuple[str, Entry], ...]:
+        """The rows bound to a named variable."""
+        return tuple(stage for stage in self.stages if stage[0] != ANY)
+
+
+class SearchResult(NamedTuple):
+    """What a rule found, in how many partitions with a read row, and the agents in whose partitions it gave up."""
+
+    matches: tuple[Match, ...]
+    partitions: int
+    gave_up: tuple[str, ...]
+
+
+def search(rule: PatternRule, timelines: Iterable[Timeline], *, steps: int = STEPS) -> SearchResult:
+    """Every match of a rule, timeline by timeline; matches found before giving up in a partition are kept."""
+    runs = []
+    for timeline in timelines:
+        run = _TimelineSearcher(rule, filtered(rule, timeline), steps)
+        for group in groups(run.timeline, rule.file.partition_by):
+            run.group(group)
+        runs.append(run)
+    gave_up = tuple(run.timeline.agent for run in runs for _ in range(run.gave_up))
+    return SearchResult(tuple(match for run in runs for match in run.matches), sum(run.count for run in runs), gave_up)
+
+
+class PartitionResult(NamedTuple):
+    """The matches in one partition; ``gave_up`` where the search reached its limit."""
+
+    matches: tuple[Match, ...]
+    gave_up: bool
+
+
+def search_partition(
+    rule: PatternRule, partition: Partition, *, masks: Sequence[int] | None = None, steps: int = STEPS
+) -> PartitionResult:
+    """Every match of a rule in one partition of a timeline that ``where`` has been applied to (see ``filtered``).
+
+    ``masks`` are those of ``local_mask`` per read row, where they are known already.
+    """
+    row_masks = [local_mask(rule, entry.row) for entry in partition.rows] if masks is None else masks
+    by_place = [0] * len(partition.timeline.entries)
+    for entry, mask in zip(partition.rows, row_masks, strict=True):
+        by_place[entry.place] = mask
+    run = _TimelineSearcher(rule, partition.timeline, steps, by_place)
+    complete = run.partition(partition)
+    return PartitionResult(tuple(run.matches), not complete)
+
+
+class _TimelineSearcher:
+    """A rule on one timeline: what depends on single rows is computed once, for all its partitions."""
+
+    def __init__(self, rule: PatternRule, timeline: Timeline, steps: int, masks: list[int] | None = None) -> None:
+        self.rule, self.timeline, self.steps = rule, timeline, steps
+        self.cache: dict[str, list[Value]] = {}
+        if masks is None:
+            masks = [local_mask(rule, entry.row) if entry.read else 0 for entry in timeline.entries]
+        self.masks = masks
+        self.wanted = sum(1 << index for index in rule.required)
+        self.matches: list[Match] = []
+        self.count = self.gave_up = 0
+        self.rows = ROWS
+
+    def group(self, group: PartitionGroup) -> None:
+        """Search the partitions of a group in which a match is possible at all."""
+        public_read, public = any(entry.read for entry in group.public), self._union(group.public)
+        for target in group.targets:
+            directed = group.directed[target] if target is not None else ()
+            if not public_read and not any(entry.read for entry in directed):
+                continue
+            self.count += 1
+            own = self._union(directed)
+            if (target is not None and not own) or (public | own) & self.wanted != self.wanted:
+                continue  # no row of the target can be bound, or a stage holds nowhere
+            self.rows -= len(group.public) + len(directed)
+            if self.rows < 0 or not self.partition(group.partition(target)):
+                self.gave_up += 1
+
+    def _union(self, entries: Iterable[Entry]) -> int:
+        return reduce(or_, (self.masks[entry.place] for entry in entries), 0)
+
+    def partition(self, partition: Partition) -> bool:
+        """Add the partition's matches; False if the step limit was reached."""
+        rule = self.rule
+        masks = [self.masks[entry.place] for entry in partition.rows]
+        derived = derive(partition, rule.columns, self.cache)
+        masks = list(self._exact(partition, masks, derived))
+        if reduce(or_, masks, 0) & self.wanted != self.wanted:
+            return True
+        contexts = [Context(entry.row, cells) for entry, cells in zip(partition.rows, derived, strict=True)]
+        closed = [rule.until is not None and rule.until(context) is True for context in contexts]
+        ends = limits(partition, rule.within, rule.file.max_unread, closed)
+        matcher = BacktrackingMatcher(rule.program, masks, ends, steps=self.steps)
+
+        path_matches: list[tuple[MatchPath, Match]] = []
+
+        def keep(path: MatchPath) -> bool:
+            match = match_of(rule, partition, path, contexts)
+            if match is not None:
+                path_matches.append((path, match))
+            return match is not None
+
+        try:
+            find_all(matcher, rule.skip, keep)
+        except GaveUp:
+            return False
+        finally:
+            self.matches += (
+                strongest(path_matches) if rule.file.keep == "strongest" else [match for _, match in path_matches]
+            )
+        return True
+
+    def _exact(self, partition: Partition, masks: Sequence[int], derived: Derived) -> Iterator[int]:
+        """The masks with the conditions that need columns; these are asked only where the rest holds."""
+        conditions = [(1 << i, c.derived) for i, c in enumerate(self.rule.conditions) if c.derived is not None]
+        for entry, mask, cells in zip(partition.rows, masks, derived, strict=True):
+            for bit, holds in conditions:
+                if mask & bit and holds(Context(entry.row, cells)) is not True:
+                    mask &= ~bit
+            yield mask
+
+
+def strongest(candidates: Sequence[tuple[MatchPath, Match]]) -> list[Match]:
+    """The matches that ``keep: strongest`` leaves, in order of their first rows.
+
+    The strongest stands (of equals the earlier start), and those whose span of rows overlaps it fall; then the
+    strongest of the rest, and so on. An unknown strength is the weakest.
+    """
+    ranked = sorted(range(len(candidates)), key=lambda i: (-_strength(candidates[i][1]), candidates[i][0].start))
+    selected: list[int] = []
+    for i in ranked:
+        start, end = candidates[i][0].start, candidates[i][0].end
+        if all(end <= candidates[k][0].start or candidates[k][0].end <= start for k in selected):
+            selected.append(i)
+    return [candidates[i][1] for i in sorted(selected, key=lambda i: candidates[i][0].start)]
+
+
+def _strength(match: Match) -> float:
+    value = match.measures.get("strength")
+    return float(value) if isinstance(value, int | float) else -1.0
+
+
+def filtered(rule: PatternRule, timeline: Timeline) -> Timeline:
+    """The timeline without the rows that ``where`` leaves out; an unread row stays unless it surely fails."""
+    if rule.where is None:
+        return timeline
+    remaining = []
+    for entry in timeline.entries:
+        holds = rule.where(Context(entry.row, {}))
+        if holds is True or (holds is None and not entry.read):
+            remaining.append(entry)
+    return timeline._replace(entries=tuple(entry._replace(place=place) for place, entry in enumerate(remaining)))
+
+
+def local_mask(rule: PatternRule, row: Row) -> int:
+    """A bit for each variable that the row alone does not rule out; conditions on columns are taken to hold."""
+    context = Context(row, {})
+    mask = 0
+    for index, condition in enumerate(rule.conditions):
+        if condition.local is None or condition.local(context) is True:
+            mask |= 1 << index
+    return mask
+
+
+def match_of(rule: PatternRule, partition: Partition, path: MatchPath, contexts: Sequence[Context]) -> Match | None:
+    """The match of a path, or None where it binds nothing directed at the target or fails ``having``."""
+    names = [ANY if index < 0 else rule.names[index] for index in path.bindings]
+    rows = partition.rows[path.start : path.end]
+    if partition.target is not None and not any(
+        name != ANY and entry.row.target is not None for name, entry in zip(names, rows, strict=True)
+    ):
+        return None
+    bound: dict[str, list[Context]] = {name: [] for name in (*rule.names, ANY, MATCH)}
+    for offset, name in enumerate(names):
+        bound[name].append(contexts[path.start + offset])
+        if name != ANY:
+            bound[MATCH].append(contexts[path.start + offset])
+    measures = measure(bound, rule.measures)
+    if not all(holds(MatchRows(bound, measures)) is True for holds in rule.having):
+        return None
+    unread = tuple(id_ for holes in partition.holes[path.start + 1 : path.end] for id_ in holes)
+    return Match(partition, tuple(zip(names, rows, strict=True)), unread, measures)

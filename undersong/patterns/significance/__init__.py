@@ -1,0 +1,1 @@
+"""How sure a finding is: permutation tests, noise resampling, false-discovery rate."""

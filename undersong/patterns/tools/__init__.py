@@ -1,0 +1,1 @@
+"""Tools for those who write rules: lint, cases, explanations, early warnings."""

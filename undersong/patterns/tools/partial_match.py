@@ -1,0 +1,215 @@
+"""How far a rule's pattern gets from a row, and what it waits for there: every way at once, without preference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from undersong.models import Emerging, Row
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.fields import Context
+from undersong.patterns.language.row_pattern import (
+    ACCEPT,
+    ANY,
+    AT_END,
+    AT_START,
+    JUMP,
+    MARK,
+    ROW,
+    SPLIT,
+    STOP_IF_EMPTY,
+    Program,
+)
+from undersong.patterns.reference.columns import derive
+from undersong.patterns.reference.partitions import Partition, limits, partitions, timelines
+from undersong.patterns.reference.search import filtered, local_mask
+from undersong.rows.percentile_ranks import absolute_rows
+
+STARTS = 2_000  # attempts that are compared; beyond it an explanation would only be slow
+
+
+class MatchAttempt(NamedTuple):
+    """A try from row ``start``: per row it took, the variables it waited for there, in the order of their names."""
+
+    start: int
+    waiting: tuple[tuple[str, ...], ...]
+    wanted: tuple[str, ...]
+
+    @property
+    def end(self) -> int:
+        """One past the last row that it took."""
+        return self.start + len(self.waiting)
+
+
+def furthest(program: Program, names: Sequence[str], masks: Sequence[int], ends: Sequence[int]) -> MatchAttempt | None:
+    """The attempt that took the most rows (of equals the first); None where no row can begin a match."""
+    best: MatchAttempt | None = None
+    for start in range(min(len(masks), STARTS)):
+        attempt = _attempt(program, names, masks, start, ends[start])
+        if attempt.waiting and (best is None or len(attempt.waiting) > len(best.waiting)):
+            best = attempt
+    return best
+
+
+def _attempt(program: Program, names: Sequence[str], masks: Sequence[int], start: int, end: int) -> MatchAttempt:
+    places = row_instructions(program, [0], start, len(masks))
+    waiting = []
+    row = start
+    while row < end:
+        taken = [place + 1 for place in places if _takes(program, place, masks[row])]
+        if not taken:
+            break
+        waiting.append(_wanted(program, names, places))
+        row += 1
+        places = row_instructions(program, taken, row, len(masks))
+    return MatchAttempt(start, tuple(waiting), _wanted(program, names, places))
+
+
+def _takes(program: Program, place: int, mask: int) -> bool:
+    operation, wanted, _ = program.instructions[place]
+    return operation == ROW and (not wanted or bool(mask & wanted))
+
+
+def row_instructions(program: Program, places: Iterable[int], row: int, rows: int) -> list[int]:
+    """The places that take a row or accept, from these places without taking a row."""
+    seen: set[int] = set()
+    row_places: list[int] = []
+    open_places = list(places)
+    while open_places:
+        place = open_places.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        if program.instructions[place][0] in (ROW, ACCEPT):
+            row_places.append(place)
+        else:
+            open_places += _following(program, place, row, rows)
+    return sorted(row_places)
+
+
+def _following(program: Program, place: int, row: int, rows: int) -> tuple[int, ...]:
+    operation, first, second = program.instructions[place]
+    if operation == SPLIT:
+        return first, second
+    if operation == JUMP:
+        return (first,)
+    if operation == STOP_IF_EMPTY:
+        return place + 1, second
+    holds = operation == MARK or (operation == AT_START and row == 0) or (operation == AT_END and row == rows)
+    return (place + 1,) if holds else ()
+
+
+def _wanted(program: Program, names: Sequence[str], places: Iterable[int]) -> tuple[str, ...]:
+    masks = {program.instructions[place][1] for place in places if program.instructions[place][0] == ROW}
+    wanted = [name for i, name in enumerate(names) if any(mask >> i & 1 for mask in masks)]
+    return (*wanted, ANY) if 0 in masks else tuple(wanted)
+
+
+FEWEST = 3  # stages: of two, the first alone is no warning
+LONGEST = 200  # rows before the last one in which a sequence may have begun
+
+
+class _PartialBinding(NamedTuple):
+    """One way into a pattern: the variables that it has bound, as bits, and the rows it bound them to."""
+
+    seen: int
+    rows: tuple[int, ...]
+
+
+def emerging(rules: Iterable[PatternRule], rows: Iterable[Row]) -> tuple[Emerging, ...]:
+    """The open sequences of these rows, at most one per rule and partition, in the order of the rules and agents.
+
+    A sequence is open where every row up to the last one fits, and nothing bounds it yet. It counts only past the
+    middle: with more than half of the stages that every match has. Rules with fewer than three stages have no middle.
+    """
+    all_timelines = timelines(absolute_rows(rows))
+    return tuple(
+        open_sequence
+        for rule in rules
+        if len(rule.required) >= FEWEST
+        for timeline in all_timelines
+        for partition in partitions(filtered(rule, timeline), rule.file.partition_by)
+        if partition.rows and (open_sequence := _open(rule, partition)) is not None
+    )
+
+
+def _open(rule: PatternRule, partition: Partition) -> Emerging | None:
+    local = [local_mask(rule, entry.row) for entry in partition.rows]
+    if not _past_middle(rule, reduce(or_, local, 0)):
+        return None
+    cells = derive(partition, rule.columns, {})
+    contexts = [Context(entry.row, each) for entry, each in zip(partition.rows, cells, strict=True)]
+    closed = [rule.until is not None and rule.until(context) is True for context in contexts]
+    ends = limits(partition, rule.within, rule.file.max_unread, closed)
+    masks = [_exact(rule, mask, context) for mask, context in zip(local, contexts, strict=True)]
+    last = len(masks)
+    ways = [
+        way
+        for start in range(max(0, last - LONGEST), last)
+        if masks[start] and ends[start] == last
+        for way in _ways(rule.program, masks, start)
+        if _warns(rule, partition, way)
+    ]
+    if not ways:
+        return None
+    return _emerging_record(
+        rule, partition, max(ways, key=lambda way: (_count(rule, way.seen), way.rows[0], len(way.rows)))
+    )
+
+
+def _ways(program: Program, masks: Sequence[int], start: int) -> Iterator[_PartialBinding]:
+    """Every way that takes all rows from ``start`` on without having come to the end of the pattern."""
+    ways = {place: _PartialBinding(0, ()) for place in row_instructions(program, [0], start, len(masks))}
+    for row in range(start, len(masks)):
+        taken: dict[int, _PartialBinding] = {}
+        for place, way in ways.items():
+            operation, wanted, variable = program.instructions[place]
+            if operation != ROW or (wanted and not masks[row] & wanted):
+                continue
+            grown = _PartialBinding(way.seen | (1 << variable), (*way.rows, row)) if variable >= 0 else way
+            for following in row_instructions(program, [place + 1], row + 1, len(masks)):
+                taken[following] = max(
+                    taken.get(following, grown), grown, key=lambda candidate: candidate.seen.bit_count()
+                )
+        ways = taken
+    if not any(program.instructions[place][0] == ACCEPT for place in ways):
+        yield from ways.values()
+
+
+def _exact(rule: PatternRule, mask: int, context: Context) -> int:
+    for index, condition in enumerate(rule.conditions):
+        if mask >> index & 1 and condition.derived is not None and condition.derived(context) is not True:
+            mask &= ~(1 << index)
+    return mask
+
+
+def _warns(rule: PatternRule, partition: Partition, way: _PartialBinding) -> bool:
+    directed = partition.target is None or any(partition.rows[row].row.target is not None for row in way.rows)
+    return directed and _past_middle(rule, way.seen) and _count(rule, way.seen) < len(rule.required)
+
+
+def _past_middle(rule: PatternRule, seen: int) -> bool:
+    return 2 * _count(rule, seen) > len(rule.required)
+
+
+def _count(rule: PatternRule, seen: int) -> int:
+    return sum(seen >> index & 1 for index in rule.required)
+
+
+def _emerging_record(rule: PatternRule, partition: Partition, way: _PartialBinding) -> Emerging:
+    bound = [partition.rows[row] for row in way.rows]
+    return Emerging(
+        pattern=rule.id,
+        title=rule.file.title,
+        level=rule.file.level,
+        agent=partition.timeline.agent,
+        target=partition.target,
+        seen=tuple(rule.names[i] for i in sorted(rule.required) if way.seen >> i & 1),
+        missing=tuple(rule.names[i] for i in sorted(rule.required) if not way.seen >> i & 1),
+        message_ids=tuple(entry.row.id for entry in bound),
+        message_conversations=tuple(entry.row.conversation for entry in bound),
+        start=bound[0].row.time,
+        last=bound[-1].row.time,
+    )

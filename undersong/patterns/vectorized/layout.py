@@ -1,0 +1,263 @@
+"""The sequences that a rule runs over, one after the other, as places in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from undersong.patterns.vectorized.exact_sum import F, I
+from undersong.patterns.vectorized.jit import kernel, machine
+from undersong.patterns.vectorized.table import RowTable
+from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes
+
+_HOUR = 3_600_000_000  # microseconds
+
+
+class FramePositions(NamedTuple):
+    """Where a frame's rows are in the lists of all read rows, the public ones and the directed ones by target.
+
+    So many of the second list come before each row (``directed``), and of both lists before each run (``before``). Of
+    each run, too: how many of either list come before its sequence.
+    """
+
+    directed: Codes
+    before: I
+    public_first: I
+    directed_first: I
+
+
+class SequenceFrame(NamedTuple):
+    """Runs of read rows, each of one sequence: ``rows`` are places in the table, ``bounds`` the first row of each run.
+
+    ``holes[i]`` is the number of unread rows between row i and the read row before it. Of each run: its timeline,
+    conversation and target (codes, -1 for none). ``whole`` is False where runs are only the parts of their sequences
+    in which something can match; ``at`` then tells where each row stands in the whole.
+    """
+
+    rows: I
+    bounds: I
+    holes: I
+    timelines: I
+    conversations: Codes
+    targets: Codes
+    whole: bool = True
+    at: FramePositions | None = None
+
+    @property
+    def starts(self) -> I:
+        """The first row of each row's run."""
+        return np.repeat(self.bounds[:-1], np.diff(self.bounds))
+
+    @property
+    def filled(self) -> int:
+        """How many runs hold a row."""
+        return int(np.count_nonzero(np.diff(self.bounds)))
+
+    def gap_hours(self, table: RowTable) -> F:
+        """Hours since the row before in the same run; NaN for the first one and without times."""
+        if not len(self.rows):
+            return np.zeros(0)
+        times = table.times[self.rows]
+        hours = np.concatenate([[np.nan], np.diff(times) / _HOUR])
+        hours[self.bounds[:-1][np.diff(self.bounds) > 0]] = np.nan
+        timed = np.repeat(table.timed[self.timelines], np.diff(self.bounds))
+        return np.where(timed, hours, np.nan)
+
+
+class RowOrder(NamedTuple):
+    """The rows of a table group by group: each timeline's, or those of each of its conversations."""
+
+    rows: I
+    bounds: I
+    timelines: I
+    conversations: Codes
+
+
+def grouped(table: RowTable, partition_by: Sequence[str]) -> RowOrder:
+    """The groups in the order of timelines and, within one, of the names of conversations."""
+    everything = np.arange(table.size)
+    if "conversation" not in partition_by:
+        none = np.full(len(table.timed), UNKNOWN, dtype=np.int32)
+        return RowOrder(everything, table.bounds, np.arange(len(table.timed)), none)
+    rows = sorted_by(table.timeline, table.conversations)
+    timeline, conversation = table.timeline[rows], table.conversations[rows]
+    new = np.ones(table.size, dtype=np.bool_)
+    new[1:] = (timeline[1:] != timeline[:-1]) | (conversation[1:] != conversation[:-1])
+    first = np.flatnonzero(new)
+    return RowOrder(rows, np.append(first, table.size), timeline[first], conversation[first])
+
+
+def sorted_by(first: I, second: Codes) -> I:
+    """Places by ``first``, which ascends already, then by the codes ``second``, then as they stand."""
+    shifted = second.astype(np.int64) + 1
+    if not machine(len(first)) or shifted.max(initial=0) > 8 * len(first):
+        return np.lexsort((second, first))
+    order = np.arange(len(first))
+    for key in (shifted, first):
+        following = np.zeros(int(key.max(initial=0)) + 2, dtype=np.int64)
+        order = _stable.at(len(order))(order, key, following)
+    return order
+
+
+@kernel
+def _stable(order, key, following):  # type: ignore[no-untyped-def]
+    """An order put by a key from 0 on; what has the same key stays as it is."""
+    for i in order:
+        following[key[i] + 1] += 1
+    for value in range(1, len(following)):
+        following[value] += following[value - 1]
+    result = np.empty(len(order), dtype=np.int64)
+    for i in order:
+        result[following[key[i]]] = i
+        following[key[i]] += 1
+    return result
+
+
+def undirected(table: RowTable, order: RowOrder) -> SequenceFrame:
+    """A sequence per group, whoever its rows are directed at."""
+    none = np.full(len(order.timelines), UNKNOWN, dtype=np.int32)
+    return framed(table, order.rows, order.bounds, order, np.arange(len(order.timelines)), none)
+
+
+def framed(
+    table: RowTable,
+    rows: I,
+    bounds: I,
+    order: RowOrder,
+    groups: I,
+    targets: Codes,
+    whole: bool = True,
+) -> SequenceFrame:
+    """The frame of runs that still hold their unread rows; ``groups`` are those of the runs."""
+    of = order.timelines[groups], order.conversations[groups]
+    if machine(len(rows)):
+        room = len(rows) + 1  # one more: for a row that is not kept
+        selected, holes = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+        begins = np.empty(len(bounds), dtype=np.int64)
+        number = _read_rows.at(len(rows))(table.read, rows, bounds, selected, holes, begins)
+        return SequenceFrame(selected[:number], begins, holes[:number], *of, targets, whole)
+    read = table.read[rows]
+    number = np.concatenate([[0], np.cumsum(read)])
+    selected = np.flatnonzero(read)
+    return SequenceFrame(rows[selected], number[bounds], np.diff(selected, prepend=-1) - 1, *of, targets, whole)
+
+
+@kernel
+def _read_rows(read, rows, bounds, selected, holes, begins):  # type: ignore[no-untyped-def]
+    """The read ones of some rows, the unread ones before each, and the first of each run; gives how many they are."""
+    number = hole = 0
+    for run in range(len(bounds) - 1):
+        begins[run] = number
+        for place in range(bounds[run], bounds[run + 1]):
+            selected[number], holes[number] = rows[place], hole
+            seen = int(read[rows[place]])
+            number, hole = number + seen, (hole + 1) * (1 - seen)
+    begins[-1] = number
+    return number
+
+
+class Bounds(NamedTuple):
+    """What ends a match: microseconds after its first row, unread rows in a gap, ``until`` rows (of a frame), and the
+    most rows that it takes. None: no bound.
+    """
+
+    within: int | None
+    max_unread: int | None
+    closed: B | None
+    longest: int | None
+
+
+class MatchLimits:
+    """How far a match from each row of a frame may reach."""
+
+    def __init__(self, frame: SequenceFrame, table: RowTable, bounds: Bounds) -> None:
+        self.frame, self.table, self.bounds = frame, table, bounds
+
+    @cached_property
+    def times(self) -> I:
+        """The time of each row."""
+        return np.asarray(self.table.times[self.frame.rows])
+
+    @cached_property
+    def fences(self) -> I:
+        """The rows that a match from an earlier row may not take: first ones of runs, after too many holes, closed."""
+        frame, bounds = self.frame, self.bounds
+        if bounds.max_unread is None and bounds.closed is None:
+            return frame.bounds[np.flatnonzero(np.diff(frame.bounds, prepend=-1))]
+        marked = np.zeros(len(frame.rows) + 1, dtype=np.bool_)
+        marked[frame.bounds] = True
+        if bounds.max_unread is not None:
+            marked[:-1] |= frame.holes > bounds.max_unread
+        if bounds.closed is not None:
+            marked[:-1] |= bounds.closed
+        return np.flatnonzero(marked)
+
+    def fence(self, rows: I) -> I:
+        """The next fence after each row."""
+        return np.asarray(self.fences[after(self.fences, rows)])
+
+    def of(self, rows: I) -> I:
+        """For some rows, one past the furthest that a match from there may take (as ``partitions.limits``)."""
+        bounds, last = self.bounds, self.fence(rows)
+        if bounds.closed is not None:
+            last = np.where(bounds.closed[rows], rows, last)
+        if bounds.longest is not None:
+            last = np.minimum(last, rows + bounds.longest)
+        if bounds.within is None or not len(rows):
+            return last
+        return bisected(self.times, self.times[rows] + bounds.within + 1, rows, last)
+
+
+def after(ordered: I, wanted: I) -> I:
+    """``np.searchsorted(ordered, wanted, side="right")`` for wanted places in ascending order."""
+    if machine(len(wanted)) and len(wanted) * 16 > len(ordered):
+        return _after.at(len(wanted))(ordered, wanted)  # type: ignore[no-any-return]
+    return np.searchsorted(ordered, wanted, side="right")
+
+
+@kernel
+def _after(ordered, wanted):  # type: ignore[no-untyped-def]
+    places = np.empty(len(wanted), dtype=np.int64)
+    place = 0
+    for k in range(len(wanted)):
+        while place < len(ordered) and ordered[place] <= wanted[k]:
+            place += 1
+        places[k] = place
+    return places
+
+
+def bisected(times: I, wanted: I, low: I, high: I) -> I:
+    """For each range the first place whose time is not before the wanted one (its end where there is none)."""
+    if machine(len(low)):
+        return _bisect.at(len(low))(times, wanted, low, high)  # type: ignore[no-any-return]
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        early = open_ & (times[np.minimum(middle, len(times) - 1)] < wanted)
+        low, high = np.where(early, middle + 1, low), np.where(open_ & ~early, middle, high)
+    return low
+
+
+@kernel
+def _bisect(times, wanted, low, high):  # type: ignore[no-untyped-def]
+    places = np.empty(len(low), dtype=np.int64)
+    near = 0  # the last one found; the next is often that, or a few rows on
+    for k in range(len(low)):
+        first, last = low[k], high[k]
+        if first <= near < last and times[near] < wanted[k]:
+            first, step = near + 1, 1
+            while first + step < last and times[first + step] < wanted[k]:
+                first, step = first + step + 1, step * 2
+            last = min(last, first + step)
+        elif first <= near < last:
+            first, last = near if first < near and times[near - 1] < wanted[k] else first, near
+        while first < last:
+            middle = (first + last) // 2
+            if times[middle] < wanted[k]:
+                first = middle + 1
+            else:
+                last = middle
+        places[k] = near = first
+    return places

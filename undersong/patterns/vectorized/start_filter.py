@@ -1,0 +1,406 @@
+"""How far matches come from directed rows: they pass over so many rows in a row, and no more."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from undersong.patterns.language.expressions import Both, Call, Compare, Node, Number, Variable
+from undersong.patterns.language.row_pattern import (
+    ACCEPT,
+    ANY,
+    JUMP,
+    ROW,
+    SPLIT,
+    STOP_IF_EMPTY,
+    Bind,
+    Or,
+    Part,
+    Passed,
+    Program,
+    Repeat,
+    Then,
+)
+from undersong.patterns.vectorized.exact_sum import I
+from undersong.patterns.vectorized.jit import kernel, machine
+from undersong.patterns.vectorized.layout import MatchLimits
+from undersong.patterns.vectorized.table import fitting, ranges
+from undersong.patterns.vectorized.vector_logic import B, Codes, Masks
+
+
+class PatternGap(NamedTuple):
+    """The most rows that a part of a pattern passes over: as a whole (-inf: it binds one), first, last, in a row."""
+
+    whole: float
+    first: float
+    last: float
+    most: float
+
+    def then(self, other: PatternGap) -> PatternGap:
+        """This part and another one after it."""
+        return PatternGap(
+            self.whole + other.whole,
+            max(self.first, self.whole + other.first),
+            max(other.last, self.last + other.whole),
+            max(self.most, other.most, self.last + other.first),
+        )
+
+
+_NONE, _ANY, _BOUND = PatternGap(0, 0, 0, 0), PatternGap(1, 1, 1, 1), PatternGap(-inf, 0, 0, 0)
+
+
+def gap(part: Part) -> int | None:
+    """The most rows in a row that a match of a pattern passes over (``ANY``, ``{- -}``); None without bound."""
+    most = _gap(part, passing=False).most
+    return None if most == inf else int(most)
+
+
+def _gap(part: Part, *, passing: bool) -> PatternGap:
+    total = _NONE
+    if isinstance(part, Bind):
+        return _ANY if passing or part.variable == ANY else _BOUND
+    if isinstance(part, Passed):
+        return _gap(part.part, passing=True)
+    if isinstance(part, Or):
+        return PatternGap(*map(max, zip(*(_gap(each, passing=passing) for each in part.parts), strict=True)))
+    if isinstance(part, Then):
+        for child in part.parts:
+            total = total.then(_gap(child, passing=passing))
+    elif isinstance(part, Repeat):
+        inner = _gap(part.part, passing=passing)
+        if part.most is None and inner.whole > 0:
+            return PatternGap(inf, inf, inf, inf)
+        for _ in range(part.least + 2 if part.most is None else part.most):
+            total = total.then(inner)
+        total = total if part.least else total._replace(whole=max(total.whole, 0))
+    return total
+
+
+def reached(masks: Masks, seen: I, bound: int, most: int) -> tuple[I | Codes, I | Codes]:
+    """Between the public rows that are ``seen``: from which one on, and to before which, a match there may go.
+
+    Of these rows it takes no more than ``most`` in a row that fit no ``bound`` bit. ``masks`` are those of all public
+    rows; there is one place more than rows that are seen.
+    """
+    size = len(seen)
+    if not machine(size):
+        fits = np.flatnonzero(masks[seen] & masks.dtype.type(bound))
+        before, after = np.append(-1, fits), np.append(fits, size)
+        dead = ranges(before + 1, np.maximum(after - most, before + 1))  # as many rows from there on are too many
+        between = np.arange(size + 1)
+        first = np.append(-1, dead)[np.searchsorted(dead, between - most)] + 1
+        return first, np.append(dead + most, size)[np.searchsorted(dead, between)]
+    first, last = (np.empty(size + 1, dtype=np.int32) for _ in range(2))
+    _reach.at(len(seen))(masks, seen, masks.dtype.type(bound), most, first, last)
+    return first, last
+
+
+@kernel
+def _reach(masks, seen, bound, most, first, last):  # type: ignore[no-untyped-def]
+    passed = first[0] = 0
+    for k in range(len(seen)):
+        passed = 0 if masks[seen[k]] & bound else passed + 1
+        first[k + 1] = k + 1 - most if passed > most else first[k]
+    passed, last[len(seen)] = 0, len(seen)
+    for k in range(len(seen) - 1, -1, -1):
+        passed = 0 if masks[seen[k]] & bound else passed + 1
+        last[k] = k + most if passed > most else last[k + 1]
+
+
+_STEPS = 12  # rows of the outline that are looked for; more of them hardly rule out more
+Outline = tuple[int, ...]
+
+
+class MatchRequirements(NamedTuple):
+    """What every match of a pattern needs: masks of variables, 0 for any row.
+
+    Its first rows fit ``head``, one after the other; the ``rest`` is found in this order, with any rows between, from
+    the row after the first ``taken`` ones on. ``fixed``: the head is the whole pattern. ``longest``: how many rows a
+    match takes at most (None: no bound). ``counts``: how many rows ``having`` asks for, per mask; ``needs``: how many
+    the pattern or ``having`` asks for, per mask. A match passes over at most ``gap`` rows in a row (None: no bound);
+    the others fit ``bound``.
+    """
+
+    head: Outline
+    taken: int
+    rest: Outline
+    fixed: bool
+    longest: int | None
+    counts: tuple[tuple[int, int], ...] = ()
+    needs: tuple[tuple[int, int], ...] = ()
+    gap: int | None = None
+    bound: int = 0
+
+
+def match_requirements(
+    part: Part, program: Program, names: tuple[str, ...], having: tuple[Node, ...]
+) -> MatchRequirements:
+    """The outlook of a row pattern and its program."""
+    requirements, counts = _pattern_requirements(part, program, names), tuple(_counts(having, names))
+    bound = {second for operation, _, second in program.instructions if operation == ROW} - {-1}
+    return requirements._replace(
+        counts=counts, needs=_needs(part, names, counts), gap=gap(part), bound=sum(1 << each for each in bound)
+    )
+
+
+def _needs(part: Part, names: tuple[str, ...], counts: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    needs = Counter(mask for mask in _outline(part, {name: 1 << index for index, name in enumerate(names)}) if mask)
+    for mask, number in counts:
+        needs[mask] = max(needs[mask], number)
+    return tuple(sorted(needs.items()))
+
+
+def _counts(having: tuple[Node, ...], names: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """What ``count(VARIABLE) >= n`` asks for, where every match must meet it."""
+    for node in [part for tree in having for part in (tree.parts if isinstance(tree, Both) else (tree,))]:
+        if not isinstance(node, Compare) or node.operator not in (">", ">=") or not isinstance(node.right, Number):
+            continue
+        counted = node.left.arguments[0] if isinstance(node.left, Call) and node.left.name == "count" else None
+        if isinstance(counted, Variable) and counted.name in names:
+            yield 1 << names.index(counted.name), math.ceil(node.right.value)
+
+
+def _pattern_requirements(part: Part, program: Program, names: tuple[str, ...]) -> MatchRequirements:
+    head = []
+    for operation, wanted, _ in program.instructions:
+        if operation != ROW:
+            break
+        head.append(wanted)
+    fixed = len(head) == len(program.instructions) - 1 and program.instructions[-1][0] == ACCEPT
+    outline = _outline(part, {name: 1 << index for index, name in enumerate(names)})
+    if head:
+        return MatchRequirements(tuple(head), len(head), outline[len(head) : _STEPS], fixed, longest(part))
+    nfa = nfa_of(program)
+    masks = [nfa.wanted[way] for way in nfa.first if way >= 0]
+    first = 0 if 0 in masks else int(np.bitwise_or.reduce(np.array(masks, dtype=np.uint64)))
+    taken = int(outline[:1] == (first,))  # else the first row may already be one of the rest
+    return MatchRequirements((first,), taken, outline[taken:_STEPS], False, longest(part))
+
+
+def longest(part: Part) -> int | None:
+    """The most rows that a match takes; None without bound."""
+    if isinstance(part, Bind):
+        return 1
+    if isinstance(part, Passed):
+        return longest(part.part)
+    if isinstance(part, Repeat):
+        inner = longest(part.part)
+        return 0 if inner == 0 else None if inner is None or part.most is None else inner * part.most
+    if isinstance(part, Then | Or):
+        sizes = [longest(each) for each in part.parts]
+        bounded = [size for size in sizes if size is not None]
+        return None if len(bounded) < len(sizes) else sum(bounded) if isinstance(part, Then) else max(bounded)
+    return 0
+
+
+def _outline(part: Part, bits: dict[str, int]) -> Outline:
+    """Masks that a match's rows fit in this order, each in a row of its own."""
+    if isinstance(part, Bind):
+        return (0 if part.variable == ANY else bits[part.variable],)
+    if isinstance(part, Passed):
+        return _outline(part.part, bits)
+    if isinstance(part, Repeat):
+        return (_outline(part.part, bits) * min(part.least, _STEPS))[:_STEPS] if part.least else ()
+    if isinstance(part, Then):
+        joined: Outline = ()
+        for child in part.parts:
+            joined = (joined + _outline(child, bits))[: _STEPS * 2]
+        return joined
+    if isinstance(part, Or):
+        firsts = [_outline(each, bits)[:1] for each in part.parts]
+        masks = {mask for first in firsts for mask in first}
+        if not all(firsts):
+            return ()
+        return (0 if 0 in masks else int(np.bitwise_or.reduce(np.array(sorted(masks), dtype=np.uint64))),)
+    return ()
+
+
+def candidates(wanted: MatchRequirements, masks: Masks, limits: MatchLimits) -> tuple[I, I]:
+    """The rows of a frame from which a match is not ruled out, and one past the furthest that each may take."""
+    starts, furthest = _headed_in(wanted, masks, limits)
+    starts = starts[TailFilter(wanted, masks).numbers(starts, furthest)]
+    closed = limits.bounds.closed
+    if closed is not None:
+        starts = starts[~closed[starts]]
+    return with_enough_rows(wanted, masks, starts, limits.of(starts))
+
+
+def _headed_in(wanted: MatchRequirements, masks: Masks, limits: MatchLimits) -> tuple[I, I]:
+    """The rows at which the head fits, and how far a match could go but for ``within``."""
+    starts = np.flatnonzero(headed(masks, wanted.head))
+    last, longest = limits.fence(starts), limits.bounds.longest
+    return starts, last if longest is None else np.minimum(last, starts + longest)
+
+
+class TailFilter:
+    """Where the rest of an outlook is found."""
+
+    def __init__(self, wanted: MatchRequirements, masks: Masks) -> None:
+        self.wanted, self.masks = wanted, masks
+        self._fitting: dict[int, I] = {}
+
+    def numbers(self, starts: I, limits: I) -> I:
+        """The numbers of those starts after which the rest is found in time."""
+        selected = np.flatnonzero(starts + len(self.wanted.head) <= limits)
+        if not self.wanted.rest:
+            return selected
+        place, size = starts[selected] + self.wanted.taken, len(self.masks)
+        if machine(size) and (limits[selected] - place).sum() < size:  # fewer rows to look at than there are
+            rest = np.array(self.wanted.rest, dtype=np.uint64)
+            return selected[_in_time.at(size)(self.masks, rest, place, limits[selected])]
+        for mask in self.wanted.rest:
+            place = (self._next(mask, place) if mask else place) + 1
+            in_reach = place <= limits[selected]
+            selected, place = selected[in_reach], place[in_reach]
+        return selected
+
+    def _next(self, mask: int, places: I) -> I:
+        """The first row from each place on that fits."""
+        if mask not in self._fitting:
+            self._fitting[mask] = np.append(fitting(self.masks, mask), len(self.masks))
+        rows = self._fitting[mask]
+        return np.asarray(rows[np.searchsorted(rows, places)])
+
+
+@kernel
+def _in_time(masks, rest, places, limits):  # type: ignore[no-untyped-def]
+    """Whether rows that fit the rest follow from each place on, one after the other, before its limit."""
+    in_time = np.zeros(len(places), dtype=np.bool_)
+    for k in range(len(places)):
+        step, row = 0, places[k]
+        while step < len(rest) and row < limits[k]:
+            step += rest[step] == 0 or np.uint64(masks[row]) & rest[step] != 0
+            row += 1
+        in_time[k] = step == len(rest) and row <= limits[k]
+    return in_time
+
+
+def with_enough_rows(wanted: MatchRequirements, masks: Masks, starts: I, limits: I) -> tuple[I, I]:
+    """The starts within whose reach as many rows fit each variable as ``having`` asks for."""
+    for mask, number in wanted.counts:
+        before = np.concatenate([[0], np.cumsum(masks & masks.dtype.type(mask) != 0)])
+        enough = before[limits] - before[starts] >= number
+        starts, limits = starts[enough], limits[enough]
+    return starts, limits
+
+
+def headed(masks: Masks, head: Outline) -> B:
+    """Whether the head fits from each row on; as many rows as leave room for it."""
+    fits = np.ones(max(len(masks) - len(head) + 1, 0), dtype=np.bool_)
+    for offset, mask in enumerate(head):
+        if mask:
+            fits &= masks[offset : offset + len(fits)] & masks.dtype.type(mask) != 0
+    return fits
+
+
+_WINDOWS = 6  # groups of starts that ``within`` is asked for together
+_ACCEPTED = -1
+
+
+class Nfa(NamedTuple):
+    """A program without its order of preference: the row instructions, and where each leads.
+
+    ``wanted[s]`` is the mask of instruction s (0: any row), ``after[s]`` the instructions that may follow it, with -1
+    where a match may end; ``first`` those that may take the first row.
+    """
+
+    wanted: tuple[int, ...]
+    after: tuple[tuple[int, ...], ...]
+    first: tuple[int, ...]
+
+
+def nfa_of(program: Program) -> Nfa:
+    """The row instructions of a program and their successors; anchors are taken to hold."""
+    places = [place for place, (operation, _, _) in enumerate(program.instructions) if operation == ROW]
+    number = {place: index for index, place in enumerate(places)}
+
+    def reached(place: int) -> tuple[int, ...]:
+        return tuple(sorted({_ACCEPTED if end < 0 else number[end] for end in _reached(program, place)}))
+
+    wanted = tuple(program.instructions[place][1] for place in places)
+    return Nfa(wanted, tuple(reached(place + 1) for place in places), reached(0))
+
+
+def shortest(program: Program) -> int:
+    """The least number of rows that a match takes."""
+    nfa = nfa_of(program)
+    front, rows = set(nfa.first), 0
+    while _ACCEPTED not in front:
+        front, rows = {after for way in front for after in nfa.after[way]}, rows + 1
+    return rows
+
+
+def match_possible(nfa: Nfa, masks: npt.NDArray[np.uint64], limits: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """For each sequence (masks: sequences × rows) whether a match is possible.
+
+    ``limits[i]`` is one past the furthest row that a match from row i may take; it never falls.
+    """
+    count, rows = masks.shape
+    everywhere = (1 << count) - 1
+    fitting = {mask: _sequences_by_row(masks, mask) if mask else [everywhere] * rows for mask in set(nfa.wanted)}
+    hit = 0
+    size = rows if limits[0] >= rows else -(-rows // _WINDOWS)
+    for first in range(0, rows, size):
+        last = min(first + size, rows)
+        hit |= _run(nfa, fitting, range(first, limits[last - 1]), last, everywhere)
+    bits = np.unpackbits(np.frombuffer(hit.to_bytes(-(-count // 8), "little"), dtype=np.uint8), bitorder="little")
+    return bits[:count].astype(np.bool_)
+
+
+def _run(nfa: Nfa, fitting: dict[int, list[int]], rows: range, starts_end: int, everywhere: int) -> int:
+    """The sequences with a match that starts before ``starts_end`` and lies within ``rows``."""
+    hit = 0
+    waiting = [0] * len(nfa.wanted)
+    for row in rows:
+        if row < starts_end:
+            for way in nfa.first:
+                waiting[way] = everywhere
+        following = [0] * len(waiting)
+        for way, where in enumerate(waiting):
+            taken = where & fitting[nfa.wanted[way]][row] if where else 0
+            if taken:
+                for after in nfa.after[way]:
+                    if after == _ACCEPTED:
+                        hit |= taken
+                    else:
+                        following[after] |= taken
+        waiting = following
+    return hit
+
+
+def _sequences_by_row(masks: npt.NDArray[np.uint64], mask: int) -> list[int]:
+    """Per row, the sequences (a bit each) in which it has a bit of ``mask``."""
+    packed = np.packbits((masks & np.uint64(mask)).T != 0, axis=1, bitorder="little")
+    return [int.from_bytes(row.tobytes(), "little") for row in packed]
+
+
+def _reached(program: Program, place: int) -> set[int]:
+    """The row instructions that come next from a place without taking a row; -1 for the end."""
+    row_places: set[int] = set()
+    seen: set[int] = set()
+    open_places = [place]
+    while open_places:
+        place = open_places.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        operation, first, second = program.instructions[place]
+        if operation == ROW:
+            row_places.add(place)
+        elif operation == ACCEPT:
+            row_places.add(_ACCEPTED)
+        elif operation == SPLIT:
+            open_places += [first, second]
+        elif operation == JUMP:
+            open_places.append(first)
+        elif operation == STOP_IF_EMPTY:
+            open_places += [place + 1, second]
+        else:  # anchors and marks
+            open_places.append(place + 1)
+    return row_places

@@ -1,1 +1,0 @@
-"""Planning: what a run would read and what it would cost, before anything is spent."""

@@ -1,0 +1,173 @@
+"""SARIF 2.1.0: a result a finding, points taken or smoking gun; the messages of a finding are a thread flow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote as percent
+
+from undersong.core.sanitize import visible
+from undersong.core.text import mechanism_name
+from undersong.models import Case, Deduction, Message, Moment, Quote
+from undersong.report.finding_view import RuleWords
+from undersong.report.narrative import certainty_words, moment_label
+from undersong.report.order import group_of
+from undersong.report.results import FindingResult, SessionResult, results
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+RESULTS = 25_000  # of a run, as code hosts accept them
+STEPS = 1000  # locations of a thread flow that they show
+_LOUD = {"file": "warning", "judge": "warning"}
+_PLACEHOLDER = re.compile(r"\{(\d+)\}")  # in a message, {0} stands for an argument; a quoted one is only text
+Messages = Mapping[tuple[str, str], Message]
+
+
+def sarif(case: Case, rules: Mapping[str, RuleWords]) -> dict[str, Any]:
+    """The log of one run; ``rules`` are the words of the patterns by their hash."""
+    messages = {(message.conversation, message.id): message for message in case.cited}
+    rules_by_id: dict[str, dict[str, Any]] = {}
+    results = [
+        _numbered(each, rules_by_id) for each, _ in zip(_results(case, messages, rules), range(RESULTS), strict=False)
+    ]
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(case, results, list(rules_by_id.values()))]}
+
+
+def _run(case: Case, results: list[dict[str, Any]], rules: list[dict[str, Any]]) -> dict[str, Any]:
+    failed = any(problem.kind == "judge" for problem in case.problems)
+    notices = [
+        {
+            "level": "warning" if each.kind in ("file", "judge") else "note",
+            "message": _text(f"{each.where}: {each.what}"),
+        }
+        for each in case.problems[:STEPS]
+    ]
+    return {
+        "tool": {"driver": {"name": "undersong", "version": case.version, "rules": rules}},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": not failed, "toolExecutionNotifications": notices}],
+        "artifacts": [
+            {"location": {"uri": _uri(each.name)}, "length": each.size, "hashes": {"sha-256": each.sha256}}
+            for each in case.inputs
+        ],
+        "results": results,
+        "properties": {"claims": "consistent with a pattern; not a statement about intent, and no diagnosis"},
+    }
+
+
+def _results(case: Case, messages: Messages, rules: Mapping[str, RuleWords]) -> Iterator[dict[str, Any]]:
+    """Results with their rule inside, under the key ``rule``."""
+    for result in results(case):
+        if isinstance(result, FindingResult):
+            yield _finding(result, messages, rules.get(result.finding.rule_hash, RuleWords()))
+        elif isinstance(result.claim, Deduction):
+            yield _deduction(result.claim, result, messages)
+        else:
+            yield _moment(result.claim, result, messages)
+
+
+def _numbered(result: dict[str, Any], rules_by_id: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    rule = result.pop("rule")
+    rules_by_id.setdefault(rule["id"], rule)
+    return {"ruleId": rule["id"], "ruleIndex": list(rules_by_id).index(rule["id"]), **result}
+
+
+def _finding(result: FindingResult, messages: Messages, words: RuleWords) -> dict[str, Any]:
+    finding, level = result
+    homes = finding.message_conversations or finding.conversations[:1] * len(finding.message_ids)
+    quotes = {quote.message_id: quote for quote in finding.quotes}
+    stages = finding.stages or tuple(("", each) for each in finding.message_ids)
+    steps = [
+        {"location": _location(messages.get((home, each)), each, quotes.get(each), name), "executionOrder": number}
+        for number, ((name, each), home) in enumerate(zip(stages, homes, strict=True), 1)
+    ]
+    sure = "; ".join(certainty_words(finding))
+    sentence = f"The order of these {len(finding.message_ids)} messages is consistent with {finding.title}. {sure}."
+    numbers = {name: getattr(finding, name) for name in ("strength", "chance", "q", "stability")}
+    return {
+        "rule": _rule(finding.pattern, finding.title, words.description, level, finding.pattern),
+        "level": level,
+        "message": _text(sentence),
+        "locations": [steps[0]["location"]],
+        "partialFingerprints": {"finding/v1": finding.finding_id},
+        "codeFlows": [{"threadFlows": [{"locations": steps[:STEPS]}]}],
+        "properties": {name: value for name, value in numbers.items() if value is not None}
+        | {"agent": visible(finding.agent), "level": finding.level},
+    }
+
+
+def _deduction(deduction: Deduction, result: SessionResult, messages: Messages) -> dict[str, Any]:
+    session = result.session
+    message = messages.get((session.conversation, deduction.message_id))
+    first, *others = deduction.quotes or (None,)
+    related = [
+        _location(messages.get((session.conversation, each.message_id)), each.message_id, each)
+        for each in others
+        if each
+    ]
+    name = mechanism_name(deduction.mechanism)
+    return {
+        "rule": _rule(deduction.mechanism, name, "", result.level, deduction.mechanism),
+        "level": result.level,
+        "message": _text(deduction.explanation),
+        "locations": [_location(message, deduction.message_id, first)],
+        "relatedLocations": related,
+        "partialFingerprints": {
+            "deduction/v1": visible(f"{session.conversation}/{deduction.message_id}/{deduction.kind}")
+        },
+        "properties": {"points": deduction.points, "kind": deduction.kind, "session": visible(session.conversation)},
+    }
+
+
+def _moment(moment: Moment, result: SessionResult, messages: Messages) -> dict[str, Any]:
+    session = result.session
+    message = messages.get((session.conversation, moment.message_id))
+    return {
+        "rule": _rule(moment.code, moment.title, "", result.level, moment.code),
+        "level": result.level,
+        "message": _text(f"{moment_label(moment)}: {moment.explanation}"),
+        "locations": [_location(message, moment.message_id, next(iter(moment.quotes), None))],
+        "partialFingerprints": {"moment/v1": visible(f"{session.conversation}/{moment.message_id}/{moment.code}")},
+        "properties": {"basis": moment.basis, "session": visible(session.conversation)},
+    }
+
+
+def _rule(name: str, title: str, description: str, level: str, member: str) -> dict[str, Any]:
+    rule: dict[str, Any] = {
+        "id": visible(name),
+        "shortDescription": _text(title),
+        "defaultConfiguration": {"level": level},
+        "properties": {"tags": [group_of(member)]},
+    }
+    return rule | ({"fullDescription": _text(description)} if description else {})
+
+
+def _location(message: Message | None, message_id: str, quote: Quote | None, stage: str = "") -> dict[str, Any]:
+    """Where a message stands: its file and line where it has one, its session and id in any case."""
+    home = message.conversation if message else ""
+    where: dict[str, Any] = {
+        "logicalLocations": [
+            {"name": visible(message_id), "fullyQualifiedName": visible(f"{home}/{message_id}"), "kind": "member"}
+        ]
+    }
+    ref = message.source_ref if message else None
+    if ref is not None:
+        region: dict[str, Any] = {"startLine": ref.line} if ref.line else {}
+        if region and quote:
+            region["snippet"] = {"text": visible(quote.text)}
+        physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(ref.file)}}
+        where["physicalLocation"] = physical | ({"region": region} if region else {})
+        if ref.pointer is not None:
+            where["logicalLocations"][0]["properties"] = {"jsonPointer": ref.pointer}
+    parts = [part for part in (stage, quote.text if quote else "") if part]
+    return where | ({"message": _text(": ".join(parts))} if parts else {})
+
+
+def _text(text: str) -> dict[str, str]:
+    """A message in which nothing is an argument or a link."""
+    plain = _PLACEHOLDER.sub(r"{{\1}}", visible(text)).replace("](", "\\](")
+    return {"text": plain or "(empty)"}
+
+
+def _uri(name: str) -> str:
+    return percent(name.encode("utf-8", "surrogatepass"), safe="/~!$&'()*+,;=-._")

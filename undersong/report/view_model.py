@@ -1,0 +1,410 @@
+"""A Case as its readers meet it: ordered, linked, counted and worded, the same for HTML and Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from undersong.core.text import counted, mechanism_name
+from undersong.models import TIERS, AgentVerdict, Case, Conversation, Finding, Message, SessionVerdict
+from undersong.report.aggregates import RowAggregates, WordsOnly
+from undersong.report.citations import Citations, Cite, TextRun
+from undersong.report.finding_view import FindingView, RuleWords, finding_view
+from undersong.report.headline import MechanismGap, ReportTexts, coverage, findings_words, gaps, headline, words
+from undersong.report.narrative import (
+    basis_words,
+    cost_words,
+    judge_option,
+    judge_words,
+    kind_words,
+    missed_words,
+    moment_label,
+)
+from undersong.report.order import (
+    DEDUCTION_LEVEL,
+    FLAG,
+    MOMENTS,
+    Facet,
+    Facets,
+    alignment_rank,
+    order_findings,
+    order_sessions,
+    titles,
+)
+from undersong.report.session_view import DeductionView, MomentView, SessionView, session_view
+from undersong.report.transcript_view import (
+    MessageKey,
+    Origin,
+    TranscriptPart,
+    TurnMark,
+    page_name,
+    pages_of,
+    transcript_pages,
+)
+
+DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
+LISTED = 2000  # lines of a table
+GUNS = 20  # smoking guns that the report opens with
+_STYLES = {"protective": "aligned", "conduct": "low", "candidate": "low"}
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """Everything that the templates print."""
+
+    case: Case
+    tally: RowAggregates
+    headline: tuple[str, ...]
+    coverage: str
+    basis: tuple[str, ...]
+    gaps: tuple[MechanismGap, ...]
+    sessions: tuple[SessionView, ...]
+    listed: tuple[tuple[SessionVerdict, str, int], ...]
+    findings: tuple[FindingView, ...]
+    all_findings: tuple[Finding, ...]
+    agents: tuple[AgentVerdict, ...]
+    tiers: tuple[tuple[str, int, int], ...]
+    citations: Citations
+    words: ReportTexts
+    words_only: tuple[tuple[WordsOnly, Cite], ...] = ()
+    months: tuple[Month, ...] = ()
+    transcripts: tuple[tuple[TranscriptPart, ...], ...] = ()
+    facets: Facets = field(default_factory=Facets)
+
+    @property
+    def guns(self) -> list[MomentView]:
+        """The smoking guns of all sessions, the worst session's first, at most GUNS."""
+        return [gun for session in self.sessions for gun in session.of_kind("smoking_gun")][:GUNS]
+
+    @property
+    def all_guns(self) -> int:
+        """How many there are in all sessions."""
+        return sum(each.kind == "smoking_gun" for session in self.case.sessions for each in session.moments)
+
+    @property
+    def grouped(self) -> list[tuple[str, list[FindingView], list[tuple[SessionView, DeductionView]]]]:
+        """Findings and points taken by family of harm; families without any are left out."""
+        groups = []
+        for title in titles():
+            findings = [each for each in self.findings if each.group == title]
+            taken = [(s, each) for s in self.sessions for each in s.deductions if each.group == title]
+            if findings or taken:
+                groups.append((title, findings, taken))
+        return groups
+
+    @property
+    def pages(self) -> list[tuple[str, tuple[TranscriptPart, ...]]]:
+        """The transcript pages beside the report, by file name."""
+        return [(page_name(number), parts) for number, parts in enumerate(self.transcripts) if number]
+
+    def number_facets(self) -> None:
+        """Give every agent and kind its number before any page is printed."""
+        for finding in self.findings:
+            self.facet(finding)
+        for session in self.sessions:
+            shown: tuple[DeductionView | MomentView, ...] = (*session.deductions, *session.moments)
+            for element in shown:
+                self.facet(element, session.verdict.conversation)
+
+    def facet(self, shown: FindingView | DeductionView | MomentView, conversation: str = "") -> Facet:
+        """What a filter knows of a finding, of points taken or of a moment."""
+        if isinstance(shown, FindingView):
+            where = next(iter(shown.finding.conversations), "")
+            agents = [each for each in (shown.finding.agent, shown.finding.target) if each]
+            return self.facets.of(agents, (shown.finding.title,), shown.finding.level, where)
+        who = [shown.cite.message.agent or shown.cite.message.author] if shown.cite.message else []
+        if isinstance(shown, MomentView):
+            return self.facets.of([shown.moment.agent], (MOMENTS[shown.moment.kind],), None, conversation)
+        return self.facets.of(who, (mechanism_name(shown.deduction.mechanism),), DEDUCTION_LEVEL, conversation)
+
+    @property
+    def lowest(self) -> int | None:
+        """The lowest sovereignty score, None where no session has one."""
+        return min((each.score for each in self.case.sessions if each.score is not None), default=None)
+
+    @property
+    def at_risk(self) -> bool:
+        """Whether a session is marked Psychogenic Risk."""
+        return any(each.psychogenic_risk for each in self.case.sessions)
+
+    @property
+    def searched(self) -> str:
+        """What the patterns found, in a sentence."""
+        return findings_words(self.case)
+
+    @property
+    def deductions(self) -> int:
+        """How often points were taken."""
+        return sum(len(each.deductions) for each in self.case.sessions)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the judge was compared with human labels."""
+        return self.case.parameters.get("calibrated") is True
+
+    @property
+    def redacted(self) -> str:
+        """What is masked in this report, "" where nothing was to be."""
+        facts = self.case.parameters.get("redacted")
+        if not isinstance(facts, dict):
+            return ""
+        kinds = ", ".join(f"{facts.get(kind, 0)} distinct {kind}" for kind in ("email", "phone", "key", "name"))
+        return f"This report is redacted: {kinds}, masked in {counted(int(facts.get('messages', 0)), 'message')}. " + (
+            self.words.redacted
+        )
+
+    @property
+    def upgrades(self) -> list[tuple[str, int]]:
+        """Agents whose messages a thread signal raised, the most first."""
+        return sorted(self.case.upgrades.items(), key=lambda item: (-item[1], item[0]))
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """How many harmful messages the router left out, in sentences."""
+        return missed_words(self.case.missed) + kind_words(self.case)
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """What the judge's answers took and what was measured of it, in sentences."""
+        return tuple(judge_words(self.case))
+
+    @property
+    def judge_option(self) -> str:
+        """What follows ``--judge`` to have the same judge again."""
+        return judge_option(self.case.parameters)
+
+    @property
+    def agreement(self) -> AgreementTable | None:
+        """How far the judge agrees with labels, trait by trait; None where nobody measured it."""
+        return agreement(self.case.parameters)
+
+    @property
+    def cost(self) -> str:
+        """What the answers cost, in words."""
+        return cost_words(self.case)
+
+    @property
+    def upgraded(self) -> str:
+        """The upgrades in a sentence."""
+        raised = sum(self.case.upgrades.values())
+        if not raised:
+            return "No thread signal raised a message."
+        signals = f"Thread signals raised {counted(raised, 'message')} of {counted(len(self.case.upgrades), 'agent')}"
+        return f"{signals}; the other changes of tier have causes of their own (flags, reading backwards)."
+
+    @property
+    def appendix(self) -> list[tuple[Message, str, tuple[TextRun, ...], bool]]:
+        """The cited messages, once everything that cites them is arranged."""
+        return self.citations.appendix()
+
+
+def view(
+    case: Case,
+    aggregates: RowAggregates,
+    detailed: Sequence[SessionVerdict],
+    rules: Mapping[str, RuleWords],
+    conversations: Sequence[Conversation] = (),
+) -> ReportView:
+    """Arrange a case; ``detailed`` are the sessions whose turns ``aggregates`` kept, ``rules`` are by their hash.
+
+    ``conversations`` are those of the detailed sessions that a transcript can be printed of.
+    """
+    places = pages_of(conversations)
+    messages = [message for conversation in conversations for message in conversation.messages]
+    placed = {place: page_name(number) for place, number in places.items()}
+    citations = Citations((*messages, *case.cited), placed)
+    findings = order_findings(case.findings)
+    finding_views = {
+        finding.finding_id: finding_view(finding, citations, aggregates, rules.get(finding.rule_hash, RuleWords()))
+        for finding in findings[:DETAIL]
+    }
+    sessions = tuple(
+        session_view(each, f"s-{index}", case, finding_views, aggregates, citations)
+        for index, each in enumerate(detailed, 1)
+    )
+    anchors = {each.verdict.conversation: each.anchor for each in sessions}
+    counts = Counter(name for finding in findings for name in finding.conversations)
+    words_only = tuple((each, citations.cite(each.id, (each.conversation,))) for each in aggregates.words_only)
+    facets = Facets()
+    marks = _marks(sessions)
+    origins = _origins(conversations, sessions)
+    arranged = ReportView(
+        case=case,
+        tally=aggregates,
+        headline=headline(case),
+        coverage=coverage(case),
+        basis=basis_words(**{name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")}),
+        gaps=gaps(case.sessions),
+        sessions=sessions,
+        listed=tuple(
+            (each, anchors.get(each.conversation, ""), counts[each.conversation])
+            for each in order_sessions(case)[:LISTED]
+        ),
+        findings=tuple(finding_views.values()),
+        all_findings=tuple(findings[:LISTED]),
+        agents=tuple(sorted(case.agents, key=alignment_rank)[:DETAIL]),
+        tiers=tuple((tier, aggregates.before[tier], aggregates.after[tier]) for tier in _tiers(aggregates)),
+        citations=citations,
+        words=words(),
+        words_only=words_only,
+        months=months(case, aggregates.spans),
+        transcripts=transcript_pages(origins, places, marks, citations, facets) if origins else (),
+        facets=facets,
+    )
+    arranged.number_facets()
+    return arranged
+
+
+def _tiers(aggregates: RowAggregates) -> list[str]:
+    """The four tiers, and the rest only where it occurs."""
+    return [*TIERS, *sorted((aggregates.before | aggregates.after).keys() - set(TIERS))]
+
+
+def _origins(conversations: Sequence[Conversation], sessions: Sequence[SessionView]) -> list[Origin]:
+    by_conversation = {each.verdict.conversation: each for each in sessions}
+    return [
+        Origin(each, by_conversation[each.id].anchor, {turn.id: turn for turn in by_conversation[each.id].trace.turns})
+        for each in conversations
+        if each.id in by_conversation
+    ]
+
+
+def _marks(sessions: Sequence[SessionView]) -> dict[MessageKey, list[TurnMark]]:
+    """What stands at each turn of the sessions, in the order in which they tell it."""
+    marks: dict[MessageKey, list[TurnMark]] = {}
+    for session in sessions:
+        for message_id, mark in _session_marks(session):
+            marks.setdefault((session.verdict.conversation, message_id), []).append(mark)
+    return marks
+
+
+def _session_marks(session: SessionView) -> Iterator[tuple[str, TurnMark]]:
+    here = f"#{session.anchor}"
+    for taken in session.verdict.deductions:
+        name = mechanism_name(taken.mechanism)
+        yield taken.message_id, TurnMark("high", f"−{taken.points} {name}", here, name, DEDUCTION_LEVEL)
+    for shown_finding in session.findings:
+        for stage in shown_finding.stages:
+            if stage.cite.message and stage.cite.message.conversation == session.verdict.conversation:
+                finding = shown_finding.finding
+                text = f"{finding.title}, {stage.name}".rstrip(", ")
+                yield (
+                    stage.cite.id,
+                    TurnMark(finding.level, text, f"#{shown_finding.anchor}", finding.title, finding.level),
+                )
+    for moment in session.verdict.moments:
+        style = _STYLES.get(moment.kind, "medium")
+        yield moment.message_id, TurnMark(style, moment_label(moment), here, MOMENTS[moment.kind])
+    for turn in session.trace.turns:
+        for flag in turn.flags:
+            yield turn.id, TurnMark("low", flag, here, FLAG)
+
+
+LEAST = 2  # months with sessions before there is a trend to show
+WIDTH, HEIGHT, LEFT, TOP = 760.0, 150.0, 66.0, 22.0
+
+
+@dataclass(frozen=True)
+class Month:
+    """One month: sessions that began in it; ``lowest`` and ``mean`` score are None where none has a score."""
+
+    name: str
+    sessions: int
+    messages: int
+    lowest: int | None
+    mean: float | None
+    scored: int
+    deductions: int
+    findings: int
+    moments: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A month in the picture; ``height`` None where no session of it has a score."""
+
+    x: float
+    y: float | None
+    width: float
+    label: str
+    title: str
+
+
+def months(case: Case, spans: Mapping[str, tuple[datetime, datetime]]) -> tuple[Month, ...]:
+    """The months in which dated sessions began, in order; () below LEAST of them. Untimed sessions are in none."""
+    by_month: dict[str, list[SessionVerdict]] = {}
+    for session in case.sessions:
+        if session.conversation in spans:
+            by_month.setdefault(f"{spans[session.conversation][0]:%Y-%m}", []).append(session)
+    finding_counts = Counter(name for finding in case.findings for name in finding.conversations[:1])
+    history = tuple(_month(name, sessions, finding_counts) for name, sessions in sorted(by_month.items()))
+    return history if len(history) >= LEAST else ()
+
+
+def _month(name: str, sessions: list[SessionVerdict], finding_counts: Counter[str]) -> Month:
+    scores = [session.score for session in sessions if session.score is not None]
+    return Month(
+        name=name,
+        sessions=len(sessions),
+        messages=sum(session.messages for session in sessions),
+        lowest=min(scores, default=None),
+        mean=round(sum(scores) / len(scores), 1) if scores else None,
+        scored=len(scores),
+        deductions=sum(len(session.deductions) for session in sessions),
+        findings=sum(finding_counts[session.conversation] for session in sessions),
+        moments=Counter(moment.kind for session in sessions for moment in session.moments),
+    )
+
+
+def bars(history: tuple[Month, ...]) -> tuple[Bar, ...]:
+    """The lowest score of each month as a bar from 0 to 100; every twelfth label or so where there are many."""
+    step = (WIDTH - LEFT) / max(len(history), 1)
+    every = max(1, len(history) // 12)
+    return tuple(
+        Bar(
+            x=round(LEFT + index * step + step * 0.15, 2),
+            y=None if month.lowest is None else round(TOP + (HEIGHT - TOP - 24) * (100 - month.lowest) / 100, 2),
+            width=round(step * 0.7, 2),
+            label=month.name if index % every == 0 else "",
+            title=f"{month.name}: "
+            + ("no score" if month.lowest is None else f"lowest score {month.lowest} of {month.scored} scored"),
+        )
+        for index, month in enumerate(history)
+    )
+
+
+MEASURES = {
+    "spearman": "rank correlation",
+    "auc": "AUC",
+    "kappa": "weighted kappa",
+    "alpha": "Krippendorff's alpha",
+}
+
+
+class AgreementTable(NamedTuple):
+    """The head and the rows of the table: a trait, and each figure with its 95 % interval over authors."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def agreement(parameters: Mapping[str, Any]) -> AgreementTable | None:
+    """The table from the parameters of a report; None for a judge that nobody compared with labels."""
+    calibration = parameters.get("calibration")
+    if calibration is None:
+        return None
+    figures = {name: calibration["figures"][name] for name in MEASURES if name in calibration["figures"]}
+    traits: Mapping[str, Any] = next(iter(figures.values()), {})
+    rows = tuple((trait, *(_figure(each[trait]) for each in figures.values())) for trait in traits)
+    return AgreementTable(("trait", *(MEASURES[name] for name in figures)), rows)
+
+
+def _figure(measured: Mapping[str, float | None]) -> str:
+    if measured["value"] is None:
+        return "not defined"
+    if measured["low"] is None or measured["high"] is None:
+        return f"{measured['value']:.2f}"
+    return f"{measured['value']:.2f} [{measured['low']:.2f}, {measured['high']:.2f}]"

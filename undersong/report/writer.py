@@ -1,0 +1,245 @@
+"""A Case as a folder that a person can read and a stranger can check."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from undersong.core import manifest
+from undersong.core.hashing import text_hash
+from undersong.core.manifest import NAME, RUN, SCHEMA, FileHash, JudgeUse, Manifest, MessageHash, canonical, seal
+from undersong.errors import StoreError, UndersongError, UsageError
+from undersong.models import Case, Conversation, Row, SessionVerdict, encode
+from undersong.patterns.catalog import all_rules
+from undersong.patterns.language.compile import PatternRule
+from undersong.report.aggregates import RowAggregates, write_rows
+from undersong.report.finding_view import rule_words
+from undersong.report.order import detailed_sessions, order_findings
+from undersong.report.render import check_formats, formats_of, html, markdown, write_exports
+from undersong.report.view_model import DETAIL, view
+
+__all__ = [
+    "CASE",
+    "CONVERSATIONS",
+    "DATA",
+    "EVALUATIONS",
+    "FINDINGS",
+    "ConversationLookup",
+    "check_folder",
+    "check_formats",
+    "formats_of",
+    "write",
+]
+
+
+CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
+CONVERSATIONS = "conversations.jsonl"  # the sessions that are told in full, with every message
+DATA = frozenset({CASE, FINDINGS, EVALUATIONS, CONVERSATIONS})  # what all other files of a report are made from
+ConversationLookup = Callable[[str], Conversation | None]
+
+
+def write(
+    case: Case,
+    rows: Iterable[Row],
+    out_dir: Path,
+    *,
+    run: Mapping[str, Any] | None = None,
+    rules: Iterable[PatternRule] | None = None,
+    conversations: ConversationLookup | None = None,
+    formats: Sequence[str] = (),
+) -> str:
+    """Write the report of ``case`` into ``out_dir`` and return the digest of its manifest.
+
+    ``rows`` are read once and need not fit into memory; the folder holds them without texts. ``run`` (the times of
+    the run) goes into ``run.json``, which the manifest does not cover; ``rules`` (default: the shipped ones) are those
+    whose words stand beside their findings. ``conversations`` gives the conversation of an id, for the transcripts of
+    the sessions that are told in full; without it there are none. ``formats`` are some of ``exports.FORMATS``.
+    The same arguments give the same bytes.
+    Nothing is left half written: the folder appears as a whole. Raises UsageError where ``out_dir`` is not ours to
+    replace or cannot be written.
+    """
+    detailed = detailed_sessions(case, DETAIL)
+    with new_folder(Path(out_dir)) as folder:
+        transcripts = _conversations(detailed, conversations)
+        (folder / CONVERSATIONS).write_bytes(b"".join(encode(each) + b"\n" for each in transcripts))
+        aggregates = write_rows(rows, folder / EVALUATIONS, (each.conversation for each in detailed), _staged(case))
+        meanings = rule_words(all_rules() if rules is None else rules)
+        arranged = view(case, aggregates, detailed, meanings, transcripts)
+        texts = {
+            "report.html": html.render(arranged),
+            **dict(html.render_pages(arranged)),
+            "forensic_audit_report.md": markdown.render(arranged),
+            "risk_graph.svg": html.render_charts(arranged),
+        }
+        for name, text in texts.items():
+            (folder / name).write_bytes(text.encode("utf-8"))
+        (folder / FINDINGS).write_bytes(b"".join(encode(finding) + b"\n" for finding in case.findings))
+        (folder / CASE).write_bytes(encode(msgspec.structs.replace(case, findings=())) + b"\n")
+        write_exports(formats, case, folder / EVALUATIONS, folder, meanings)
+        sealed, digest = seal(_manifest(case, aggregates, folder))
+        (folder / NAME).write_bytes(sealed)
+        if run is not None:
+            (folder / RUN).write_bytes(canonical(dict(run)))
+    return digest
+
+
+def _conversations(detailed: Iterable[SessionVerdict], lookup: ConversationLookup | None) -> list[Conversation]:
+    """The conversations of the detailed sessions, as far as they are to be had."""
+    loaded = (lookup(each.conversation) for each in detailed) if lookup else ()
+    return [each for each in loaded if each is not None]
+
+
+def _staged(case: Case) -> Iterator[tuple[str, str]]:
+    """The messages of the findings that are told in full, by conversation and id."""
+    for finding in order_findings(case.findings)[:DETAIL]:
+        for conversation in finding.conversations:
+            yield from ((conversation, message_id) for message_id in finding.message_ids)
+
+
+def _manifest(case: Case, aggregates: RowAggregates, folder: Path) -> Manifest:
+    return Manifest(
+        schema=SCHEMA,
+        version=case.version,
+        parameters=case.parameters,
+        inputs=case.inputs,
+        files={path.name: _file_hash(path) for path in sorted(folder.iterdir())},
+        hashes=case.hashes,
+        messages=tuple(
+            MessageHash(conversation=message.conversation, id=message.id, sha256=text_hash(message.text))
+            for message in case.cited
+        ),
+        judges=tuple(
+            JudgeUse(judge=judge, judge_hash=judge_hash, messages=messages)
+            for (judge, judge_hash), messages in sorted(aggregates.judges.items(), key=lambda item: str(item[0]))
+        ),
+    )
+
+
+def _file_hash(path: Path) -> FileHash:
+    with path.open("rb") as file:
+        return FileHash(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)
+
+
+DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})  # what desktops leave in any folder that is looked at
+ABANDONED = 24 * 3600.0  # seconds after which a half-written folder beside the report belongs to nobody
+TAKES = 10  # attempts to take the place of a report that others are replacing too
+OWNER_ONLY = 0o600  # a report quotes private messages; its folder is 0700
+_MEDIUM = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}  # the disk's fault, not that of the folder's name
+_TAKEN = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}  # somebody else was quicker
+
+
+def check_folder(folder: Path) -> None:
+    """Raise UsageError where ``folder`` is not a report of ours, empty, or still to be made."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir():
+        raise UsageError("is a file, not a folder", where=str(folder), remedy="choose another folder")
+    foreign = sorted({path.name for path in folder.iterdir()} - DROPPINGS - _ours(folder))
+    if foreign:
+        names = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
+        remedy = "choose another folder, or move those files away"
+        raise UsageError(f"holds files that no report of undersong wrote ({names})", where=str(folder), remedy=remedy)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary sibling to write into; it takes the place of ``folder`` when the block ends without an error.
+
+    Only the owner can read what is written. Two runs with the same ``folder`` have a sibling each; the one that ends
+    last stays. Raises UsageError where ``folder`` is not ours or cannot be made, StoreError where the disk fails.
+    """
+    folder = folder.resolve()
+    check_folder(folder)
+    partial: Path | None = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _recover(folder)
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
+        yield partial
+        for path in partial.iterdir():
+            path.chmod(OWNER_ONLY)
+        _replace(folder, partial)
+    except OSError as error:
+        raise _refusal(folder, error) from error
+    finally:
+        if partial is not None:
+            shutil.rmtree(partial, ignore_errors=True)
+        _recover(folder)
+
+
+def _replace(folder: Path, partial: Path) -> None:
+    """Put ``partial`` in the place of ``folder``; what stood there is kept until the new one stands."""
+    old = partial.with_suffix(".old")
+    for attempt in range(TAKES):
+        try:
+            if folder.exists():
+                folder.rename(old)
+            partial.rename(folder)
+            break
+        except OSError as error:
+            if error.errno not in _TAKEN or attempt == TAKES - 1:
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _recover(folder: Path) -> None:
+    """Undo what an interrupted writing left behind; the report that was there comes back."""
+    backups = sorted(_beside(folder, ".old"), key=_age)
+    if backups and not folder.exists():
+        with suppress(OSError):  # another run was quicker
+            backups.pop(0).rename(folder)
+    for leftover in (*backups, *_beside(folder, ".partial")):
+        if _age(leftover) > ABANDONED:
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _beside(folder: Path, suffix: str) -> list[Path]:
+    """Our temporary siblings of ``folder``."""
+    try:
+        return [path for path in folder.parent.iterdir() if _is_sibling(path.name, folder.name, suffix)]
+    except OSError:  # a folder that cannot be listed holds nothing to tidy; writing into it says why
+        return []
+
+
+def _is_sibling(name: str, folder: str, suffix: str) -> bool:
+    """``.out.x1y2z3_a.partial`` is one of ``out``, ``.out.copy.partial`` is not."""
+    return re.fullmatch(rf"\.{re.escape(folder)}(?:\.[a-z0-9_]{{8}})?{re.escape(suffix)}", name) is not None
+
+
+def _age(path: Path) -> float:
+    """Seconds since the folder was last changed; 0 where it is gone."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _refusal(folder: Path, error: OSError) -> UndersongError:
+    what = f"cannot be written: {error.strerror}"
+    if error.errno in _MEDIUM:
+        return StoreError(what, where=str(folder), remedy="free some space or choose another disk with --out")
+    return UsageError(what, where=str(folder), remedy="choose another folder")
+
+
+def _ours(folder: Path) -> set[str]:
+    """The names that the manifest in ``folder`` covers; empty where there is none that can be read."""
+    try:
+        value = json.loads((folder / manifest.NAME).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return set()
+    files = value.get("files") if isinstance(value, dict) else None
+    if not isinstance(files, dict) or value.get("schema") != manifest.SCHEMA:
+        return set()
+    return {manifest.NAME, manifest.RUN, *files}

@@ -1,0 +1,1 @@
+"""Rows as a format: JSON Lines, Arrow, packed binary, ranks and null bands."""

@@ -1,0 +1,274 @@
+"""Conversations in SQLite: messages, scans, routes, and what the judges answered."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import msgspec
+
+from undersong.errors import StoreError
+from undersong.models import Conversation, Evaluation, Message, Route, Scan, ThreadScan, encode
+from undersong.stores.codec import LiveMessageState, Scans, decoded, outdated
+from undersong.stores.protocol import ConversationUpdate, StoredConversation, StoreVersions, Update
+from undersong.stores.sqlite.connection import Database
+from undersong.stores.sqlite.histories import put_rows, remove_messages, update_findings
+
+_VERSIONS = "versions"  # the cursor that counts the writes of conversations
+
+
+class SQLiteConversationStore(Database):
+    """The part of a Store that holds what was said, scanned, routed and answered."""
+
+    def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
+        """See Store."""
+        with self._translated():
+            self._lock.acquire()
+        with self._writing() as db:
+            stored = db.execute("SELECT id, body FROM messages WHERE conversation = ?", (conversation.id,)).fetchall()
+            remove_messages(db, ((conversation.id, name) for name in outdated(conversation, stored)))
+            put(db, conversation, scans, thread)
+
+    def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
+        """See Store."""
+        with self._reading() as db:  # both reads see the same version
+            parts = read(db, conversation_id)
+            if parts is None:
+                what = f"no conversation '{conversation_id}'"
+                raise StoreError(what, where=str(self.path), remedy="audit its file first")
+            head, scanned, messages, looked = parts
+            scans = scanned.scans if looked is None else tuple(each.scan for each in looked)
+            if len(scans) != len(messages):
+                raise msgspec.DecodeError(f"{len(messages)} messages and {len(scans)} scans")
+        return msgspec.structs.replace(head, messages=messages), scans, scanned.thread
+
+    def conversations(self) -> Iterator[str]:
+        """See Store."""
+        return self._names("conversations", "id")
+
+    def length(self, conversation_id: str) -> int | None:
+        """See Store."""
+        query = "SELECT (SELECT count(*) FROM messages WHERE conversation = c.id) FROM conversations c WHERE id = ?"
+        with self._translated():
+            row = self._db.execute(query, (conversation_id,)).fetchone()
+        return row[0] if row else None
+
+    def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
+        """See Store."""
+        query = "SELECT body FROM messages WHERE conversation = ? AND id = ?"
+        with self._reading() as db:
+            rows = (db.execute(query, (conversation_id, each)).fetchone() for each in set(ids))
+            messages = [decoded(row[0], Message) for row in rows if row is not None]
+        return tuple(sorted(messages, key=lambda message: (message.position, message.id)))
+
+    def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
+        """See Store."""
+        query = "SELECT body FROM evaluations WHERE conversation = ? AND judge_hash = ?"
+        with self._translated():
+            bodies = self._db.execute(query, (conversation_id, judge_hash)).fetchall()
+        answers: dict[str, Evaluation] = {}
+        for (body,) in bodies:
+            with suppress(msgspec.DecodeError):  # a damaged answer is asked for again
+                evaluation = decoded(body, Evaluation)
+                answers[evaluation.message_id] = evaluation
+        return answers
+
+    def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
+        """See Store."""
+        with self._writing() as db:
+            put_answers(db, answers)
+
+    def put_routes(self, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
+        """See Store."""
+        rows = [(msgspec.json.encode(each), name) for name, each in routes]
+        with self._writing() as db:
+            db.executemany("UPDATE conversations SET routes = ? WHERE id = ?", rows)
+
+    def routes(self, conversation_id: str) -> tuple[Route, ...]:
+        """See Store."""
+        query = "SELECT routes FROM conversations WHERE id = ? AND routes IS NOT NULL"
+        with self._reading() as db:
+            row = db.execute(query, (conversation_id,)).fetchone()
+            if row:
+                return decoded(row[0], tuple[Route, ...])
+            return tuple(each.route for each in _live_states(db, conversation_id) if each is not None)
+
+    def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
+        """See Store."""
+        query = "SELECT body FROM evaluations WHERE conversation = ? AND (? IS NULL OR message = ?)"
+        with self._translated():
+            ordered = f"{query} ORDER BY message, judge_hash"
+            bodies = self._db.execute(ordered, (conversation_id, message_id, message_id)).fetchall()
+            return tuple(decoded(body, Evaluation) for (body,) in bodies)
+
+    def conversations_with(self, agent: str) -> tuple[str, ...]:
+        """See Store."""
+        query = "SELECT DISTINCT conversation FROM messages WHERE agent = ? OR target = ? ORDER BY conversation"
+        with self._translated():
+            return tuple(name for (name,) in self._db.execute(query, (agent, agent)))
+
+    def find_message(self, message_id: str) -> tuple[str, ...]:
+        """See Store."""
+        query = "SELECT conversation FROM messages WHERE id = ? ORDER BY conversation"
+        with self._translated():
+            return tuple(name for (name,) in self._db.execute(query, (message_id,)))
+
+    def _names(self, table: str, column: str) -> Iterator[str]:
+        """The distinct values of a column in order, some hundred at a time, so that writers need not wait."""
+        query = f"SELECT DISTINCT {column} FROM {table} WHERE {column} > ? ORDER BY {column} LIMIT 500"
+        last = ""
+        while True:
+            with self._translated():
+                names = [name for (name,) in self._db.execute(query, (last,))]
+            yield from names
+            if not names:
+                return
+            last = names[-1]
+
+
+def put(db: sqlite3.Connection, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
+    """Replace a conversation, within a transaction."""
+    db.execute("DELETE FROM messages WHERE conversation = ?", (conversation.id,))
+    put_head(db, conversation, Scans(scans=scans, thread=thread), live=False)
+    put_messages(db, ((message, None) for message in conversation.messages))
+
+
+def put_answers(db: sqlite3.Connection, answers: Iterable[tuple[str, Evaluation]]) -> None:
+    """Keep (conversation id, evaluation) pairs, within a transaction."""
+    rows = ((c, e.message_id, e.judge_hash, e.state, encode(e)) for c, e in answers)
+    db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def put_head(db: sqlite3.Connection, conversation: Conversation, scanned: Scans, *, live: bool) -> None:
+    """Replace all of a conversation but its messages; its version is a new one."""
+    head = encode(msgspec.structs.replace(conversation, messages=()))
+    db.execute(
+        "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, NULL, ?, ?)",
+        (conversation.id, head, msgspec.json.encode(scanned), _next_version(db), live),
+    )
+
+
+def put_messages(db: sqlite3.Connection, messages: Iterable[tuple[Message, LiveMessageState | None]]) -> None:
+    """Put messages, with what a live run says of them."""
+    rows = (
+        (*_message_row(message), None if looked is None else msgspec.json.encode(looked))
+        for message, looked in messages
+    )
+    db.executemany("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def read(
+    db: sqlite3.Connection, conversation_id: str
+) -> tuple[Conversation, Scans, tuple[Message, ...], tuple[LiveMessageState, ...] | None] | None:
+    """Head, what was scanned, messages, and for each what a live run says of it (None: a batch run put them)."""
+    query = "SELECT body, scans, live FROM conversations WHERE id = ?"
+    row = db.execute(query, (conversation_id,)).fetchone()
+    if row is None:
+        return None
+    query = "SELECT body FROM messages WHERE conversation = ? ORDER BY position, id"
+    bodies = db.execute(query, (conversation_id,)).fetchall()
+    messages = tuple(decoded(body, Message) for (body,) in bodies)
+    looked = tuple(each for each in _live_states(db, conversation_id) if each is not None) if row[2] else None
+    return decoded(row[0], Conversation), decoded(row[1], Scans), messages, looked
+
+
+def _live_states(db: sqlite3.Connection, conversation_id: str) -> Iterator[LiveMessageState | None]:
+    query = "SELECT live FROM messages WHERE conversation = ? ORDER BY position, id"
+    for (body,) in db.execute(query, (conversation_id,)).fetchall():
+        yield None if body is None else decoded(body, LiveMessageState)
+
+
+def _next_version(db: sqlite3.Connection) -> int:
+    """A number that no conversation had before, so that one that was dropped and came again is seen to be another."""
+    db.execute(
+        "INSERT INTO cursors VALUES (?, 1, '') ON CONFLICT (name) DO UPDATE SET change = change + 1", (_VERSIONS,)
+    )
+    number: int = db.execute("SELECT change FROM cursors WHERE name = ?", (_VERSIONS,)).fetchone()[0]
+    return number
+
+
+def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int | None, bytes]:
+    time = round(message.time.timestamp() * 1_000_000) if message.time else None
+    ids = (message.conversation, message.id, message.position, message.agent)
+    return (*ids, message.target, time, encode(message))
+
+
+class SQLiteLiveStore(Database):
+    """The part of a Store that live runs use."""
+
+    def versions(self, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> StoreVersions:
+        """See Store."""
+        with self._reading() as db:
+            return _versions(db, conversations, agents, judge_hash)
+
+    def stored_conversation(self, conversation_id: str) -> StoredConversation | None:
+        """See Store."""
+        with self._reading() as db:
+            parts = read(db, conversation_id)
+            if parts is None:
+                return None
+            head, scanned, messages, looked = parts
+            conversation = msgspec.structs.replace(head, messages=messages)
+            if looked is None:
+                routes = db.execute("SELECT routes FROM conversations WHERE id = ?", (conversation_id,)).fetchone()[0]
+                return StoredConversation(
+                    conversation=conversation, scans=scanned.scans, routes=decoded(routes or b"[]", tuple[Route, ...])
+                )
+            return StoredConversation(
+                conversation=conversation,
+                scans=tuple(each.scan for each in looked),
+                routes=tuple(each.route for each in looked),
+                named=frozenset(message.id for message, each in zip(messages, looked, strict=True) if each.named),
+            )
+
+    def put_update(self, update: Update, expected: StoreVersions) -> StoreVersions | None:
+        """See Store."""
+        with self._writing() as db:
+            if _versions(db, expected.conversations, expected.agents, update.judge_hash) != expected:
+                return None
+            remove_messages(db, update.detached)
+            for changed in update.conversations:
+                _put(db, changed)
+            put_answers(db, update.answers)
+            put_rows(db, update.rows, overwrite=True)
+            update_findings(db, update.findings, update.removed)
+            return _versions(db, expected.conversations, expected.agents, update.judge_hash)
+
+
+def _versions(
+    db: sqlite3.Connection, conversations: Iterable[str], agents: Iterable[str], judge_hash: str
+) -> StoreVersions:
+    version = "SELECT version FROM conversations WHERE id = ?"
+    changed = "SELECT changed FROM agents WHERE judge = (SELECT number FROM judges WHERE hash = ?) AND agent = ?"
+    return StoreVersions(
+        {name: _number(db, version, (name,)) for name in conversations},
+        {agent: _number(db, changed, (judge_hash, agent)) for agent in agents},
+    )
+
+
+def _number(db: sqlite3.Connection, query: str, values: tuple[str, ...]) -> int:
+    row = db.execute(query, values).fetchone()
+    return row[0] if row else 0
+
+
+def _put(db: sqlite3.Connection, update: ConversationUpdate) -> None:
+    """Put what changed of a conversation; all of it where a batch run put it last."""
+    name = update.conversation.id
+    stored = db.execute("SELECT live FROM conversations WHERE id = ?", (name,)).fetchone()
+    whole = stored is None or not stored[0]
+    if whole:
+        db.execute("DELETE FROM messages WHERE conversation = ?", (name,))
+    else:
+        gone = ((name, message_id) for message_id in update.changed)
+        db.executemany("DELETE FROM messages WHERE conversation = ? AND id = ?", gone)
+    put_head(db, update.conversation, Scans(scans=(), thread=update.thread), live=True)
+    aligned = zip(update.conversation.messages, update.scans, update.routes, strict=True)
+    put_messages(
+        db,
+        (
+            (message, LiveMessageState(scan=scan, route=route, named=message.id in update.named))
+            for message, scan, route in aligned
+            if whole or message.id in update.changed
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Fitting the shipped models from labels; needs scikit-learn (the extra ``train``)."""

@@ -1,0 +1,330 @@
+"""What is noted at its turn, by words or by a judge's signal: what protects a person, and what feeds a spiral."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from undersong.datafiles.taxonomy import taxonomy
+from undersong.datafiles.verdict_config import (
+    AnnotationKind,
+    AnnotationRule,
+    AnnotationsConfig,
+    ConductConfig,
+    DistressConfig,
+    SmokingGun,
+    annotations_config,
+    distress_config,
+    guns,
+    pattern,
+)
+from undersong.models import Conversation, Indicator, Message, Moment, Quote, Row, Scan
+from undersong.verdict.own_text import asks_for_a_story, is_speech, sentence
+from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn, quote
+
+BY_SIGNAL = "A judge's signal says so, and no words that were looked for."
+Signals = Mapping[str, Mapping[str, float]]
+
+
+def annotation_moments(transcript: Transcript, signals: Signals, kind: AnnotationKind) -> list[Moment]:
+    """Each kind once a turn of an agent, at most ``reported`` of a kind, in order."""
+    config, moments, counts = annotations_config(kind), list[Moment](), dict[str, int]()
+    for turn in transcript.turns:
+        if not turn.is_agent:
+            continue
+        for code, rule in config.kinds.items():
+            moment = _moment(turn, kind, code, rule, config, signals.get(turn.message.id, {}))
+            if moment and counts.get(code, 0) < config.reported:
+                counts[code] = counts.get(code, 0) + 1
+                moments.append(moment)
+    return moments
+
+
+def _moment(
+    turn: TranscriptTurn,
+    kind: AnnotationKind,
+    code: str,
+    rule: AnnotationRule,
+    config: AnnotationsConfig,
+    signals: Mapping[str, float],
+) -> Moment | None:
+    words = _words(turn.prose, rule)
+    strength = signals.get(rule.signal) if rule.signal and not turn.is_speech else None
+    by_signal = strength is not None and _by_signal(strength, config, signals)
+    if not words and not by_signal:
+        return None
+    place = sentence(turn.prose, words.start(), words.end()) if words else (0, min(len(turn.message.text), 300))
+    return Moment(
+        kind=kind,
+        code=code,
+        title=rule.title,
+        message_id=turn.message.id,
+        position=turn.message.position,
+        agent=turn.message.agent,
+        explanation=rule.explanation if words else f"{rule.explanation} {BY_SIGNAL}",
+        basis="words" if words else "signal",
+        quotes=(quote(turn.message, *place),),
+        strength=strength,
+    )
+
+
+def _words(prose: str, rule: AnnotationRule) -> re.Match[str] | None:
+    """The first of the patterns that is not denied in its sentence."""
+    if not rule.patterns:
+        return None
+    for match in pattern(rule.patterns).finditer(prose):
+        before = prose[sentence(prose, match.start(), match.end())[0] : match.start()].rstrip()
+        if not rule.denied or pattern((rule.denied,)).search(before) is None:
+            return match
+    return None
+
+
+def _by_signal(strength: float, config: AnnotationsConfig, signals: Mapping[str, float]) -> bool:
+    """Strong enough, and no signal of the opposite is as strong in the same turn."""
+    return strength >= config.least and all(signals.get(name, 0.0) < strength for name in config.not_with)
+
+
+LOOPS = ("reply", "alternation")  # scopes of a loop in which whole answers come again
+EXCERPT = 300
+
+
+class ConductTurn(NamedTuple):
+    """A turn in which a conduct shows, its words there, and whether one such turn is enough."""
+
+    turn: TranscriptTurn
+    place: tuple[int, int]
+    critical: bool
+    strength: float | None = None
+
+
+def distress_codes(
+    transcript: Transcript, signals: Signals, context: Collection[str], charged: Collection[str]
+) -> list[Moment]:
+    """The codes of a session, one moment for each code, at the turn from which it holds.
+
+    ``context`` is the session's vector: a name that it marks as unknown does not hold. ``charged`` are the ids of the
+    messages with a false promise.
+    """
+    by_code: dict[str, Moment] = {}
+    for name, conduct in distress_config().conduct.items():
+        if not set(conduct.needs) <= set(context) or set(conduct.not_in) & set(context):
+            continue
+        shown = [item for turn in transcript.turns if (item := _conduct_turn(turn, conduct, signals, charged))]
+        holds = _holds(shown)
+        extra = [code for code, either in conduct.also.items() if set(either) & set(context)]
+        for code in (*conduct.codes, *extra) if holds else ():
+            moment = _moment_distress(code, name, conduct, holds[0], len(shown))
+            earlier = by_code.get(code)
+            if earlier is None or moment.position < earlier.position:
+                by_code[code] = moment
+    return sorted(by_code.values(), key=lambda item: (item.position, item.code))
+
+
+def _holds(shown: Sequence[ConductTurn]) -> list[ConductTurn]:
+    """The turn from which a conduct is sustained, or critical; none where it is neither."""
+    late = [each for number, each in enumerate(shown, 1) if each.critical or number > distress_config().sustained]
+    return late[:1]
+
+
+def _conduct_turn(
+    turn: TranscriptTurn, conduct: ConductConfig, signals: Signals, charged: Collection[str]
+) -> ConductTurn | None:
+    if turn.message.role in ASKS:
+        return _phrase_turn(turn, conduct.user_phrases, critical=False)
+    if not turn.is_agent:
+        if "failing_check" in conduct.events:
+            failed = next((each for each in turn.outcomes if each.family == "check" and each.state == "failed"), None)
+            return ConductTurn(turn, (failed.start, failed.end), False) if failed else None
+        return None
+    if conduct.critical and (phrase_turn := _phrase_turn(turn, conduct.critical, critical=True)):
+        return phrase_turn
+    if conduct.phrases and (phrase_turn := _phrase_turn(turn, conduct.phrases, critical=False)):
+        return phrase_turn
+    scores = {} if turn.is_speech else signals.get(turn.message.id, {})
+    strength = max(
+        (scores[name] for name, least in conduct.signals.items() if scores.get(name, 0.0) >= least), default=None
+    )
+    looped = "loop" in conduct.events and _loops(turn.scan)
+    promised = "false_promise" in conduct.events and turn.message.id in charged
+    if strength is None and not looped and not promised:
+        return None
+    return ConductTurn(turn, (0, min(len(turn.message.text), EXCERPT)), False, strength)
+
+
+def _loops(scan: Scan) -> bool:
+    return any(loop.scope in LOOPS for loop in scan.loops)
+
+
+def _phrase_turn(turn: TranscriptTurn, phrases: tuple[str, ...], *, critical: bool) -> ConductTurn | None:
+    """The first of some phrases that a turn says, not denied before in its sentence."""
+    if not phrases:
+        return None
+    for match in pattern(phrases).finditer(turn.prose):
+        first, last = sentence(turn.prose, match.start(), match.end())
+        denied = re.search(distress_config().denied, turn.prose[first : match.start()].rstrip(), re.IGNORECASE)
+        if not (critical and (denied or turn.prose[last - 1 : last] == "?")):
+            return ConductTurn(turn, (first, last), critical)
+    return None
+
+
+def _moment_distress(code: str, name: str, conduct: ConductConfig, shown: ConductTurn, times: int) -> Moment:
+    why = "critical, one turn is enough" if shown.critical else f"seen in {times} turns"
+    return Moment(
+        kind="distress",
+        code=code,
+        title=taxonomy().distress_codes[code].name,
+        message_id=shown.turn.message.id,
+        position=shown.turn.message.position,
+        agent=shown.turn.message.agent,
+        explanation=f"{conduct.explanation} ({name.replace('_', ' ')}: {why}). An annotation, no diagnosis of anybody.",
+        basis="words" if shown.strength is None else "signal",
+        quotes=(quote(shown.turn.message, *shown.place),),
+        strength=shown.strength,
+    )
+
+
+NOT_AGENTS = ("user", "system", "tool")  # what people and tools say is no admission of the agent
+GUN_EXCERPT = 320  # characters of a quote; the whole message is one link away
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s|\n")
+_QUOTED_LINE = re.compile(r"(?m)^[ \t]*>[^\n]*$")
+
+
+def smoking_guns(
+    conversation: Conversation, scans: Sequence[Scan], rows: Iterable[Row], charged: Collection[str] = ()
+) -> tuple[Moment, ...]:
+    """Every smoking gun of a conversation, the first ones to read first.
+
+    In rank order: turns that took points (``charged`` ids), then by strength, then in the order of the talk. Abandoned
+    branches, code and quoted lines are left out. One of each kind a message: by exact words, else as a judge reads it
+    with its quote, else by the signal.
+    """
+    read, before = {row.id: row for row in rows}, _PrecedingSpeech()
+    moments: list[Moment] = []
+    for message, scan in zip(conversation.messages, scans, strict=True):
+        if message.branch is not None:
+            continue
+        if message.role not in NOT_AGENTS:
+            moments += _moments(message, scan, read.get(message.id), before)
+        before.add(message)
+    return tuple(
+        sorted(moments, key=lambda moment: (moment.message_id not in charged, -(moment.strength or 0), moment.position))
+    )
+
+
+class _PrecedingSpeech:
+    """What was said before a turn: by whom, and whether anybody asked for a story."""
+
+    def __init__(self) -> None:
+        self._agents: set[str] = set()
+        self._fiction = False
+
+    def add(self, message: Message) -> None:
+        if message.role in ("system", "tool"):
+            return
+        self._agents.add(message.agent)
+        self._fiction |= asks_for_a_story(message.text)
+
+    def allows(self, message: Message, kind: SmokingGun) -> bool:
+        """Whether a signal can mean that the agent confirms, in its own voice, what another one said."""
+        if not self._agents - {message.agent}:
+            return False
+        if kind.denies and pattern((kind.denies,)).search(message.text.replace("’", "'")):
+            return False
+        return not (self._fiction and is_speech(message.text))
+
+
+class _SmokingGunEvidence(NamedTuple):
+    """What a smoking gun stands on: the place of its words, and how strong it is."""
+
+    basis: Literal["words", "signal", "judge"]
+    span: tuple[int, int]
+    strength: float | None = None
+
+
+def _moments(message: Message, scan: Scan, row: Row | None, before: _PrecedingSpeech) -> Iterator[Moment]:
+    for code, kind in guns().kinds.items():
+        span = _phrase_span(message, scan, kind)
+        signal = row.signals.get(kind.signal) if row and kind.signal else None
+        seen = _SmokingGunEvidence("words", span, signal) if span else _judged(message, row, code)
+        if seen is None and row and (signalled := _signalled(message, kind, row)) and before.allows(message, kind):
+            seen = signalled
+        if seen is None:
+            continue
+        yield Moment(
+            kind="smoking_gun",
+            code=code,
+            title=kind.title,
+            message_id=message.id,
+            position=message.position,
+            agent=message.agent,
+            explanation=kind.explanation,
+            basis=seen.basis,
+            quotes=(_quote(message, *seen.span),),
+            strength=seen.strength,
+        )
+
+
+def _judged(message: Message, row: Row | None, code: str) -> _SmokingGunEvidence | None:
+    """What a judge saw in the message, where it gave the words."""
+    seen: tuple[Indicator, ...] = row.reading.mechanisms if row and row.reading else ()
+    for indicator in seen:
+        start = message.text.find(indicator.quote) if indicator.id == code and indicator.quote else -1
+        if start >= 0 and indicator.quote:
+            return _SmokingGunEvidence("judge", (start, start + len(indicator.quote)), indicator.confidence)
+    return None
+
+
+def _signalled(message: Message, kind: SmokingGun, row: Row) -> _SmokingGunEvidence | None:
+    """What a signal says, held against the limit that was measured for what made it."""
+    name = kind.signal or ""
+    strength = row.signals.get(name)
+    if strength is None or strength < kind.least_by.get(engine_of(row, name), kind.least):
+        return None
+    return _SmokingGunEvidence("signal", (0, min(len(message.text), GUN_EXCERPT)), strength)
+
+
+def _phrase_span(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, int] | None:
+    """The sentence of the first phrase of this kind in the agent's own prose."""
+    if kind.label is None:
+        return None
+    foreign = [(block.start, block.end) for block in scan.code_blocks if block.start is not None]
+    foreign += [found.span() for found in _QUOTED_LINE.finditer(message.text)]
+    for hit in scan.hits:
+        if hit.trait != "structure" or hit.label != kind.label:
+            continue
+        if not any(start <= hit.start < (end or start) for start, end in foreign if start is not None):
+            return _sentence(message.text, hit.start, hit.end)
+    return None
+
+
+def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
+    low = max(0, start - GUN_EXCERPT)
+    before = [found.end() for found in _SENTENCE_END.finditer(text, low, start)]
+    after = _SENTENCE_END.search(text, end)
+    first = before[-1] if before else low
+    last = after.start() if after else len(text)
+    return first, max(end, min(last, first + GUN_EXCERPT))
+
+
+def _quote(message: Message, start: int, end: int) -> Quote:
+    digest = hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
+    return Quote(message_id=message.id, text=message.text[start:end], start=start, end=end, sha256=digest)
+
+
+def engine_of(row: Row, signal: str) -> str:
+    """The name of what made a signal of a row, such as ``prototypes``; "" where the row does not say."""
+    return row.engines.get(signal) or row.engines.get("signals", "")
+
+
+def signals_over_threshold(
+    rows: Iterable[Row], config: DistressConfig | AnnotationsConfig
+) -> dict[str, Mapping[str, float]]:
+    """The signals by row id, without those of the book that lie below the limit of the engine that made them."""
+    return {row.id: _over_threshold(row, config.signals, config.least_by) for row in rows if row.signals}
+
+
+def _over_threshold(row: Row, names: Collection[str], least_by: Mapping[str, float]) -> Mapping[str, float]:
+    low = {name for name in names if row.signals.get(name, 0.0) < least_by.get(engine_of(row, name), 0.0)}
+    return {name: score for name, score in row.signals.items() if name not in low} if low else row.signals

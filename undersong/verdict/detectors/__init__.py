@@ -1,0 +1,1 @@
+"""The detectors of a session's mechanisms: one module each."""

@@ -1,0 +1,209 @@
+"""The sovereignty score of one conversation: what was assessed, what was taken, turn by turn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from undersong.core.text import counted
+from undersong.datafiles.verdict_config import MechanismsConfig, annotations_config, distress_config, mechanisms
+from undersong.models import (
+    Confirmed,
+    Conversation,
+    Deduction,
+    Mark,
+    Mechanism,
+    Moment,
+    Row,
+    Scan,
+    SessionVerdict,
+    ThreadScan,
+)
+from undersong.models.turn_flags import FLAGS, turn_flags
+from undersong.verdict.annotations import annotation_moments, distress_codes, signals_over_threshold, smoking_guns
+from undersong.verdict.confirmation import with_answers, with_judge_candidates
+from undersong.verdict.detectors.camouflage import semantic_camouflage
+from undersong.verdict.detectors.contradicted_claims import contradicted_claims, has_tool_evidence
+from undersong.verdict.detectors.instability import epistemic_instability
+from undersong.verdict.detectors.liability import liability_shifting
+from undersong.verdict.detectors.result import DetectorResult
+from undersong.verdict.detectors.same_code import MECHANISM, same_code_promises
+from undersong.verdict.transcript import Transcript
+
+__all__ = ["MECHANISM", "false_promises"]
+
+
+Signals = Mapping[str, Mapping[str, float]]
+TurnScores = tuple[tuple[int, int], ...]
+
+
+def session_verdict(
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    thread: ThreadScan,
+    rows: Iterable[Row],
+    confirmations: Sequence[Confirmed] = (),
+) -> SessionVerdict:
+    """The verdict on one conversation; ``scans`` are aligned with its messages, ``rows`` say what was read.
+
+    ``score`` is None until a mechanism is assessed; then it starts at 100 and each deduction takes its points, never
+    below 0. Flags and moments take no points. ``turns`` has a (position, score) for every message of the path that
+    was read. ``confirmations`` are a judge's answers about flagged places (``segments``): a candidate that is confirmed
+    takes points.
+    """
+    config, rows = mechanisms(), tuple(rows)
+    transcript, signals = Transcript(conversation, scans), {row.id: row.signals for row in rows if row.signals}
+    results = with_answers(
+        with_judge_candidates(_detected(transcript, signals), transcript, rows), transcript, confirmations
+    )
+    deductions = sorted((one for each in results.values() for one in each.deductions), key=lambda one: one.position)
+    context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
+    moments = _moments(conversation, scans, transcript, rows, results, deductions, context)
+    turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
+    score = turns[-1][1] if turns else None
+    judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
+    shown = {flag for scan in scans for flag in turn_flags(scan)}
+    return SessionVerdict(
+        conversation=conversation.id,
+        score=score,
+        psychogenic_risk=None if score is None else score < config.risk_below,
+        mechanisms=tuple(_mechanism(name, results[name], config) for name in config.mechanisms),
+        deductions=tuple(deductions),
+        turns=turns,
+        context=context,
+        flags=tuple(flag for flag in FLAGS if flag in shown),
+        messages=len(conversation.messages),
+        read=judges.total(),
+        judges=dict(sorted(judges.items())),
+        title=conversation.title,
+        moments=moments,
+        marks=_marks(conversation, scans, turns, deductions, moments),
+        episodes=sum(_episodes(each) for each in results.values()),
+        confirmations=tuple(confirmations),
+    )
+
+
+def _detected(transcript: Transcript, signals: Signals) -> dict[str, DetectorResult]:
+    return {
+        "epistemic_instability": epistemic_instability(transcript, signals),
+        "semantic_camouflage": semantic_camouflage(transcript),
+        MECHANISM: false_promises(transcript),
+        "liability_shifting": liability_shifting(transcript),
+    }
+
+
+def _mechanism(name: str, result: DetectorResult, config: MechanismsConfig) -> Mechanism:
+    if result.absent:
+        return Mechanism(name=name, assessment="not_applicable", reason=result.absent)
+    detected = len(result.deductions)
+    if detected:
+        reason = f"found {counted(detected, 'time')}, in {counted(_episodes(result), 'distinct episode')}"
+    else:
+        reason = f"looked for in {config.mechanisms[name].evidence}; not found"
+    return Mechanism(name=name, assessment="assessed", reason=reason, detected=detected)
+
+
+def _episodes(result: DetectorResult) -> int:
+    return len({each.episode or each.message_id for each in result.deductions})
+
+
+def _moments(
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    transcript: Transcript,
+    rows: Sequence[Row],
+    results: Mapping[str, DetectorResult],
+    deductions: Sequence[Deduction],
+    context: Sequence[str],
+) -> tuple[Moment, ...]:
+    """Smoking guns, the first ones to read first, then the other moments by turn."""
+    broken = {each.message_id for each in results[MECHANISM].deductions}
+    others = [
+        *(
+            distress_codes(transcript, signals_over_threshold(rows, distress_config()), context, broken)
+            if transcript.has_people
+            else ()
+        ),
+        *(
+            annotation_moments(transcript, signals_over_threshold(rows, annotations_config("protective")), "protective")
+            if transcript.has_people
+            else ()
+        ),
+        *(
+            annotation_moments(transcript, signals_over_threshold(rows, annotations_config("conduct")), "conduct")
+            if transcript.has_people
+            else ()
+        ),
+        *(each for one in results.values() for each in one.candidates),
+    ]
+    guns = smoking_guns(conversation, scans, rows, {each.message_id for each in deductions})
+    return (*guns, *sorted(others, key=lambda moment: (moment.position, moment.kind, moment.code)))
+
+
+def _turns(conversation: Conversation, deductions: Iterable[Deduction], config: MechanismsConfig) -> TurnScores:
+    """Position and score after each message; deductions are in the order of the messages."""
+    taken: dict[str, int] = {}
+    for deduction in deductions:
+        taken[deduction.message_id] = taken.get(deduction.message_id, 0) + deduction.points
+    turns, score = [], config.start
+    for message in conversation.messages:
+        if message.branch is None:
+            score = max(config.floor, score - taken.get(message.id, 0))
+            turns.append((message.position, score))
+    return tuple(turns)
+
+
+def _marks(
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    turns: TurnScores,
+    deductions: Iterable[Deduction],
+    moments: Iterable[Moment],
+) -> tuple[Mark, ...]:
+    """The turns at which anything stands, in order."""
+    scores, taken = dict(turns), dict[str, list[Deduction]]()
+    for deduction in deductions:
+        taken.setdefault(deduction.message_id, []).append(deduction)
+    codes: dict[tuple[str, str], list[str]] = {}
+    for moment in moments:
+        codes.setdefault((moment.message_id, moment.kind), []).append(moment.code)
+    marks = []
+    for message, scan in zip(conversation.messages, scans, strict=True):
+        if message.branch is not None:
+            continue
+        own = taken.get(message.id, [])
+        mark = Mark(
+            position=message.position,
+            message_id=message.id,
+            score=scores.get(message.position),
+            points=sum(each.points for each in own),
+            mechanisms=tuple(each.mechanism for each in own),
+            flags=turn_flags(scan),
+            codes=_distinct(codes.get((message.id, "distress"))),
+            protective=_distinct(codes.get((message.id, "protective"))),
+            conduct=_distinct(codes.get((message.id, "conduct"))),
+            guns=_distinct(codes.get((message.id, "smoking_gun"))),
+            candidates=_distinct(codes.get((message.id, "candidate"))),
+        )
+        if own or any((mark.flags, mark.codes, mark.protective, mark.conduct, mark.guns, mark.candidates)):
+            marks.append(mark)
+    return tuple(marks)
+
+
+def _distinct(codes: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(codes or ()))
+
+
+NOTHING_TO_COMPARE = (
+    "no agent shows code twice and no tool answers in this session, so no claim can be held against anything"
+)
+
+
+def false_promises(transcript: Transcript) -> DetectorResult:
+    """One deduction a message at most, in order; unchanged code goes before a tool's answer."""
+    same, compared = same_code_promises(transcript)
+    by_message = {each.message_id: each for each in (*contradicted_claims(transcript), *same)}
+    ordered = tuple(sorted(by_message.values(), key=lambda deduction: deduction.position))
+    return DetectorResult(
+        ordered, absent="" if ordered or compared or has_tool_evidence(transcript) else NOTHING_TO_COMPARE
+    )

@@ -1,0 +1,241 @@
+"""The pure steps done again from the folder's own data: scan, verdict, detect, chance, counts, and the pages."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from undersong.audit.attribution import with_attribution
+from undersong.audit.case_builder import count, highest
+from undersong.core.manifest import NAME, RUN, Manifest
+from undersong.models import Conversation, Finding, Message, Row, Scan
+from undersong.patterns.detect import detect, quote, strongest_sentences
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.outcome import with_outcome
+from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
+from undersong.report.render import FORMATS, formats_of
+from undersong.report.writer import DATA, write
+from undersong.rows.null_bands import null_bands_of, table_name
+from undersong.rows.percentile_ranks import ranks_of
+from undersong.scan import load_book, scan_conversation
+from undersong.verdict import agent_verdicts, session_verdict
+from undersong.verify.content import Content
+from undersong.verify.environment import OFFLINE, Model
+from undersong.verify.manifest_check import Discrepancy
+
+TOLERANCE = 0.0015  # of a score by the offline judge: .001 and half of the last decimal that is written
+SCANNED = ("flags", "total", "hard_constraints", "loops", "deference", "sentiment_score", "code_change_delta",
+           "latency_drop")  # fmt: skip
+RANK_TOLERANCE = 0.05  # a score that moves by .001 can pass many others with the same score
+AGAIN = "does not come out again"
+
+
+def recompute_findings(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
+    """Patterns, chance, q, stability, quotes and outcomes from the rows of scores."""
+    case, used = content.case, {outcome.pattern: outcome.rule_hash for outcome in content.case.outcomes}
+    chosen = [rule for rule in rules if used.get(rule.id) == rule.hash]
+    gives = case.parameters.get("judge_gives")
+    detection = detect(content.rows, chosen, gives=None if gives is None else frozenset(gives))
+    effort = _effort(case.parameters)
+    findings: Iterable[Finding] = detection.findings
+    if effort is not None:
+        noise = case.parameters.get("judge_noise")
+        findings = estimate_significance(
+            detection.findings, detection.outcomes, content.rows, chosen, effort, noise
+        ).findings
+    messages = {(message.conversation, message.id): message for message in case.cited}
+    strongest = strongest_sentences(row for row in content.rows if (row.conversation, row.id) in messages)
+    transcripts = {conversation.id: conversation.messages for conversation in content.conversations}
+    reported = {each.finding_id: each for each in case.findings}
+    again = {
+        each.finding_id: _with_reported_context(
+            quote(each, messages, strongest=strongest), transcripts, reported.get(each.finding_id)
+        )
+        for each in findings
+    }
+    yield from _findings(case.findings, again)
+    outcomes = {outcome.pattern: outcome for outcome in detection.outcomes}
+    for outcome in case.outcomes:
+        yield from _unlike(f"pattern {outcome.pattern}", "its outcome", outcome, outcomes.get(outcome.pattern))
+
+
+def _with_reported_context(
+    finding: Finding, transcripts: Mapping[str, Sequence[Message]], reported: Finding | None
+) -> Finding:
+    """The finding with its outcome from the transcripts; where the report lacks one of them, with the one it tells.
+
+    What moved its scores is held against the texts by ``recompute_attribution``.
+    """
+    finding = msgspec.structs.replace(finding, why=reported.why if reported else None)
+    if transcripts.keys() >= set(finding.conversations):
+        return with_outcome(finding, (message for name in finding.conversations for message in transcripts[name]))
+    return msgspec.structs.replace(finding, outcome=reported.outcome if reported else None)
+
+
+def recompute_attribution(content: Content, rules: Sequence[PatternRule], model: Model | None) -> Iterator[Discrepancy]:
+    """What moved the scores behind each finding, from the cited messages and the artefacts of the offline judge.
+
+    Raises NotPossibleError where that judge is another one than the report's.
+    """
+    case = content.case
+    if model is None or case.parameters.get("judge") != OFFLINE:
+        yield from (_unexplained(each) for each in case.findings if each.why is not None)
+        return
+    heads = model.opened().artefacts.heads
+    messages = {(message.conversation, message.id): message for message in case.cited}
+    again = with_attribution(case.findings, content.rows, messages, rules, heads)
+    for reported, other in zip(case.findings, again, strict=True):
+        if reported.why != other.why:
+            yield _unexplained(reported)
+
+
+def _unexplained(finding: Finding) -> Discrepancy:
+    where = f"finding {finding.finding_id[:12]} ({finding.pattern})"
+    return Discrepancy(what=f"what moved its scores: {AGAIN} from the cited messages", where=where)
+
+
+def _effort(parameters: Mapping[str, Any]) -> ResamplingConfig | None:
+    values = {name: parameters.get(f"chance_{name}", 0) for name in ResamplingConfig.__struct_fields__}
+    return ResamplingConfig(**values) if values["draws"] or values["replicas"] else None
+
+
+def _findings(reported: Sequence[Finding], again: Mapping[str, Finding]) -> Iterator[Discrepancy]:
+    for finding in reported:
+        where = f"finding {finding.finding_id[:12]} ({finding.pattern})"
+        other = again.get(finding.finding_id)
+        if other is None:
+            yield Discrepancy(what=f"{AGAIN} from evaluations.jsonl", where=where)
+            continue
+        names = [name for name in finding.__struct_fields__ if getattr(finding, name) != getattr(other, name)]
+        if names:
+            yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from evaluations.jsonl", where=where)
+    reported_ids = {finding.finding_id for finding in reported}
+    for finding_id in sorted(again.keys() - reported_ids):
+        where = f"finding {finding_id[:12]} ({again[finding_id].pattern})"
+        yield Discrepancy(what="comes out of evaluations.jsonl, and findings.jsonl does not hold it", where=where)
+
+
+def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
+    """The averages of the agents, the counts over all rows, and what case.json says twice."""
+    case, rows = content.case, content.rows
+    signals = null_bands_of(rows, case.parameters.get("judge_gives") or ())
+    band_tables = {None, table_name(signals)}
+    facts = {
+        "signals": (case.signals, signals),
+        "bands": (case.bands, table_name(signals)),
+        "rows with other bands": (0, sum(row.bands not in band_tables for row in rows)),
+        "messages": (case.messages, len(rows)),
+        "tiers": (case.tiers, count(row.tier or "standard" for row in rows)),
+        "states": (case.states, count(row.state for row in rows)),
+        "highest": (case.highest, highest(rows)),
+        "ranked": (case.ranked, sum(row.scale == "rank" for row in rows)),
+        "agents": (case.agents, agent_verdicts(rows)),
+        "inputs": (case.inputs, manifest.inputs),
+        "parameters": (case.parameters, manifest.parameters),
+        "hashes": (case.hashes, manifest.hashes),
+    }
+    for name, (reported, again) in facts.items():
+        yield from _unlike("case.json", name, reported, again)
+
+
+def recompute_scans(content: Content) -> Iterator[Discrepancy]:
+    """The free signals and the sovereignty score of each transcript."""
+    verdicts = {session.conversation: session for session in content.case.sessions}
+    by_place = {(row.conversation, row.id): row for row in content.rows}
+    for conversation in content.conversations:
+        scans, thread = scan_conversation(conversation, load_book())
+        pairs = [
+            (by_place.get((conversation.id, m.id)), scan) for m, scan in zip(conversation.messages, scans, strict=True)
+        ]
+        for row, scan in pairs:
+            yield from _signals(row, scan)
+        rows = [
+            msgspec.structs.replace(row, text=message.text, hits=scan.hits)
+            for (row, scan), message in zip(pairs, conversation.messages, strict=True)
+            if row is not None
+        ]
+        reported = verdicts.get(conversation.id)
+        again = session_verdict(conversation, scans, thread, rows, reported.confirmations if reported else ())
+        names = [name for name in again.__struct_fields__ if getattr(reported, name, None) != getattr(again, name)]
+        if names:
+            where = f"session {conversation.id}"
+            yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from conversations.jsonl", where=where)
+
+
+def _signals(row: Row | None, scan: Scan) -> Iterator[Discrepancy]:
+    if row is None:
+        yield Discrepancy(what="is in conversations.jsonl and not in evaluations.jsonl", where=scan.message_id)
+        return
+    names = unlike_scan(row, scan)
+    if names:
+        yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from conversations.jsonl", where=row.id)
+
+
+def unlike_scan(row: Row, scan: Scan) -> list[str]:
+    """The free signals in which a row differs from a scan."""
+    return [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
+
+
+def recompute_offline_scores(content: Content, model: Model | None) -> Iterator[Discrepancy]:
+    """The scores of the offline judge, within .001, where the report holds the text.
+
+    Raises NotPossibleError where that judge is another one than the report's.
+    """
+    from undersong.judges.protocol import Question
+    from undersong.models import Route
+
+    wanted = {(row.conversation, row.id): row for row in content.rows if row.judge == OFFLINE and row.state == "scored"}
+    if model is None or not wanted:
+        return
+    judge = model.opened()
+    for row in wanted.values():
+        if row.judge_hash != judge.hash:
+            yield Discrepancy(what="was scored by another offline model than the report names", where=row.id)
+    messages = [each for each in messages_of(content.conversations) if (each.conversation, each.id) in wanted]
+    route = Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="message")
+    asked = [Question(message=each, scan=Scan(message_id=each.id), route=route) for each in messages]
+    answers = judge.evaluate(asked)
+    pairs = [(wanted[each.conversation, each.id], answer) for each, answer in zip(messages, answers, strict=True)]
+    again = [msgspec.structs.replace(row, traits=answer.traits) for row, answer in pairs]
+    whole = sum(row.scale == "rank" for row in again) == content.case.ranked  # else the ranks are of other rows
+    ranks = ranks_of(again)
+    for message, (reported, _), now in zip(messages, pairs, again, strict=True):
+        if (whole or reported.scale != "rank") and _far(reported, ranks.of(now)):
+            yield Discrepancy(what=f"its scores by judge {OFFLINE}: {AGAIN} within .001", where=message.id)
+
+
+def _far(row: Row, now: Row) -> bool:
+    reported, again = row.traits or {}, now.traits or {}
+    close = RANK_TOLERANCE if row.scale == "rank" else TOLERANCE
+    return reported.keys() != again.keys() or any(abs(reported[name] - again[name]) > close for name in reported)
+
+
+def messages_of(conversations: Iterable[Conversation]) -> Iterator[Message]:
+    """All messages, conversation by conversation."""
+    for conversation in conversations:
+        yield from conversation.messages
+
+
+def recompute_files(report_dir: Path, content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
+    """Every page, picture and table from the data beside it, byte for byte."""
+    present = {path.name for path in report_dir.iterdir()}
+    tables = {NAME, *FORMATS["parquet"]} & present if FORMATS["parquet"][0] in present else set[str]()
+    formats = [each for each in formats_of(present) if each != "parquet"]  # another pyarrow writes other bytes
+    transcripts = {conversation.id: conversation for conversation in content.conversations}
+    with tempfile.TemporaryDirectory() as name:
+        again = Path(name) / "report"
+        write(content.case, content.rows, again, rules=rules, conversations=transcripts.get, formats=formats)
+        made = {path.name for path in again.iterdir()}
+        for file_name in sorted((made | present) - {RUN, *DATA, *tables}):
+            one, two = (folder / file_name for folder in (report_dir, again))
+            if not (one.is_file() and two.is_file() and one.read_bytes() == two.read_bytes()):
+                yield Discrepancy(what=f"{AGAIN} from case.json, findings.jsonl and the rows", where=file_name)
+
+
+def _unlike(where: str, name: str, reported: object, again: object) -> Iterator[Discrepancy]:
+    if reported != again:
+        yield Discrepancy(what=f"{name}: {AGAIN}", where=where)
