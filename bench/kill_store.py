@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from undersong.audit.history_sweep import sweep
 from undersong.models import Row
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect
+from undersong.pipeline.history_sweep import sweep
 from undersong.stores.sqlite import SQLiteStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -36,12 +36,12 @@ import msgspec
 
 from bench.planted import rows_of
 from tests.monitor import worlds
-from undersong.audit.evaluate import message_hash
 from undersong.judges.protocol import Question, open_judge
 from undersong.models import Evaluation, Message, Row, Scan, encode
 from undersong.monitor import SyncMonitor
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.language.compile import PatternRule
+from undersong.pipeline.evaluate import message_hash
 from undersong.stores.sqlite import SQLiteStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

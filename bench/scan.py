@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.corpora import generated, interleaved, natural
-from undersong.audit.scan_export.chunks import BATCH
+from undersong.pipeline.scan_export.chunks import BATCH
 from undersong.scan import load_book
 
 MIB = 1 << 20
@@ -159,9 +159,9 @@ def memory(folder: Path, arguments: argparse.Namespace) -> None:
 
 def stages(path: Path, messages: int) -> None:
     """CPU time of each step of the scan, one after the other in this process."""
-    from undersong.audit.scan_export.stream import _keep_memory
     from undersong.formats.ingest import gather
     from undersong.formats.spool import Spool
+    from undersong.pipeline.scan_export.stream import _keep_memory
     from undersong.routing.route import load_policy
 
     _keep_memory()
@@ -207,7 +207,7 @@ class _Steps:
         self._batch(batch)
 
     def _batch(self, talks: list[Any]) -> None:
-        from undersong.audit.scan_export.chunks import RowWriter
+        from undersong.pipeline.scan_export.chunks import RowWriter
         from undersong.routing.route import propose, read_demand, unbudgeted_routes
         from undersong.scan import conversation as steps
         from undersong.scan.loops import loops_of

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from undersong.audit.history_sweep import Sweep, sweep
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Row
 from undersong.patterns.catalog import load_rules
+from undersong.pipeline.history_sweep import Sweep, sweep
 from undersong.rows.binary import pack
 from undersong.rows.timestamps import microseconds
 from undersong.stores.codec import row_body

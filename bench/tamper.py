@@ -20,10 +20,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from bench.coding import write_session
 from bench.corpora import generated
-from undersong.audit.options import Options
-from undersong.audit.pipeline import audit
 from undersong.core.manifest import NAME, RUN
 from undersong.patterns.catalog import FOLDER, load_rules
+from undersong.pipeline.audit import audit
+from undersong.pipeline.options import Options
 from undersong.report.writer import write
 from undersong.stores.sqlite import temporary_store
 from undersong.verify import Discrepancy, verify

@@ -15,11 +15,11 @@ _PUBLIC = {
     "Observation": "undersong.monitor",
     "SyncMonitor": "undersong.monitor",
     "UndersongError": "undersong.errors",
-    "audit": "undersong.audit.pipeline",
-    "build_evaluation_prompt": "undersong.audit.compat",
+    "audit": "undersong.pipeline.audit",
+    "build_evaluation_prompt": "undersong.pipeline.compat",
     "detect_patterns": "undersong.patterns.detect",
-    "scan_keywords": "undersong.audit.compat",
-    "scan_thread": "undersong.audit.compat",
+    "scan_keywords": "undersong.pipeline.compat",
+    "scan_thread": "undersong.pipeline.compat",
     "to_frame": "undersong.rows.arrow",
 }
 __all__ = ["__version__", *_PUBLIC]

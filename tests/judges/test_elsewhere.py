@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.judges.dialogue import KEYS, Served
-from undersong.audit.judge_session import pasts_of
-from undersong.audit.options import Options
-from undersong.audit.pipeline import audit
 from undersong.judges.ledger import SQLiteLedger
 from undersong.models import TRAITS, Conversation, Evaluation, Finding, Message, Row
+from undersong.pipeline.audit import audit
+from undersong.pipeline.judge_session import pasts_of
+from undersong.pipeline.options import Options
 from undersong.scan import load_book, scan_conversation
 from undersong.stores.sqlite import SQLiteStore
 

@@ -70,8 +70,6 @@ def test_what_is_asked_has_a_hash(monkeypatch: pytest.MonkeyPatch, module: Any, 
     ("module", "name", "value"),
     [
         (response, "CLAIM", 10),
-        (response, "CONFIDENCE", [1, 2, 3]),
-        (response, "STANCES", ["holds"]),
         (response, "_unescaped", lambda quote: quote),
         (injection, "LONGEST", 10),
     ],

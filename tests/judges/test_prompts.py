@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tests.judges.dialogue import make_message, question
 from undersong import scan_keywords
-from undersong.audit.compat import build_evaluation_prompt
 from undersong.datafiles.taxonomy import taxonomy
 from undersong.judges.llm.prompts import RenderedPrompt, encoded, render_question, shipped_prompts, shortened
 from undersong.judges.protocol import EvaluationHistory, Question
 from undersong.models import ToolCall, ToolResult
+from undersong.pipeline.compat import build_evaluation_prompt
 
 LINE = re.compile(r'\[(?:Agent|User|Assistant|System|Tool): ("(?:[^"\\]|\\.)*")\] ("(?:[^"\\]|\\.)*")')
 SCANNER = re.compile(r"  Scanner: [a-z_ ,]+ \(\d[\d,]* flags?\)(?: The middle .* in all\.)?")

@@ -11,9 +11,6 @@ import msgspec
 import pytest
 
 from tests.monitor import worlds
-from undersong.audit.case_builder import quoted
-from undersong.audit.options import silent
-from undersong.audit.stages import AuditState, ingest_and_scan, read_threads
 from undersong.errors import UsageError
 from undersong.formats import format_by_name
 from undersong.judges.protocol import Judge, open_judge
@@ -23,6 +20,9 @@ from undersong.monitor.tail.watch import DetectedInput, detect_input, watch_mess
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule
+from undersong.pipeline.case_builder import quoted
+from undersong.pipeline.options import silent
+from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.scan import load_book
 from undersong.stores.erasure import forget
 from undersong.stores.protocol import Store

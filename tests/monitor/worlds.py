@@ -11,10 +11,6 @@ from typing import Any
 
 import msgspec
 
-from undersong.audit.case_builder import quoted
-from undersong.audit.evaluate import message_hash
-from undersong.audit.options import Options, silent
-from undersong.audit.stages import AuditState, ingest_and_scan, read_threads
 from undersong.errors import JudgeError
 from undersong.judges.protocol import Judge, Question
 from undersong.models import (
@@ -34,6 +30,10 @@ from undersong.monitor.conversation import RECALL
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule
+from undersong.pipeline.case_builder import quoted
+from undersong.pipeline.evaluate import message_hash
+from undersong.pipeline.options import Options, silent
+from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.routing.route import load_policy
 from undersong.scan import load_book
 from undersong.stores.protocol import Store, open_store

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from undersong.audit.options import Options
-from undersong.audit.pipeline import audit
-from undersong.audit.redaction import redacted
 from undersong.core.manifest import canonical, digest_of
 from undersong.judges.protocol import JUDGES, Question
 from undersong.models import TRAITS, Evaluation
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.significance.estimate import ResamplingConfig
+from undersong.pipeline.audit import audit
+from undersong.pipeline.options import Options
+from undersong.pipeline.redaction import redacted
 from undersong.report.writer import write
 from undersong.stores.sqlite import temporary_store
 from undersong.verify import check, verify
@@ -217,7 +217,7 @@ def test_random_single_bytes_of_report_inputs_and_rules_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(BENCH))
-    from bench.tamper import Bench
+    from tamper import Bench
 
     bench = Bench(tmp_path)
     assert bench.verify() == ()

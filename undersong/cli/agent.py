@@ -11,8 +11,8 @@ from undersong.cli.options import check_existing
 from undersong.core.text import counted
 
 if TYPE_CHECKING:
-    from undersong.audit.agent_profile import Profile
     from undersong.models import Finding
+    from undersong.pipeline.agent_profile import Profile
     from undersong.stores.protocol import PackedHistory, Store
 
 _SHOWN = 8  # targets and findings on the screen
@@ -28,11 +28,11 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
     """Show what the store knows of an agent, and where it stands among all agents with scores."""
     import msgspec
 
-    from undersong.audit.agent_profile import profile
-    from undersong.audit.history_sweep import chosen_judge
     from undersong.core.sanitize import visible
     from undersong.datafiles.yaml_loader import did_you_mean
     from undersong.errors import UsageError
+    from undersong.pipeline.agent_profile import profile
+    from undersong.pipeline.history_sweep import chosen_judge
     from undersong.stores.protocol import open_store
 
     check_existing(store)
@@ -58,7 +58,7 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
 
 def _means(store: Store, judge_hash: str, history: PackedHistory) -> dict[str, float] | None:
     """An agent's mean per trait, from its rows only where they do not fit into cells."""
-    from undersong.audit.agent_profile import means, profile
+    from undersong.pipeline.agent_profile import means, profile
 
     if history.cells is None:
         return profile(store.history(history.agent, judge_hash)).verdict.traits
@@ -67,7 +67,7 @@ def _means(store: Store, judge_hash: str, history: PackedHistory) -> dict[str, f
 
 def _ranks(agent_profile: Profile, others: list[dict[str, float]]) -> dict[str, float]:
     """Trait → the share of the other agents whose mean is below this agent's."""
-    from undersong.audit.agent_profile import percentile_rank
+    from undersong.pipeline.agent_profile import percentile_rank
 
     ranks = {}
     for trait, value in (agent_profile.verdict.traits or {}).items():

@@ -24,8 +24,8 @@ def command(store: str, judge: str | None, least: int, as_json: bool) -> None:
     """
     import msgspec
 
-    from undersong.audit.history_sweep import chosen_judge
     from undersong.core.sanitize import one_line
+    from undersong.pipeline.history_sweep import chosen_judge
     from undersong.stores.protocol import open_store
 
     check_existing(store)

@@ -35,7 +35,7 @@ from undersong.models import LEVELS, Case, Conversation, Deduction
 from undersong.report.results import FindingResult, Result
 
 if TYPE_CHECKING:
-    from undersong.audit.options import Options
+    from undersong.pipeline.options import Options
     from undersong.stores.protocol import Store
 
 
@@ -89,11 +89,11 @@ def command(
 
     --fail-on counts what SARIF reports: findings by their level, points deducted as medium, smoking guns as low.
     """
-    from undersong.audit.pipeline import audit
-    from undersong.audit.redaction import redacted
     from undersong.cli.summary import print_summary, summary
     from undersong.errors import InputError, NothingReadError
     from undersong.patterns.catalog import load_rules
+    from undersong.pipeline.audit import audit
+    from undersong.pipeline.redaction import redacted
     from undersong.report.render import check_formats
     from undersong.report.writer import ConversationLookup, check_folder, write
     from undersong.stores.protocol import open_store
@@ -150,8 +150,8 @@ def _for_two_readings(options: Options) -> Options:
 
 def _double_checked(case: Case, paths: Any, store: Any, options: Any, percent: float) -> Case:
     """The case with how far another framing moves the scores of a sample, and what that took."""
-    from undersong.audit.case_builder import with_double_check
-    from undersong.audit.judge_validation import retest
+    from undersong.pipeline.case_builder import with_double_check
+    from undersong.pipeline.judge_validation import retest
 
     sample = math.ceil(percent / 100 * case.states.get("scored", 0))
     measured = retest("framing", paths, store, options, sample)

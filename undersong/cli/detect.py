@@ -28,10 +28,10 @@ def command(
     fail_on: str | None,
 ) -> None:
     """Find patterns in the rows that `undersong evaluate` wrote (- for stdin), or in any rows with the same keys."""
-    from undersong.audit.pipeline import detect_rows
     from undersong.cli.summary import outcome_lines
     from undersong.models import encode
     from undersong.patterns.catalog import load_rules
+    from undersong.pipeline.audit import detect_rows
     from undersong.report.narrative import basis_words
 
     check_targets([rows], out)

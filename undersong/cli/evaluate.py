@@ -44,9 +44,9 @@ def command(
 
     Where the judge gives signals, FILE.bands.json holds the null band of each in this corpus; the rows name it.
     """
-    from undersong.audit.pipeline import evaluate_rows
     from undersong.cli.audit import LEDGER
     from undersong.judges.protocol import is_paid
+    from undersong.pipeline.audit import evaluate_rows
     from undersong.stores.protocol import open_store
     from undersong.stores.sqlite import temporary_store
 

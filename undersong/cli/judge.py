@@ -98,8 +98,8 @@ def _add_test_retest_verb(kind: RetestKind, help_: str, short: str) -> None:
     @click.option("--all", "read_all", is_flag=True, help="Draw from every message, whatever the router says.")
     @JSON
     def verb(paths: tuple[str, ...], store: str, sample: int, as_json: bool, **chosen: Any) -> None:
-        from undersong.audit.judge_validation import retest
         from undersong.models import encode
+        from undersong.pipeline.judge_validation import retest
         from undersong.stores.sqlite import SQLiteStore
 
         check_store(store)
@@ -149,9 +149,9 @@ def validate(
 
     The figures are kept under the judge's and the prompts' hash, and reports by the same judge print them.
     """
-    from undersong.audit.judge_validation import validate as measured
-    from undersong.audit.options import Options
     from undersong.models import encode
+    from undersong.pipeline.judge_validation import validate as measured
+    from undersong.pipeline.options import Options
     from undersong.stores.sqlite import SQLiteStore
 
     check_store(store)

@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from undersong.audit.options import Options, Progress
     from undersong.models import Problem
     from undersong.patterns.significance.estimate import ResamplingConfig
+    from undersong.pipeline.options import Options, Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 NOT_EVERYTHING_READ = 3  # exit code where a file could not be read
@@ -111,8 +111,8 @@ def effort_of(with_chance: bool, draws: int, block: int, seed: int) -> Resamplin
 
 def options_of(source_format: str | None, only: tuple[str, ...], since: str | None, seed: int, **more: Any) -> Options:
     """The pipeline's options from the flags; raises UsageError for a date that is none, or for two budgets."""
-    from undersong.audit.options import Options
     from undersong.errors import UsageError
+    from undersong.pipeline.options import Options
 
     if more.get("budget_share") is not None and more.get("recall") is not None:
         raise UsageError("--budget-share and --recall together", remedy="give one of them: each decides what is read")
@@ -139,7 +139,7 @@ def exit_code(problems: list[Problem] | tuple[Problem, ...]) -> int:
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A progress line on stderr while it works, only on a terminal."""
-    from undersong.audit.options import silent
+    from undersong.pipeline.options import silent
 
     if not sys.stderr.isatty():
         yield silent

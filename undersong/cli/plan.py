@@ -22,8 +22,8 @@ from undersong.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from undersong.audit.planning import AuditPlan, ConfirmationPlan, Cutoff
     from undersong.judges.ledger import SQLiteLedger
+    from undersong.pipeline.planning import AuditPlan, ConfirmationPlan, Cutoff
 
 USD = NumberRange(min=0)
 
@@ -48,9 +48,9 @@ def command(
     **chosen: Any,
 ) -> None:
     """Scan and route as an audit would, and print what a judge would cost; nothing is asked."""
-    from undersong.audit.planning import plan
     from undersong.judges.limits import RunLimits
     from undersong.models import encode
+    from undersong.pipeline.planning import plan
 
     options = options_of(**chosen, terms=RunLimits(price_in=price_in, price_out=price_out))
     with progress_bar() as progress, stored_answers(store) as ledger:
@@ -66,7 +66,7 @@ def command(
 
 
 def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
-    from undersong.audit.planning import total
+    from undersong.pipeline.planning import total
 
     yield f"{'tier':<20}{'width':<20}{'messages':>10}{'tokens in':>14}{'tokens out':>12}{'USD':>12}"
     for part in spending_plan.parts:

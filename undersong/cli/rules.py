@@ -107,10 +107,10 @@ def schema() -> None:
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 def explain_(name: str, rows: Path, agent: str | None, target: str | None, folder: str | None) -> None:
     """Show row by row what RULE saw in ROWS (JSON Lines): why it matched or where it stopped."""
-    from undersong.audit.pipeline import rows_in
     from undersong.cli.options import show_problems
     from undersong.patterns.catalog import all_rules, named
     from undersong.patterns.tools.explain import explain
+    from undersong.pipeline.audit import rows_in
 
     rule = named(all_rules([folder] if folder else None), name)
     problems, read = rows_in(rows)

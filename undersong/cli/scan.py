@@ -38,7 +38,7 @@ from undersong.models import SIGNALS
 @click.option("--processes", default=1, show_default=True, metavar="N", help="Share the work out; same rows.")
 def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, signals: str, **chosen: Any) -> None:
     """Scan every message and route it; nothing is evaluated, nothing is stored."""
-    from undersong.audit.scan_export.stream import scan_rows
+    from undersong.pipeline.scan_export.stream import scan_rows
 
     check_targets(paths, out, threads)
     options = options_of(signals=_signals(signals), **chosen)

@@ -54,11 +54,11 @@ def command(
 
     import msgspec
 
-    from undersong.audit.history_sweep import chosen_judge, sweep
     from undersong.cli.summary import outcome_lines
     from undersong.core.sanitize import one_line
     from undersong.models import encode
     from undersong.patterns.catalog import all_rules, load_rules
+    from undersong.pipeline.history_sweep import chosen_judge, sweep
     from undersong.stores.protocol import open_store
 
     rules = load_rules([folder] if folder else None, names)

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from undersong.audit.history_sweep import unfinished
 from undersong.models import Emerging, Finding, Row, RuleOutcome
 from undersong.patterns.incremental.live import LiveDetector
 from undersong.patterns.language.compile import PatternRule
+from undersong.pipeline.history_sweep import unfinished
 from undersong.stores.protocol import Store
 
 ROWS = 200_000  # rows that the engine holds before it begins anew with those that are needed

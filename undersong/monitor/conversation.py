@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from undersong.audit.evaluate import HistoryLookup, RoutedThread, question_of, still_valid, unread
 from undersong.errors import JudgeError
 from undersong.formats.normalize import common_offset, normalize_messages
 from undersong.judges.protocol import Judge, Question
 from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, ThreadScan, Tier
+from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, question_of, still_valid, unread
 from undersong.routing.budget import BudgetCutoff, for_recall
 from undersong.routing.route import NONE_ELSEWHERE, Policy, Proposal, decide_routes, load_policy, propose
 from undersong.rows.jsonl import rounded

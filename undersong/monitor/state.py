@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from undersong.audit.attribution import with_attribution
-from undersong.audit.evaluate import HistoryLookup, RoutedThread, ask
 from undersong.errors import JudgeError, StoreError, UsageError
 from undersong.judges.attribution import heads_of
 from undersong.judges.protocol import Judge
@@ -29,6 +27,8 @@ from undersong.monitor.lookback import LookbackIndex
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
+from undersong.pipeline.attribution import with_attribution
+from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, ask
 from undersong.rows.null_bands import NullBandCounter, table_name, with_band
 from undersong.rows.percentile_ranks import PercentileRanks
 from undersong.scan import SignalBook

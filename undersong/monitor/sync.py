@@ -10,8 +10,6 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from undersong.audit.judge_session import JudgeSession, confirmed_sessions, open_session
-from undersong.audit.stages import AuditState
 from undersong.errors import JudgeError, RecordError, StoreError, UsageError
 from undersong.formats.identity import mark_ambiguous_agents
 from undersong.formats.json_stream import as_read
@@ -24,6 +22,8 @@ from undersong.monitor.conversation import build_routing_config
 from undersong.monitor.state import LIVE, MonitorState, Observation
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.language.compile import PatternRule
+from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
+from undersong.pipeline.stages import AuditState
 from undersong.routing.route import Policy
 from undersong.scan import load_book
 from undersong.stores.protocol import Store, open_store

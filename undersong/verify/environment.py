@@ -24,13 +24,13 @@ def installed_hashes(
     what stands for its offline judge. A file that cannot be read as what it should be is a Discrepancy; its hashes are
     then missing.
     """
-    from undersong.audit.redaction import hashes as redaction_hashes
     from undersong.judges.llm.prompt_fingerprint import judge_hashes
     from undersong.judges.protocol import is_paid, open_judge
     from undersong.judges.stance import stance_hashes
     from undersong.patterns.catalog import all_rules, rule_hashes
     from undersong.patterns.outcome import outcome_hashes
     from undersong.patterns.significance.noise_resampling import noise_hashes
+    from undersong.pipeline.redaction import hashes as redaction_hashes
     from undersong.scan import load_book
     from undersong.verdict import rule_hashes as verdict_hashes
 

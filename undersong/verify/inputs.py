@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from undersong.audit.evaluate import RoutedThread
-from undersong.audit.options import Options, silent
-from undersong.audit.stages import ingest_and_scan, routed_threads
 from undersong.core.hashing import text_hash
 from undersong.core.manifest import Manifest
 from undersong.formats.ingest import input_files
 from undersong.models import InputFile, Message, Row
+from undersong.pipeline.evaluate import RoutedThread
+from undersong.pipeline.options import Options, silent
+from undersong.pipeline.stages import ingest_and_scan, routed_threads
 from undersong.routing.route import Policy
 from undersong.scan import load_book
 from undersong.stores.erasure import PSEUDONYM, digest, pseudonym

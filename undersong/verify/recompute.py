@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from undersong.audit.attribution import with_attribution
-from undersong.audit.case_builder import count, highest
 from undersong.core.manifest import NAME, RUN, Manifest
 from undersong.models import Conversation, Finding, Message, Row, Scan
 from undersong.patterns.detect import detect, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
+from undersong.pipeline.attribution import with_attribution
+from undersong.pipeline.case_builder import count, highest
 from undersong.report.render import FORMATS, formats_of
 from undersong.report.writer import DATA, write
 from undersong.rows.null_bands import null_bands_of, table_name

@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from undersong.audit.options import Options
-from undersong.audit.scan_export import chunks, stream
-from undersong.audit.scan_export.stream import scan_rows
 from undersong.formats import json_stream
 from undersong.formats.ingest import gather, read
 from undersong.formats.spool import Spool
 from undersong.models import Conversation, Row, encode
+from undersong.pipeline.options import Options
+from undersong.pipeline.scan_export import chunks, stream
+from undersong.pipeline.scan_export.stream import scan_rows
 from undersong.routing.audit_sample import draws
 from undersong.routing.budget import TRIAGE, level_of, within_share
 from undersong.routing.route import load_policy, propose, route, with_upgrades

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from undersong.audit.scan_export.stream import workers
 from undersong.errors import InputError, StoreError, UndersongError
 from undersong.formats.sources import Extent
 from undersong.formats.spill import SpillFile, SpillLocation
+from undersong.pipeline.scan_export.stream import workers
 
 
 def half(number: int) -> int:

@@ -7,9 +7,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.audit.attribution import with_attribution
-from undersong.audit.options import Options
-from undersong.audit.stages import AuditCorpus, AuditState, reads_all
 from undersong.core.text import counted
 from undersong.judges.attribution import heads_of
 from undersong.judges.offline import OfflineJudge
@@ -31,6 +28,9 @@ from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance.estimate import ResamplingConfig, Significance
+from undersong.pipeline.attribution import with_attribution
+from undersong.pipeline.options import Options
+from undersong.pipeline.stages import AuditCorpus, AuditState, reads_all
 from undersong.report.aggregates import WORDS_ONLY
 from undersong.routing.budget import RANKS
 from undersong.routing.route import load_policy

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from undersong.audit.evaluate import RoutedThread, evaluate, message_hash
 from undersong.judges.protocol import Judge, Question, open_judge
 from undersong.models import Conversation, Evaluation, Message, Scan, ThreadScan
+from undersong.pipeline.evaluate import RoutedThread, evaluate, message_hash
 from undersong.routing.route import load_policy, route
 from undersong.stores.sqlite import SQLiteStore
 

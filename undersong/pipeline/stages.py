@@ -8,8 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from undersong.audit.evaluate import Answers, HistoryLookup, RoutedThread, evaluate
-from undersong.audit.options import Options, Progress, chosen, matched_none, reading_cutoff
 from undersong.errors import JudgeError
 from undersong.formats.ingest import read
 from undersong.judges.protocol import Judge
@@ -22,6 +20,8 @@ from undersong.models import (
     Row,
     SessionVerdict,
 )
+from undersong.pipeline.evaluate import Answers, HistoryLookup, RoutedThread, evaluate
+from undersong.pipeline.options import Options, Progress, chosen, matched_none, reading_cutoff
 from undersong.routing.audit_sample import Census
 from undersong.routing.budget import NOTHING, BudgetCutoff, DemandHistogram
 from undersong.routing.lookback import LookBackIndex

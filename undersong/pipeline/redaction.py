@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.audit.secrets import Masked, Masker
 from undersong.core.hashing import text_hash
 from undersong.datafiles.yaml_loader import RULES, file_hash
 from undersong.ml.ngrams import words_of
@@ -31,6 +30,7 @@ from undersong.patterns.detect import detect, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
+from undersong.pipeline.secrets import Masked, Masker
 from undersong.verdict import agent_verdicts
 
 __all__ = ["Masker", "hashes", "redacted"]

@@ -16,14 +16,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.audit.options import Options, Progress, chosen, matched_none, reading_cutoff, silent
-from undersong.audit.scan_export.chunks import ChunkPortion, ScanChunk, ScanJob, portion, scan_chunk
 from undersong.errors import UndersongError, UsageError
 from undersong.formats.ingest import gather
 from undersong.formats.sources import WorkDistributor, in_turn
 from undersong.formats.spill import SpillFile
 from undersong.formats.spool import Spool, SpooledConversation
 from undersong.models import Conversation, Problem, Tier, Width
+from undersong.pipeline.options import Options, Progress, chosen, matched_none, reading_cutoff, silent
+from undersong.pipeline.scan_export.chunks import ChunkPortion, ScanChunk, ScanJob, portion, scan_chunk
 from undersong.routing.audit_sample import Draws, Levels
 from undersong.routing.budget import BACKWARDS, STEPS, TRIAGE, UNSCORED, WIDTH, BudgetCutoff, DemandHistogram
 from undersong.routing.lookback import LookBackIndex

@@ -8,9 +8,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from undersong.audit.evaluate import RoutedThread, questions_of
-from undersong.audit.options import Options, Progress, silent
-from undersong.audit.stages import ingest_and_scan, reads_all, routed_threads, rows_of
 from undersong.judges.ledger import SQLiteLedger
 from undersong.judges.llm.judge import tier_specs_of
 from undersong.judges.llm.pricing import Price, load_prices, price_of
@@ -20,6 +17,9 @@ from undersong.judges.llm.response import confirm_schema
 from undersong.judges.llm.tokens import AnswerSizes, TokenRates, rates, rule_of_thumb, schema_bytes
 from undersong.judges.protocol import Segment, is_paid, open_judge
 from undersong.models import TIERS, Evaluation, Problem, Record, Route, Scan, Tier, Width
+from undersong.pipeline.evaluate import RoutedThread, questions_of
+from undersong.pipeline.options import Options, Progress, silent
+from undersong.pipeline.stages import ingest_and_scan, reads_all, routed_threads, rows_of
 from undersong.routing.budget import RANKS, TRIAGE, rank_of
 from undersong.scan import load_book
 from undersong.stores.sqlite import temporary_store

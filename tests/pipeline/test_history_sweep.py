@@ -12,7 +12,6 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.patterns.incremental.worlds import some_rule
-from undersong.audit.history_sweep import chosen_judge, sweep
 from undersong.datafiles.yaml_loader import load
 from undersong.errors import UsageError
 from undersong.models import TRAITS, Indicator, Row
@@ -21,6 +20,7 @@ from undersong.patterns.detect import detect
 from undersong.patterns.incremental.live import LiveDetector
 from undersong.patterns.language.compile import PatternRule, compile_rule
 from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
+from undersong.pipeline.history_sweep import chosen_judge, sweep
 from undersong.stores.erasure import forget
 from undersong.stores.sqlite import SQLiteStore
 

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from undersong.audit.evaluate import HistoryLookup, RoutedThread
-from undersong.audit.stages import AuditState
 from undersong.errors import JudgeError
 from undersong.judges.context import Past, history
 from undersong.judges.ledger import SQLiteLedger
@@ -24,6 +22,8 @@ from undersong.judges.test_retest import Shift, noise_of
 from undersong.ml.agreement import Calibration
 from undersong.models import TRAITS, Confirmed, InputFile, Message, Row, SessionVerdict
 from undersong.patterns.significance.noise_resampling import assumed
+from undersong.pipeline.evaluate import HistoryLookup, RoutedThread
+from undersong.pipeline.stages import AuditState
 from undersong.stores.protocol import Store
 from undersong.stores.sqlite import SQLiteStore
 from undersong.verdict import segments, session_verdict

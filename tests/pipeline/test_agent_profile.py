@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from undersong.audit.agent_profile import TargetProfile, means, percentile_rank, profile
 from undersong.models import Row
+from undersong.pipeline.agent_profile import TargetProfile, means, percentile_rank, profile
 from undersong.rows.binary import pack
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,10 +10,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from undersong.audit.evaluate import questions_of
-from undersong.audit.judge_session import open_session
-from undersong.audit.options import Options, Progress, silent
-from undersong.audit.stages import ingest_and_scan, routed_threads
 from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.judges.llm.budget import Budget
@@ -23,6 +19,10 @@ from undersong.judges.test_retest import RetestKind, Shift, shift
 from undersong.ml.agreement import Calibration, calibrated
 from undersong.ml.model_file import digest
 from undersong.models import TRAITS, Conversation, Message, Problem, Route, Usage
+from undersong.pipeline.evaluate import questions_of
+from undersong.pipeline.judge_session import open_session
+from undersong.pipeline.options import Options, Progress, silent
+from undersong.pipeline.stages import ingest_and_scan, routed_threads
 from undersong.scan import load_book, scan_conversation
 from undersong.stores.sqlite import SQLiteStore, temporary_store
 from undersong.training.datasets import LabelledMessage, read_labels

@@ -10,10 +10,6 @@ from pathlib import Path
 import msgspec
 
 from undersong import __version__
-from undersong.audit.case_builder import cited, count, highest, judge_calls, judge_problem, parameters, quoted, spending
-from undersong.audit.judge_session import JudgeSession, confirmed_sessions, open_session
-from undersong.audit.options import Options, Progress, silent
-from undersong.audit.stages import AuditState, ingest_and_scan, read_threads
 from undersong.errors import InputError, NothingReadError
 from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.models import (
@@ -28,6 +24,19 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import outcome_hashes
 from undersong.patterns.significance.estimate import ResamplingConfig, Significance, estimate_significance
 from undersong.patterns.significance.noise_resampling import noise_hashes
+from undersong.pipeline.case_builder import (
+    cited,
+    count,
+    highest,
+    judge_calls,
+    judge_problem,
+    parameters,
+    quoted,
+    spending,
+)
+from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
+from undersong.pipeline.options import Options, Progress, silent
+from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.rows.jsonl import read_rows
 from undersong.rows.null_bands import null_bands_of, table, table_name, with_band
 from undersong.rows.percentile_ranks import RowSpool, ranks_of

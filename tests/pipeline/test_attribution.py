@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from tests.conftest import Undersong
-from undersong.audit.attribution import MOST, WORDS, with_attribution
 from undersong.models import Finding, Message, Row, Why, decode, encode
 from undersong.patterns.catalog import load_rules
+from undersong.pipeline.attribution import MOST, WORDS, with_attribution
 
 REPORT = Path("undersong-report")
 DEMAND = (

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from undersong.audit.agent_profile import TargetProfile, profile
 from undersong.models import Row
 from undersong.patterns.catalog import all_rules, load_rules, named
 from undersong.patterns.detect import detect
 from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
 from undersong.patterns.tools.explain import explain
 from undersong.patterns.tools.partial_match import emerging
+from undersong.pipeline.agent_profile import TargetProfile, profile
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WARM = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.05, "fabrication": 0.1, "deception": 0.1}

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from tests.scan.dialogue import talk
-from undersong.audit.scan_export.chunks import RowWriter
 from undersong.models import Message, Route, Row, Scan, SourceRef, encode
+from undersong.pipeline.scan_export.chunks import RowWriter
 from undersong.scan import load_book, scan_conversation
 
 ROUTES = (
