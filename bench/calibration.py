@@ -29,9 +29,9 @@ from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
+from planted import World, _lines, _load, rows_of
+from shares import Group, share, together
 
-from bench.planted import World, _lines, _load, rows_of
-from bench.shares import Group, share, together
 from undersong.models import Finding, Row
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect

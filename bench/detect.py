@@ -20,8 +20,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from columns import Columns, Encoded, in_columns, pieces
 
-from bench.columns import Columns, Encoded, in_columns, pieces
 from undersong.models import TRAITS
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.language.compile import PatternRule

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from bench.corpora import development, generated
+from corpora import development, generated
 
 UNCOVERED = "run.json"  # the times of the run itself
 

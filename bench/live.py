@@ -27,8 +27,9 @@ from random import Random
 from sys import getsizeof
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
-from bench.planted import _lines as worlds_of
-from bench.planted import rows_of
+from planted import _lines as worlds_of
+from planted import rows_of
+
 from tests.patterns.incremental import worlds
 from undersong.models import TRAITS, Indicator, Row
 from undersong.patterns.catalog import load_rules

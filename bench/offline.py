@@ -18,9 +18,9 @@ from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
 import numpy as np
+from offline_tables import header, interval, row
+from offline_transfer import transfer
 
-from bench.offline_tables import header, interval, row
-from bench.offline_transfer import transfer
 from undersong.judges.offline import SHIPPED, TURN_SIGNALS, load_artefacts
 from undersong.judges.protocol import Question, open_judge
 from undersong.ml import ood_check as domains

@@ -6,8 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from offline_tables import header, interval, row
 
-from bench.offline_tables import header, interval, row
 from undersong.judges.offline import SHIPPED, load_artefacts
 from undersong.ml.prototypes import Prototypes
 from undersong.training.datasets import (

@@ -22,8 +22,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from bench.coding import session
-from bench.corpora import SETS, development
+from coding import session
+from corpora import SETS, development
 
 READ = "import sys; from undersong.formats.ingest import read; print(sum(1 for _ in read(sys.argv[1])))"
 

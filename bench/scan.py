@@ -28,7 +28,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.corpora import generated, interleaved, natural
+from corpora import generated, interleaved, natural
+
 from undersong.pipeline.scan_export.chunks import BATCH
 from undersong.scan import load_book
 

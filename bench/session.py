@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from mechanisms import records, talk
+from offline_tables import header, interval, row
 
-from bench.mechanisms import records, talk
-from bench.offline_tables import header, interval, row
 from undersong.judges.stance import with_stance
 from undersong.ml.static_vectors import load_vectors
 from undersong.models import Row, SessionVerdict

@@ -18,8 +18,9 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from bench.coding import write_session
-from bench.corpora import generated
+from coding import write_session
+from corpora import generated
+
 from undersong.core.manifest import NAME, RUN
 from undersong.patterns.catalog import FOLDER, load_rules
 from undersong.pipeline.audit import audit

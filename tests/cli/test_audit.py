@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.conftest import Undersong
-from undersong import pipeline
+from undersong import audit
 from undersong.errors import JudgeError, NothingReadError
 from undersong.judges.protocol import JUDGES
 from undersong.judges.protocol import open_judge as offline
@@ -291,7 +291,7 @@ def test_an_answer_that_repeats_its_code_is_said_to_hold_no_new_work(undersong: 
 
 @pytest.mark.parametrize(("score", "words"), [(0.5, "ask for more than 0.5"), (0.51, "may miss a limit by height")])
 def test_the_caution_of_an_uncalibrated_judge_calls_low_only_what_is_low(score: float, words: str) -> None:
-    case, _ = pipeline([Path(__file__).parents[2] / "samples" / "memory_thread.json"])
+    case, _ = audit([Path(__file__).parents[2] / "samples" / "memory_thread.json"])
     (sentence,) = low_scores_words(replace(case, highest={"manipulation": score}))
     assert words in sentence
     assert f"{score:.2f} (manipulation)" in sentence
@@ -328,5 +328,5 @@ def test_a_session_with_turns_to_read_is_not_told_as_one_in_which_nothing_was_fo
 
 def test_a_program_that_mistypes_a_path_is_told_so_and_gets_no_empty_case() -> None:
     with pytest.raises(NothingReadError, match=r"nosuch\.zip: cannot be read") as raised:
-        pipeline(["nosuch.zip"])
+        audit(["nosuch.zip"])
     assert [problem.where for problem in raised.value.problems] == ["nosuch.zip"]

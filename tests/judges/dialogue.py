@@ -15,7 +15,7 @@ from undersong.judges.protocol import Question, open_judge
 from undersong.models import Message, Route, Scan, Tier
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-from bench.judge_server import JudgeServer
+from judge_server import JudgeServer
 
 KEYS = {"ANTHROPIC_API_KEY": "sk-ant-secret", "OPENAI_API_KEY": "sk-secret", "UNDERSONG_JUDGE_KEY": "own-secret"}
 PROVIDERS = ("openai", "anthropic")

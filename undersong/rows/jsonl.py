@@ -131,7 +131,7 @@ def row_of(value: Mapping[str, Any] | Row, position: int = 0) -> Row:
         return value
     if not isinstance(value, Mapping):
         raise RecordError(
-            f"a row is {type(value).__name__}, not a mapping", remedy="give dicts, or the rows of undersong.pipeline()"
+            f"a row is {type(value).__name__}, not a mapping", remedy="give dicts, or the rows of undersong.audit()"
         )
     cells = {OTHER_NAMES.get(key, key): cell for key, cell in value.items() if cell is not None}
     if "id" not in cells:

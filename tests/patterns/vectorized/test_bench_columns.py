@@ -23,7 +23,7 @@ from undersong.patterns.vectorized.table import RowTable
 from undersong.patterns.vectorized.vector_logic import Vectors
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
-from bench.columns import Columns, ColumnSource, Encoded, in_columns, numbered, pieces, table_of_columns
+from columns import Columns, ColumnSource, Encoded, in_columns, numbered, pieces, table_of_columns
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 

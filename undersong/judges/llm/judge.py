@@ -363,7 +363,7 @@ def run_sync(work: Coroutine[Any, Any, R]) -> R:
     """The result of ``work`` in an event loop of its own.
 
     Where a loop is running in this thread, in another thread meanwhile: the caller's loop waits, as in any other call
-    that takes its time. ``await asyncio.to_thread(undersong.pipeline, ...)`` keeps it free.
+    that takes its time. ``await asyncio.to_thread(undersong.audit, ...)`` keeps it free.
     """
     try:
         asyncio.get_running_loop()
