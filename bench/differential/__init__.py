@@ -17,8 +17,9 @@ Before bytes are compared, these are replaced, and nothing else (``normal.py``):
 1. the absolute path of the work folder and of the checkout, by <WORK> and <CHECKOUT>: they differ by design;
 2. the version behind the word undersong or in a key ``version``, by <VERSION>, and only where the two versions differ;
 3. ``run.json`` of a report keeps its keys alone: it holds the times of the run;
-4. ``paid.sent`` of a store (when a question was sent) becomes 0, the time ``forgotten`` of a name <TIME>, and in the section of the judge rows of the tables
-   and the requests are sorted: the order in which concurrent answers come is nobody's.
+4. ``paid.sent`` of a store (when a question was sent) becomes 0, and the time ``forgotten`` of a name <TIME>;
+5. in the section of the judge rows of tables and requests are sorted, and of a file that grows while it is watched the
+   findings that hold at the end are compared: the order of concurrent answers, and of pieces read, is nobody's.
 
 Nothing here imports undersong. The few helpers that need it run inside the checkout under test (``inside/``): they use
 public names, and tests' or benches' modules whose possible names stand in one table, ``inside/names.py``.

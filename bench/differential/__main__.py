@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -31,6 +32,8 @@ def main() -> int:
         plan = Plan(work / "inputs", options.quick, options.port)
         sides = make_sides(options, work)
         inputs.make(plan, sides[0], options.shared.resolve())
+        for side in sides:
+            record_inputs(Bench(plan, side, "inputs"))
         run(plan, sides, options.only or NAMES)
         return conclude(options, sides)
 
@@ -107,6 +110,12 @@ def run(plan: Plan, sides: list[Side], wanted: tuple[str, ...] | list[str]) -> N
         finish([pool.submit(one_section, plan, group, name) for name, group in groups])
         if "verify" in wanted:
             finish([pool.submit(verified, plan, reader, writer) for reader, writer in pairs(sides)])
+
+
+def record_inputs(bench: Bench) -> None:
+    """The hashes of the inputs, for golden files: other inputs explain every other difference."""
+    bench.begin("inputs")
+    bench.record("digests", json.dumps(compare.digests(bench.plan.inputs), indent=0).encode())
 
 
 def pairs(sides: list[Side]) -> list[tuple[Side, Side]]:

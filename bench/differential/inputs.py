@@ -15,8 +15,9 @@ RULES_IN_A_BATCH, WORLDS_IN_A_BATCH = 100, 6
 FAULTS = (
     "429_after*1", "429*2", "500*1", "400", "cut*1", "truncated*1", "truncated", "broken_envelope*1", "prose*1",
     "prose", "schema*1", "schema", "range", "refusal", "empty*1", "quote", "unknown", "control*1", "control", "limit",
-    "no", "expired", "529*1", "empty", "cut", "500", "429_after",
+    "no", "expired", "529*1", "empty",
 )  # fmt: skip
+LASTING = ("cut", "500", "429_after")  # asked for again and again, with pauses between
 BATCH_FAULTS = ("refusal", "quote", "expired")
 BROKEN_RULES = {
     "unknown_key": ("within: ", "whithin: "),
@@ -35,11 +36,10 @@ def make(plan: Plan, side: Side, shared: Path) -> None:
     folder.mkdir(parents=True)
     shutil.copytree(side.checkout / "samples", folder / "samples")
     shutil.copytree(side.checkout / "tests" / "samples", folder / "chats")
-    shipped = side.checkout / "undersong" / "rules" / "patterns"
-    broken_rules(shipped, folder / "broken_rules")
+    broken_rules(next(side.checkout.rglob("patterns/love_bombing.yaml")), folder / "broken_rules")
     mutated(folder, plan.size(60, 600))
     (folder / "names.txt").write_text("kira_x\nmarten\n", encoding="utf-8")
-    faulty(folder / "faults.jsonl", FAULTS[:: plan.size(2, 1)])
+    faulty(folder / "faults.jsonl", FAULTS[::2] if plan.quick else FAULTS + LASTING)
     faulty(folder / "batch.jsonl", BATCH_FAULTS)
     labels(folder / "labels.jsonl")
     planted(shared / "bench" / "planted", folder / "planted", plan.size(10, 10_000))
@@ -56,28 +56,12 @@ def inside(side: Side, name: str, *arguments: str) -> None:
         raise SystemExit(f"{name} failed in {side.checkout}:\n{ran.stderr[-3000:]}")
 
 
-def broken_rules(shipped: Path, out: Path) -> None:
+def broken_rules(rule: Path, out: Path) -> None:
     """A folder for each way to break a shipped rule."""
-    text = (shipped / "love_bombing.yaml").read_text(encoding="utf-8") if shipped.is_dir() else FALLBACK_RULE
+    text = rule.read_text(encoding="utf-8")
     for name, (right, wrong) in BROKEN_RULES.items():
         (out / name).mkdir(parents=True)
         (out / name / "love_bombing.yaml").write_text(text.replace(right, wrong, 1), encoding="utf-8")
-
-
-FALLBACK_RULE = """\
-id: love_bombing
-title: Love bombing
-level: medium
-falsepositives: [anything]
-partition_by: [agent]
-within: 21 days
-pattern: A{3,} B
-define:
-  A: compassion > 0.6
-  B: manipulation > 0.5
-measures:
-  strength: mean(B.manipulation)
-"""
 
 
 def mutated(folder: Path, count: int) -> None:

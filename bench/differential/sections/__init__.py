@@ -10,8 +10,8 @@ from bench.differential.sections.samples import samples
 from bench.differential.sections.store import store
 
 SECTIONS: dict[str, Section] = {  # the slow ones first
-    "rules": rules,
     "judge": judge,
+    "rules": rules,
     "planted": planted,
     "corpus": corpus,
     "samples": samples,

@@ -45,8 +45,9 @@ def _faults(bench: Bench, provider: str) -> None:
     spec = ("--judge", address(bench, provider), *PRICES)
     with asked(bench):
         _audit(bench, f"faults-{provider}", "faults.jsonl", *spec, "--all", "--no-chance")
-    with asked(bench):
-        _audit(bench, f"faults-{provider}", "faults.jsonl", *spec, "--all", "--no-chance")
+    if not bench.plan.quick:  # what failed is asked again
+        with asked(bench):
+            _audit(bench, f"faults-{provider}", "faults.jsonl", *spec, "--all", "--no-chance")
     with asked(bench):
         _audit(bench, f"samples-{provider}", "samples", *spec, "--double-check", "50", "--draws", "99")
 
@@ -73,9 +74,10 @@ def _tiers(bench: Bench) -> None:
     tiers = f"focused={small},deep={large},deep_with_context={address(bench, 'openai', 'best+high')}"
     with asked(bench):
         _audit(bench, "tiers", "samples", "chats", "--judge", tiers, *PRICES, "--redact", "--format", "json")
+    both = f"focused={small},deep={address(bench, 'openai', 'best+high')}"  # the server's batches are of one provider
     with asked(bench):
-        _audit(bench, "tiers-batch", "samples", "--judge", tiers, *PRICES, "--batch")
-        _audit(bench, "tiers-batch", "samples", "--judge", tiers, *PRICES, "--batch")
+        for _ in range(3):
+            _audit(bench, "tiers-batch", "samples", "--judge", both, *PRICES, "--batch")
 
 
 def _limits(bench: Bench) -> None:
@@ -84,12 +86,11 @@ def _limits(bench: Bench) -> None:
     with asked(bench):
         _audit(bench, "calls", "samples", *spec, "--max-calls", "7")
     with asked(bench):
-        _audit(bench, "budget", "samples", *spec, "--budget", "0.1")
+        _audit(bench, "budget", "samples", *spec, "--budget", "4")
     with asked(bench):
         bench.undersong("plan", "samples", *spec[:-2], "--store", "calls.db", "--json")
-    bench.undersong(
-        "audit", "samples", "--judge", "openai:m@http://127.0.0.1:9/v1", "--out", "nobody", "--max-calls", "1"
-    )
+    if not bench.plan.quick:  # it is patient
+        bench.undersong("audit", "samples", "--judge", "openai:m@http://127.0.0.1:9/v1", "--out", "nobody")
 
 
 def _replayed(bench: Bench) -> None:

@@ -31,7 +31,7 @@ def _watched(bench: Bench) -> None:
     rows = b"".join(first.read_bytes().splitlines(keepends=True)[: bench.plan.size(3_000, 20_000)])
     (bench.folder / "rows.jsonl").write_bytes(rows)
     bench.undersong("watch", "rows.jsonl", "--no-follow")
-    bench.undersong("watch", "-", "--emerging", "--rule", "love_bombing", "--rule", "darvo", stdin=rows)
+    bench.undersong("watch", "-", "--rule", "love_bombing", "--rule", "darvo", stdin=rows)
     bench.undersong("watch", "chats/jsonl/harbour.jsonl", "--no-follow", "--store", "harbour.db")
     bench.store("harbour.db")
     session = "chats/claude-code/9f1c.jsonl"

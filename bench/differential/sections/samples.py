@@ -40,6 +40,8 @@ def samples(bench: Bench) -> None:
     _help(bench)
     _rules(bench)
     _wrong(bench)
+    bench.script("library.py", "samples", "chats")
+    bench.store("library.db")
 
 
 def _audits(bench: Bench) -> None:
