@@ -16,6 +16,7 @@ Before bytes are compared, these are replaced, and nothing else (``normal.py``):
 
 1. the absolute path of the work folder and of the checkout, by <WORK> and <CHECKOUT>: they differ by design;
 2. the version behind the word undersong or in a key ``version``, by <VERSION>, and only where the two versions differ;
+   the digest of a report is a hash over its version, too, and then differs: better compare under one number;
 3. ``run.json`` of a report keeps its keys alone: it holds the times of the run;
 4. ``paid.sent`` of a store (when a question was sent) becomes 0, and the time ``forgotten`` of a name <TIME>;
 5. in the section of the judge rows of tables and requests are sorted, and of a file that grows while it is watched the

@@ -71,6 +71,8 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     for checkout in options.checkouts:
         if not (checkout / "undersong" / "__init__.py").is_file() and not (checkout / "src" / "undersong").is_dir():
             parser.error(f"{checkout} holds no undersong")
+    if options.against and json.loads(options.against.read_text(encoding="utf-8"))["quick"] != options.quick:
+        parser.error(f"{options.against} was written {'without' if options.quick else 'with'} --quick")
     if options.work and options.work.exists() and any(options.work.iterdir()):
         parser.error(f"{options.work} is not empty")
     if not any((options.shared / "bench" / "planted").glob("*/blind.jsonl.gz")):

@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> dict[str, str]:
     except Exception:  # noqa: BLE001, a traceback is a result to compare
         traceback.print_exc()
         code = "traceback"
-    texts = [each.buffer.getvalue().decode("utf-8", "surrogateescape") for each in (out, errors)]  # type: ignore[attr-defined]
+    texts = [each.buffer.getvalue().decode("utf-8", "surrogateescape") for each in (out, errors)]
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
     return {"stdout": texts[0], "stderr": texts[1], "exit": str(code or 0)}
 

@@ -7,6 +7,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -67,13 +68,13 @@ def main() -> None:
     show("audit", lambda: undersong.audit(sys.argv[1:]))
     show("missing", lambda: undersong.audit(["nosuch"]))
     for message in MESSAGES:
-        show("scan_keywords", lambda text=message["text"]: undersong.scan_keywords(text))
+        show("scan_keywords", partial(undersong.scan_keywords, message["text"]))
     show("scan_thread", lambda: undersong.scan_thread(MESSAGES))
     for names in (None, ["love_bombing"], ["nosuch"], ["love_bombing_literal", "con_game"]):
-        show(f"detect_patterns {names}", lambda names=names: undersong.detect_patterns(ROWS, names))
+        show(f"detect_patterns {names}", partial(undersong.detect_patterns, ROWS, names))
     show("bad row", lambda: undersong.detect_patterns([{"id": "1"}]))
     for tier in TIERS:
-        show(tier, lambda tier=tier: prompt(tier))
+        show(tier, partial(prompt, tier))
     show("monitor", lambda: asyncio.run(observed()))
 
 

@@ -111,8 +111,8 @@ def _measured(bench: Bench) -> None:
             bench.undersong("judge", verb, "samples", *spec, "--json")
             bench.store(f"{verb}.db", unordered=True)
     with asked(bench):
-        spec = ("--judge", address(bench, "anthropic"), *PRICES, "--store", "repeat.db")
-        bench.undersong("judge", "validate", "labels.jsonl", *spec)
+        own = ("--judge", address(bench, "anthropic"), *PRICES, "--store", "repeat.db")
+        bench.undersong("judge", "validate", "labels.jsonl", *own)
         bench.store("repeat.db", unordered=True)
     bench.undersong("judge", "validate", "labels.jsonl", "--judge", "offline", "--store", "own.db", "--json")
 
