@@ -29,8 +29,8 @@ def main() -> int:
     options = arguments()
     with tempfile.TemporaryDirectory(prefix="undersong-differential-") as temporary:
         work = (options.work or Path(temporary)).resolve()
-        plan = Plan(work / "inputs", options.quick, options.port)
         sides = make_sides(options, work)
+        plan = Plan(work / "inputs", options.quick, sides[0], options.port)
         inputs.make(plan, sides[0], options.shared.resolve())
         for side in sides:
             record_inputs(Bench(plan, side, "inputs"))

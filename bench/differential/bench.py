@@ -19,10 +19,11 @@ LONGEST = 1800.0  # seconds that one command may take
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is about: where its inputs are, how much of them is used, and the port of the judge's server."""
+    """What a run is about: where its inputs are, how much of them is used, and whose judge's server answers where."""
 
     inputs: Path
     quick: bool
+    server: Side
     port: int
 
     def size(self, quick: int, full: int) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.differential.bench import INSIDE, Plan, Side
 
-RULES_IN_A_BATCH, WORLDS_IN_A_BATCH = 100, 6
+RULES_IN_A_BATCH, WORLDS_IN_A_BATCH = 100, 4
 FAULTS = (
     "429_after*1", "429*2", "500*1", "400", "cut*1", "truncated*1", "truncated", "broken_envelope*1", "prose*1",
     "prose", "schema*1", "schema", "range", "refusal", "empty*1", "quote", "unknown", "control*1", "control", "limit",

@@ -39,11 +39,11 @@ def planted(bench: Bench) -> None:
 
 
 def rules(bench: Bench) -> None:
-    """Detect with random rules: all of a batch over its rows, every fifth batch with chance, too."""
+    """Detect with random rules: all of a batch over its rows, every tenth batch with chance, too."""
     bench.take("random")
     for number, folder in enumerate(sorted((bench.folder / "random").iterdir())):
         own = ("--rules", f"random/{folder.name}/rules")
-        chance = () if number % 5 else ("--draws", "19", "--seed", "3")
+        chance = () if number % 10 else ("--draws", "19", "--seed", "3")
         bench.undersong("detect", f"random/{folder.name}/rows.jsonl", *own, *(chance or ("--no-chance",)))
         if number % 20 == 0:
             rule = sorted((folder / "rules").iterdir())[0].stem

@@ -32,7 +32,7 @@ def address(bench: Bench, provider: str, model: str = "m") -> str:
 @contextmanager
 def asked(bench: Bench) -> Iterator[None]:
     """A fresh server; what it was asked is a record of the last step in the block."""
-    with served(bench.side, bench.plan.port) as recorder:
+    with served(bench.plan.server, bench.plan.port) as recorder:
         yield
     bench.record("requests", "\n".join(recorder.requests()).encode())
 
@@ -45,7 +45,7 @@ def _faults(bench: Bench, provider: str) -> None:
     spec = ("--judge", address(bench, provider), *PRICES)
     with asked(bench):
         _audit(bench, f"faults-{provider}", "faults.jsonl", *spec, "--all", "--no-chance")
-    if not bench.plan.quick:  # what failed is asked again
+    if provider == "openai" and not bench.plan.quick:  # what failed is asked again
         with asked(bench):
             _audit(bench, f"faults-{provider}", "faults.jsonl", *spec, "--all", "--no-chance")
     with asked(bench):
