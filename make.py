@@ -2,7 +2,7 @@
 """The ritual: `python3 make.py demo | test | check | lock`; needs Python 3.11 or later and nothing else.
 
 demo   set up an environment of its own and audit the shipped sample into undersong-report/
-test   set up an environment of its own and run linter, type checker and tests
+test   set up an environment of its own and run linter, type checker and tests (--quick: the fast ones)
 check  the linter and the type checker alone
 lock   write the locked requirements again (needs uv)
 """
@@ -67,11 +67,17 @@ def check() -> None:
 
 
 def test() -> None:
-    """Linter, type checker and tests, these in up to four processes; further arguments go to pytest."""
+    """Linter, type checker and tests, these in up to four processes; further arguments go to pytest.
+
+    ``--quick`` leaves out the tests that are marked slow, and those that need servers or browsers.
+    """
     check()
+    arguments = sys.argv[2:]
+    if "--quick" in arguments:
+        arguments = ["-m", "not slow and not servers", *(each for each in arguments if each != "--quick")]
     processes = min(4, (os.cpu_count() or 1) + 1)  # one more than processors: some tests wait for servers
     spread = (f"--numprocesses={processes}", "--dist=loadfile", "--no-loadscope-reorder")
-    run(PYTHON, "-m", "pytest", *spread, *sys.argv[2:])
+    run(PYTHON, "-m", "pytest", *spread, *arguments)
 
 
 def lock() -> None:

@@ -69,7 +69,13 @@ def a_live_message_to_a_finding() -> Callable[[], object]:
     from undersong import SyncMonitor
 
     monitor = SyncMonitor("live.db")
-    message = {"id": "m0", "conversation": "c", "author": "kira", "role": "agent", "text": "You are wonderful, trust me."}
+    message = {
+        "id": "m0",
+        "conversation": "c",
+        "author": "kira",
+        "role": "agent",
+        "text": "You are wonderful, trust me.",
+    }
     monitor.observe(message)
     return lambda: monitor.observe({**message, "id": "m1", "text": "Nobody else needs to know. Act now!"})
 

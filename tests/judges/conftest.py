@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.judges.dialogue import Served
+if TYPE_CHECKING:  # the server needs an optional package
+    from tests.judges.dialogue import Served
 
 
 @pytest.fixture
 def served() -> Iterator[Served]:
+    from tests.judges.dialogue import Served
+
     served = Served()
     yield served
     served.close()

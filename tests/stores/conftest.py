@@ -8,13 +8,16 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import NEO4J
-from undersong.stores.neo4j import GraphStore
 from undersong.stores.protocol import Store
 from undersong.stores.sqlite import SQLiteStore
+
+if TYPE_CHECKING:  # Neo4j is optional
+    from undersong.stores.neo4j import GraphStore
 
 collect_ignore = [] if NEO4J else ["test_graph.py", "test_outage.py"]  # the report's header says so
 BACKENDS = ("sqlite", "neo4j") if NEO4J else ("sqlite",)
@@ -51,6 +54,8 @@ def alone() -> Iterator[None]:
 def empty_graph() -> Iterator[GraphStore]:
     """The server's database, emptied, as a store."""
     assert NEO4J
+    from undersong.stores.neo4j import GraphStore
+
     with alone(), GraphStore(NEO4J) as opened:
         opened._write(lambda transaction: transaction.run("MATCH (n) WHERE NOT n:Cursor DETACH DELETE n"))
         opened._write(
