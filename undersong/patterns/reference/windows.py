@@ -1,7 +1,7 @@
 """Aggregates over a sliding window: push a value at the new end, drop one at the old end, read the result.
 
-Sums are exact: every float64 is an integer times 2**-1074, so sums of values, of squares and of index times value are
-integers, and a result is rounded once. It depends on the values in the window alone, never on how they came and went.
+Sums are exact: every float64 is an integer times a power of 2, so sums of values, of squares and of index times value
+are integers, and a result is rounded once. It depends on the values in the window alone, never on how they came and went.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import msgspec
 
 from undersong.patterns.language.logic import finite
 
-_SUMMED = frozenset({"mean", "std", "sum", "count", "slope"})
-_SHIFT = 1074  # every finite float64 is a whole multiple of 2**-1074
 USUAL = 64  # the scale of a new tally: from 2**-11 on a float64 is a multiple of 2**-64, as scores are
 UNITS = 2.0**USUAL
 LARGE = 2.0**900  # below it a value times ``UNITS`` is finite, and exact
@@ -37,60 +35,6 @@ class Aggregate(Protocol):
     def result(self) -> float | None:
         """The result over the values now in the window; None where it is not defined."""
         ...
-
-
-class Sums:
-    """Exact running sums: ``mean``, ``std`` (population), ``sum``, ``count`` and ``slope`` (least squares)."""
-
-    def __init__(self, function: str) -> None:
-        self.read = {"mean": self.mean, "std": self.std, "sum": self.sum, "count": self.sum, "slope": self.slope}[
-            function
-        ]
-        self.values: deque[int] = deque()
-        self.total = self.squares = self.weighted = 0
-        self.first = 0
-
-    def push(self, value: float) -> None:
-        """Take a value; a condition counts 1 or 0."""
-        exact = _exact(value)
-        self.weighted += (self.first + len(self.values)) * exact
-        self.values.append(exact)
-        self.total += exact
-        self.squares += exact * exact
-
-    def drop(self) -> None:
-        """Forget the oldest value."""
-        exact = self.values.popleft()
-        self.weighted -= self.first * exact
-        self.first += 1
-        self.total -= exact
-        self.squares -= exact * exact
-
-    def result(self) -> float | None:
-        """The chosen statistic; None over no value (count and sum: 0), and where it is too large for a float64."""
-        try:
-            return self.read()
-        except OverflowError:
-            return None
-
-    def sum(self) -> float:
-        return self.total / (1 << _SHIFT)
-
-    def mean(self) -> float | None:
-        return self.total / (len(self.values) << _SHIFT) if self.values else None
-
-    def std(self) -> float | None:
-        n = len(self.values)
-        if n == 0:
-            return None
-        return math.sqrt((n * self.squares - self.total * self.total) / (n * n << 2 * _SHIFT))
-
-    def slope(self) -> float | None:
-        n = len(self.values)
-        if n < 2:
-            return None
-        numerator = 2 * self.weighted - (2 * self.first + n - 1) * self.total
-        return 6 * numerator / (n * (n * n - 1) << _SHIFT)
 
 
 class RunningMoments(msgspec.Struct, frozen=True, gc=False):
@@ -137,15 +81,15 @@ class RunningMoments(msgspec.Struct, frozen=True, gc=False):
         return RunningMoments(self.size, self.summed << more, self.squares << 2 * more, self.weighted << more, scale)
 
     def less(self, part: RunningMoments) -> RunningMoments:
-        """Without the values of another tally, all of which are in this one; the places are lost."""
+        """Without the values of another tally, all of which are in this one; for ``slope`` they are its first ones."""
         scale = max(self.scale, part.scale)
         whole, part = self.finer(scale), part.finer(scale)
-        return RunningMoments(
-            whole.size - part.size, whole.summed - part.summed, whole.squares - part.squares, 0, scale
-        )
+        size, summed = whole.size - part.size, whole.summed - part.summed
+        weighted = whole.weighted - part.weighted - part.size * summed
+        return RunningMoments(size, summed, whole.squares - part.squares, weighted, scale)
 
     def result(self, function: str) -> float | None:
-        """What ``Sums`` of the same values gives: ``mean``, ``std``, ``sum``, ``count`` or ``slope``."""
+        """``mean``, ``std``, ``sum``, ``count`` or ``slope``; None where it is not known or too large for a float64."""
         n = self.size
         try:
             if function == "mean":
@@ -164,25 +108,24 @@ class RunningMoments(msgspec.Struct, frozen=True, gc=False):
 EMPTY = RunningMoments(0, 0, 0, 0, USUAL)
 
 
-class TrueCount:
-    """``count`` of a window: of its conditions, how many hold."""
+class Sums:
+    """``mean``, ``std`` (population), ``sum``, ``count`` and ``slope`` (least squares): differences of running sums."""
 
-    def __init__(self, _function: str) -> None:
-        self.values: deque[bool] = deque()
-        self.true_count = 0
+    def __init__(self, function: str) -> None:
+        self.function, self.moments = function, function in ("std", "slope")
+        self.running: deque[RunningMoments] = deque([EMPTY])
 
-    def push(self, value: Any) -> None:
-        """Take a condition."""
-        self.values.append(bool(value))
-        self.true_count += bool(value)
+    def push(self, value: float) -> None:
+        """Take a value; a condition counts 1 or 0."""
+        self.running.append(self.running[-1].plus(value, moments=self.moments))
 
     def drop(self) -> None:
-        """Forget the oldest."""
-        self.true_count -= self.values.popleft()
+        """Forget the oldest value."""
+        self.running.popleft()
 
     def result(self) -> float | None:
-        """The number of those that hold."""
-        return float(self.true_count)
+        """The chosen statistic; None over no value (count and sum: 0), and where it is too large for a float64."""
+        return self.running[-1].less(self.running[0]).result(self.function)
 
 
 class Extreme:
@@ -293,29 +236,13 @@ def aggregate(function: str, span: int | None = None) -> Aggregate:
         return Smoothed(span or 1)
     kinds: dict[str, Callable[[str], Aggregate]] = {
         "min": Extreme, "max": Extreme, "delta": FirstLast, "rank": FirstLast, "count_distinct": Distinct,
-        "count": TrueCount,
     }  # fmt: skip
     return kinds.get(function, Sums)(function)
 
 
 def over(function: str, values: list[Any]) -> float | None:
     """A function over a list of known values."""
-    if function in _SUMMED:
-        return _tallied(values).result(function)
     window = aggregate(function)
     for value in values:
         window.push(value)
     return window.result()
-
-
-def _tallied(values: list[Any]) -> RunningMoments:
-    ratios = [float(value).as_integer_ratio() for value in values]
-    scale = max((unit.bit_length() for _, unit in ratios), default=1) - 1
-    exact = [whole << (scale + 1 - unit.bit_length()) for whole, unit in ratios]
-    weighted = sum(place * value for place, value in enumerate(exact))
-    return RunningMoments(len(exact), sum(exact), sum(value * value for value in exact), weighted, scale)
-
-
-def _exact(value: float) -> int:
-    numerator, denominator = float(value).as_integer_ratio()
-    return numerator << (_SHIFT + 1 - denominator.bit_length())
