@@ -151,7 +151,7 @@ def parse(text: str) -> Node:
     from lark.exceptions import VisitError
 
     try:
-        return _build(parse_with("grammar.lark", text))
+        return Builder().transform(parse_with("grammar.lark", text))
     except VisitError as error:
         raise ExpressionError(str(error.orig_exc)) from error
 
@@ -219,12 +219,6 @@ def _replaced(value: Any, old: Node, new: Node) -> Any:
     return replaced(value, old, new) if isinstance(value, Node) else value
 
 
-def _build(tree: Any) -> Node:
-
-    built: Node = Builder().transform(tree)
-    return built
-
-
 def window(name: str, arguments: list[Any]) -> Window:
     """A window from a call's arguments: one value, then clauses such as ``last 5 rows`` as (name, value) pairs."""
     values = [argument for argument in arguments if isinstance(argument, _Node)]
@@ -255,10 +249,16 @@ Clause = tuple[str, Any]
 
 @v_args(inline=True)
 class Builder(Transformer[Token, Node]):
-    """Methods are named as the rules of grammar.lark."""
+    """Methods are named as the rules and terminals of grammar.lark."""
+
+    NAME = VARIABLE = SIGN = FACTOR = str
+    field, variable, member, not_, is_null = Field, Variable, Member, Not, IsNull
 
     def start(self, node: Node) -> Node:
         return node
+
+    def COMPARE(self, operator: str) -> str:  # noqa: N802 - the name of a terminal
+        return "=" if operator == "==" else str(operator)
 
     def number(self, token: str) -> Node:
         if isinf(float(token)):
@@ -274,26 +274,14 @@ class Builder(Transformer[Token, Node]):
     def false(self) -> Node:
         return Truth(False)
 
-    def field(self, name: str) -> Node:
-        return Field(str(name))
-
-    def member(self, variable: str, name: str) -> Node:
-        return Member(str(variable), str(name))
-
-    def variable(self, name: str) -> Node:
-        return Variable(str(name))
-
     def disjunction(self, *parts: Node) -> Node:
         return Either(parts)
 
     def conjunction(self, *parts: Node) -> Node:
         return Both(parts)
 
-    def not_(self, part: Node) -> Node:
-        return Not(part)
-
     def compare(self, left: Node, operator: str, right: Node) -> Node:
-        return Compare("=" if operator == "==" else str(operator), left, right)
+        return Compare(operator, left, right)
 
     def one_of(self, part: Node, *options: Number | Text | Truth) -> Node:
         return OneOf(part, tuple(option.value for option in options))
@@ -301,14 +289,11 @@ class Builder(Transformer[Token, Node]):
     def none_of(self, part: Node, *options: Number | Text | Truth) -> Node:
         return Not(self.one_of(part, *options))
 
-    def is_null(self, part: Node) -> Node:
-        return IsNull(part)
-
     def is_known(self, part: Node) -> Node:
         return Not(IsNull(part))
 
     def arithmetic(self, left: Node, operator: str, right: Node) -> Node:
-        return Arithmetic(str(operator), left, right)
+        return Arithmetic(operator, left, right)
 
     def negate(self, part: Node) -> Node:
         return Arithmetic("-", Number(0.0), part)
@@ -329,7 +314,7 @@ class Builder(Transformer[Token, Node]):
     def over(self, scope: str) -> Clause:
         if scope not in SCOPES:
             raise ExpressionError(f"unknown rows 'over {scope}'; {did_you_mean(scope, list(SCOPES))}")
-        return "over", str(scope)
+        return "over", scope
 
     def at_least(self, size: str) -> Clause:
         return "at_least", _whole(size, f"at least {size}")
@@ -339,7 +324,7 @@ class Builder(Transformer[Token, Node]):
             return Compare("=", self.call("count", *arguments), Number(0.0))
         if any(isinstance(argument, tuple) for argument in arguments):
             return window(str(name), list(arguments))
-        return Call(str(name), tuple(arguments))
+        return Call(str(name), arguments)
 
 
 def _whole(size: str, clause: str) -> int:
