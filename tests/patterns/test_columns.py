@@ -13,9 +13,9 @@ from tests.patterns.rulebox import match_ids, rule
 from undersong.models import Row
 from undersong.patterns.detect import detect
 from undersong.patterns.incremental.live import LiveDetector
+from undersong.patterns.language.windows import over
 from undersong.patterns.reference.columns import derive
 from undersong.patterns.reference.partitions import partitions, timelines
-from undersong.patterns.reference.windows import over
 from undersong.patterns.tools.rule_tests import table
 
 SCORES = st.lists(st.floats(0, 1).map(lambda score: round(score, 3)), min_size=1, max_size=12)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.patterns.language.expressions import ExpressionError
-from undersong.patterns.language.row_pattern import compile_program, parse
-from undersong.patterns.reference.matcher import BacktrackingMatcher, GaveUp, Skip, find_all
+from undersong.patterns.language.row_pattern import Skip, compile_program, parse
+from undersong.patterns.reference.matcher import BacktrackingMatcher, GaveUp, find_all
 
 NAMES = ("A", "B", "C")
 PAST = Skip("past")

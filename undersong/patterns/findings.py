@@ -12,8 +12,8 @@ from undersong.models import DIMENSIONS, Finding, Row
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import dimension
 from undersong.patterns.language.row_pattern import ANY
+from undersong.patterns.language.windows import EMPTY, RunningMoments
 from undersong.patterns.reference.search import Match
-from undersong.patterns.reference.windows import EMPTY, RunningMoments
 
 ID_LENGTH = 32  # hex digits of SHA-256 that a finding id keeps: 128 bits
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.patterns.rulebox import rule
 from tests.patterns.vectorized.worlds import plain_result, random_rows
-from undersong.patterns.reference import windows
+from undersong.patterns.language import windows
 from undersong.patterns.reference.partitions import timelines
 from undersong.patterns.reference.search import search as reference
 from undersong.patterns.vectorized import jit, layout, statistics, strategies

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undersong.patterns.reference import windows
+from undersong.patterns.language import windows
 from undersong.patterns.vectorized import exact_sum, statistics
 from undersong.patterns.vectorized.paths import sized
 

@@ -10,8 +10,8 @@ from undersong.patterns.incremental.windows import needed
 from undersong.patterns.language.expressions import Window
 from undersong.patterns.language.fields import Context
 from undersong.patterns.language.logic import Evaluate, Value
+from undersong.patterns.language.windows import EMPTY, RunningMoments
 from undersong.patterns.reference.columns import DAY
-from undersong.patterns.reference.windows import EMPTY, RunningMoments
 
 if TYPE_CHECKING:
     from undersong.patterns.incremental.row_plan import RowPlan

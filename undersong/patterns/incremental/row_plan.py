@@ -23,8 +23,8 @@ from undersong.patterns.language.inputs import FRAME, ROW, TABLE, DependencyLeve
 from undersong.patterns.language.logic import Evaluate, compile_tree
 from undersong.patterns.language.row_pattern import ANY
 from undersong.patterns.language.rulefile import RuleFile, written
-from undersong.patterns.reference.columns import WindowColumn, gathered
-from undersong.patterns.reference.measures import MATCH, MatchRows, compile_measure, measure
+from undersong.patterns.language.values import MATCH, MatchRows, WindowColumn, compile_measure, measure
+from undersong.patterns.reference.columns import gathered
 
 _SOME_ROW = Context(Row(id=""), {})
 

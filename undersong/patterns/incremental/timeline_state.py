@@ -14,8 +14,8 @@ from undersong.patterns.incremental.sequence_state import EmittedMatch, LiveSequ
 from undersong.patterns.incremental.windows import LiveWindow, live_window, moments
 from undersong.patterns.language.fields import Context
 from undersong.patterns.language.logic import Evaluate, Value
+from undersong.patterns.language.windows import EMPTY, RunningMoments
 from undersong.patterns.reference.columns import gathered
-from undersong.patterns.reference.windows import EMPTY, RunningMoments
 
 
 class PartitionScheme(NamedTuple):

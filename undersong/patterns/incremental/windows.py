@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from undersong.patterns.language.expressions import Window
 from undersong.patterns.language.logic import Value, finite
+from undersong.patterns.language.windows import EMPTY, LARGE, UNITS, USUAL, RunningMoments, aggregate
 from undersong.patterns.reference.columns import Sliding
-from undersong.patterns.reference.windows import EMPTY, LARGE, UNITS, USUAL, RunningMoments, aggregate
 
 TALLIED = frozenset({"mean", "sum", "count", "std"})  # of these the rows to others are all less one's own
 _GROWING = TALLIED | {"slope"}

@@ -11,12 +11,10 @@ from undersong.datafiles.yaml_loader import YamlDocument, convert, did_you_mean
 from undersong.errors import RuleError
 from undersong.patterns.language import row_pattern, rulefile, types
 from undersong.patterns.language.expressions import Both, Call, ExpressionError, Field, Member, Node, Text, parse, walk
-from undersong.patterns.language.fields import FIELDS, Kind, row_leaf
+from undersong.patterns.language.fields import FIELDS, Kind, of_row_alone, row_leaf
 from undersong.patterns.language.logic import Evaluate, compile_tree
-from undersong.patterns.language.row_pattern import Program, compile_program
-from undersong.patterns.reference.columns import Column, compile_columns
-from undersong.patterns.reference.matcher import Skip
-from undersong.patterns.reference.measures import MATCH, compile_measure
+from undersong.patterns.language.row_pattern import Program, Skip, compile_program
+from undersong.patterns.language.values import MATCH, Column, compile_columns, compile_measure
 
 _MOST_VARIABLES = 64
 _MOST_UNREAD = 2**31
@@ -255,13 +253,9 @@ def _read_pattern(text: str, names: tuple[str, ...]) -> tuple[row_pattern.Part, 
 def split_condition(tree: Node) -> CompiledCondition:
     """What the row alone decides is separated from what needs columns: it is computed once for all partitions."""
     parts = tree.parts if isinstance(tree, Both) else (tree,)
-    local = tuple(part for part in parts if _is_local(part))
-    derived = tuple(part for part in parts if not _is_local(part))
+    local = tuple(part for part in parts if of_row_alone(part))
+    derived = tuple(part for part in parts if not of_row_alone(part))
     return CompiledCondition(*(compile_tree(Both(group), row_leaf) if group else None for group in (local, derived)))
-
-
-def _is_local(tree: Node) -> bool:
-    return all(part.name in FIELDS for part in walk(tree) if isinstance(part, Field))
 
 
 def _needs(trees: list[Node]) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, WHOLE_REPLIES, Row
-from undersong.patterns.language.expressions import Call, Field, Member, Node, Text
+from undersong.patterns.language.expressions import Call, Field, Member, Node, Text, walk
 from undersong.patterns.language.logic import Evaluate, Value
 
 Kind: TypeAlias = Literal["number", "text", "boolean"]
@@ -99,6 +99,11 @@ ROW_FUNCTIONS: dict[str, tuple[Kind, Callable[[Row, str], Value]]] = {
 }
 
 
+def of_row_alone(tree: Node) -> bool:
+    """Whether an expression mentions fields of the row and no column."""
+    return all(part.name in FIELDS for part in walk(tree) if isinstance(part, Field))
+
+
 def row_leaf(node: Node) -> Evaluate:
     """The function of a leaf that depends on a row: it takes a Context."""
     if isinstance(node, Call):
@@ -109,18 +114,8 @@ def row_leaf(node: Node) -> Evaluate:
         return lambda context: read(context.row, wanted)
     if not isinstance(node, Field | Member):
         raise TypeError(f"{node} has no value for a row")
-    if node.name in TRAITS:
-        return _of_trait(node.name)
     if node.name in FIELDS:
         of_row = FIELDS[node.name].read
         return lambda context: of_row(context.row)
     column = node.name
     return lambda context: context.derived[column]
-
-
-def _of_trait(name: str) -> Evaluate:
-    def evaluate(context: Context) -> Value:
-        traits = context.row.traits
-        return traits.get(name) if traits else None
-
-    return evaluate

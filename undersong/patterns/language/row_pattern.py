@@ -177,6 +177,13 @@ class Program(NamedTuple):
     slots: int
 
 
+class Skip(NamedTuple):
+    """Where the search goes on after a match: ``past`` its last row, at the ``next`` row, or at a variable's row."""
+
+    to: str
+    variable: int = -1
+
+
 def compile_program(part: Part, names: tuple[str, ...]) -> Program:
     """The program of a pattern; variable i of ``names`` has mask bit i."""
     writer = _ProgramWriter(names)

@@ -102,10 +102,10 @@ def after_match(text: str) -> tuple[str, str]:
     if not AFTER.fullmatch(text):
         accepted = "skip past last row, skip to next row, skip to first VARIABLE or skip to last VARIABLE"
         raise ValueError(f"'{text}' is no way to go on; write {accepted}")
-    words = text.split()
-    return words[2] if words[1] == "to" else "past", words[3] if words[2] in ("first", "last") and words[
-        1
-    ] == "to" else ""
+    words = text.removeprefix("skip to ").split()
+    if words[0] == "skip":
+        return "past", ""
+    return words[0], "" if words[0] == "next" else words[1]
 
 
 def wrong_keys(document: YamlDocument) -> list[RuleError]:

@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
-from undersong.patterns.language.expressions import Field, Node, Window, walk
-from undersong.patterns.language.fields import FIELDS, Context, row_leaf
-from undersong.patterns.language.logic import Evaluate, Value, compile_tree
+from undersong.patterns.language.expressions import Window
+from undersong.patterns.language.fields import Context
+from undersong.patterns.language.logic import Value
+from undersong.patterns.language.values import Column, WindowColumn
+from undersong.patterns.language.windows import Aggregate, aggregate
 from undersong.patterns.reference.partitions import Entry, Partition
-from undersong.patterns.reference.windows import Aggregate, aggregate
 
 HOUR = 3_600_000_000  # microseconds
 DAY = 24 * HOUR
 Derived = list[dict[str, Value]]
-
-
-class WindowColumn(NamedTuple):
-    """A window and what it needs per row: the value it gathers, and whether a row counts."""
-
-    key: str
-    window: Window
-    value: Evaluate
-    counts: Evaluate | None
-    of_row_only: bool
-
-
-class Column(NamedTuple):
-    """A named column: its windows first, then its expression over them."""
-
-    name: str
-    windows: tuple[WindowColumn, ...]
-    value: Evaluate
-
-
-def compile_columns(trees: Mapping[str, Node]) -> tuple[Column, ...]:
-    """The columns in the order written; a later one may use an earlier one."""
-    return tuple(_column(name, tree) for name, tree in trees.items())
 
 
 def derive(partition: Partition, columns: Iterable[Column], cache: dict[str, list[Value]]) -> Derived:
@@ -53,29 +30,6 @@ def derive(partition: Partition, columns: Iterable[Column], cache: dict[str, lis
         for entry, cells in zip(partition.rows, derived, strict=True):
             cells[column.name] = column.value(Context(entry.row, cells))
     return derived
-
-
-def _column(name: str, tree: Node) -> Column:
-    window_columns: dict[Window, WindowColumn] = {}
-    for node in walk(tree):
-        if isinstance(node, Window) and node not in window_columns:
-            window_columns[node] = _window_column(f"{name}#{len(window_columns)}", node)
-
-    def leaf(node: Node) -> Evaluate:
-        if not isinstance(node, Window):
-            return row_leaf(node)
-        key = window_columns[node].key
-        return lambda context: context.derived[key]
-
-    return Column(name, tuple(window_columns.values()), compile_tree(tree, leaf))
-
-
-def _window_column(key: str, window: Window) -> WindowColumn:
-    value = compile_tree(window.value, row_leaf)
-    counts = None if window.where is None else compile_tree(window.where, row_leaf)
-    parts = walk(window.value) + ([] if window.where is None else walk(window.where))
-    local = all(part.name in FIELDS for part in parts if isinstance(part, Field))
-    return WindowColumn(key, window, value, counts, local)
 
 
 def _place(partition: Partition, i: int) -> dict[str, Value]:

@@ -21,6 +21,7 @@ from undersong.patterns.language.row_pattern import (  # fmt: skip
     SPLIT,
     STOP_IF_EMPTY,
     Program,
+    Skip,
 )
 
 STEPS = 5_000_000  # per sequence: a few seconds, far beyond what the shipped rules need on 10,000 rows
@@ -122,13 +123,6 @@ class BacktrackingMatcher:
             return (second if slots[first] == row else place), slots
         holds = row == 0 if operation == AT_START else operation == AT_END and row == len(self.masks)
         return (place if holds else -1), slots
-
-
-class Skip(NamedTuple):
-    """Where the search goes on after a match: ``past`` its last row, at the ``next`` row, or at a variable's row."""
-
-    to: str
-    variable: int = -1
 
 
 def find_all(matcher: BacktrackingMatcher, skip: Skip, keep: Callable[[MatchPath], bool]) -> list[MatchPath]:

@@ -12,9 +12,9 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import Context
 from undersong.patterns.language.logic import Value
 from undersong.patterns.language.row_pattern import ANY
+from undersong.patterns.language.values import MATCH, MatchRows, measure
 from undersong.patterns.reference.columns import Derived, derive
 from undersong.patterns.reference.matcher import STEPS, BacktrackingMatcher, GaveUp, MatchPath, find_all
-from undersong.patterns.reference.measures import MATCH, MatchRows, measure
 from undersong.patterns.reference.partitions import (
     Entry,
     Partition,

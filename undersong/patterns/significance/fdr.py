@@ -12,7 +12,7 @@ from undersong.patterns.language.fields import Context, row_leaf
 from undersong.patterns.language.logic import Evaluate, compile_tree
 from undersong.patterns.reference.partitions import Entry, PartitionGroup, Timeline, groups
 from undersong.patterns.reference.search import filtered
-from undersong.patterns.tools.necessary_conditions import necessary_conditions
+from undersong.patterns.significance.necessary_conditions import necessary_conditions
 from undersong.patterns.vectorized.exact_sum import I, NotVectorizable
 from undersong.patterns.vectorized.row_source import table_of
 from undersong.patterns.vectorized.run import TableSearch

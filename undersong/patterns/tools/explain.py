@@ -15,9 +15,9 @@ from undersong.patterns.language.inputs import available_inputs, lacking
 from undersong.patterns.language.logic import Evaluate, Value
 from undersong.patterns.language.row_pattern import ANY
 from undersong.patterns.language.rulefile import written
+from undersong.patterns.language.values import MATCH, MatchRows, measure
 from undersong.patterns.reference.columns import derive
 from undersong.patterns.reference.matcher import STEPS, BacktrackingMatcher, GaveUp, MatchPath, find_all
-from undersong.patterns.reference.measures import MATCH, MatchRows, measure
 from undersong.patterns.reference.partitions import Partition, limits, partitions, timelines
 from undersong.patterns.reference.search import Match, filtered, strongest
 from undersong.patterns.tools.partial_match import MatchAttempt, furthest

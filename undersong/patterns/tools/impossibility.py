@@ -48,8 +48,8 @@ from undersong.patterns.language.row_pattern import (
     Repeat,
     below,
 )
-from undersong.patterns.reference.measures import MATCH
-from undersong.patterns.tools.necessary_conditions import RowKind, RowRequirement, measured, requirements_of
+from undersong.patterns.language.values import MATCH
+from undersong.patterns.significance.necessary_conditions import RowKind, RowRequirement, measured, requirements_of
 
 _SCORES = frozenset(TRAITS) | frozenset(DIMENSIONS)  # from 0 to 1
 _AMONG = ("mean", "min", "max", "ewma", "first", "last")  # never beyond the values that they are taken over

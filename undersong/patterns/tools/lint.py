@@ -29,8 +29,8 @@ from undersong.patterns.language.expressions import (
 )
 from undersong.patterns.language.row_pattern import ANY, Bind, Or, Part, Passed, Repeat, Then, can_be_empty
 from undersong.patterns.language.rulefile import written
+from undersong.patterns.significance.necessary_conditions import inserted, written_out
 from undersong.patterns.tools.impossibility import beyond_anchors, disjoint, impossible, never_holds
-from undersong.patterns.tools.necessary_conditions import inserted, written_out
 from undersong.patterns.tools.rule_tests import run_rule_tests
 
 

@@ -8,13 +8,12 @@ from weakref import proxy
 
 import numpy as np
 
-from undersong.patterns.language import types
+from undersong.patterns.language import types, windows
 from undersong.patterns.language.expressions import Call, Compare, Field, Member, Node, Number, Variable, replaced, walk
 from undersong.patterns.language.fields import Kind
 from undersong.patterns.language.logic import Value
 from undersong.patterns.language.row_pattern import ANY
-from undersong.patterns.reference import windows
-from undersong.patterns.reference.measures import MATCH
+from undersong.patterns.language.values import MATCH
 from undersong.patterns.vectorized import statistics
 from undersong.patterns.vectorized.environments import FrameVectors
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.patterns.language.expressions import Node
-from undersong.patterns.reference.matcher import Skip
+from undersong.patterns.language.row_pattern import Skip
 from undersong.patterns.vectorized.aggregates import MatchVectors, Measured, chosen, joined, measured
 from undersong.patterns.vectorized.environments import FrameVectors, RuleVectors
 from undersong.patterns.vectorized.exact_sum import F, I

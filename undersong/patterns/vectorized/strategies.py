@@ -11,8 +11,8 @@ import numpy.typing as npt
 from undersong.patterns.language import types
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Call, Compare, Node, Number
+from undersong.patterns.language.values import MATCH
 from undersong.patterns.reference.matcher import BacktrackingMatcher, GaveUp
-from undersong.patterns.reference.measures import MATCH
 from undersong.patterns.vectorized import jit
 from undersong.patterns.vectorized.aggregates import value_in_row
 from undersong.patterns.vectorized.backtrace import match_starts, traced

@@ -27,7 +27,7 @@ from undersong.patterns.language.expressions import (
 )
 from undersong.patterns.language.fields import FIELDS, MESSAGE_FIELDS, ROW_FUNCTIONS
 from undersong.patterns.language.types import single_variable
-from undersong.patterns.reference.measures import MATCH
+from undersong.patterns.language.values import MATCH
 from undersong.patterns.vectorized.rule_plan import plan
 
 _LARGE = 500  # parts of a column or measure from which on it is not written out: it may stand for anything

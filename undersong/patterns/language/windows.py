@@ -1,7 +1,7 @@
 """Aggregates over a sliding window: push a value at the new end, drop one at the old end, read the result.
 
 Sums are exact: every float64 is an integer times a power of 2, so sums of values, of squares and of index times value
-are integers, and a result is rounded once. It depends on the values in the window alone, never on how they came and went.
+are integers, and a result is rounded once. It depends on the values in the window alone, whatever came and went.
 """
 
 from __future__ import annotations
