@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
 
+from undersong.core.hashing import text_hash
 from undersong.errors import UndersongWarning
 from undersong.models import Finding, Hit, Message, Quote, Record, Row, RuleOutcome, encode
 from undersong.patterns.catalog import all_rules, load_rules, named
@@ -30,7 +31,6 @@ EXCERPT = 280  # characters of a quote
 _NAMED = 3  # rules of a kind that a warning names
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+")
 
-_TimelineKey = tuple[str, str | None]  # a timeline by agent and, if it is untimed, conversation
 MessageKey = tuple[str, str]  # a message by conversation and id: ids may repeat between conversations
 Span = tuple[int, int]  # start and end within a text, in Unicode code points
 
@@ -146,18 +146,9 @@ def _needs(rules: Iterable[PatternRule]) -> frozenset[str]:
 
 def _balances(whole: Iterable[Timeline]) -> Callable[[Timeline], dict[str, float]]:
     """The balance over all rows of an agent, whichever of them the ``where`` of a rule leaves."""
-    all_rows, balances = (
-        {_timeline_key(timeline): timeline for timeline in whole},
-        dict[_TimelineKey, dict[str, float]](),
-    )
-
-    def of(timeline: Timeline) -> dict[str, float]:
-        key = _timeline_key(timeline)
-        if key not in balances:
-            balances[key] = _balance(all_rows[key])
-        return balances[key]
-
-    return of
+    all_rows = {(timeline.agent, timeline.conversation): timeline for timeline in whole}
+    balance = cache(lambda agent, conversation: _balance(all_rows[agent, conversation]))
+    return lambda timeline: balance(timeline.agent, timeline.conversation)
 
 
 def _balance(timeline: Timeline) -> dict[str, float]:
@@ -232,10 +223,6 @@ def _strongest(row: Row) -> str:
     return min(row.spans, key=lambda name: (-row.signals.get(name, 0.0), name))
 
 
-def _timeline_key(timeline: Timeline) -> _TimelineKey:
-    return timeline.agent, timeline.conversation
-
-
 def _outcome(rule: PatternRule, result: SearchResult, findings: int, steps: int) -> RuleOutcome:
     reason = ""
     if result.gave_up:
@@ -258,8 +245,7 @@ def _quote(message: Message, hits: Sequence[Hit], span: Span | None) -> Quote:
         start, end = _beginning(text, *span)
     else:
         start, end = _sentence(text, min(hits, key=lambda hit: hit.start)) if hits else _beginning(text, 0, len(text))
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return Quote(message_id=message.id, text=text[start:end], start=start, end=end, sha256=digest)
+    return Quote(message_id=message.id, text=text[start:end], start=start, end=end, sha256=text_hash(text))
 
 
 def _sentence(text: str, hit: Hit) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -14,6 +13,7 @@ from undersong.patterns.language.fields import dimension
 from undersong.patterns.language.row_pattern import ANY
 from undersong.patterns.language.windows import EMPTY, RunningMoments
 from undersong.patterns.reference.search import Match
+from undersong.rows.timestamps import from_microseconds
 
 ID_LENGTH = 32  # hex digits of SHA-256 that a finding id keeps: 128 bits
 
@@ -36,8 +36,8 @@ def finding_of(rule: PatternRule, match: Match, balance: Mapping[str, float]) ->
         gap_ids=tuple(entry.row.id for name, entry in match.stages if name == ANY),
         unread_ids=match.unread_ids,
         stages=tuple((name, entry.row.id) for name, entry in named),
-        start=_time(named[0][1].time),
-        end=_time(named[-1][1].time),
+        start=from_microseconds(named[0][1].time),
+        end=from_microseconds(named[-1][1].time),
         strength=strength,
         measures=measures | {"strength": strength},
         conversations=tuple(dict.fromkeys(entry.row.conversation for _, entry in named)),
@@ -96,10 +96,3 @@ def _notes(rule: PatternRule, match: Match) -> tuple[str, ...]:
     if not isinstance(match.measures.get("strength"), int | float):
         notes.append("the strength could not be computed: a score that it needs is missing")
     return tuple(notes)
-
-
-def _time(microseconds: int | None) -> datetime | None:
-    if microseconds is None:
-        return None
-    seconds, rest = divmod(microseconds, 1_000_000)
-    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)

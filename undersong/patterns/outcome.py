@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
 import msgspec
 
+from undersong.core.hashing import text_hash
 from undersong.datafiles.yaml_loader import RULES, file_hash, read
 from undersong.models import Answer, Finding, Message, Outcome, Quote
 
@@ -109,8 +109,8 @@ def _answer(reply: Message | None) -> Answer:
 def _quote(message: Message, span: tuple[int, int] | None) -> Quote:
     first, last = span or (0, 0)
     start, end = max(0, first - BEFORE), min(len(message.text), last + AFTER)
-    digest = hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
-    return Quote(message_id=message.id, text=message.text[start:end], start=start, end=end, sha256=digest)
+    text = message.text
+    return Quote(message_id=message.id, text=text[start:end], start=start, end=end, sha256=text_hash(text))
 
 
 @cache

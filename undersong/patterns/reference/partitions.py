@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from heapq import merge
 from typing import NamedTuple
 
 from undersong.models import Row
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+from undersong.rows.timestamps import microseconds
 
 
 class Entry(NamedTuple):
@@ -99,12 +96,6 @@ class PartitionGroup(NamedTuple):
             else:
                 unread.append(entry.row.id)
         return Partition(self.timeline, target, self.conversation, tuple(rows), tuple(holes))
-
-
-def microseconds(time: datetime) -> int:
-    """Whole microseconds since 1970, exact; a time without a zone counts as UTC."""
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // _MICROSECOND
 
 
 def timelines(rows: Iterable[Row]) -> tuple[Timeline, ...]:

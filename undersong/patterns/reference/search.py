@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from undersong.patterns.language.fields import Context
 from undersong.patterns.language.logic import Value
 from undersong.patterns.language.row_pattern import ANY
 from undersong.patterns.language.values import MATCH, MatchRows, measure
-from undersong.patterns.reference.columns import Derived, derive
+from undersong.patterns.reference.columns import derive
 from undersong.patterns.reference.matcher import STEPS, BacktrackingMatcher, GaveUp, MatchPath, find_all
 from undersong.patterns.reference.partitions import (
     Entry,
@@ -120,14 +120,10 @@ class _TimelineSearcher:
     def partition(self, partition: Partition) -> bool:
         """Add the partition's matches; False if the step limit was reached."""
         rule = self.rule
-        masks = [self.masks[entry.place] for entry in partition.rows]
-        derived = derive(partition, rule.columns, self.cache)
-        masks = list(self._exact(partition, masks, derived))
+        local = [self.masks[entry.place] for entry in partition.rows]
+        contexts, masks, ends = prepared(rule, partition, local, self.cache)
         if reduce(or_, masks, 0) & self.wanted != self.wanted:
             return True
-        contexts = [Context(entry.row, cells) for entry, cells in zip(partition.rows, derived, strict=True)]
-        closed = [rule.until is not None and rule.until(context) is True for context in contexts]
-        ends = limits(partition, rule.within, rule.file.max_unread, closed)
         matcher = BacktrackingMatcher(rule.program, masks, ends, steps=self.steps)
 
         path_matches: list[tuple[MatchPath, Match]] = []
@@ -148,14 +144,29 @@ class _TimelineSearcher:
             )
         return True
 
-    def _exact(self, partition: Partition, masks: Sequence[int], derived: Derived) -> Iterator[int]:
-        """The masks with the conditions that need columns; these are asked only where the rest holds."""
-        conditions = [(1 << i, c.derived) for i, c in enumerate(self.rule.conditions) if c.derived is not None]
-        for entry, mask, cells in zip(partition.rows, masks, derived, strict=True):
-            for bit, holds in conditions:
-                if mask & bit and holds(Context(entry.row, cells)) is not True:
-                    mask &= ~bit
-            yield mask
+
+class PreparedSequence(NamedTuple):
+    """The read rows of a partition for the matcher: with their columns, which variables fit, how far a match may go."""
+
+    contexts: list[Context]
+    masks: list[int]
+    ends: list[int]
+
+
+def prepared(
+    rule: PatternRule, partition: Partition, local: Iterable[int], cache: dict[str, list[Value]]
+) -> PreparedSequence:
+    """A partition with the columns of a rule; ``local`` are its ``local_mask`` per row, ``cache`` as in ``derive``."""
+    cells = derive(partition, rule.columns, cache)
+    contexts = [Context(entry.row, derived) for entry, derived in zip(partition.rows, cells, strict=True)]
+    conditions = [(1 << i, c.derived) for i, c in enumerate(rule.conditions) if c.derived is not None]
+    masks = list(local)
+    for i, context in enumerate(contexts):
+        for bit, holds in conditions:
+            if masks[i] & bit and holds(context) is not True:
+                masks[i] &= ~bit
+    closed = [rule.until is not None and rule.until(context) is True for context in contexts]
+    return PreparedSequence(contexts, masks, limits(partition, rule.within, rule.file.max_unread, closed))
 
 
 def strongest(candidates: Sequence[tuple[MatchPath, Match]]) -> list[Match]:
@@ -200,21 +211,27 @@ def local_mask(rule: PatternRule, row: Row) -> int:
     return mask
 
 
+def bind(rule: PatternRule, path: MatchPath, contexts: Sequence[Context]) -> MatchRows:
+    """The rows of a path by variable, and their measures."""
+    rows: dict[str, list[Context]] = {name: [] for name in (*rule.names, ANY, MATCH)}
+    for index, context in zip(path.bindings, contexts[path.start : path.end], strict=True):
+        rows[ANY if index < 0 else rule.names[index]].append(context)
+        if index >= 0:
+            rows[MATCH].append(context)
+    return MatchRows(rows, measure(rows, rule.measures))
+
+
+def directed(partition: Partition, bound: MatchRows) -> bool:
+    """Whether a named row is directed at the target, where the partition has one."""
+    return partition.target is None or any(context.row.target is not None for context in bound.rows[MATCH])
+
+
 def match_of(rule: PatternRule, partition: Partition, path: MatchPath, contexts: Sequence[Context]) -> Match | None:
     """The match of a path, or None where it binds nothing directed at the target or fails ``having``."""
+    bound = bind(rule, path, contexts)
+    if not directed(partition, bound) or not all(holds(bound) is True for holds in rule.having):
+        return None
     names = [ANY if index < 0 else rule.names[index] for index in path.bindings]
-    rows = partition.rows[path.start : path.end]
-    if partition.target is not None and not any(
-        name != ANY and entry.row.target is not None for name, entry in zip(names, rows, strict=True)
-    ):
-        return None
-    bound: dict[str, list[Context]] = {name: [] for name in (*rule.names, ANY, MATCH)}
-    for offset, name in enumerate(names):
-        bound[name].append(contexts[path.start + offset])
-        if name != ANY:
-            bound[MATCH].append(contexts[path.start + offset])
-    measures = measure(bound, rule.measures)
-    if not all(holds(MatchRows(bound, measures)) is True for holds in rule.having):
-        return None
+    stages = tuple(zip(names, partition.rows[path.start : path.end], strict=True))
     unread = tuple(id_ for holes in partition.holes[path.start + 1 : path.end] for id_ in holes)
-    return Match(partition, tuple(zip(names, rows, strict=True)), unread, measures)
+    return Match(partition, stages, unread, bound.measures)

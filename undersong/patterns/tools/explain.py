@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from undersong.core.sanitize import one_line
@@ -13,17 +12,24 @@ from undersong.patterns.language.expressions import Field, parse, walk
 from undersong.patterns.language.fields import Context, row_leaf
 from undersong.patterns.language.inputs import available_inputs, lacking
 from undersong.patterns.language.logic import Evaluate, Value
-from undersong.patterns.language.row_pattern import ANY
 from undersong.patterns.language.rulefile import written
-from undersong.patterns.language.values import MATCH, MatchRows, measure
-from undersong.patterns.reference.columns import derive
+from undersong.patterns.language.values import MatchRows
 from undersong.patterns.reference.matcher import STEPS, BacktrackingMatcher, GaveUp, MatchPath, find_all
-from undersong.patterns.reference.partitions import Partition, limits, partitions, timelines
-from undersong.patterns.reference.search import Match, filtered, strongest
+from undersong.patterns.reference.partitions import Partition, partitions, timelines
+from undersong.patterns.reference.search import (
+    Match,
+    bind,
+    directed,
+    filtered,
+    local_mask,
+    match_of,
+    prepared,
+    strongest,
+)
 from undersong.patterns.tools.partial_match import MatchAttempt, furthest
 from undersong.rows.percentile_ranks import absolute_rows
+from undersong.rows.timestamps import from_microseconds
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _REFUSED = 3  # refused ways through the pattern that are shown
 
 
@@ -70,14 +76,10 @@ def _lacking(rule: PatternRule, rows: Iterable[Row], *, ranks: bool) -> str:
 
 
 def _try(rule: PatternRule, partition: Partition) -> RuleTrial:
-    derived = derive(partition, rule.columns, {})
-    contexts = [Context(entry.row, cells) for entry, cells in zip(partition.rows, derived, strict=True)]
-    masks = [sum(1 << i for i in range(len(rule.names)) if _holds(rule, i, context)) for context in contexts]
-    closed = [rule.until is not None and rule.until(context) is True for context in contexts]
-    ends = limits(partition, rule.within, rule.file.max_unread, closed)
-    tried = RuleTrial(rule, partition, contexts, masks, ends, [], [], False)
+    masks = [local_mask(rule, entry.row) for entry in partition.rows]
+    tried = RuleTrial(rule, partition, *prepared(rule, partition, masks, {}), [], [], False)
     try:
-        find_all(BacktrackingMatcher(rule.program, masks, ends), rule.skip, lambda path: _keep(tried, path))
+        find_all(BacktrackingMatcher(rule.program, tried.masks, tried.ends), rule.skip, lambda path: _keep(tried, path))
     except GaveUp:
         tried = tried._replace(gave_up=True)
     if rule.file.keep == "strongest":
@@ -90,32 +92,19 @@ def _try(rule: PatternRule, partition: Partition) -> RuleTrial:
     return tried
 
 
-def _holds(rule: PatternRule, index: int, context: Context) -> bool:
-    condition = rule.conditions[index]
-    return all(part is None or part(context) is True for part in (condition.local, condition.derived))
-
-
 def _keep(tried: RuleTrial, path: MatchPath) -> bool:
     """Note a way through the pattern as a match or as refused."""
-    names = [ANY if index < 0 else tried.rule.names[index] for index in path.bindings]
-    rows: dict[str, list[Context]] = {name: [] for name in (*tried.rule.names, ANY, MATCH)}
-    for name, context in zip(names, tried.contexts[path.start : path.end], strict=True):
-        rows[name].append(context)
-        if name != ANY:
-            rows[MATCH].append(context)
-    bound = MatchRows(rows, measure(rows, tried.rule.measures))
-    why = _refusal(tried, bound)
-    if why:
-        tried.refused.append((path, why))
-        return False
-    stages = tuple(zip(names, tried.partition.rows[path.start : path.end], strict=True))
-    tried.matches.append((path, Match(tried.partition, stages, (), bound.measures)))
-    return True
+    match = match_of(tried.rule, tried.partition, path, tried.contexts)
+    if match is None:
+        tried.refused.append((path, _refusal(tried, bind(tried.rule, path, tried.contexts))))
+    else:
+        tried.matches.append((path, match))
+    return match is not None
 
 
 def _refusal(tried: RuleTrial, bound: MatchRows) -> str:
-    """Why a way through the pattern is no match; "" where it is one."""
-    if tried.partition.target is not None and all(context.row.target is None for context in bound.rows[MATCH]):
+    """Why a way through the pattern is no match."""
+    if not directed(tried.partition, bound):
         return "no message in it is directed at the target"
     for text, holds in zip(tried.rule.file.having, tried.rule.having, strict=True):
         value = holds(bound)
@@ -222,6 +211,5 @@ def _shown(value: Value) -> str:
 
 
 def _time(microseconds: int | None) -> str:
-    if microseconds is None:
-        return ""
-    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="minutes").removesuffix("+00:00") + "Z"
+    time = from_microseconds(microseconds)
+    return "" if time is None else time.isoformat(timespec="minutes").removesuffix("+00:00") + "Z"

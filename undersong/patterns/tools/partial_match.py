@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from undersong.models import Emerging, Row
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.language.fields import Context
 from undersong.patterns.language.row_pattern import (
     ACCEPT,
     ANY,
@@ -22,9 +21,8 @@ from undersong.patterns.language.row_pattern import (
     STOP_IF_EMPTY,
     Program,
 )
-from undersong.patterns.reference.columns import derive
-from undersong.patterns.reference.partitions import Partition, limits, partitions, timelines
-from undersong.patterns.reference.search import filtered, local_mask
+from undersong.patterns.reference.partitions import Partition, partitions, timelines
+from undersong.patterns.reference.search import filtered, local_mask, prepared
 from undersong.rows.percentile_ranks import absolute_rows
 
 STARTS = 2_000  # attempts that are compared; beyond it an explanation would only be slow
@@ -139,11 +137,7 @@ def _open(rule: PatternRule, partition: Partition) -> Emerging | None:
     local = [local_mask(rule, entry.row) for entry in partition.rows]
     if not _past_middle(rule, reduce(or_, local, 0)):
         return None
-    cells = derive(partition, rule.columns, {})
-    contexts = [Context(entry.row, each) for entry, each in zip(partition.rows, cells, strict=True)]
-    closed = [rule.until is not None and rule.until(context) is True for context in contexts]
-    ends = limits(partition, rule.within, rule.file.max_unread, closed)
-    masks = [_exact(rule, mask, context) for mask, context in zip(local, contexts, strict=True)]
+    _, masks, ends = prepared(rule, partition, local, {})
     last = len(masks)
     ways = [
         way
@@ -176,13 +170,6 @@ def _ways(program: Program, masks: Sequence[int], start: int) -> Iterator[_Parti
         ways = taken
     if not any(program.instructions[place][0] == ACCEPT for place in ways):
         yield from ways.values()
-
-
-def _exact(rule: PatternRule, mask: int, context: Context) -> int:
-    for index, condition in enumerate(rule.conditions):
-        if mask >> index & 1 and condition.derived is not None and condition.derived(context) is not True:
-            mask &= ~(1 << index)
-    return mask
 
 
 def _warns(rule: PatternRule, partition: Partition, way: _PartialBinding) -> bool:

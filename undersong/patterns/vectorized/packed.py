@@ -14,7 +14,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Call, Field, Node, Text, walk
 from undersong.patterns.language.fields import FIELDS, Kind
 from undersong.patterns.language.inputs import NEVER_MISSING
-from undersong.patterns.reference.partitions import Entry, Timeline, microseconds
+from undersong.patterns.reference.partitions import Entry, Timeline
 from undersong.patterns.vectorized.exact_sum import F, I, counts, mean, running
 from undersong.patterns.vectorized.table import RowTable
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes
@@ -33,6 +33,7 @@ from undersong.rows.binary import (
     key,
 )
 from undersong.rows.percentile_ranks import absolute_rows
+from undersong.rows.timestamps import microseconds
 
 CELLS = np.dtype(
     [("time", "<i8"), ("target", "<u8"), ("conversation", "<u8"), ("position", "<i4"), ("traits", "<u2", len(TRAITS))]
