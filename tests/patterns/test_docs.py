@@ -37,7 +37,12 @@ def test_the_worked_example_finds_what_the_page_says(tmp_path: Path) -> None:
     file.write_text(example("rule"), encoding="utf-8")
     findings = detect(table(example("rows")), [compile_rule(load(file))]).findings
     assert "".join(line(finding) + "\n" for finding in findings) == example("findings")
-    assert [remark.id for remark in lint.check_rules([file])] == ["no-hit-case", "no-innocent-case"]
+    assert [remark.id for remark in lint.check_rules([file])] == [
+        "no-why",
+        "no-misses",
+        "no-hit-case",
+        "no-innocent-case",
+    ]
 
 
 def test_the_explanation_of_the_worked_example_is_what_the_page_shows(tmp_path: Path) -> None:

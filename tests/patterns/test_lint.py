@@ -19,7 +19,20 @@ from undersong.patterns.tools.lint import Lint, ambiguous_pairs, check_rules
 def lints(tmp_path: Path, **keys: Any) -> list[Lint]:
     file = tmp_path / "probe.yaml"
     file.write_text(yaml.safe_dump({**MINIMAL, **keys}, sort_keys=False), encoding="utf-8")
-    return [lint for lint in check_rules([file]) if not lint.id.endswith("-case")]
+    return [lint for lint in check_rules([file]) if not lint.id.startswith("no-")]
+
+
+def test_a_rule_is_asked_for_its_reasons_and_limits_with_file_line_and_remedy(tmp_path: Path) -> None:
+    file = tmp_path / "probe.yaml"
+    keys = {**MINIMAL, "pattern": "A", "define": {"A": "virtue > 0.5"}, "why": " ", "misses": []}
+    file.write_text(yaml.safe_dump(keys, sort_keys=False), encoding="utf-8")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert [str(lint) for lint in check_rules([file]) if lint.id in ("no-why", "no-misses")] == [
+        f"{file}:{lines.index('why: ' + repr(' ')) + 1}: warning [no-why] nothing says where its numbers come from; "
+        "say it under why",
+        f"{file}:{lines.index('misses: []') + 1}: warning [no-misses] nothing says what the rule does not find; "
+        "name it under misses",
+    ]
 
 
 @pytest.mark.parametrize(

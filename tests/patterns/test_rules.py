@@ -92,6 +92,8 @@ def test_check_names_every_problem_of_every_file_in_one_run(tmp_path: Path) -> N
         ("c.yaml", "unused-column"),
         ("c.yaml", "missing-bound"),
         ("c.yaml", "undecidable-end"),
+        ("c.yaml", "no-why"),
+        ("c.yaml", "no-misses"),
         ("c.yaml", "no-innocent-case"),
         ("c.yaml", "failing-case"),
     ]

@@ -22,12 +22,7 @@ def test_every_case_beside_a_rule_holds(result: RuleTestResult) -> None:
 
 
 def test_every_rule_says_why_and_shows_what_it_finds_misses_and_spares() -> None:
-    for rule in RULES:
-        assert rule.file.why, rule.id
-        assert rule.file.misses, rule.id
-        assert rule.file.cases.hits, rule.id
-        assert rule.file.cases.near_misses, rule.id
-    assert [lint for lint in check_rules() if lint.severity == "error"] == []
+    assert [str(lint) for lint in check_rules() if lint.severity == "error" or lint.id.startswith("no-")] == []
 
 
 def test_the_six_shapes_are_there_twice_the_literal_ones_off() -> None:

@@ -72,6 +72,7 @@ def _remarks(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
     yield from _conditions(document, rule)
     yield from _never(document, rule)
     yield from _bounds(document, rule)
+    yield from _prose(document, rule)
     yield from _cases(document, rule)
 
 
@@ -158,6 +159,15 @@ def _bounds(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
     if rule.file.keep == "strongest" and rule.within is None:
         what = "a later match may be stronger, so none is decided until the rows end"
         yield _warning(document, "undecidable-end", "$.keep", what, "add within, such as within: 21 days")
+
+
+def _prose(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
+    if not rule.file.why.strip():
+        what, remedy = "nothing says where its numbers come from", "say it under why"
+        yield _warning(document, "no-why", "$.why", what, remedy)
+    if not rule.file.misses:
+        what, remedy = "nothing says what the rule does not find", "name it under misses"
+        yield _warning(document, "no-misses", "$.misses", what, remedy)
 
 
 def _cases(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
