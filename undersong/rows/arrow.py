@@ -19,70 +19,37 @@ VERSION = "1"
 Library = Literal["polars", "pandas", "pyarrow"]
 
 _TIME = pa.timestamp("us", tz="UTC")
-_TEXTS = pa.list_(pa.string())
+_TEXT, _NUMBER, _WHOLE = pa.string(), pa.float64(), pa.int64()
 _ABOUT = {b"undersong.version": VERSION.encode()}
 
 
-def _schema(**fields: Any) -> pa.Schema:
-    return pa.schema(list(fields.items()), metadata=_ABOUT)
+def _schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
+    """A schema from names, several in one text, with their type."""
+    fields = [(name, kind) for names, kind in columns for name in names.split()]
+    return pa.schema(fields, metadata=_ABOUT)
 
 
 FINDINGS = _schema(
-    finding_id=pa.string(),
-    pattern=pa.string(),
-    title=pa.string(),
-    level=pa.string(),
-    rule_hash=pa.string(),
-    agent=pa.string(),
-    target=pa.string(),
-    start=_TIME,
-    end=_TIME,
-    strength=pa.float64(),
-    chance=pa.float64(),
-    q=pa.float64(),
-    stability=pa.float64(),
-    message_ids=_TEXTS,
-    message_conversations=_TEXTS,
-    stages=_TEXTS,
-    gap_ids=_TEXTS,
-    unread_ids=_TEXTS,
-    conversations=_TEXTS,
-    judges=_TEXTS,
-    notes=_TEXTS,
-    measures=pa.map_(pa.string(), pa.float64()),
+    ("finding_id pattern title level rule_hash agent target", _TEXT),
+    ("start end", _TIME),
+    ("strength chance q stability", _NUMBER),
+    ("message_ids message_conversations stages gap_ids unread_ids conversations judges notes", pa.list_(_TEXT)),
+    ("measures", pa.map_(_TEXT, _NUMBER)),
 )
 EVALUATIONS = _schema(
-    conversation=pa.string(),
-    message_id=pa.string(),
-    position=pa.int64(),
-    time=_TIME,
-    agent=pa.string(),
-    target=pa.string(),
-    role=pa.string(),
-    observed=pa.string(),
-    branch=pa.string(),
-    tier=pa.string(),
-    state=pa.string(),
-    reason=pa.string(),
-    judge=pa.string(),
-    judge_hash=pa.string(),
-    scale=pa.string(),
-    flags=pa.int64(),
-    indicators=pa.list_(pa.struct([("id", pa.string()), ("confidence", pa.float64())])),
-    **dict.fromkeys(TRAITS, pa.float64()),
+    ("conversation message_id", _TEXT),
+    ("position", _WHOLE),
+    ("time", _TIME),
+    ("agent target role observed branch tier state reason judge judge_hash scale", _TEXT),
+    ("flags", _WHOLE),
+    ("indicators", pa.list_(pa.struct([("id", _TEXT), ("confidence", _NUMBER)]))),
+    (" ".join(TRAITS), _NUMBER),
 )
 MESSAGES = _schema(
-    conversation=pa.string(),
-    message_id=pa.string(),
-    position=pa.int64(),
-    time=_TIME,
-    author=pa.string(),
-    agent=pa.string(),
-    target=pa.string(),
-    role=pa.string(),
-    reply_to=pa.string(),
-    model=pa.string(),
-    text=pa.string(),
+    ("conversation message_id", _TEXT),
+    ("position", _WHOLE),
+    ("time", _TIME),
+    ("author agent target role reply_to model text", _TEXT),
 )
 
 

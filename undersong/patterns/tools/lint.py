@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from undersong.datafiles.taxonomy import taxonomy
 from undersong.datafiles.yaml_loader import RULES, YamlDocument, did_you_mean, load
 from undersong.errors import RuleError
-from undersong.models import TRAITS, Observed, Record, Role, State, Tier, Width
+from undersong.models import TRAITS, Record
 from undersong.patterns.catalog import repeated, rule_files
 from undersong.patterns.language import row_pattern
 from undersong.patterns.language.compile import PatternRule, try_rule
@@ -32,6 +32,7 @@ from undersong.patterns.language.rulefile import written
 from undersong.patterns.significance.necessary_conditions import inserted, written_out
 from undersong.patterns.tools.impossibility import beyond_anchors, disjoint, impossible, never_holds
 from undersong.patterns.tools.rule_tests import run_rule_tests
+from undersong.rows.binary import TEXTS
 
 
 class Lint(Record, frozen=True, kw_only=True):
@@ -285,16 +286,6 @@ def _ends(part: Part) -> _FirstVariables:
     return _FirstVariables(frozenset(), True)
 
 
-WORDS: dict[str, tuple[str, ...]] = {
-    "tier": get_args(Tier),
-    "tier_before": get_args(Tier),
-    "width": get_args(Width),
-    "observed": get_args(Observed),
-    "state": get_args(State),
-    "role": get_args(Role),
-}
-
-
 def unknown_words(tree: Node) -> Iterator[tuple[str, str]]:
     """What is wrong and a remedy, for each indicator, label, trait, tier and the like that is none.
 
@@ -313,16 +304,16 @@ def _asked(part: Node) -> Iterator[tuple[str, str]]:
         yield from ((part.name, each.value) for each in part.arguments if isinstance(each, Text))
     elif isinstance(part, Compare):
         for field, text in ((part.left, part.right), (part.right, part.left)):
-            if isinstance(field, Field) and field.name in WORDS and isinstance(text, Text):
+            if isinstance(field, Field) and field.name in TEXTS and isinstance(text, Text):
                 yield field.name, text.value
-    elif isinstance(part, OneOf) and isinstance(part.part, Field) and part.part.name in WORDS:
+    elif isinstance(part, OneOf) and isinstance(part.part, Field) and part.part.name in TEXTS:
         yield from ((part.part.name, option) for option in part.options if isinstance(option, str))
 
 
 def _valid_words(kind: str) -> tuple[str, ...]:
     if kind == "indicator":
         return tuple(taxonomy().indicators)
-    return (*TRAITS, *_labels()) if kind == "flag" else WORDS[kind]
+    return (*TRAITS, *_labels()) if kind == "flag" else TEXTS[kind]
 
 
 def _near(kind: str, word: str, valid: tuple[str, ...]) -> list[str]:
