@@ -131,7 +131,7 @@ def body_of(judge: Judge, asked_question: Question) -> bytes:
     """The request that a judge would send."""
     from undersong.judges.llm.prompts import render_question
 
-    sent = judge.asked(asked_question, render_question(asked_question)).sent  # type: ignore[attr-defined]
+    sent = judge.keyed_request(asked_question, render_question(asked_question)).request  # type: ignore[attr-defined]
     messages = [{"role": "system", "content": sent.system}, {"role": "user", "content": sent.user}]
     return json.dumps({"model": "m", "messages": messages, "response_format": sent.schema}).encode()
 

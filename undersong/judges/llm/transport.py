@@ -1,19 +1,16 @@
-"""What goes over the wire and what can go wrong there; each provider is one module with a ``Backend``."""
+"""Requests to a provider over its SDK, and the errors of transport; each provider is one module with a ``Backend``."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import select
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-from urllib.request import getproxies, proxy_bypass
 
-import h11
 import msgspec
 
 from undersong.core.sanitize import one_line
@@ -62,14 +59,6 @@ class Response(NamedTuple):
     headers: Mapping[str, str]
 
 
-class HttpResponse(NamedTuple):
-    """What came back for one request: headers by their names in lower case; the body may end just past its limit."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
 class BatchResult(NamedTuple):
     """One result of a batch: the body of its answer, or why there is none."""
 
@@ -89,20 +78,8 @@ class TransportError(Exception):
         self.why, self.retryable, self.after, self.reached = why, retryable, after, reached
 
 
-class Transport(Protocol):
-    """How requests go out to one address."""
-
-    async def post(self, body: bytes) -> HttpResponse:
-        """Ask once; raises TransportError where no answer comes."""
-        ...
-
-    async def close(self) -> None:
-        """Release the connections."""
-        ...
-
-
 class Backend(Protocol):
-    """One provider and model; its module also has ``said(body)``, which takes an answer apart."""
+    """One provider and model; its module also has ``parse_completion(body)``, which reads an answer."""
 
     async def send(self, request: Request) -> Response:
         """Ask once; raises TransportError, or JudgeError where nothing can be asked at all."""
@@ -146,51 +123,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-class SdkTransport:
-    """The line of a library's client: its own headers, with the key, to its own address; see ``Line``."""
-
-    def __init__(self, sdk: Any, http: Any, path: str, timeout: float) -> None:
-        import httpx2
-
-        self._http, self._url = http, httpx2.URL(str(sdk.base_url).rstrip("/") + path)
-        sdk_headers = {**sdk.default_headers, **sdk.auth_headers, "Accept-Encoding": "gzip, deflate"}
-        own = [(name, value) for name, value in sdk_headers.items() if isinstance(value, str)]
-        self._headers = [("Host", self._url.netloc.decode("ascii")), *own]
-        self._extensions = {"timeout": httpx2.Timeout(timeout).as_dict()}
-
-    def plain_transport(self) -> Http11Transport | None:
-        """A line to the same address with the same headers and no library between.
-
-        None where one is needed: for encryption, and for a proxy that the environment names.
-        """
-
-        url, proxies = self._url, getproxies()
-        if url.scheme != "http" or ({"http", "all"} & proxies.keys() and not proxy_bypass(url.host)):
-            return None
-        endpoint = HttpEndpoint(url.host, url.port or 80, url.raw_path.decode("ascii"))
-        return Http11Transport(endpoint, self._headers, shipped_prompts().limits.body_bytes)
-
-    async def post(self, body: bytes) -> HttpResponse:
-        """See Line. Redirects are followed. A request that the library builds itself takes longer than all the rest."""
-        import httpx2
-
-        headers = [*self._headers, ("content-length", str(len(body)))]
-        request = httpx2.Request("POST", self._url, headers=headers, content=body, extensions=self._extensions)
-        try:
-            response = await self._http.send(request, stream=True)
-            try:
-                return HttpResponse(response.status_code, response.headers, await read_bounded(response.aiter_bytes()))
-            finally:
-                await response.aclose()
-        except httpx2.ConnectError as error:
-            raise TransportError(f"no connection: {type(error).__name__}", retryable=True, reached=False) from None
-        except httpx2.HTTPError as error:
-            raise TransportError(f"the connection broke off: {type(error).__name__}", retryable=True) from None
-
-    async def close(self) -> None:
-        """See Line; the library's client closes them."""
-
-
 @cache
 def ssl_context() -> SSLContext:
     """The certificates that are trusted: read once a process, since that takes longer than thirty questions."""
@@ -213,18 +145,10 @@ async def read_bounded(chunks: AsyncIterator[bytes]) -> bytes:
 INSTALL = "pip install 'undersong[llm]'"
 ERROR_EXCERPT = 400  # bytes of an error that is not in the documented form
 OWN_KEY = "UNDERSONG_JUDGE_KEY"  # for a server by address: the provider's key is never sent to another host
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-
-class OpenClient(NamedTuple):
-    """A library's client, and the lines that a question takes: another one where the first is sent elsewhere."""
-
-    sdk: Any
-    transports: tuple[Transport, ...]
 
 
 class SdkBackend(ABC):
-    """A provider's library, used for one request at a time: attempts are counted and paid for by us."""
+    """A provider's SDK, asked for one attempt at a time: every attempt is counted and paid for by ``RetryPolicy``."""
 
     library: str
     client: str
@@ -243,67 +167,65 @@ class SdkBackend(ABC):
         self._secret = environment.get(self.key if spec.url is None else OWN_KEY, "")
         if not self._secret and spec.url is None:
             raise JudgeError("no key", where=spec.name, remedy=f"set {self.key} in the environment")
-        self._open: OpenClient | None = None
+        self._open: Any = None
 
     async def send(self, request: Request) -> Response:
         """See Backend."""
         body = msgspec.json.encode(self._body(request))
-        for transport in self._connected().transports:
-            response = await transport.post(body)
-            if response.status not in REDIRECTS:
-                break
-        if 200 <= response.status < 300:
-            return Response(response.body, response.headers)
-        raise http_error(response.status, _message(response.body), response.headers, self._secret, self._spec.name)
+        with self._errors(_server_message):
+            stream = await self._client.post(
+                self.path, cast_to=object, content=body, stream=True, stream_cls=self._sdk.AsyncStream[object]
+            )
+            async with stream:
+                return Response(await read_bounded(stream.response.aiter_bytes()), stream.response.headers)
 
     async def close(self) -> None:
         """See Backend."""
         if self._open is not None:
-            opened, self._open = self._open, None
-            for transport in opened.transports:
-                await transport.close()
-            await opened.sdk.close()
+            client, self._open = self._open, None
+            await client.close()
 
-    def _connected(self) -> OpenClient:
-        """The library's client and its connections, made anew for every event loop."""
+    @property
+    def _client(self) -> Any:
+        """The SDK's client with its connections, made anew for every event loop; its own retries are off."""
         if self._open is None:
             http = self._sdk.DefaultAsyncHttpxClient(timeout=self._timeout, verify=ssl_context())
-            key, make = self._secret or "none", getattr(self._sdk, self.client)
-            sdk = make(api_key=key, base_url=self._spec.url, max_retries=0, timeout=self._timeout, http_client=http)
-            vendor = SdkTransport(sdk, http, self.path, self._timeout)
-            direct = vendor.plain_transport()
-            self._open = OpenClient(sdk, (vendor,) if direct is None else (direct, vendor))
+            self._open = getattr(self._sdk, self.client)(
+                api_key=self._secret or "none",
+                base_url=self._spec.url,
+                max_retries=0,
+                timeout=self._timeout,
+                http_client=http,
+            )
         return self._open
 
     def _max_tokens(self, request: Request) -> int:
         return request.max_tokens + (shipped_prompts().limits.thinking_tokens if self._spec.effort else 0)
 
-    @property
-    def _client(self) -> Any:
-        return self._connected().sdk
-
     @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """The library's errors in our words."""
+    def _errors(self, message: Callable[[Any], str] = attrgetter("message")) -> Iterator[None]:
+        """The SDK's errors as ours; ``message`` takes the text from an error that has an HTTP status."""
         import httpx2
 
         try:
             yield
         except self._sdk.APIStatusError as error:
             headers, where = error.response.headers, self._spec.name
-            raise http_error(error.status_code, error.message, headers, self._secret, where) from None
-        except self._sdk.APIError as error:
-            raise TransportError(f"no connection: {type(error).__name__}", retryable=True) from None
-        except httpx2.HTTPError as error:
-            raise TransportError(f"the connection broke off: {type(error).__name__}", retryable=True) from None
+            raise http_error(error.status_code, message(error), headers, self._secret, where) from None
+        except (self._sdk.APIConnectionError, httpx2.HTTPError) as error:
+            cause = error.__cause__ or error
+            reached = not isinstance(cause, httpx2.ConnectError)
+            what = "the connection broke off" if reached else "no connection"
+            raise TransportError(f"{what}: {type(cause).__name__}", retryable=True, reached=reached) from None
 
     @abstractmethod
     def _body(self, request: Request) -> dict[str, Any]:
         """The request as the provider documents it."""
 
 
-def _message(body: bytes) -> str:
+def _server_message(status_error: Any) -> str:
     """What the body of an error says, in the form that both providers have; else its first words."""
+    body: bytes = status_error.response.content
     try:
         decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -311,125 +233,3 @@ def _message(body: bytes) -> str:
     error = decoded.get("error") if isinstance(decoded, dict) else None
     message = error.get("message") if isinstance(error, dict) else error
     return message if isinstance(message, str) else body[:ERROR_EXCERPT].decode("utf-8", "replace")
-
-
-PIECE = 1 << 16  # bytes read at a time
-
-
-class HttpEndpoint(NamedTuple):
-    """Where questions go: host and port to connect to, and the target of the request."""
-
-    host: str
-    port: int
-    target: str
-
-
-class Http11Transport:
-    """A line without a library between, for ``http://`` addresses that no proxy stands before; see ``Line``."""
-
-    def __init__(self, endpoint: HttpEndpoint, headers: Sequence[tuple[str, str]], most: int) -> None:
-        """``headers`` are those that all requests have; of an answer little more than ``most`` bytes are read."""
-        self._endpoint, self._most = endpoint, most
-        own_headers = [(name, value) for name, value in headers if name.lower() != "accept-encoding"]
-        self._headers = [*own_headers, ("Accept-Encoding", "identity")]
-        self._idle: list[_Connection] = []
-
-    async def post(self, body: bytes) -> HttpResponse:
-        """See Line."""
-        connection = self._idle_connection() or await self._new()
-        try:
-            answered = await connection.exchange(self._request(len(body)), body, self._most)
-        except (OSError, h11.ProtocolError) as error:
-            raise TransportError(f"the connection broke off: {type(error).__name__}", retryable=True) from None
-        finally:
-            self._put_back(connection)
-        if answered.headers.get("content-encoding", "identity") != "identity":
-            raise TransportError("the answer is compressed, which was not asked for", retryable=False)
-        return answered
-
-    async def close(self) -> None:
-        """See Line."""
-        while self._idle:
-            await self._idle.pop().close()
-
-    def _request(self, length: int) -> h11.Request:
-        headers = [*self._headers, ("Content-Length", str(length))]
-        return h11.Request(method="POST", target=self._endpoint.target, headers=headers)
-
-    def _idle_connection(self) -> _Connection | None:
-        """The connection that was used last, of those that the server has not closed meanwhile."""
-        while self._idle:
-            if (last := self._idle.pop()).open:
-                return last
-            last.drop()
-        return None
-
-    def _put_back(self, connection: _Connection) -> None:
-        if connection.again():
-            self._idle.append(connection)
-        else:
-            connection.drop()
-
-    async def _new(self) -> _Connection:
-        try:
-            return _Connection(*await asyncio.open_connection(self._endpoint.host, self._endpoint.port))
-        except OSError as error:
-            raise TransportError(f"no connection: {type(error).__name__}", retryable=True, reached=False) from None
-
-
-class _Connection:
-    """One connection: a request goes out in one piece, and its answer comes back before the next one."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-        self._state = h11.Connection(h11.CLIENT)
-        self._unasked = select.poll()
-        self._unasked.register(writer.get_extra_info("socket").fileno(), select.POLLIN)
-
-    @property
-    def open(self) -> bool:
-        """Whether the server has left it open: between two questions nothing comes from it but its end."""
-        return not self._reader.at_eof() and not self._writer.is_closing() and not self._unasked.poll(0)
-
-    def again(self) -> bool:
-        """Whether another request may go out: the last one came to its end, and the server keeps the connection."""
-        if self._state.our_state is not h11.DONE or self._state.their_state is not h11.DONE or not self.open:
-            return False
-        self._state.start_next_cycle()
-        return True
-
-    def drop(self) -> None:
-        """End it at once, whatever is under way."""
-        self._writer.transport.abort()
-
-    async def close(self) -> None:
-        """End it and wait until it has ended."""
-        self._writer.close()
-        with suppress(OSError):
-            await self._writer.wait_closed()
-
-    async def exchange(self, request: h11.Request, body: bytes, most: int) -> HttpResponse:
-        """Raises OSError and h11.ProtocolError where no whole answer comes; what is longer than ``most`` is not read
-        to its end."""
-        sent = (self._state.send(each) for each in (request, h11.Data(data=body), h11.EndOfMessage()))
-        self._writer.write(b"".join(part for part in sent if part))
-        await self._writer.drain()
-        response = await self._event()
-        while not isinstance(response, h11.Response):
-            response = await self._event()
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
-        return HttpResponse(response.status_code, headers, await self._body(most))
-
-    async def _body(self, most: int) -> bytes:
-        parts, size = list[bytes](), 0
-        while size <= most and isinstance(event := await self._event(), h11.Data):
-            parts.append(bytes(event.data))
-            size += len(parts[-1])
-        return b"".join(parts)[: most + 1]
-
-    async def _event(self) -> object:
-        while (event := self._state.next_event()) is h11.NEED_DATA:
-            self._state.receive_data(await self._reader.read(PIECE))
-        if isinstance(event, h11.ConnectionClosed):
-            raise ConnectionResetError("closed before the answer")
-        return event

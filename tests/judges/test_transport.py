@@ -1,33 +1,49 @@
-"""Questions over plain HTTP without a library between: connections are kept, and what is odd ends in words."""
+"""One request at a time over a provider's SDK: connections are kept, and what is no answer ends in words."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
 from tests.judges.dialogue import Served, question
-from undersong.judges.llm.transport import Http11Transport, HttpEndpoint, HttpResponse, TransportError
+from undersong.judges.limits import RunLimits
+from undersong.judges.llm.model_spec import ModelSpec
+from undersong.judges.llm.prompts import shipped_prompts
+from undersong.judges.llm.providers.openai import OpenAIBackend
+from undersong.judges.llm.transport import Request, Response, TransportError
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+REQUEST = Request("system", "user", {}, 100)
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def posted(talk: Talk, times: int = 1, most: int = 100) -> list[HttpResponse]:
+def posted(talk: Talk, times: int = 1) -> list[Response]:
     """The answers of a server that talks like this, one question after the other."""
 
-    async def run() -> list[HttpResponse]:
-        server = await asyncio.start_server(talk, "127.0.0.1", 0)
-        line = Http11Transport(
-            HttpEndpoint("127.0.0.1", server.sockets[0].getsockname()[1], "/ask"), [("Host", "here")], most
-        )
+    async def run() -> list[Response]:
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        backend = OpenAIBackend(ModelSpec("openai", "m", url=url), RunLimits(environment={}))
         try:
-            return [await line.post(b"question") for _ in range(times)]
+            return [await backend.send(REQUEST) for _ in range(times)]
         finally:
-            await line.close()
+            await backend.close()
             server.close()
-            await server.wait_closed()
+            await asyncio.gather(*handlers)
+
+    handlers: list[asyncio.Task[None]] = []
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        handlers.append(asyncio.ensure_future(handled(reader, writer)))
+
+    async def handled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await talk(reader, writer)
+            writer.close()
+            await writer.wait_closed()
 
     return asyncio.run(run())
 
@@ -42,14 +58,27 @@ def saying(*answers: bytes, then_close: bool = False) -> Talk:
             writer.write(answer)
         if not then_close:
             await reader.read()
-        writer.close()
 
     return talk
 
 
-def test_an_answer_comes_with_its_status_and_headers_in_lower_case() -> None:
-    (response,) = posted(saying(b"HTTP/1.1 429 Slow\r\nRetry-After: 3\r\nContent-Length: 2\r\n\r\nhi"))
-    assert (response.status, response.headers["retry-after"], response.body) == (429, "3", b"hi")
+def test_an_error_comes_with_its_status_and_the_pause_that_was_asked_for() -> None:
+    with pytest.raises(TransportError, match="HTTP 429: hi") as error:
+        posted(saying(b"HTTP/1.1 429 Slow\r\nRetry-After: 3\r\nContent-Length: 2\r\n\r\nhi"))
+    assert (error.value.retryable, error.value.after) == (True, 3.0)
+
+
+def test_nobody_there_is_told_from_a_connection_that_broke_off() -> None:
+    async def ask() -> Response:
+        backend = OpenAIBackend(ModelSpec("openai", "m", url="http://127.0.0.1:9/v1"), RunLimits(environment={}))
+        try:
+            return await backend.send(REQUEST)
+        finally:
+            await backend.close()
+
+    with pytest.raises(TransportError, match="no connection") as error:
+        asyncio.run(ask())
+    assert not error.value.reached
 
 
 def test_questions_one_after_the_other_share_a_connection() -> None:
@@ -83,29 +112,20 @@ def test_what_is_no_whole_answer_is_a_broken_connection(answer: bytes) -> None:
     assert error.value.retryable
 
 
-def test_an_answer_that_is_compressed_unasked_says_so() -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nhi"
-    with pytest.raises(TransportError, match="compressed"):
-        posted(saying(head))
-
-
 def test_of_an_answer_without_end_no_more_is_read_than_is_used() -> None:
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1 << 16)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")
-        try:
-            while True:
-                writer.write(b"x" * 1000)
-                await writer.drain()
-        except ConnectionError:
-            writer.close()
+        while True:
+            writer.write(b"x" * 1000)
+            await writer.drain()
 
-    (response,) = posted(endless, most=5000)
-    assert len(response.body) == 5001
+    (response,) = posted(endless)
+    assert len(response.body) == shipped_prompts().limits.body_bytes + 1
 
 
 def test_a_question_that_is_sent_elsewhere_arrives(served: Served) -> None:
-    """A redirect is followed by the library, which knows when a key may go along."""
+    """The SDK follows redirects, and knows when a key may go along."""
     (evaluation,) = served.judge().evaluate([question("please read fault=moved*2 now")])
     assert evaluation.state == "scored"
     assert len(served.server.seen) == 3
