@@ -36,7 +36,7 @@ import msgspec
 from planted import rows_of
 
 from tests.monitor import worlds
-from undersong.judges.protocol import Question, open_judge
+from undersong.judges.protocol import Judge, Question, open_judge
 from undersong.models import Evaluation, Message, Row, Scan, encode
 from undersong.monitor import SyncMonitor
 from undersong.patterns.catalog import load_rules
@@ -71,7 +71,7 @@ def exact(first: int, cases: int) -> None:
     print(f"{cases} worlds from {first} on, {findings} findings: live = batch", flush=True)
 
 
-class Planted:
+class Planted(Judge):
     """A judge that knows the scores of a world by the ids of its messages."""
 
     name, hash, reads_everything, calibrated, hashes = "planted", "planted", True, True, dict[str, str]()

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.conftest import Undersong
 from undersong import audit
 from undersong.errors import JudgeError, NothingReadError
-from undersong.judges.protocol import JUDGES
+from undersong.judges.protocol import JUDGES, Judge
 from undersong.judges.protocol import open_judge as offline
 from undersong.models import TRAITS, Conversation, Evaluation, Finding, ThreadScan
 from undersong.report.narrative import low_scores_words
@@ -224,7 +224,7 @@ def test_a_rerun_over_the_folder_that_holds_the_store_notes_the_same(undersong: 
     assert len(notes[0]) == 1
 
 
-class FailingJudge:
+class FailingJudge(Judge):
     """The offline judge up to the moment when it is asked."""
 
     def __init__(self, argument: str) -> None:

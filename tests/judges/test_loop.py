@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tests.judges.dialogue import Served, make_message, question
 from undersong.judges.ledger import SQLiteLedger
-from undersong.judges.llm.confirmation import confirm
 from undersong.judges.protocol import Segment
 
 
@@ -16,8 +15,8 @@ def test_a_notebook_gets_its_answers_and_keeps_them(served: Served, tmp_path: Pa
         with SQLiteLedger(tmp_path / "store.db") as ledger:
             judge = served.judge(ledger=ledger)
             (read,) = judge.evaluate([question("hello")])
-            (confirmation,) = confirm(
-                judge, [Segment(mechanism="fault_admission", messages=(make_message("I made it up."),))]
+            (confirmation,) = judge.confirm(
+                [Segment(mechanism="fault_admission", messages=(make_message("I made it up."),))]
             )
             return read.state, confirmation.state
 

@@ -15,8 +15,6 @@ from tests.judges.dialogue import question
 from tests.judges.tiny_llm import serve, write_model
 from undersong.judges.ledger import SQLiteLedger
 from undersong.judges.limits import LedgerEntry, MemoryLedger, RunLimits
-from undersong.judges.llm.confirmation import confirm
-from undersong.judges.llm.judge import LLMJudge
 from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.prompts import shipped_prompts
 from undersong.judges.llm.providers.anthropic import parse_completion as of_anthropic
@@ -77,9 +75,8 @@ def test_a_server_that_ignores_the_schema_breaks_the_contract_and_is_told_so(add
             paid.extend(answers)
 
     judge = open_judge(f"anthropic:tiny@{address}", RunLimits(timeout=600, ledger=Ledger()))
-    assert isinstance(judge, LLMJudge)
-    (confirmation,) = confirm(
-        judge, [Segment(mechanism="fault_admission", messages=(said_by("I made that figure up."),))]
+    (confirmation,) = judge.confirm(
+        [Segment(mechanism="fault_admission", messages=(said_by("I made that figure up."),))]
     )
     assert (confirmation.state, confirmation.yes, confirmation.quotes) == ("failed", None, ())
     assert "also after one repair" in (confirmation.reason or "")

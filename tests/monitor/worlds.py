@@ -55,7 +55,7 @@ SAID = (
 )
 
 
-class Reader:
+class Reader(Judge):
     """Reads compassion and manipulation off the end of a text; free, or routed and with the context of the tier.
 
     A text that says REFUSE is refused. ``down`` makes it fail as a whole.

@@ -107,10 +107,9 @@ def test_masked_words_are_gone_and_the_sentences_are_of_the_masked_text(underson
 
 
 def test_only_the_gravest_findings_are_told_and_the_others_say_that_they_are_not() -> None:
-    from undersong.judges.attribution import heads_of
     from undersong.judges.protocol import open_judge
 
-    heads = heads_of(open_judge("offline"))
+    heads = open_judge("offline").heads
     assert heads is not None
     finding: dict[str, Any] = {"pattern": "p", "title": "P", "level": "low", "rule_hash": "r", "agent": "kira"}
     findings = [
@@ -122,11 +121,10 @@ def test_only_the_gravest_findings_are_told_and_the_others_say_that_they_are_not
 
 
 def test_ranks_are_explained_by_no_word() -> None:
-    from undersong.judges.attribution import heads_of
     from undersong.judges.protocol import open_judge
     from undersong.patterns.catalog import all_rules, named
 
-    heads, rule = heads_of(open_judge("offline")), named(all_rules(), "love_bombing")
+    heads, rule = open_judge("offline").heads, named(all_rules(), "love_bombing")
     assert heads is not None
     row = Row(id="1", conversation="t", agent="kira", state="scored", traits={"compassion": 0.9}, scale="rank")
     message = Message(id="1", conversation="t", position=0, author="kira", role="agent", text="You are kind.")

@@ -15,7 +15,7 @@ from undersong.routing.route import load_policy, route
 from undersong.stores.sqlite import SQLiteStore
 
 
-class Listener:
+class Listener(Judge):
     """The offline judge, which also remembers what it was asked."""
 
     def __init__(self) -> None:

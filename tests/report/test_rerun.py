@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from undersong.core.manifest import canonical, digest_of
-from undersong.judges.protocol import JUDGES, Question
+from undersong.judges.protocol import JUDGES, Judge, Question
 from undersong.models import TRAITS, Evaluation
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.significance.estimate import ResamplingConfig
@@ -30,7 +30,7 @@ COLD = {"manipulation": 0.9, "exploitation": 0.7}
 TEXTS = ("You read us so well.", "Nobody thinks as you do.", "I am glad of you.", "You are kind.", "Pay me, or else.")
 
 
-class ScriptedJudge:
+class ScriptedJudge(Judge):
     """Warm until somebody asks for money."""
 
     name, hash, hashes = "scripted", "s" * 64, {"script": "5" * 64}

@@ -70,7 +70,7 @@ command.add_command(train)
 def export(judge: str, store: str, out: str) -> None:
     """Write every answer that a store keeps of a judge, raw, under the prompts of this version."""
     from undersong.judges.ledger import SQLiteLedger
-    from undersong.judges.llm.judge import tier_specs_of
+    from undersong.judges.llm.model_spec import tier_specs_of
     from undersong.judges.llm.prompt_fingerprint import questions_hash
     from undersong.judges.llm.providers.replay import replay_lines
 

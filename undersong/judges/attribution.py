@@ -5,19 +5,13 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from undersong.judges.offline import SHOWN, Artefacts, OfflineJudge
-from undersong.judges.protocol import Judge
+from undersong.judges.offline import SHOWN, Artefacts
 from undersong.ml import ngrams
 from undersong.ml.prototypes import Prototypes
 from undersong.ml.trait_heads import Heads
 from undersong.models import TRAITS
 
 GRAMS = 5  # words, or pairs of words, that are told per trait and direction
-
-
-def heads_of(judge: Judge) -> Heads | None:
-    """The trait heads behind a judge's scores; None for a judge that has none."""
-    return judge.artefacts.heads if isinstance(judge, OfflineJudge) else None
 
 
 class WordContribution(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.datafiles.yaml_loader import MODELS
-from undersong.judges.protocol import Question
+from undersong.judges.protocol import Judge, Question
 from undersong.ml import model_file
 from undersong.ml import ood_check as domains
 from undersong.ml import trait_heads as trait_heads
@@ -63,7 +63,7 @@ class Artefacts(msgspec.Struct, frozen=True, eq=False):
     folder: Path
 
 
-class OfflineJudge:
+class OfflineJudge(Judge):
     """Twelve trait scores and the signals of every message that has text, all in [0, 1], to 3 decimals."""
 
     name = "offline"
@@ -71,7 +71,8 @@ class OfflineJudge:
     calibrated = False  # its levels hold on text like that of its labels alone; each evaluation's domain says so
 
     def __init__(self, artefacts: Artefacts) -> None:
-        self.artefacts = artefacts
+        self.artefacts, self.heads = artefacts, artefacts.heads
+        self.own_folder = "" if artefacts.folder == SHIPPED else artefacts.folder.resolve().name
         self._traits = artefacts.heads.scorer()
         self._turns = artefacts.turns.scorer()
         self.prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.whitening)
@@ -80,17 +81,8 @@ class OfflineJudge:
         self.hash = model_hash(self.hashes)
 
     @property
-    def own_folder(self) -> str:
-        """The name of the directory of a model of one's own, without the way to it; "" for the shipped one."""
-        folder = self.artefacts.folder
-        return "" if folder == SHIPPED else folder.resolve().name
-
-    @property
     def learnt_from(self) -> frozenset[str] | None:
-        """Hashes of the messages that its traits were learnt from, None where its directory does not say.
-
-        Raises JudgeError where they cannot be read.
-        """
+        """See Judge; None where its folder does not say."""
         return model_file.load(self.artefacts.folder)
 
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:

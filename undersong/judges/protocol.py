@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import JudgeError, UsageError
 from undersong.judges.limits import RunLimits
-from undersong.models import Evaluation, Message, Record, Route, Scan
+from undersong.models import Confirmed, Evaluation, Message, Record, Route, Scan
+
+if TYPE_CHECKING:
+    from undersong.ml.trait_heads import Heads
 
 # name of --judge → module with a function ``open_judge(argument) -> Judge``; the argument is what follows the colon
 JUDGES: dict[str, str] = {
@@ -79,9 +82,17 @@ class Segment(Record, frozen=True, kw_only=True):
     around: tuple[Message, ...] = ()
     at: str = ""
 
+    @property
+    def place(self) -> str:
+        """The id of the message at which the mechanism would appear."""
+        return self.at or self.messages[-1].id
+
 
 class Judge(Protocol):
-    """Scores messages; one that cannot score a message returns an Evaluation whose state says why."""
+    """Scores messages; one that cannot score a message returns an Evaluation whose state says why.
+
+    A subclass inherits what has a default here: it confirms nothing, and says nothing of a model behind it.
+    """
 
     name: str
     """As in ``--judge``, written into every row."""
@@ -95,6 +106,17 @@ class Judge(Protocol):
     """Artefact or prompt name → SHA-256, for the manifest."""
     calibrated: bool
     """Whether its scores were compared with labels of this kind of text."""
+    confirms: bool = False
+    """Whether ``confirm`` asks it a second question about flagged places."""
+    heads: Heads | None = None
+    """The linear model behind its trait scores, for attribution."""
+    own_folder: str = ""
+    """The name of the folder of a user's own model."""
+
+    @property
+    def learnt_from(self) -> frozenset[str] | None:
+        """Hashes of the messages that it was trained on, None where nobody knows; raises JudgeError."""
+        return None
 
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
         """One Evaluation per question, in order; raises JudgeError only when nothing can be asked at all.
@@ -102,6 +124,22 @@ class Judge(Protocol):
         The ``context_hash`` of an Evaluation is the question's, or "" where the judge reads the message alone.
         """
         ...
+
+    def confirm(self, segments: Sequence[Segment]) -> list[Confirmed]:
+        """One answer per segment, in order, to a second question: do these words show this mechanism?"""
+        return [self.not_asked(segment, "the judge answers no second question") for segment in segments]
+
+    def not_asked(self, segment: Segment, why: str) -> Confirmed:
+        """The answer about a segment that the judge was not asked about."""
+        return Confirmed(
+            mechanism=segment.mechanism,
+            at=segment.place,
+            message_ids=tuple(message.id for message in segment.messages),
+            state="unread",
+            judge=self.name,
+            judge_hash=self.hash,
+            reason=why,
+        )
 
 
 def is_paid(spec: str) -> bool:

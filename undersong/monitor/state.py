@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from undersong.errors import JudgeError, StoreError, UsageError
-from undersong.judges.attribution import heads_of
 from undersong.judges.protocol import Judge
 from undersong.models import (
     Conversation,
@@ -231,9 +230,8 @@ class MonitorState:
         messages_by_id = {(each.conversation, each.id): each for each in messages}
         rows = self._rows_of(finding)
         quoted = quote(finding, messages_by_id, strongest=strongest_sentences(rows))
-        heads = heads_of(self._judge)
-        if heads is not None:
-            (quoted,) = with_attribution((quoted,), rows, messages_by_id, self._rules, heads)
+        if self._judge.heads is not None:
+            (quoted,) = with_attribution((quoted,), rows, messages_by_id, self._rules, self._judge.heads)
         return with_outcome(quoted, messages)
 
     def _rows_of(self, finding: Finding) -> list[Row]:

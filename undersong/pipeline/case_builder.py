@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from undersong.core.text import counted
-from undersong.judges.attribution import heads_of
-from undersong.judges.offline import OfflineJudge
 from undersong.judges.protocol import Judge
 from undersong.models import (
     Case,
@@ -124,8 +122,9 @@ def quoted(
     bound = [row for row in rows if (row.conversation, row.id) in places]
     strongest = strongest_sentences(bound)
     quoted_findings = tuple(_outcome(quote(finding, messages, strongest=strongest), store) for finding in findings)
-    heads = heads_of(judge)
-    return quoted_findings if heads is None else with_attribution(quoted_findings, bound, messages, rules, heads)
+    if judge.heads is None:
+        return quoted_findings
+    return with_attribution(quoted_findings, bound, messages, rules, judge.heads)
 
 
 def _outcome(finding: Finding, store: Store) -> Finding:
@@ -187,7 +186,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         "judge": judge.name,
         "judge_hash": judge.hash,
         "judge_gives": sorted(judge.gives),
-        **({"judge_folder": judge.own_folder} if isinstance(judge, OfflineJudge) and judge.own_folder else {}),
+        **({"judge_folder": judge.own_folder} if judge.own_folder else {}),
         "calibrated": judge.calibrated,
         "read_all": reads_all(judge, options),
         "recall": options.recall,

@@ -166,18 +166,15 @@ def _grouped(
 
 def _answers(judge: Judge, every: Sequence[Segment], run: AuditState) -> list[Confirmed]:
     """One answer for each place; the state says why there is none."""
-    from undersong.judges.llm.confirmation import confirm, not_asked
-    from undersong.judges.llm.judge import LLMJudge
-
-    if not every or not isinstance(judge, LLMJudge):
+    if not every or not judge.confirms:
         return []
     answers: Sequence[Confirmed | None] = [None] * len(every)
     if run.failure is None:
         try:
-            answers = confirm(judge, every)
+            answers = judge.confirm(every)
         except JudgeAbortedError as error:
             run.failure, answers = error, error.answers
         except JudgeError as error:
             run.failure = error
     why = f"the judge failed: {run.failure}"
-    return [said or not_asked(judge, segment, why) for said, segment in zip(answers, every, strict=True)]
+    return [answer or judge.not_asked(segment, why) for answer, segment in zip(answers, every, strict=True)]

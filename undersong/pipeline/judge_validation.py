@@ -13,7 +13,6 @@ import numpy as np
 from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.judges.llm.budget import Budget
-from undersong.judges.offline import OfflineJudge
 from undersong.judges.protocol import Judge, Question, is_paid
 from undersong.judges.test_retest import RetestKind, Shift, shift
 from undersong.ml.agreement import Calibration, calibrated
@@ -129,7 +128,7 @@ def validate(
 
 def _learnt_from(judge: Judge, rows: Sequence[LabelledMessage]) -> int | None:
     """How many labelled messages a judge was trained on; None where nobody knows."""
-    digests = judge.learnt_from if isinstance(judge, OfflineJudge) else None
+    digests = judge.learnt_from
     return None if digests is None else sum(digest(row.text) in digests for row in rows)
 
 

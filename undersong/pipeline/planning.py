@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.judges.ledger import SQLiteLedger
-from undersong.judges.llm.judge import tier_specs_of
+from undersong.judges.llm.model_spec import tier_specs_of
 from undersong.judges.llm.pricing import Price, load_prices, price_of
 from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.prompts import render_segment, shipped_prompts

@@ -1,10 +1,9 @@
-"""``--judge focused=X,deep=Y,deep_with_context=Z``: a model and an effort per tier; and the table of providers."""
+"""The LLM judge: one model per tier, asked in parallel within a budget, its answers checked and stored."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from undersong.core.hashing import text_hash
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import JudgeError, UsageError
 from undersong.judges.limits import LedgerEntry, MemoryLedger, RunLimits
@@ -27,54 +27,21 @@ from undersong.judges.llm.client import (
     usage_of,
 )
 from undersong.judges.llm.injection import suspicious
-from undersong.judges.llm.model_spec import ModelSpec, parse_model_spec
+from undersong.judges.llm.model_spec import PROVIDERS, ModelSpec, name_of, tier_specs
 from undersong.judges.llm.prompt_fingerprint import answer_checks_hash, judge_hashes, questions_hash
-from undersong.judges.llm.prompts import RenderedPrompt, render_question, shipped_prompts
-from undersong.judges.llm.response import Answer, UnusableError, answer_schema, checked
+from undersong.judges.llm.prompts import RenderedPrompt, render_question, render_segment, shipped_prompts
+from undersong.judges.llm.response import (
+    Answer,
+    Confirmation,
+    UnusableError,
+    answer_schema,
+    checked,
+    confirm_schema,
+    confirmed,
+)
 from undersong.judges.llm.transport import TransportError
-from undersong.judges.protocol import JudgeAbortedError, Question
-from undersong.models import Depth, Evaluation, Reading, Tier, Usage
-
-# provider → module and class of its backend
-PROVIDERS = {
-    "anthropic": ("undersong.judges.llm.providers.anthropic", "AnthropicBackend"),
-    "openai": ("undersong.judges.llm.providers.openai", "OpenAIBackend"),
-}
-NAMED: tuple[Tier, ...] = ("focused", "deep", "deep_with_context")
-_NEXT = re.compile(rf",(?=(?:{'|'.join(NAMED)})=)")
-
-
-def tier_specs(argument: str) -> dict[Tier, ModelSpec]:
-    """The model of each tier; one that is not named has that of the next shallower one, or else of the next deeper.
-
-    ``standard`` (the audit sample, and messages read with --all) has that of ``focused``. Raises UsageError.
-    """
-    named_tiers: dict[str, ModelSpec] = {}
-    for part in _NEXT.split(argument):
-        tier, _, name = part.partition("=")
-        if tier not in NAMED:
-            remedy = did_you_mean(tier, list(NAMED))
-            raise UsageError(f"no tier '{tier}' that is read", where=f"--judge {argument}", remedy=remedy)
-        named_tiers[tier] = spec_of(name)
-    last = next(named_tiers[tier] for tier in NAMED if tier in named_tiers)
-    by_tier: dict[Tier, ModelSpec] = {"standard": named_tiers.get("focused", last)}
-    for tier in NAMED:
-        last = by_tier[tier] = named_tiers.get(tier, last)
-    return by_tier
-
-
-def tier_specs_of(judge: str) -> dict[Tier, ModelSpec]:
-    """The model of each tier of ``--judge NAME`` in either form; raises UsageError for a judge that asks none."""
-    return tier_specs(judge if "=" in judge.partition(":")[0] else f"focused={judge}")
-
-
-def spec_of(name: str) -> ModelSpec:
-    """``anthropic:MODEL`` and the like; raises UsageError for a provider that is not known."""
-    provider, _, model = name.partition(":")
-    if provider not in PROVIDERS:
-        remedy = did_you_mean(provider, list(PROVIDERS))
-        raise UsageError(f"'{provider}' asks no model", where=f"--judge {name}", remedy=remedy)
-    return parse_model_spec(provider, model)
+from undersong.judges.protocol import Judge, JudgeAbortedError, Question, Segment, used_tools
+from undersong.models import Confirmed, Depth, Evaluation, Message, Quote, Reading, State, Tier, Usage
 
 
 def model_client(spec: ModelSpec, limits: RunLimits, *, asks: bool = True) -> ModelClient:
@@ -88,13 +55,6 @@ def judge_of(by_tier: dict[Tier, ModelSpec], limits: RunLimits, *, asks: bool = 
     """A judge that asks these models; tiers with the same model share one connection and one pace."""
     models = {spec: model_client(spec, limits, asks=asks) for spec in dict.fromkeys(by_tier.values())}
     return LLMJudge(name_of(by_tier), {tier: models[spec] for tier, spec in by_tier.items()}, limits)
-
-
-def name_of(by_tier: dict[Tier, ModelSpec]) -> str:
-    """As a user writes it: one model, or one per tier."""
-    if len(set(by_tier.values())) == 1:
-        return by_tier["focused"].name
-    return ",".join(f"{tier}={by_tier[tier].name}" for tier in NAMED)
 
 
 def open_judge(argument: str, limits: RunLimits) -> LLMJudge:
@@ -121,10 +81,10 @@ class ParsedAnswer(NamedTuple):
     shortened: int
 
 
-class LLMJudge:
-    """A model per tier, one ledger, one purse."""
+class LLMJudge(Judge):
+    """A model per tier, one ledger, one budget."""
 
-    reads_everything = False
+    reads_everything, confirms = False, True
     gives = frozenset({"traits", "indicators", "mechanisms", *SIGNALS})
 
     def __init__(self, name: str, models: Mapping[Tier, ModelClient], limits: RunLimits) -> None:
@@ -195,8 +155,7 @@ class LLMJudge:
         depth = _depth(question)
         text, context = text_hash(question.message.text), question.context_hash
         parts = [text, context, model.spec.name, self.prompt_hash, depth, self.limits.framing, self.limits.sample]
-        user = f"{prompt.user}\n{repair}" if repair else prompt.user
-        request = model.request(prompt.system, user, depth, answer_schema)
+        request = model.request(prompt.system, _with_repair(prompt, repair), depth, answer_schema)
         return KeyedRequest(model, request, hashed(parts), self.prompt_hash, text, context, depth)
 
     async def _evaluation(self, client: CachingClient, question: Question) -> Evaluation:
@@ -312,6 +271,79 @@ class LLMJudge:
         """Evidence of its own: somebody tries to talk to the reader of the transcript."""
         return {"suspected_injection": 1.0} if suspicious(question.message.text) else {}
 
+    def confirm(self, segments: Sequence[Segment]) -> list[Confirmed]:
+        """See Judge; the model of ``deep`` is asked, and its answers are stored like any other.
+
+        Raises UsageError for a mechanism that is not known and for a segment of none or more than two messages, and
+        JudgeAbortedError where the provider turns every question away.
+        """
+        for segment in segments:
+            _check_segment(segment)
+        self.sync_batches(self._confirm_request(each, render_segment(each)) for each in segments)
+        return run_sync(self.ask_all(segments, self._confirmed))
+
+    def not_asked(self, segment: Segment, why: str) -> Confirmed:
+        """See Judge."""
+        return self._confirmation(segment, (), "unread", why)
+
+    async def _confirmed(self, client: CachingClient, segment: Segment) -> Confirmed:
+        prompt = render_segment(segment)
+        texts = tuple(message.text for message in segment.messages)
+        paid: list[LedgerEntry] = []
+
+        def use(text: str) -> tuple[Confirmation, str]:
+            return confirmed(text, texts, prompt.control), text
+
+        try:
+            answer, raw = await self.usable_answer(
+                client, lambda repair: self._confirm_request(segment, prompt, repair), use, paid
+            )
+        except RefusedError as refusal:
+            return self._confirmation(segment, paid, "refused", f"the judge refused: {refusal}")
+        except (UnusableError, TransportError) as error:
+            return self._confirmation(segment, paid, "failed", f"no usable answer: {error}")
+        except BudgetExhaustedError as error:
+            return self._confirmation(segment, paid, "unread", str(error))
+        return msgspec.structs.replace(
+            self._confirmation(segment, paid, "scored", None),
+            yes=answer.yes,
+            quotes=tuple(_quotes(segment.messages, answer.quotes)),
+            confidence=answer.confidence,
+            rejected=answer.rejected,
+            raw=raw,
+        )
+
+    def _confirmation(
+        self, segment: Segment, paid: Sequence[LedgerEntry], state: State, reason: str | None
+    ) -> Confirmed:
+        return msgspec.structs.replace(
+            super().not_asked(segment, reason or ""),
+            judge=self.models["deep"].spec.name,
+            state=state,
+            reason=reason,
+            usage=sum(map(usage_of, paid), Usage()),
+        )
+
+    def _confirm_request(self, segment: Segment, prompt: RenderedPrompt, repair: str = "") -> KeyedRequest:
+        model = self.models["deep"]
+        texts, context = (
+            [[text_hash(each.text), *used_tools(each)] for each in part] for part in (segment.messages, segment.around)
+        )
+        who = [[each.author, each.role] for each in (*segment.messages, *segment.around)]
+        parts = [
+            "confirm",
+            segment.mechanism,
+            texts,
+            context,
+            who,
+            model.spec.name,
+            self.prompt_hash,
+            self.limits.sample,
+        ]
+        request = model.request(prompt.system, _with_repair(prompt, repair), "standard", confirm_schema)
+        hashes = hashed(parts), self.prompt_hash, hashed(texts), hashed([context, who])
+        return KeyedRequest(model, request, *hashes, "confirm")
+
 
 async def _close(models: Iterable[ModelClient]) -> None:
     for model in models:
@@ -335,6 +367,27 @@ async def _work(
             failures.append(error)
 
 
+def _with_repair(prompt: RenderedPrompt, repair: str) -> str:
+    return f"{prompt.user}\n{repair}" if repair else prompt.user
+
+
+def _check_segment(segment: Segment) -> None:
+    mechanisms = shipped_prompts().mechanisms
+    if segment.mechanism not in mechanisms:
+        remedy = did_you_mean(segment.mechanism, list(mechanisms))
+        raise UsageError(f"unknown mechanism '{segment.mechanism}'", remedy=remedy)
+    if not 1 <= len(segment.messages) <= 2:
+        raise UsageError("a segment has one message or two", remedy="give the rest as `around`")
+
+
+def _quotes(messages: Sequence[Message], texts: Sequence[str]) -> Iterator[Quote]:
+    """The quotes of a yes, one a message, with their places; of a no there are none."""
+    for message, text in zip(messages, texts, strict=False):
+        start = message.text.index(text)
+        digest = text_hash(message.text)
+        yield Quote(message_id=message.id, text=text, start=start, end=start + len(text), sha256=digest)
+
+
 def _depth(question: Question) -> Depth:
     """Which of the two prompts asks it; a message that only a run over everything reads has the standard one."""
     return "thorough" if question.route.depth == "thorough" else "standard"
@@ -347,11 +400,6 @@ def _text(model: ModelClient, body: bytes) -> str:
     if completion.stop == "length":
         raise UnusableError("it was cut off at its longest")
     return completion.text
-
-
-def text_hash(text: str) -> str:
-    """SHA-256 of a text in UTF-8."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def hashed(parts: object) -> str:

@@ -1,12 +1,21 @@
-"""``--judge`` → who is asked: ``MODEL``, ``MODEL+EFFORT``, ``MODEL@http://host:port/v1``."""
+"""Parses ``--judge``: ``PROVIDER:MODEL+EFFORT@URL``, or ``focused=X,deep=Y,deep_with_context=Z`` with one per tier."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
+from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import UsageError
+from undersong.models import Tier
 
+# provider → module and class of its backend
+PROVIDERS = {
+    "anthropic": ("undersong.judges.llm.providers.anthropic", "AnthropicBackend"),
+    "openai": ("undersong.judges.llm.providers.openai", "OpenAIBackend"),
+}
+NAMED: tuple[Tier, ...] = ("focused", "deep", "deep_with_context")
+_NEXT = re.compile(rf",(?=(?:{'|'.join(NAMED)})=)")
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 _SHAPE = re.compile(r"(?P<model>[^@]+?)(?:\+(?P<effort>[a-z]+))?(?:@(?P<url>https?://.+))?")
 
@@ -36,3 +45,43 @@ def parse_model_spec(provider: str, argument: str) -> ModelSpec:
     if effort is not None and effort not in EFFORTS:
         raise UsageError(f"unknown effort '{effort}'", where=where, remedy=f"known are {', '.join(EFFORTS)}")
     return ModelSpec(provider, match["model"], effort, match["url"])
+
+
+def tier_specs(argument: str) -> dict[Tier, ModelSpec]:
+    """The model of each tier; one that is not named has that of the next shallower one, or else of the next deeper.
+
+    ``standard`` (the audit sample, and messages read with --all) has that of ``focused``. Raises UsageError.
+    """
+    named_tiers: dict[str, ModelSpec] = {}
+    for part in _NEXT.split(argument):
+        tier, _, name = part.partition("=")
+        if tier not in NAMED:
+            remedy = did_you_mean(tier, list(NAMED))
+            raise UsageError(f"no tier '{tier}' that is read", where=f"--judge {argument}", remedy=remedy)
+        named_tiers[tier] = spec_of(name)
+    last = next(named_tiers[tier] for tier in NAMED if tier in named_tiers)
+    by_tier: dict[Tier, ModelSpec] = {"standard": named_tiers.get("focused", last)}
+    for tier in NAMED:
+        last = by_tier[tier] = named_tiers.get(tier, last)
+    return by_tier
+
+
+def tier_specs_of(judge: str) -> dict[Tier, ModelSpec]:
+    """The model of each tier of ``--judge NAME`` in either form; raises UsageError for a judge that asks none."""
+    return tier_specs(judge if "=" in judge.partition(":")[0] else f"focused={judge}")
+
+
+def spec_of(name: str) -> ModelSpec:
+    """``anthropic:MODEL`` and the like; raises UsageError for a provider that is not known."""
+    provider, _, model = name.partition(":")
+    if provider not in PROVIDERS:
+        remedy = did_you_mean(provider, list(PROVIDERS))
+        raise UsageError(f"'{provider}' asks no model", where=f"--judge {name}", remedy=remedy)
+    return parse_model_spec(provider, model)
+
+
+def name_of(by_tier: dict[Tier, ModelSpec]) -> str:
+    """As a user writes it: one model, or one per tier."""
+    if len(set(by_tier.values())) == 1:
+        return by_tier["focused"].name
+    return ",".join(f"{tier}={by_tier[tier].name}" for tier in NAMED)

@@ -9,7 +9,8 @@ import msgspec
 
 from undersong.errors import JudgeError
 from undersong.judges.limits import LedgerEntry, MemoryLedger, RunLimits
-from undersong.judges.llm.judge import LLMJudge, judge_of, tier_specs_of
+from undersong.judges.llm.judge import LLMJudge, judge_of
+from undersong.judges.llm.model_spec import tier_specs_of
 
 VERSION = 1
 
