@@ -26,7 +26,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.report.aggregates import RowAggregates, write_rows
 from undersong.report.finding_view import rule_words
 from undersong.report.order import detailed_sessions, order_findings
-from undersong.report.render import check_formats, formats_of, html, markdown, write_exports
+from undersong.report.render import check_formats, formats_of, pages, write_exports
 from undersong.report.view_model import DETAIL, view
 
 __all__ = [
@@ -77,10 +77,10 @@ def write(
         meanings = rule_words(all_rules() if rules is None else rules)
         arranged = view(case, aggregates, detailed, meanings, transcripts)
         texts = {
-            "report.html": html.render(arranged),
-            **dict(html.render_pages(arranged)),
-            "forensic_audit_report.md": markdown.render(arranged),
-            "risk_graph.svg": html.render_charts(arranged),
+            "report.html": pages.render_html(arranged),
+            **dict(pages.render_pages(arranged)),
+            "forensic_audit_report.md": pages.render_markdown(arranged),
+            "risk_graph.svg": pages.render_charts(arranged),
         }
         for name, text in texts.items():
             (folder / name).write_bytes(text.encode("utf-8"))

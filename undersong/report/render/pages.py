@@ -1,4 +1,4 @@
-"""The template environment: everything escaped, nothing undefined, foreign text made visible."""
+"""The pages of a report from templates: HTML, Markdown, and SVG charts."""
 
 from __future__ import annotations
 
@@ -16,23 +16,40 @@ from undersong.core.hashing import text_hash
 from undersong.core.text import counted, mechanism_name
 from undersong.models import LEVELS
 from undersong.report import view_model
-from undersong.report.escape import first_upper, label, moment, own_name, period, shown
+from undersong.report.escape import (
+    code,
+    fenced,
+    first_upper,
+    label,
+    moment,
+    own_name,
+    period,
+    plain,
+    shown,
+    sparkline,
+)
 from undersong.report.narrative import (
     alignment_colour,
     alignment_words,
     assessed_words,
     context_words,
+    gaps_words,
+    outcome_words,
     score_words,
     to_read_words,
 )
 from undersong.report.view_model import ReportView
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
+INDEX = "index.html"
+CHARTS = 12  # sessions in the picture; the others have their table and sparkline
+HEAD, GAP, MARGIN = 34.0, 18.0, 12.0
+EXTRA = ".paper{fill:var(--paper)} text.name{font-weight:600;font-size:14px;fill:var(--ink)}"
 
 
 @cache
 def environment() -> jinja2.Environment:
-    """Autoescape is on for every template; no template of ours switches it off for data."""
+    """The template environment; autoescape is on for every template, and none switches it off for data."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -41,19 +58,41 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"line": label, "shown": shown, "moment": moment, "first_upper": first_upper, "sha256": text_hash}
-    made.globals |= {"counted": counted, "period": period, "own_name": own_name}
+    functions = (
+        counted, period, own_name, mechanism_name, alignment_colour, alignment_words, assessed_words, context_words,
+        gaps_words, outcome_words, score_words, to_read_words,
+    )  # fmt: skip
+    made.globals |= {function.__name__: function for function in functions}
     return made
+
+
+@cache
+def markdown_environment() -> jinja2.Environment:
+    """The same with Markdown escaping: what a template prints is escaped by ``plain`` unless a filter made it safe.
+
+    ``code`` and ``fenced`` are for foreign text, ``own`` is for our own words that are Markdown already.
+    """
+    made = environment().overlay(finalize=_markdown, keep_trailing_newline=True)
+    made.filters = made.filters | {
+        "plain": lambda text: Markup(plain(text)),
+        "code": lambda text, width=120: Markup(code(text, width)),
+        "fenced": lambda text: Markup(fenced(text)),
+        "own": Markup,
+        "label": label,
+        "sparkline": sparkline,
+    }
+    return made
+
+
+def _markdown(value: Any) -> Any:
+    """What is printed for a value in a Markdown template; autoescape leaves ``Markup`` as it is."""
+    return Markup(plain(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
 def own_text(name: str) -> str:
     """A file of our own beside the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
-
-
-CHARTS = 12  # sessions in the picture; the others have their table and sparkline
-HEAD, GAP, MARGIN = 34.0, 18.0, 12.0
-EXTRA = ".paper{fill:var(--paper)} text.name{font-weight:600;font-size:14px;fill:var(--ink)}"
 
 
 def render_charts(shown: ReportView) -> str:
@@ -69,10 +108,13 @@ def render_charts(shown: ReportView) -> str:
     return template.render(charts=placed, width=width, height=round(y + HEAD, 2), style=style)
 
 
-INDEX = "index.html"
+def render_markdown(shown: ReportView) -> str:
+    """``forensic_audit_report.md``: names in code spans, quotes in fences that they cannot close."""
+    template = markdown_environment().get_template("report.md.j2")
+    return template.render(v=shown, case=shown.case, tally=shown.tally, words=shown.words)
 
 
-def render(shown: ReportView) -> str:
+def render_html(shown: ReportView) -> str:
     """``report.html``; its style and its script are allowed by hash, so that nothing else in it can style or run."""
     return _page("report.html.j2", shown, unplaced=shown.citations.unplaced())
 
@@ -111,13 +153,6 @@ def _page(template: str, shown: ReportView, **more: Any) -> str:
                 "left": view_model.LEFT,
                 "top": view_model.TOP,
             },
-            alignment_colour=alignment_colour,
-            alignment_words=alignment_words,
-            to_read_words=to_read_words,
-            score_words=score_words,
-            assessed_words=assessed_words,
-            context_words=context_words,
-            mechanism_name=mechanism_name,
             **more,
         )
     )
