@@ -1,4 +1,4 @@
-"""The nouns that the steps hand to each other: frozen, typed, JSON both ways."""
+"""The records that the steps pass to each other: frozen, typed, JSON both ways."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from undersong.models.base import (
     decode,
     encode,
 )
-from undersong.models.case import Case
 from undersong.models.evaluation import Evaluation, Indicator, Quote, Reading, Route, Stance, Usage
 from undersong.models.finding import Emerging, Finding, Outcome, RuleOutcome, Why
 from undersong.models.message import Break, Conversation, InputFile, Message, Problem, SourceRef, ToolCall, ToolResult
@@ -48,6 +47,7 @@ from undersong.models.scan import (
 )
 from undersong.models.verdict import (
     AgentVerdict,
+    Case,
     Confirmed,
     Deduction,
     Mark,
@@ -60,71 +60,12 @@ from undersong.models.verdict import (
 )
 
 __all__ = [
-    "COUNTED",
-    "DIMENSIONS",
-    "LEVELS",
-    "NEGATIVE_TRAITS",
-    "SIGNALS",
-    "TIERS",
-    "TRAITS",
-    "WHOLE_REPLIES",
-    "AgentFlags",
-    "AgentVerdict",
-    "AlignmentStatus",
-    "Answer",
-    "Assessment",
-    "Break",
-    "Case",
-    "CodeBlock",
-    "Confirmed",
-    "Conversation",
-    "Deduction",
-    "Deference",
-    "Depth",
-    "Domain",
-    "Emerging",
-    "Evaluation",
-    "Finding",
-    "FreeSignal",
-    "Hit",
-    "Indicator",
-    "InputFile",
-    "Level",
-    "Loop",
-    "Mark",
-    "Mechanism",
-    "Message",
-    "Missed",
-    "Moment",
-    "Observed",
-    "Outcome",
-    "Problem",
-    "Quote",
-    "Reading",
-    "Record",
-    "Role",
-    "Route",
-    "Row",
-    "RuleOutcome",
-    "Scale",
-    "Scan",
-    "SessionVerdict",
-    "SignalBand",
-    "SignalKind",
-    "SourceRef",
-    "Spending",
-    "Stance",
-    "State",
-    "Telemetry",
-    "ThreadScan",
-    "ThreadSignal",
-    "Tier",
-    "ToolCall",
-    "ToolResult",
-    "Trait",
-    "Usage",
-    "Why",
-    "Width",
-    "decode",
-    "encode",
-]
+    "COUNTED", "DIMENSIONS", "LEVELS", "NEGATIVE_TRAITS", "SIGNALS", "TIERS", "TRAITS", "WHOLE_REPLIES",
+    "AgentFlags", "AgentVerdict", "AlignmentStatus", "Answer", "Assessment", "Break", "Case", "CodeBlock",
+    "Confirmed", "Conversation", "Deduction", "Deference", "Depth", "Domain", "Emerging", "Evaluation",
+    "Finding", "FreeSignal", "Hit", "Indicator", "InputFile", "Level", "Loop", "Mark", "Mechanism", "Message",
+    "Missed", "Moment", "Observed", "Outcome", "Problem", "Quote", "Reading", "Record", "Role", "Route", "Row",
+    "RuleOutcome", "Scale", "Scan", "SessionVerdict", "SignalBand", "SignalKind", "SourceRef", "Spending",
+    "Stance", "State", "Telemetry", "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult", "Trait",
+    "Usage", "Why", "Width", "decode", "encode",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The words that the nouns share, and what all of them can: frozen, typed, JSON both ways."""
+"""The base class of all records, their JSON codec, and the closed sets of values that they share."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ DIMENSIONS: dict[str, tuple[Trait, ...]] = {"ethos": TRAITS[0:4], "logos": TRAIT
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base of all nouns: immutable, compared by value; none can hold itself, so the cycle collector passes them by."""
+    """Base of all records: immutable, compared by value; none holds itself, so the cycle collector passes them by."""
 
 
 N = TypeVar("N", bound=Record)
 
 
 def encode(record: Record) -> bytes:
-    """Compact JSON of a noun, keys in the order of its fields."""
+    """Compact JSON of a record, keys in the order of its fields."""
     return msgspec.json.encode(record)
 
 
 def decode(data: bytes | str, kind: type[N]) -> N:
-    """The noun back from its JSON; raises ``msgspec.ValidationError`` naming the path of a wrong value."""
+    """The record from its JSON; raises ``msgspec.ValidationError`` naming the path of a wrong value."""
     return msgspec.json.decode(data, type=kind)

@@ -1,4 +1,4 @@
-"""What the router decided, and what a judge answered."""
+"""Routes, evaluations and their evidence: what the router decided and what a judge answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pattern detector found, and why; how each rule fared."""
+"""Findings of the pattern detector with their explanations, and the outcome of each rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said: messages, conversations, and where in which file they stand."""
+"""Messages and conversations, with their places in the input files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row of a message, as the steps write it and rules read it."""
+"""The row: one message with its signals, route and evaluation, as the steps write it and rules read it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from undersong.models.base import Domain, Observed, Record, Role, Scale, State, 
 from undersong.models.evaluation import Evaluation, Indicator, Reading, Route
 from undersong.models.message import Message, SourceRef
 from undersong.models.scan import Deference, Hit, Loop, Scan
+
+_JUDGED = ("state", "reason", "traits", "indicators", "signals", "domain", "engines", "spans", "judge", "judge_hash",
+           "reading")  # fmt: skip
 
 
 class Row(Record, frozen=True):
@@ -90,18 +93,6 @@ def _names(hits: tuple[Hit, ...]) -> tuple[str, ...]:
 
 
 def _judged(row: Row, evaluation: Evaluation) -> Row:
-    return msgspec.structs.replace(
-        row,
-        state=evaluation.state,
-        reason=evaluation.reason,
-        traits=evaluation.traits,
-        indicators=evaluation.indicators,
-        signals=evaluation.signals,
-        domain=evaluation.domain,
-        scale=None if evaluation.traits is None else "level",
-        engines=evaluation.engines,
-        spans=evaluation.spans,
-        judge=evaluation.judge,
-        judge_hash=evaluation.judge_hash,
-        reading=evaluation.reading,
-    )
+    """The row with its evaluation: the fields that both have, and the scale of the scores."""
+    scale = None if evaluation.traits is None else "level"
+    return msgspec.structs.replace(row, scale=scale, **{name: getattr(evaluation, name) for name in _JUDGED})

@@ -1,4 +1,4 @@
-"""What the free scan tells of a message and of a thread."""
+"""The free signals of a message and of a thread."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
-"""What a session and an agent are told, and what a run missed and spent."""
+"""The verdicts on a session and on an agent, the figures of a run, and the case that holds them all."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from undersong.models.base import AlignmentStatus, Assessment, Record, State
 from undersong.models.evaluation import Quote, Usage
+from undersong.models.finding import Finding, RuleOutcome
+from undersong.models.message import InputFile, Message, Problem
 
 
 class Deduction(Record, frozen=True, kw_only=True):
@@ -187,3 +189,39 @@ class Spending(Record, frozen=True, kw_only=True):
     total: Usage
     tiers: dict[str, Usage] = {}
     conversations: dict[str, Usage] = {}
+
+
+class Case(Record, frozen=True, kw_only=True):
+    """Everything that a report says, without the transcripts themselves.
+
+    ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the
+    messages per agent that a thread signal raised; ``spent`` is None where no answer was paid; ``cited`` are the
+    messages that a finding, a deduction or a session flag quotes, in full; ``signals`` holds the null band of each
+    signal, the table that rows call ``bands``; ``ranked`` counts the messages whose scores are ranks; ``highest`` is
+    the highest score of each trait in any message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt
+    and model artefact names to SHA-256.
+    """
+
+    version: str
+    parameters: dict[str, Any]
+    inputs: tuple[InputFile, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    conversations: int = 0
+    messages: int = 0
+    tiers: dict[str, int] = {}
+    states: dict[str, int] = {}
+    upgrades: dict[str, int] = {}
+    missed: Missed | None = None
+    highest: dict[str, float] = {}
+    signals: dict[str, SignalBand] = {}
+    bands: str | None = None
+    ranked: int = 0
+    judge_calls: int = 0
+    cost: float = 0.0
+    spent: Spending | None = None
+    sessions: tuple[SessionVerdict, ...] = ()
+    agents: tuple[AgentVerdict, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    outcomes: tuple[RuleOutcome, ...] = ()
+    cited: tuple[Message, ...] = ()
+    hashes: dict[str, str] = {}
