@@ -13,7 +13,7 @@ from tests.conftest import Undersong
 from undersong.models import Conversation, Message, Row
 from undersong.report.writer import write
 from undersong.verify import check, verify
-from undersong.verify.content import Content, read_content
+from undersong.verify.manifest_check import Content, read_content
 
 REPORT, FORGED = Path("undersong-report"), Path("forged")
 SESSION, THREAD = Path("samples/invoice_session.json"), Path("samples/memory_thread.json")

@@ -9,16 +9,16 @@ from undersong.core.hashing import text_hash
 from undersong.core.manifest import NAME, Manifest
 from undersong.errors import UndersongError, UsageError
 from undersong.models import Confirmed, Deduction, Message, Moment, Quote, Record
-from undersong.verify.content import Content, read_content
 from undersong.verify.environment import Model, differences, installed_hashes, model_of
-from undersong.verify.inputs import in_order
-from undersong.verify.inputs import inputs as compare_inputs
+from undersong.verify.inputs import compare_inputs, in_order
 from undersong.verify.manifest_check import (
+    Content,
     Discrepancy,
     NotPossibleError,
     bytes_of,
     compare_digest,
     files,
+    read_content,
     read_manifest,
 )
 
@@ -107,8 +107,8 @@ def _again(
     model: Model | None,
 ) -> Verification:
     from undersong.patterns.catalog import all_rules
-    from undersong.verify import inputs as retrace
     from undersong.verify import recompute
+    from undersong.verify.replay import replay_inputs
 
     patterns = all_rules(rules)
     steps: list[Step] = [
@@ -126,12 +126,8 @@ def _again(
             ("what moved the scores", lambda: recompute.recompute_attribution(content, patterns, model)),
         ]
         if inputs:
-            steps.append(
-                (
-                    "scan, route and verdict from the inputs",
-                    lambda: retrace.replay_inputs(content, in_order(inputs, manifest)),
-                )
-            )
+            replayed = "scan, route and verdict from the inputs"
+            steps.append((replayed, lambda: replay_inputs(content, in_order(inputs, manifest))))
         else:
             skipped.append("route: no input was given")
     discrepancies: list[Discrepancy] = []

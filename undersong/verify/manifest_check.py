@@ -1,18 +1,22 @@
-"""What verify says: one thing that no longer agrees, or why a step could not be done again."""
+"""The files of a report folder: read back, and compared with the hashes of its manifest."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from undersong.core.manifest import NAME, RUN, SCHEMA, Manifest, canonical, digest_of
 from undersong.errors import UsageError
-from undersong.models import Record
+from undersong.models import Case, Conversation, Finding, Record, Row, decode
+from undersong.report.writer import CASE, CONVERSATIONS, EVALUATIONS, FINDINGS
+
+N = TypeVar("N", bound=Record)
 
 
 class Discrepancy(Record, frozen=True, kw_only=True):
@@ -132,3 +136,33 @@ def compare_file(path: Path, name: str, expected: str) -> Iterator[Discrepancy]:
 
 def _schema(value: Any) -> str:
     return str(value.get("schema", "no schema")) if isinstance(value, dict) else "no object"
+
+
+@dataclass(frozen=True)
+class Content:
+    """The records of a report folder; ``case`` has its findings again."""
+
+    case: Case
+    rows: tuple[Row, ...]
+    conversations: tuple[Conversation, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings of the case."""
+        return self.case.findings
+
+
+def read_content(report_dir: Path) -> tuple[Content | None, list[Discrepancy]]:
+    """The content where every file can be read, and what is wrong with those that cannot."""
+    parts: list[Any] = [decoded(report_dir / CASE, lambda data: decode(data, Case))]
+    for name, kind in ((FINDINGS, Finding), (EVALUATIONS, Row), (CONVERSATIONS, Conversation)):
+        parts.append(decoded(report_dir / name, lambda data, kind=kind: _lines(data, kind)))  # type: ignore[misc]
+    broken = [part for part in parts if isinstance(part, Discrepancy)]
+    if broken:
+        return None, broken
+    case, findings, rows, conversations = parts
+    return Content(msgspec.structs.replace(case, findings=findings), rows, conversations), []
+
+
+def _lines(data: bytes, kind: type[N]) -> tuple[N, ...]:
+    return tuple(decode(line, kind) for line in data.split(b"\n") if line)

@@ -1,4 +1,4 @@
-"""The pure steps done again from the folder's own data: scan, verdict, detect, chance, counts, and the pages."""
+"""The pure steps recomputed from the folder's own data: scan, verdict, detect, chance, counts, and the pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from undersong.core.manifest import NAME, RUN, Manifest
-from undersong.models import Conversation, Finding, Message, Row, Scan
+from undersong.models import Conversation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
 from undersong.patterns.detect import detect, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
@@ -18,18 +18,19 @@ from undersong.patterns.significance.estimate import ResamplingConfig, estimate_
 from undersong.pipeline.attribution import with_attribution
 from undersong.pipeline.case_builder import count, highest
 from undersong.report.render import FORMATS, formats_of
-from undersong.report.writer import DATA, write
+from undersong.report.writer import CONVERSATIONS, DATA, EVALUATIONS, write
 from undersong.rows.null_bands import null_bands_of, table_name
 from undersong.rows.percentile_ranks import ranks_of
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import agent_verdicts, session_verdict
-from undersong.verify.content import Content
 from undersong.verify.environment import OFFLINE, Model
-from undersong.verify.manifest_check import Discrepancy
+from undersong.verify.manifest_check import Content, Discrepancy
 
 TOLERANCE = 0.0015  # of a score by the offline judge: .001 and half of the last decimal that is written
 SCANNED = ("flags", "total", "hard_constraints", "loops", "deference", "sentiment_score", "code_change_delta",
            "latency_drop")  # fmt: skip
+ROUTED = ("tier", "tier_before", "width", "sampled", "reasons")
+TRANSCRIPTS = (f"is in {CONVERSATIONS}", CONVERSATIONS)  # how a missing row and a difference name them
 RANK_TOLERANCE = 0.05  # a score that moves by .001 can pass many others with the same score
 AGAIN = "does not come out again"
 
@@ -110,7 +111,7 @@ def _findings(reported: Sequence[Finding], again: Mapping[str, Finding]) -> Iter
         if other is None:
             yield Discrepancy(what=f"{AGAIN} from evaluations.jsonl", where=where)
             continue
-        names = [name for name in finding.__struct_fields__ if getattr(finding, name) != getattr(other, name)]
+        names = _differing(finding, other, finding.__struct_fields__)
         if names:
             yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from evaluations.jsonl", where=where)
     reported_ids = {finding.finding_id for finding in reported}
@@ -145,39 +146,44 @@ def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepan
 def recompute_scans(content: Content) -> Iterator[Discrepancy]:
     """The free signals and the sovereignty score of each transcript."""
     verdicts = {session.conversation: session for session in content.case.sessions}
-    by_place = {(row.conversation, row.id): row for row in content.rows}
+    rows = {(row.conversation, row.id): row for row in content.rows}
     for conversation in content.conversations:
         scans, thread = scan_conversation(conversation, load_book())
-        pairs = [
-            (by_place.get((conversation.id, m.id)), scan) for m, scan in zip(conversation.messages, scans, strict=True)
-        ]
-        for row, scan in pairs:
-            yield from _signals(row, scan)
-        rows = [
-            msgspec.structs.replace(row, text=message.text, hits=scan.hits)
-            for (row, scan), message in zip(pairs, conversation.messages, strict=True)
-            if row is not None
-        ]
-        reported = verdicts.get(conversation.id)
-        again = session_verdict(conversation, scans, thread, rows, reported.confirmations if reported else ())
-        names = [name for name in again.__struct_fields__ if getattr(reported, name, None) != getattr(again, name)]
+        yield from compare_conversation(conversation, scans, thread, rows, verdicts.get(conversation.id), TRANSCRIPTS)
+
+
+def compare_conversation(
+    conversation: Conversation,
+    scans: Sequence[Scan],
+    thread: ThreadScan,
+    rows: Mapping[tuple[str, str], Row],
+    reported: SessionVerdict | None,
+    source: tuple[str, str],
+    routes: Sequence[Route] | None = None,
+) -> Iterator[Discrepancy]:
+    """The rows and the verdict of a conversation beside its scans, its routes (if any) and the verdict that follows.
+
+    ``source`` names where the conversation comes from, as a missing row and as a difference say it.
+    """
+    held_in, name = source
+    judged = []  # the rows as the verdict saw them: with texts and hits, and with the scores of the report
+    for number, (message, scan) in enumerate(zip(conversation.messages, scans, strict=True)):
+        row = rows.get((conversation.id, message.id))
+        if row is None:
+            yield Discrepancy(what=f"{held_in} and not in {EVALUATIONS}", where=message.id)
+            continue
+        names = _differing(row, scan, SCANNED) + (_differing(row, routes[number], ROUTED) if routes else [])
         if names:
-            where = f"session {conversation.id}"
-            yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from conversations.jsonl", where=where)
-
-
-def _signals(row: Row | None, scan: Scan) -> Iterator[Discrepancy]:
-    if row is None:
-        yield Discrepancy(what="is in conversations.jsonl and not in evaluations.jsonl", where=scan.message_id)
-        return
-    names = unlike_scan(row, scan)
+            yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from {name}", where=row.id)
+        judged.append(msgspec.structs.replace(row, text=message.text, hits=scan.hits))
+    again = session_verdict(conversation, scans, thread, judged, reported.confirmations if reported else ())
+    names = _differing(reported, again, again.__struct_fields__)
     if names:
-        yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from conversations.jsonl", where=row.id)
+        yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from {name}", where=f"session {conversation.id}")
 
 
-def unlike_scan(row: Row, scan: Scan) -> list[str]:
-    """The free signals in which a row differs from a scan."""
-    return [name for name in SCANNED if getattr(row, name) != getattr(scan, name)]
+def _differing(one: object, other: object, names: Sequence[str]) -> list[str]:
+    return [name for name in names if getattr(one, name, None) != getattr(other, name)]
 
 
 def recompute_offline_scores(content: Content, model: Model | None) -> Iterator[Discrepancy]:
@@ -186,7 +192,6 @@ def recompute_offline_scores(content: Content, model: Model | None) -> Iterator[
     Raises NotPossibleError where that judge is another one than the report's.
     """
     from undersong.judges.protocol import Question
-    from undersong.models import Route
 
     wanted = {(row.conversation, row.id): row for row in content.rows if row.judge == OFFLINE and row.state == "scored"}
     if model is None or not wanted:
@@ -195,7 +200,12 @@ def recompute_offline_scores(content: Content, model: Model | None) -> Iterator[
     for row in wanted.values():
         if row.judge_hash != judge.hash:
             yield Discrepancy(what="was scored by another offline model than the report names", where=row.id)
-    messages = [each for each in messages_of(content.conversations) if (each.conversation, each.id) in wanted]
+    messages = [
+        message
+        for conversation in content.conversations
+        for message in conversation.messages
+        if (message.conversation, message.id) in wanted
+    ]
     route = Route(message_id="", tier="standard", tier_before="standard", depth="skip", width="message")
     asked = [Question(message=each, scan=Scan(message_id=each.id), route=route) for each in messages]
     answers = judge.evaluate(asked)
@@ -212,12 +222,6 @@ def _far(row: Row, now: Row) -> bool:
     reported, again = row.traits or {}, now.traits or {}
     close = RANK_TOLERANCE if row.scale == "rank" else TOLERANCE
     return reported.keys() != again.keys() or any(abs(reported[name] - again[name]) > close for name in reported)
-
-
-def messages_of(conversations: Iterable[Conversation]) -> Iterator[Message]:
-    """All messages, conversation by conversation."""
-    for conversation in conversations:
-        yield from conversation.messages
 
 
 def recompute_files(report_dir: Path, content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
