@@ -67,7 +67,7 @@ def coverage(case: Case) -> str:
     return f"{read:,} of {counted(case.messages, 'message')} read by judge {judge}, {kind}.{missing}"
 
 
-def gaps(sessions: Iterable[SessionVerdict]) -> tuple[MechanismGap, ...]:
+def mechanism_gaps(sessions: Iterable[SessionVerdict]) -> tuple[MechanismGap, ...]:
     """Every mechanism of the second seed by name, in the order of the first session."""
     counts: dict[str, Counter[str]] = {}
     reasons: dict[str, dict[str, None]] = {}

@@ -9,20 +9,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from undersong.core.text import counted, mechanism_name
-from undersong.models import TIERS, AgentVerdict, Case, Conversation, Finding, Message, SessionVerdict
+from undersong.models import TIERS, AgentVerdict, Case, Conversation, Finding, SessionVerdict
 from undersong.report.aggregates import RowAggregates, WordsOnly
-from undersong.report.citations import Citations, Cite, TextRun
+from undersong.report.citations import Citations, Cite
 from undersong.report.finding_view import FindingView, RuleWords, finding_view
-from undersong.report.headline import MechanismGap, ReportTexts, coverage, findings_words, gaps, headline, words
-from undersong.report.narrative import (
-    basis_words,
-    cost_words,
-    judge_option,
-    judge_words,
-    kind_words,
-    missed_words,
-    moment_label,
-)
+from undersong.report.headline import ReportTexts, words
+from undersong.report.narrative import basis_words, moment_label
 from undersong.report.order import (
     DEDUCTION_LEVEL,
     FLAG,
@@ -57,10 +49,6 @@ class ReportView:
 
     case: Case
     tally: RowAggregates
-    headline: tuple[str, ...]
-    coverage: str
-    basis: tuple[str, ...]
-    gaps: tuple[MechanismGap, ...]
     sessions: tuple[SessionView, ...]
     listed: tuple[tuple[SessionVerdict, str, int], ...]
     findings: tuple[FindingView, ...]
@@ -121,29 +109,20 @@ class ReportView:
         return self.facets.of(who, (mechanism_name(shown.deduction.mechanism),), DEDUCTION_LEVEL, conversation)
 
     @property
-    def lowest(self) -> int | None:
-        """The lowest sovereignty score, None where no session has one."""
-        return min((each.score for each in self.case.sessions if each.score is not None), default=None)
+    def alarming(self) -> bool:
+        """Whether there is a finding, a deduction, or a session marked Psychogenic Risk."""
+        return bool(self.case.findings) or any(each.deductions or each.psychogenic_risk for each in self.case.sessions)
 
     @property
-    def at_risk(self) -> bool:
-        """Whether a session is marked Psychogenic Risk."""
-        return any(each.psychogenic_risk for each in self.case.sessions)
+    def upgrades(self) -> list[tuple[str, int]]:
+        """Agents whose messages a thread signal raised, the most first."""
+        return sorted(self.case.upgrades.items(), key=lambda item: (-item[1], item[0]))
 
     @property
-    def searched(self) -> str:
-        """What the patterns found, in a sentence."""
-        return findings_words(self.case)
-
-    @property
-    def deductions(self) -> int:
-        """How often points were taken."""
-        return sum(len(each.deductions) for each in self.case.sessions)
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether the judge was compared with human labels."""
-        return self.case.parameters.get("calibrated") is True
+    def basis(self) -> tuple[str, ...]:
+        """What chance and q are based on, in clauses; () without any."""
+        names = ("draws", "family", "tested")
+        return basis_words(**{name: self.case.parameters.get(f"chance_{name}", 0) for name in names})
 
     @property
     def redacted(self) -> str:
@@ -157,36 +136,6 @@ class ReportView:
         )
 
     @property
-    def upgrades(self) -> list[tuple[str, int]]:
-        """Agents whose messages a thread signal raised, the most first."""
-        return sorted(self.case.upgrades.items(), key=lambda item: (-item[1], item[0]))
-
-    @property
-    def missed(self) -> tuple[str, ...]:
-        """How many harmful messages the router left out, in sentences."""
-        return missed_words(self.case.missed) + kind_words(self.case)
-
-    @property
-    def judged(self) -> tuple[str, ...]:
-        """What the judge's answers took and what was measured of it, in sentences."""
-        return tuple(judge_words(self.case))
-
-    @property
-    def judge_option(self) -> str:
-        """What follows ``--judge`` to have the same judge again."""
-        return judge_option(self.case.parameters)
-
-    @property
-    def agreement(self) -> AgreementTable | None:
-        """How far the judge agrees with labels, trait by trait; None where nobody measured it."""
-        return agreement(self.case.parameters)
-
-    @property
-    def cost(self) -> str:
-        """What the answers cost, in words."""
-        return cost_words(self.case)
-
-    @property
     def upgraded(self) -> str:
         """The upgrades in a sentence."""
         raised = sum(self.case.upgrades.values())
@@ -194,11 +143,6 @@ class ReportView:
             return "No thread signal raised a message."
         signals = f"Thread signals raised {counted(raised, 'message')} of {counted(len(self.case.upgrades), 'agent')}"
         return f"{signals}; the other changes of tier have causes of their own (flags, reading backwards)."
-
-    @property
-    def appendix(self) -> list[tuple[Message, str, tuple[TextRun, ...], bool]]:
-        """The cited messages, once everything that cites them is arranged."""
-        return self.citations.appendix()
 
 
 def view(
@@ -234,10 +178,6 @@ def view(
     arranged = ReportView(
         case=case,
         tally=aggregates,
-        headline=headline(case),
-        coverage=coverage(case),
-        basis=basis_words(**{name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")}),
-        gaps=gaps(case.sessions),
         sessions=sessions,
         listed=tuple(
             (each, anchors.get(each.conversation, ""), counts[each.conversation])
@@ -305,6 +245,7 @@ def _session_marks(session: SessionView) -> Iterator[tuple[str, TurnMark]]:
 
 LEAST = 2  # months with sessions before there is a trend to show
 WIDTH, HEIGHT, LEFT, TOP = 760.0, 150.0, 66.0, 22.0
+MONTHS_SIZE = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "top": TOP}
 
 
 @dataclass(frozen=True)
@@ -391,7 +332,7 @@ class AgreementTable(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
-def agreement(parameters: Mapping[str, Any]) -> AgreementTable | None:
+def agreement_table(parameters: Mapping[str, Any]) -> AgreementTable | None:
     """The table from the parameters of a report; None for a judge that nobody compared with labels."""
     calibration = parameters.get("calibration")
     if calibration is None:

@@ -15,29 +15,7 @@ from markupsafe import Markup
 from undersong.core.hashing import text_hash
 from undersong.core.text import counted, mechanism_name
 from undersong.models import LEVELS
-from undersong.report import view_model
-from undersong.report.escape import (
-    code,
-    fenced,
-    first_upper,
-    label,
-    moment,
-    own_name,
-    period,
-    plain,
-    shown,
-    sparkline,
-)
-from undersong.report.narrative import (
-    alignment_colour,
-    alignment_words,
-    assessed_words,
-    context_words,
-    gaps_words,
-    outcome_words,
-    score_words,
-    to_read_words,
-)
+from undersong.report import escape, headline, narrative, view_model
 from undersong.report.view_model import ReportView
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -57,12 +35,18 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"line": label, "shown": shown, "moment": moment, "first_upper": first_upper, "sha256": text_hash}
+    made.filters |= {"line": escape.label, "shown": escape.shown, "moment": escape.moment, "sha256": text_hash}
+    made.filters["first_upper"] = escape.first_upper
     functions = (
-        counted, period, own_name, mechanism_name, alignment_colour, alignment_words, assessed_words, context_words,
-        gaps_words, outcome_words, score_words, to_read_words,
+        counted, mechanism_name, escape.own_name, escape.period, headline.coverage, headline.findings_words,
+        headline.headline, headline.mechanism_gaps, narrative.alignment_colour, narrative.alignment_words,
+        narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
+        narrative.judge_option, narrative.judge_words, narrative.kind_words, narrative.missed_words,
+        narrative.outcome_words, narrative.score_words, narrative.to_read_words, view_model.agreement_table,
+        view_model.bars,
     )  # fmt: skip
     made.globals |= {function.__name__: function for function in functions}
+    made.globals |= {"levels": LEVELS, "months_size": view_model.MONTHS_SIZE}
     return made
 
 
@@ -74,19 +58,19 @@ def markdown_environment() -> jinja2.Environment:
     """
     made = environment().overlay(finalize=_markdown, keep_trailing_newline=True)
     made.filters = made.filters | {
-        "plain": lambda text: Markup(plain(text)),
-        "code": lambda text, width=120: Markup(code(text, width)),
-        "fenced": lambda text: Markup(fenced(text)),
+        "plain": lambda text: Markup(escape.plain(text)),
+        "code": lambda text, width=escape.LABEL: Markup(escape.code(text, width)),
+        "fenced": lambda text: Markup(escape.fenced(text)),
         "own": Markup,
-        "label": label,
-        "sparkline": sparkline,
+        "label": escape.label,
+        "sparkline": escape.sparkline,
     }
     return made
 
 
 def _markdown(value: Any) -> Any:
     """What is printed for a value in a Markdown template; autoescape leaves ``Markup`` as it is."""
-    return Markup(plain(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return Markup(escape.plain(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
@@ -110,8 +94,7 @@ def render_charts(shown: ReportView) -> str:
 
 def render_markdown(shown: ReportView) -> str:
     """``forensic_audit_report.md``: names in code spans, quotes in fences that they cannot close."""
-    template = markdown_environment().get_template("report.md.j2")
-    return template.render(v=shown, case=shown.case, tally=shown.tally, words=shown.words)
+    return _rendered(markdown_environment(), "report.md.j2", shown)
 
 
 def render_html(shown: ReportView) -> str:
@@ -134,28 +117,11 @@ def _page(template: str, shown: ReportView, **more: Any) -> str:
         f"default-src 'none'; style-src '{_hashed(style)}'; script-src '{_hashed(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            v=shown,
-            case=shown.case,
-            tally=shown.tally,
-            words=shown.words,
-            levels=LEVELS,
-            policy=policy,
-            style=Markup(style),
-            script=Markup(script),
-            bars=view_model.bars(shown.months),
-            months_size={
-                "width": view_model.WIDTH,
-                "height": view_model.HEIGHT,
-                "left": view_model.LEFT,
-                "top": view_model.TOP,
-            },
-            **more,
-        )
-    )
+    return _rendered(environment(), template, shown, policy=policy, style=Markup(style), script=Markup(script), **more)
+
+
+def _rendered(made: jinja2.Environment, template: str, shown: ReportView, **more: Any) -> str:
+    return made.get_template(template).render(v=shown, case=shown.case, tally=shown.tally, words=shown.words, **more)
 
 
 def _hashed(text: str) -> str:
