@@ -10,8 +10,8 @@ import pytest
 from tests.report.conftest import with_moments
 from undersong.cli.audit import failing_line
 from undersong.models import LEVELS, Case, Row
+from undersong.report.order import ORDER, SARIF, at_or_above
 from undersong.report.render.sarif import sarif
-from undersong.report.results import ORDER, SARIF, at_or_above
 
 Make = Callable[..., tuple[Case, list[Row]]]
 REACHED = [

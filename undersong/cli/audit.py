@@ -32,7 +32,7 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
 from undersong.errors import UsageError
 from undersong.models import LEVELS, Case, Conversation, Deduction
-from undersong.report.results import FindingResult, Result
+from undersong.report.order import FindingResult, Result
 
 if TYPE_CHECKING:
     from undersong.pipeline.options import Options
@@ -177,7 +177,7 @@ def _names(path: str | None) -> list[str]:
 
 def _failing(case: Case, fail_on: str | None) -> int:
     """The exit code by ``--fail-on``; says on stderr what reaches the level."""
-    from undersong.report.results import at_or_above
+    from undersong.report.order import at_or_above
 
     reaching = at_or_above(case, fail_on) if fail_on else []
     if fail_on and reaching:

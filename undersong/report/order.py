@@ -1,17 +1,18 @@
-"""What a page can be filtered by: agents and kinds, each with a number, and the five levels."""
+"""The order and grouping of what a report shows: filters, rankings, families of harm, and results by level."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from undersong.datafiles import yaml_loader
-from undersong.models import LEVELS, AgentVerdict, Case, Finding, SessionVerdict
+from undersong.models import LEVELS, AgentVerdict, Case, Deduction, Finding, Moment, SessionVerdict
 from undersong.report.escape import own_name
 from undersong.report.narrative import TO_READ
 
@@ -151,3 +152,50 @@ def titles() -> tuple[str, ...]:
 def group_of(name: str) -> str:
     """The title of the family of a pattern, mechanism, flag or smoking gun."""
     return next((group.title for group in groups().groups.values() if name in group.names), OTHER)
+
+
+SarifLevel = Literal["note", "warning", "error"]
+ORDER: tuple[SarifLevel, ...] = ("note", "warning", "error")
+SARIF: dict[str, SarifLevel] = {
+    "informational": "note", "low": "note", "medium": "warning", "high": "error", "critical": "error",
+}  # fmt: skip
+DEDUCTION: SarifLevel = "warning"
+GUN: SarifLevel = "note"
+
+
+class FindingResult(NamedTuple):
+    """A finding with its level in SARIF."""
+
+    finding: Finding
+    level: SarifLevel
+
+
+class SessionResult(NamedTuple):
+    """Points that were deducted, or a smoking gun, with the session and the level in SARIF."""
+
+    claim: Deduction | Moment
+    session: SessionVerdict
+    level: SarifLevel
+
+
+Result = FindingResult | SessionResult
+
+
+def results(case: Case) -> Iterator[Result]:
+    """Findings, then deductions and smoking guns session by session, the worst first."""
+    for finding in order_findings(case.findings):
+        yield FindingResult(finding, SARIF[finding.level])
+    for session in order_sessions(case):
+        yield from (SessionResult(each, session, DEDUCTION) for each in session.deductions)
+        yield from (SessionResult(each, session, GUN) for each in session.moments if each.kind == "smoking_gun")
+
+
+def at_or_above(case: Case, level: str) -> list[Result]:
+    """The results of ``level`` (one of ``LEVELS``) or above; what has a level in SARIF alone is compared by that."""
+    return [each for each in results(case) if _reaches(each, level)]
+
+
+def _reaches(result: Result, level: str) -> bool:
+    if isinstance(result, FindingResult):
+        return LEVELS.index(result.finding.level) >= LEVELS.index(level)
+    return ORDER.index(result.level) >= ORDER.index(SARIF[level])

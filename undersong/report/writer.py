@@ -64,7 +64,7 @@ def write(
     ``rows`` are read once and need not fit into memory; the folder holds them without texts. ``run`` (the times of
     the run) goes into ``run.json``, which the manifest does not cover; ``rules`` (default: the shipped ones) are those
     whose words stand beside their findings. ``conversations`` gives the conversation of an id, for the transcripts of
-    the sessions that are told in full; without it there are none. ``formats`` are some of ``exports.FORMATS``.
+    the sessions that are told in full; without it there are none. ``formats`` are some of ``render.FORMATS``.
     The same arguments give the same bytes.
     Nothing is left half written: the folder appears as a whole. Raises UsageError where ``out_dir`` is not ours to
     replace or cannot be written.

@@ -12,8 +12,7 @@ from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import UsageError
 from undersong.models import Case
 from undersong.report.finding_view import RuleWords
-from undersong.report.render import parquet
-from undersong.report.render.claims import claims
+from undersong.report.render import tables
 from undersong.report.render.sarif import sarif
 
 # what --format writes beside the pages
@@ -21,7 +20,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "json": ("report.json",),
     "jsonl": ("claims.jsonl",),
     "sarif": ("report.sarif",),
-    "parquet": (parquet.MESSAGES, parquet.CLAIMS),
+    "parquet": (tables.MESSAGES, tables.CLAIMS),
 }
 
 
@@ -31,7 +30,7 @@ def check_formats(formats: Iterable[str]) -> None:
         if name not in FORMATS:
             raise UsageError(f"unknown format '{name}'", where="--format", remedy=did_you_mean(name, list(FORMATS)))
         if name == "parquet":
-            parquet.require()
+            tables.require()
 
 
 def formats_of(names: Collection[str]) -> tuple[str, ...]:
@@ -48,8 +47,8 @@ def write_exports(
         if format_name == "json":
             target.write_bytes(msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
         elif format_name == "jsonl":
-            target.write_bytes(b"".join(msgspec.json.encode(claim) + b"\n" for claim in claims(case)))
+            target.write_bytes(b"".join(msgspec.json.encode(claim) + b"\n" for claim in tables.claims(case)))
         elif format_name == "sarif":
             target.write_text(json.dumps(sarif(case, rules), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         else:
-            parquet.write_tables(case, evaluations, folder)
+            tables.write_tables(case, evaluations, folder)

@@ -12,13 +12,11 @@ from undersong.core.text import mechanism_name
 from undersong.models import Case, Deduction, Message, Moment, Quote
 from undersong.report.finding_view import RuleWords
 from undersong.report.narrative import certainty_words, moment_label
-from undersong.report.order import group_of
-from undersong.report.results import FindingResult, SessionResult, results
+from undersong.report.order import FindingResult, SessionResult, group_of, results
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 RESULTS = 25_000  # of a run, as code hosts accept them
 STEPS = 1000  # locations of a thread flow that they show
-_LOUD = {"file": "warning", "judge": "warning"}
 _PLACEHOLDER = re.compile(r"\{(\d+)\}")  # in a message, {0} stands for an argument; a quoted one is only text
 Messages = Mapping[tuple[str, str], Message]
 
