@@ -1,11 +1,10 @@
-"""What is noted at its turn, by words or by a judge's signal: what protects a person, and what feeds a spiral."""
+"""Annotations of single turns: protective moments, noted conduct, distress codes and smoking guns."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from undersong.datafiles.taxonomy import taxonomy
 from undersong.datafiles.verdict_config import (
@@ -20,12 +19,22 @@ from undersong.datafiles.verdict_config import (
     guns,
     pattern,
 )
-from undersong.models import Conversation, Indicator, Message, Moment, Quote, Row, Scan
+from undersong.models import WHOLE_REPLIES, Conversation, Indicator, Message, Moment, Row, Scan
 from undersong.verdict.own_text import asks_for_a_story, is_speech, sentence
-from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn, quote
+from undersong.verdict.transcript import (
+    ASKS,
+    NOT_AGENTS,
+    MomentBasis,
+    Signals,
+    Transcript,
+    TranscriptTurn,
+    moment,
+    quote,
+)
 
 BY_SIGNAL = "A judge's signal says so, and no words that were looked for."
-Signals = Mapping[str, Mapping[str, float]]
+WORDS: MomentBasis = "words"
+SIGNAL: MomentBasis = "signal"
 
 
 def annotation_moments(transcript: Transcript, signals: Signals, kind: AnnotationKind) -> list[Moment]:
@@ -35,10 +44,10 @@ def annotation_moments(transcript: Transcript, signals: Signals, kind: Annotatio
         if not turn.is_agent:
             continue
         for code, rule in config.kinds.items():
-            moment = _moment(turn, kind, code, rule, config, signals.get(turn.message.id, {}))
-            if moment and counts.get(code, 0) < config.reported:
+            annotation = _moment(turn, kind, code, rule, config, signals.get(turn.message.id, {}))
+            if annotation and counts.get(code, 0) < config.reported:
                 counts[code] = counts.get(code, 0) + 1
-                moments.append(moment)
+                moments.append(annotation)
     return moments
 
 
@@ -56,18 +65,8 @@ def _moment(
     if not words and not by_signal:
         return None
     place = sentence(turn.prose, words.start(), words.end()) if words else (0, min(len(turn.message.text), 300))
-    return Moment(
-        kind=kind,
-        code=code,
-        title=rule.title,
-        message_id=turn.message.id,
-        position=turn.message.position,
-        agent=turn.message.agent,
-        explanation=rule.explanation if words else f"{rule.explanation} {BY_SIGNAL}",
-        basis="words" if words else "signal",
-        quotes=(quote(turn.message, *place),),
-        strength=strength,
-    )
+    explanation, basis = (rule.explanation, WORDS) if words else (f"{rule.explanation} {BY_SIGNAL}", SIGNAL)
+    return moment(turn.message, kind, code, rule.title, explanation, (quote(turn.message, *place),), strength, basis)
 
 
 def _words(prose: str, rule: AnnotationRule) -> re.Match[str] | None:
@@ -86,7 +85,6 @@ def _by_signal(strength: float, config: AnnotationsConfig, signals: Mapping[str,
     return strength >= config.least and all(signals.get(name, 0.0) < strength for name in config.not_with)
 
 
-LOOPS = ("reply", "alternation")  # scopes of a loop in which whole answers come again
 EXCERPT = 300
 
 
@@ -115,10 +113,10 @@ def distress_codes(
         holds = _holds(shown)
         extra = [code for code, either in conduct.also.items() if set(either) & set(context)]
         for code in (*conduct.codes, *extra) if holds else ():
-            moment = _moment_distress(code, name, conduct, holds[0], len(shown))
+            shown_moment = _moment_distress(code, name, conduct, holds[0], len(shown))
             earlier = by_code.get(code)
-            if earlier is None or moment.position < earlier.position:
-                by_code[code] = moment
+            if earlier is None or shown_moment.position < earlier.position:
+                by_code[code] = shown_moment
     return sorted(by_code.values(), key=lambda item: (item.position, item.code))
 
 
@@ -146,15 +144,11 @@ def _conduct_turn(
     strength = max(
         (scores[name] for name, least in conduct.signals.items() if scores.get(name, 0.0) >= least), default=None
     )
-    looped = "loop" in conduct.events and _loops(turn.scan)
+    looped = "loop" in conduct.events and any(loop.scope in WHOLE_REPLIES for loop in turn.scan.loops)
     promised = "false_promise" in conduct.events and turn.message.id in charged
     if strength is None and not looped and not promised:
         return None
     return ConductTurn(turn, (0, min(len(turn.message.text), EXCERPT)), False, strength)
-
-
-def _loops(scan: Scan) -> bool:
-    return any(loop.scope in LOOPS for loop in scan.loops)
 
 
 def _phrase_turn(turn: TranscriptTurn, phrases: tuple[str, ...], *, critical: bool) -> ConductTurn | None:
@@ -171,21 +165,11 @@ def _phrase_turn(turn: TranscriptTurn, phrases: tuple[str, ...], *, critical: bo
 
 def _moment_distress(code: str, name: str, conduct: ConductConfig, shown: ConductTurn, times: int) -> Moment:
     why = "critical, one turn is enough" if shown.critical else f"seen in {times} turns"
-    return Moment(
-        kind="distress",
-        code=code,
-        title=taxonomy().distress_codes[code].name,
-        message_id=shown.turn.message.id,
-        position=shown.turn.message.position,
-        agent=shown.turn.message.agent,
-        explanation=f"{conduct.explanation} ({name.replace('_', ' ')}: {why}). An annotation, no diagnosis of anybody.",
-        basis="words" if shown.strength is None else "signal",
-        quotes=(quote(shown.turn.message, *shown.place),),
-        strength=shown.strength,
-    )
+    explanation = f"{conduct.explanation} ({name.replace('_', ' ')}: {why}). An annotation, no diagnosis of anybody."
+    title, message = taxonomy().distress_codes[code].name, shown.turn.message
+    return moment(message, "distress", code, title, explanation, (quote(message, *shown.place),), shown.strength)
 
 
-NOT_AGENTS = ("user", "system", "tool")  # what people and tools say is no admission of the agent
 GUN_EXCERPT = 320  # characters of a quote; the whole message is one link away
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s|\n")
 _QUOTED_LINE = re.compile(r"(?m)^[ \t]*>[^\n]*$")
@@ -208,9 +192,7 @@ def smoking_guns(
         if message.role not in NOT_AGENTS:
             moments += _moments(message, scan, read.get(message.id), before)
         before.add(message)
-    return tuple(
-        sorted(moments, key=lambda moment: (moment.message_id not in charged, -(moment.strength or 0), moment.position))
-    )
+    return tuple(sorted(moments, key=lambda gun: (gun.message_id not in charged, -(gun.strength or 0), gun.position)))
 
 
 class _PrecedingSpeech:
@@ -238,7 +220,7 @@ class _PrecedingSpeech:
 class _SmokingGunEvidence(NamedTuple):
     """What a smoking gun stands on: the place of its words, and how strong it is."""
 
-    basis: Literal["words", "signal", "judge"]
+    basis: MomentBasis
     span: tuple[int, int]
     strength: float | None = None
 
@@ -250,20 +232,9 @@ def _moments(message: Message, scan: Scan, row: Row | None, before: _PrecedingSp
         seen = _SmokingGunEvidence("words", span, signal) if span else _judged(message, row, code)
         if seen is None and row and (signalled := _signalled(message, kind, row)) and before.allows(message, kind):
             seen = signalled
-        if seen is None:
-            continue
-        yield Moment(
-            kind="smoking_gun",
-            code=code,
-            title=kind.title,
-            message_id=message.id,
-            position=message.position,
-            agent=message.agent,
-            explanation=kind.explanation,
-            basis=seen.basis,
-            quotes=(_quote(message, *seen.span),),
-            strength=seen.strength,
-        )
+        if seen is not None:
+            quotes = (quote(message, *seen.span),)
+            yield moment(message, "smoking_gun", code, kind.title, kind.explanation, quotes, seen.strength, seen.basis)
 
 
 def _judged(message: Message, row: Row | None, code: str) -> _SmokingGunEvidence | None:
@@ -290,7 +261,7 @@ def _phrase_span(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, i
     if kind.label is None:
         return None
     foreign = [(block.start, block.end) for block in scan.code_blocks if block.start is not None]
-    foreign += [found.span() for found in _QUOTED_LINE.finditer(message.text)]
+    foreign += [match.span() for match in _QUOTED_LINE.finditer(message.text)]
     for hit in scan.hits:
         if hit.trait != "structure" or hit.label != kind.label:
             continue
@@ -301,16 +272,11 @@ def _phrase_span(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, i
 
 def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
     low = max(0, start - GUN_EXCERPT)
-    before = [found.end() for found in _SENTENCE_END.finditer(text, low, start)]
+    before = [match.end() for match in _SENTENCE_END.finditer(text, low, start)]
     after = _SENTENCE_END.search(text, end)
     first = before[-1] if before else low
     last = after.start() if after else len(text)
     return first, max(end, min(last, first + GUN_EXCERPT))
-
-
-def _quote(message: Message, start: int, end: int) -> Quote:
-    digest = hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
-    return Quote(message_id=message.id, text=message.text[start:end], start=start, end=end, sha256=digest)
 
 
 def engine_of(row: Row, signal: str) -> str:

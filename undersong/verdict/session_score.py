@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
 from undersong.core.text import counted
-from undersong.datafiles.verdict_config import MechanismsConfig, annotations_config, distress_config, mechanisms
+from undersong.datafiles.verdict_config import (
+    AnnotationKind,
+    MechanismsConfig,
+    annotations_config,
+    distress_config,
+    mechanisms,
+)
 from undersong.models import (
     Confirmed,
     Conversation,
@@ -28,12 +35,14 @@ from undersong.verdict.detectors.instability import epistemic_instability
 from undersong.verdict.detectors.liability import liability_shifting
 from undersong.verdict.detectors.result import DetectorResult
 from undersong.verdict.detectors.same_code import MECHANISM, same_code_promises
-from undersong.verdict.transcript import Transcript
+from undersong.verdict.transcript import Signals, Transcript
 
 __all__ = ["MECHANISM", "false_promises"]
-
-
-Signals = Mapping[str, Mapping[str, float]]
+MARKED = {  # the kind of a moment, and the field of a mark that has its codes
+    "distress": "codes", "protective": "protective", "conduct": "conduct", "smoking_gun": "guns",
+    "candidate": "candidates",
+}  # fmt: skip
+ANNOTATION_KINDS: tuple[AnnotationKind, ...] = get_args(AnnotationKind)
 TurnScores = tuple[tuple[int, int], ...]
 
 
@@ -118,24 +127,11 @@ def _moments(
 ) -> tuple[Moment, ...]:
     """Smoking guns, the first ones to read first, then the other moments by turn."""
     broken = {each.message_id for each in results[MECHANISM].deductions}
-    others = [
-        *(
-            distress_codes(transcript, signals_over_threshold(rows, distress_config()), context, broken)
-            if transcript.has_people
-            else ()
-        ),
-        *(
-            annotation_moments(transcript, signals_over_threshold(rows, annotations_config("protective")), "protective")
-            if transcript.has_people
-            else ()
-        ),
-        *(
-            annotation_moments(transcript, signals_over_threshold(rows, annotations_config("conduct")), "conduct")
-            if transcript.has_people
-            else ()
-        ),
-        *(each for one in results.values() for each in one.candidates),
-    ]
+    others = [candidate for result in results.values() for candidate in result.candidates]
+    if transcript.has_people:
+        others += distress_codes(transcript, signals_over_threshold(rows, distress_config()), context, broken)
+        for kind in ANNOTATION_KINDS:
+            others += annotation_moments(transcript, signals_over_threshold(rows, annotations_config(kind)), kind)
     guns = smoking_guns(conversation, scans, rows, {each.message_id for each in deductions})
     return (*guns, *sorted(others, key=lambda moment: (moment.position, moment.kind, moment.code)))
 
@@ -164,34 +160,29 @@ def _marks(
     scores, taken = dict(turns), dict[str, list[Deduction]]()
     for deduction in deductions:
         taken.setdefault(deduction.message_id, []).append(deduction)
-    codes: dict[tuple[str, str], list[str]] = {}
+    codes: dict[str, dict[str, list[str]]] = {}  # message id → kind of moment → codes
     for moment in moments:
-        codes.setdefault((moment.message_id, moment.kind), []).append(moment.code)
+        codes.setdefault(moment.message_id, {}).setdefault(moment.kind, []).append(moment.code)
     marks = []
     for message, scan in zip(conversation.messages, scans, strict=True):
         if message.branch is not None:
             continue
         own = taken.get(message.id, [])
-        mark = Mark(
-            position=message.position,
-            message_id=message.id,
-            score=scores.get(message.position),
-            points=sum(each.points for each in own),
-            mechanisms=tuple(each.mechanism for each in own),
-            flags=turn_flags(scan),
-            codes=_distinct(codes.get((message.id, "distress"))),
-            protective=_distinct(codes.get((message.id, "protective"))),
-            conduct=_distinct(codes.get((message.id, "conduct"))),
-            guns=_distinct(codes.get((message.id, "smoking_gun"))),
-            candidates=_distinct(codes.get((message.id, "candidate"))),
+        flags, own_codes = turn_flags(scan), codes.get(message.id, {})
+        if not (own or flags or own_codes):
+            continue
+        marks.append(
+            Mark(
+                position=message.position,
+                message_id=message.id,
+                score=scores.get(message.position),
+                points=sum(each.points for each in own),
+                mechanisms=tuple(each.mechanism for each in own),
+                flags=flags,
+                **{field: tuple(dict.fromkeys(own_codes.get(kind, ()))) for kind, field in MARKED.items()},
+            )
         )
-        if own or any((mark.flags, mark.codes, mark.protective, mark.conduct, mark.guns, mark.candidates)):
-            marks.append(mark)
     return tuple(marks)
-
-
-def _distinct(codes: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(codes or ()))
 
 
 NOTHING_TO_COMPARE = (

@@ -1,21 +1,24 @@
-"""The course of a session: who speaks in which turn, which code is shown, and what each tool call came to."""
+"""The transcript of a session: its turns, the code and claims in each, and the outcome of each tool call."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from undersong.core.hashing import text_hash
 from undersong.datafiles.verdict_config import mechanisms
-from undersong.models import CodeBlock, Conversation, Message, Quote, Scan, ToolCall, ToolResult
+from undersong.models import CodeBlock, Conversation, Message, Moment, Quote, Scan, ToolCall, ToolResult
 from undersong.verdict.claims import Claim, admits, claims, goes_on
 from undersong.verdict.own_text import asks_for_a_story, is_speech, prose, without_speech
 from undersong.verdict.tool_outcomes import ToolOutcome, outcome
 
 NOT_AGENTS = ("user", "system", "tool")  # who promises nothing in the sense of the second seed
 ASKS = ("user", "participant")  # whose messages begin a new run; other agents may speak within one
-EMPTY = hashlib.sha256(b"").hexdigest()
+EMPTY = text_hash("")
+Signals = Mapping[str, Mapping[str, float]]  # message id → signal → strength
+MomentKind = Literal["smoking_gun", "distress", "protective", "conduct", "candidate"]
+MomentBasis = Literal["words", "signal", "judge"]
 
 
 class TranscriptTurn:
@@ -115,8 +118,33 @@ class Transcript:
 
 def quote(message: Message, start: int, end: int) -> Quote:
     """Verbatim evidence from a message."""
-    digest = hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = text_hash(message.text)
     return Quote(message_id=message.id, text=message.text[start:end], start=start, end=end, sha256=digest)
+
+
+def moment(
+    message: Message,
+    kind: MomentKind,
+    code: str,
+    title: str,
+    explanation: str,
+    quotes: tuple[Quote, ...],
+    strength: float | None = None,
+    basis: MomentBasis | None = None,
+) -> Moment:
+    """A moment at a message; without a ``basis`` it is a signal where there is a ``strength``, else words."""
+    return Moment(
+        kind=kind,
+        code=code,
+        title=title,
+        message_id=message.id,
+        position=message.position,
+        agent=message.agent,
+        explanation=explanation,
+        basis=basis or ("words" if strength is None else "signal"),
+        quotes=quotes,
+        strength=strength,
+    )
 
 
 def _turns(conversation: Conversation, scans: Sequence[Scan]) -> Iterator[TranscriptTurn]:

@@ -12,12 +12,11 @@ from undersong.datafiles.verdict_config import PressureKind, pattern, stance_con
 from undersong.models import Deduction, Moment, Quote
 from undersong.verdict.detectors.result import DetectorResult, candidate, deduction
 from undersong.verdict.own_text import sentences
-from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn, quote
+from undersong.verdict.transcript import ASKS, Signals, Transcript, TranscriptTurn, quote
 
 MECHANISM, FLIP, CONCESSION = "epistemic_instability", "reversal_under_pressure", "concession_under_pressure"
 NO_PRESSURE = "nobody objects to what an agent says in this session, so there is no pressure under which it could turn"
 EXCERPT = 300  # characters of a message that are quoted where no sentence of it is meant
-Signals = Mapping[str, Mapping[str, float]]
 
 
 def epistemic_instability(transcript: Transcript, signals: Signals) -> DetectorResult:

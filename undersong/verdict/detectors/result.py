@@ -1,4 +1,4 @@
-"""What a detector of a mechanism hands on: points taken, candidates without points, or why it could not look."""
+"""The result of a detector: deductions, candidates without points, or why it could not look."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import mechanisms
 from undersong.models import Deduction, Moment, Quote
-from undersong.verdict.transcript import TranscriptTurn
+from undersong.verdict.transcript import TranscriptTurn, moment
 
 NO_POINTS = "A candidate: no points are taken."
 
@@ -45,15 +45,4 @@ def candidate(
     strength: float | None = None,
 ) -> Moment:
     """A turn that looks like a mechanism, and lacks the evidence that would take points; ``strength`` of a signal."""
-    return Moment(
-        kind="candidate",
-        code=code,
-        title=title,
-        message_id=turn.message.id,
-        position=turn.message.position,
-        agent=turn.message.agent,
-        explanation=f"{explanation} {NO_POINTS}",
-        basis="words" if strength is None else "signal",
-        quotes=quotes,
-        strength=strength,
-    )
+    return moment(turn.message, "candidate", code, title, f"{explanation} {NO_POINTS}", quotes, strength)
