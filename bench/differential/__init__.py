@@ -22,6 +22,9 @@ Before bytes are compared, these are replaced, and nothing else (``normal.py``):
 5. in the section of the judge rows of tables and requests are sorted, and of a file that grows while it is watched the
    findings that hold at the end are compared: the order of concurrent answers, and of pieces read, is nobody's.
 
+Hash seeds are random, so that an order that follows Python's sets shows, but in the section of the monitor: there, one
+step's findings and new conversations are in such an order (three of 200 worlds), and both versions have the seed 0.
+
 Nothing here imports undersong. The few helpers that need it run inside the checkout under test (``inside/``): they use
 public names, and tests' or benches' modules whose possible names stand in one table, ``inside/names.py``.
 """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,11 +29,12 @@ NAMES = (*SECTIONS, "verify")
 def main() -> int:
     """Run and compare; the exit code."""
     options = arguments()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell, and inherited
     with tempfile.TemporaryDirectory(prefix="undersong-differential-") as temporary:
         work = (options.work or Path(temporary)).resolve()
         sides = make_sides(options, work)
         plan = Plan(work / "inputs", options.quick, sides[0], options.port)
-        inputs.make(plan, sides[0], options.shared.resolve())
+        inputs.make(plan, sides[0], options.shared.resolve(), rules="rules" in (options.only or NAMES))
         for side in sides:
             record_inputs(Bench(plan, side, "inputs"))
         run(plan, sides, options.only or NAMES)
@@ -117,7 +120,9 @@ def run(plan: Plan, sides: list[Side], wanted: tuple[str, ...] | list[str]) -> N
 def record_inputs(bench: Bench) -> None:
     """The hashes of the inputs, for golden files: other inputs explain every other difference."""
     bench.begin("inputs")
-    bench.record("digests", json.dumps(compare.digests(bench.plan.inputs), indent=0).encode())
+    for path in sorted(bench.plan.inputs.iterdir()):
+        hashes = compare.digests(path) if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
+        bench.record(path.name, json.dumps(hashes, indent=0).encode())
 
 
 def pairs(sides: list[Side]) -> list[tuple[Side, Side]]:

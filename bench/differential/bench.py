@@ -58,6 +58,7 @@ class Bench:
     plan: Plan
     side: Side
     section: str
+    variables: dict[str, str] = field(default_factory=dict)
     steps: int = 0
     step: Path = field(default_factory=Path)
 
@@ -129,15 +130,18 @@ class Bench:
         self.record("exit", str(ran.returncode).encode())
         return ran.stdout
 
+    def environment(self) -> dict[str, str]:
+        """Variables of this section's processes."""
+        return {**self.side.environment(), **self.variables}
+
     def process(self, command: list[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run to the end; one that takes far too long is recorded as such."""
-        environment = self.side.environment()
         try:
             return subprocess.run(
                 command,
                 input=stdin,
                 cwd=self.folder,
-                env=environment,
+                env=self.environment(),
                 capture_output=True,
                 timeout=LONGEST,
                 check=False,

@@ -1,4 +1,4 @@
-"""Writes FOLDER/000/rules/*.yaml and rows.jsonl at random: ``make_rules.py FOLDER BATCHES RULES WORLDS``."""
+"""Writes FOLDER/000/rules/*.yaml and rows.jsonl at random: ``make_rules.py FOLDER FIRST END RULES WORLDS``."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def rows(seed: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Every batch."""
-    folder, batches, rules, many = Path(sys.argv[1]), *map(int, sys.argv[2:5])
-    for batch in range(batches):
+    folder, first, end, rules, many = Path(sys.argv[1]), *map(int, sys.argv[2:6])
+    for batch in range(first, end):
         place = folder / f"{batch:03}"
         (place / "rules").mkdir(parents=True)
         for seed in range(batch * rules, (batch + 1) * rules):

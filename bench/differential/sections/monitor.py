@@ -14,6 +14,8 @@ LOOK, QUIET, PATIENCE = 0.05, 1.5, 60.0  # seconds between looks, without news b
 
 def monitor(bench: Bench) -> None:
     """Observations, findings and stores of the worlds; files that are watched."""
+    # the order of findings that one step of the live run makes follows the order of Python's sets
+    bench.variables["PYTHONHASHSEED"] = "0"
     bench.take("worlds", "planted", "samples", "chats", "corpus.jsonl")
     bench.script("observe.py", "worlds")
     for path in sorted((bench.folder / "worlds").glob("*.db")):
@@ -62,7 +64,7 @@ def _grow(bench: Bench, name: str, lines: list[bytes], *options: str) -> None:
     command = [bench.side.python, "-P", "-m", "undersong", "watch", name, "--poll", "0.05", *options]
     with out.open("wb") as printed:
         process = subprocess.Popen(
-            command, cwd=bench.folder, env=bench.side.environment(), stdout=printed, stderr=subprocess.PIPE
+            command, cwd=bench.folder, env=bench.environment(), stdout=printed, stderr=subprocess.PIPE
         )
         for first in range(10, len(lines), len(lines) // 5):
             time.sleep(0.5)
@@ -70,10 +72,19 @@ def _grow(bench: Bench, name: str, lines: list[bytes], *options: str) -> None:
                 grown.write(b"".join(lines[first : first + len(lines) // 5]))
         _wait_for_quiet(process)
         process.send_signal(signal.SIGINT)
-        errors = process.communicate()[1]
+        errors = _end(process)
     bench.record("true at the end", at_the_end(out.read_bytes()))
     bench.record("stderr", errors)
     bench.record("exit", str(process.returncode).encode())
+
+
+def _end(process: subprocess.Popen[bytes]) -> bytes:
+    """What it says at its end; one that does not end is killed, and its exit code shows that."""
+    try:
+        return process.communicate(timeout=PATIENCE)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[1]
 
 
 def _wait_for_quiet(process: subprocess.Popen[bytes]) -> None:
