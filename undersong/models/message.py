@@ -44,6 +44,9 @@ class Message(Record, frozen=True, kw_only=True):
     conversation except for role ``agent`` or an explicit ``agent_id``). ``target`` is the agent it is aimed at,
     None for a public message. ``time`` is timezone-aware, or None. ``branch`` is None on the path that the
     reader saw, else the id of the abandoned branch. ``latency`` is in seconds, ``tokens`` as the source counts.
+
+    A reader of a format may leave open what ``formats.normalize`` settles: ``id=""`` (one is made), ``position=-1``
+    (order by time), ``agent=""`` and ``target=None`` (worked out from authors, roles and replies).
     """
 
     id: str
