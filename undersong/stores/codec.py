@@ -1,9 +1,12 @@
-"""Nouns to and from the bytes that stores keep."""
+"""Encoding of records for stores, and the statements that stores read from files."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from operator import attrgetter
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TypeVar
 
 import msgspec
@@ -16,15 +19,28 @@ _ROWS = msgspec.json.Decoder(tuple[Row, ...])
 _TEXTS = frozenset({"text", "hits"})  # a history holds no texts
 
 
+def named_statements(path: Path) -> SimpleNamespace:
+    """The statements of a Cypher or SQL file by the names in the comments above them (``// name: why``)."""
+    _, *parts = re.split(r"(?m)^(?:--|//) (\w+)(?::.*)?$", path.read_text(encoding="utf-8"))
+    texts = (re.sub(r"(?m)^(--|//).*$", "", text).strip() for text in parts[1::2])
+    return SimpleNamespace(**dict(zip(parts[::2], texts, strict=True)))
+
+
+def listed_statements(path: Path) -> list[str]:
+    """The statements of a file that end with ``;``, each on one line; lines of comment are left out."""
+    text = re.sub(r"(?m)^(--|//).*$", "", path.read_text(encoding="utf-8"))
+    return [" ".join(statement.split()) for statement in text.split(";") if statement.strip()]
+
+
 class Scans(msgspec.Struct, frozen=True, kw_only=True):
-    """What the scan said of a conversation, kept as one record."""
+    """The scan of a conversation as one record."""
 
     scans: tuple[Scan, ...]
     thread: ThreadScan
 
 
 class LiveMessageState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a live run keeps beside a message; ``named``: it came with a target of its own."""
+    """The scan and the route that a live run stores with a message; ``named``: it came with a target of its own."""
 
     scan: Scan
     route: Route
@@ -56,22 +72,22 @@ def rows_of(bodies: Iterable[bytes]) -> tuple[Row, ...]:
 
 
 def touches(body: object, conversations: frozenset[str]) -> bool:
-    """Whether a kept finding stands on one of the conversations; True where it cannot be read."""
+    """Whether a stored finding cites one of the conversations; True where it cannot be read."""
     try:
         return not conversations.isdisjoint(decoded(body, Finding).conversations)
     except msgspec.DecodeError:
         return True
 
 
-def supersedes(state: State, body: bytes, kept_state: str, kept_body: bytes) -> bool:
-    """Whether a row takes the place of the kept one: another one, but never an unread one that of a read one."""
-    return body != kept_body and (state != "unread" or kept_state == "unread")
+def supersedes(state: State, body: bytes, stored_state: str, stored_body: bytes, *, overwrite: bool) -> bool:
+    """Whether a row replaces the stored one: another one does, but without ``overwrite`` no unread one a read one."""
+    return body != stored_body and (overwrite or state != "unread" or stored_state == "unread")
 
 
 def outdated(conversation: Conversation, stored: Iterable[tuple[str, object]]) -> list[str]:
-    """Ids of kept messages that the conversation no longer has, or has with another text or author.
+    """Ids of stored messages that the conversation no longer has, or has with another text or author.
 
-    ``stored`` are the ids and bodies of what a store holds of it.
+    ``stored`` are their ids and bodies.
     """
     now = {message.id: message for message in conversation.messages}
     gone = []

@@ -1,17 +1,19 @@
-"""The stores: where conversations, scans, evaluations, agent histories and findings are kept."""
+"""The protocol of stores: four small ones with default methods, and how an address becomes a store."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NamedTuple, Protocol, Self
+from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, cast
 
 from undersong.errors import UsageError
 from undersong.models import Conversation, Evaluation, Finding, Message, Record, Route, Row, Scan, ThreadScan
+from undersong.rows.binary import pack
 
 Forgettable = Literal["agent", "conversation"]
 
@@ -20,6 +22,7 @@ STORES: dict[str, str] = {
     "": "undersong.stores.sqlite",
     **dict.fromkeys(("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"), "undersong.stores.neo4j"),
 }
+PLUGINS = "undersong.stores"  # entry points of other packages: scheme → such a function
 
 
 class Cursor(NamedTuple):
@@ -41,7 +44,7 @@ class AgentHistory(NamedTuple):
 
 
 class PackedHistory(NamedTuple):
-    """An agent's rows, so many, in their order as the bytes of ``stores.packed``; None where one does not fit."""
+    """An agent's rows, so many, in their order as the bytes of ``rows.binary``; None where one does not fit."""
 
     agent: str
     changed: int
@@ -132,7 +135,10 @@ class StoredConversation(Record, frozen=True, kw_only=True):
 
 
 class ConversationUpdate(Record, frozen=True, kw_only=True):
-    """A conversation as it now is; ``changed`` are the ids of the messages of which anything is new. See Kept."""
+    """A conversation as it now is; ``changed`` are the ids of the messages of which anything is new.
+
+    See StoredConversation.
+    """
 
     conversation: Conversation
     scans: tuple[Scan, ...]
@@ -159,122 +165,114 @@ class Update(Record, frozen=True, kw_only=True):
 
 
 class ConversationStore(Protocol):
-    """What was said, scanned, routed and answered."""
+    """Conversations with their scans, routes and the judges' answers."""
 
+    @abstractmethod
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
-        """Keep a conversation with its scans; a newer version of the same id replaces the older one.
+        """Store a conversation with its scans; a newer version of the same id replaces the older one.
 
         Messages that are gone, or have another text or author, leave the histories.
         """
-        ...
 
+    @abstractmethod
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """A conversation with its scans, as they were put; raises StoreError where it is not there."""
-        ...
 
+    @abstractmethod
     def conversations(self) -> Iterator[str]:
         """The ids of all conversations, in order."""
-        ...
 
-    def length(self, conversation_id: str) -> int | None:
-        """How many messages a conversation has, None where it is not there."""
-        ...
+    @abstractmethod
+    def put_routes(self, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
+        """Store (conversation id, routes of its messages) pairs, the latest ones, in one transaction."""
 
-    def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
-        """The messages of these ids in a conversation, in its order, each once; ids that it lacks are passed over."""
-        ...
+    @abstractmethod
+    def routes(self, conversation_id: str) -> tuple[Route, ...]:
+        """The routes of a conversation's messages, in order; () before it was routed."""
+
+    @abstractmethod
+    def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
+        """Store (conversation id, evaluation) pairs in one transaction."""
+
+    @abstractmethod
+    def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
+        """What every judge answered about a message, or about all of a conversation, by message id and judge."""
 
     def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
         """Message id → the evaluation that this judge gave of a message; one that cannot be read is left out."""
-        ...
+        own = (each for each in self.evaluations(conversation_id) if each.judge_hash == judge_hash)
+        return {each.message_id: each for each in own}
 
-    def put_answers(self, answers: Iterable[tuple[str, Evaluation]]) -> None:
-        """Keep (conversation id, evaluation) pairs in one transaction."""
-        ...
+    def length(self, conversation_id: str) -> int | None:
+        """How many messages a conversation has, None where it is not there."""
+        if conversation_id not in set(self.conversations()):
+            return None
+        return len(self.conversation(conversation_id)[0].messages)
 
-    def put_routes(self, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
-        """Keep (conversation id, routes of its messages) pairs, the latest ones, in one transaction."""
-        ...
-
-    def routes(self, conversation_id: str) -> tuple[Route, ...]:
-        """The routes of a conversation's messages, in order; () before it was routed."""
-        ...
-
-    def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
-        """What every judge said of a message, or of every message of a conversation, by message id and judge."""
-        ...
+    def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
+        """The messages of these ids in a conversation, in its order, each once; ids that it lacks are passed over."""
+        wanted = set(ids) if self.length(conversation_id) else ()
+        return tuple(m for m in self.conversation(conversation_id)[0].messages if m.id in wanted) if wanted else ()
 
     def conversations_with(self, agent: str) -> tuple[str, ...]:
         """Ids of the conversations in which an agent speaks or is spoken to, in order."""
-        ...
+        return self._with(lambda message: agent in (message.agent, message.target))
 
     def find_message(self, message_id: str) -> tuple[str, ...]:
         """Ids of the conversations that hold a message of this id, in order."""
-        ...
+        return self._with(lambda message: message.id == message_id)
+
+    def _with(self, holds: Callable[[Message], bool]) -> tuple[str, ...]:
+        return tuple(name for name in self.conversations() if any(map(holds, self.conversation(name)[0].messages)))
 
 
 class HistoryStore(Protocol):
-    """What patterns read: every agent's rows across conversations, apart for each judge, and what was found in them.
+    """Agent histories, which patterns search: an agent's rows over all conversations by judge, with their findings.
 
     Rows come without texts and hits. Their ``time`` is the event time, which a message without one has from its
-    predecessor (``moments.dated``).
+    predecessor (``rows.timestamps``).
     """
 
+    @abstractmethod
     def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, removed: Iterable[str] = ()) -> None:
-        """Keep rows and findings, and drop the findings ``removed``: all of it or nothing.
+        """Store rows and findings, and drop the findings ``removed``: all of it or nothing.
 
-        A row stands under its conversation, id and judge: the same again changes nothing, another one replaces it, but
-        an unread one never replaces one that was read.
+        A row is stored under its conversation, id and judge: the same again changes nothing, another one replaces it,
+        but an unread one never replaces one that was read.
         """
-        ...
 
+    @abstractmethod
     def history(self, agent: str, judge_hash: str) -> tuple[Row, ...]:
         """The rows of an agent in (event time, position, id) order, untimed ones first; () for an unknown agent."""
-        ...
 
-    def rows_at(self, agent: str, judge_hash: str, places: Sequence[int]) -> tuple[Row, ...]:
-        """The rows at some places of a history, from 0 on, in the order of ``places``; it may lack some of them."""
-        ...
-
+    @abstractmethod
     def histories(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[AgentHistory]:
         """The histories that changed after a cursor and hold ``least`` or more scored rows, in the order of change.
 
         What changes meanwhile is left for the next sweep.
         """
-        ...
 
-    def packed(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[PackedHistory]:
-        """What ``histories`` gives, packed: several times as quick to read."""
-        ...
-
+    @abstractmethod
     def thread(self, conversation_id: str, judge_hash: str) -> tuple[Row, ...]:
         """The rows of a conversation in (position, id) order."""
-        ...
 
-    def aimed_at(self, agent: str) -> Iterator[Row]:
-        """The rows of every judge whose target is this agent."""
-        ...
-
+    @abstractmethod
     def threads(self) -> Iterator[str]:
         """The ids of all conversations that have rows, in order."""
-        ...
 
+    @abstractmethod
     def agents(self, judge_hash: str) -> tuple[AgentEntry, ...]:
         """Every agent with rows of this judge, by name."""
-        ...
 
+    @abstractmethod
     def judges(self) -> tuple[JudgeEntry, ...]:
         """Every judge with rows, the first to come first."""
-        ...
 
-    def changes(self) -> int:
-        """The number of the latest change of any history; 0 before the first."""
-        ...
-
+    @abstractmethod
     def cursor(self, name: str) -> Cursor:
-        """The cursor of this name, at the beginning where nobody put it."""
-        ...
+        """The cursor of this name, at the beginning where nobody put it; ``changes`` counts changes of histories."""
 
+    @abstractmethod
     def put_sweep(
         self, judge_hash: str, swept: Sequence[AgentSweep], patterns: Collection[str], cursors: Mapping[str, Cursor]
     ) -> None:
@@ -282,87 +280,127 @@ class HistoryStore(Protocol):
 
         The findings of an agent whose history has changed since stay as they are: the next sweep reads it again.
         """
-        ...
 
+    @abstractmethod
     def put_findings(self, conversations: Iterable[str], findings: Iterable[Finding]) -> None:
-        """Keep findings under their ids, in place of the kept ones that touch one of these conversations.
+        """Store findings under their ids, in place of the stored ones that touch one of these conversations.
 
-        A kept finding that cannot be read goes too: nobody can say what it touches. Agents that lose a finding count as
-        changed.
+        A stored finding that cannot be read goes too: nobody can say what it touches. Agents that lose a finding count
+        as changed.
         """
-        ...
+
+    @abstractmethod
+    def findings(self, agent: str | None = None) -> Iterator[Finding]:
+        """All findings, or those of an agent, in the order of their ids."""
+
+    def rows_at(self, agent: str, judge_hash: str, places: Sequence[int]) -> tuple[Row, ...]:
+        """The rows at some places of a history, from 0 on, in the order of ``places``; it may lack some of them."""
+        rows = self.history(agent, judge_hash)
+        return tuple(rows[place] for place in places if place < len(rows))
+
+    def packed(self, judge_hash: str, after: Cursor = BEGINNING, least: int = 0) -> Iterator[PackedHistory]:
+        """The ``histories`` as bytes (``rows.binary``), which are several times as quick to search."""
+        for agent, changed, rows in self.histories(judge_hash, after, least):
+            cells = [each for each in map(pack, rows) if each is not None]
+            yield PackedHistory(agent, changed, len(rows), b"".join(cells) if len(cells) == len(rows) else None)
+
+    def aimed_at(self, agent: str) -> Iterator[Row]:
+        """The rows of every judge whose target is this agent."""
+        judges = [judge.judge_hash for judge in self.judges()]
+        rows = (row for name in self.threads() for judge in judges for row in self.thread(name, judge))
+        return (row for row in rows if row.target == agent)
+
+    def changes(self) -> int:
+        """The number of the latest change of any history; 0 before the first."""
+        return self.cursor("changes").change
 
     def finding_ids(self) -> set[str]:
         """The ids of all findings."""
-        ...
-
-    def findings(self, agent: str | None = None) -> Iterator[Finding]:
-        """All findings, or those of an agent, in the order of their ids."""
-        ...
+        return {finding.finding_id for finding in self.findings()}
 
 
 class LiveStore(Protocol):
-    """What a live run needs so that several of them, in any number of processes, never undo each other's work."""
+    """Optimistic updates for live runs: several of them, in any number of processes, never undo each other's work.
+
+    A store without these methods takes part in everything but ``watch`` and the monitors.
+    """
 
     def versions(self, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> StoreVersions:
-        """The marks of these conversations and agents."""
-        ...
+        """The versions of these conversations and agents."""
+        raise _lacking(self, "live runs")
 
     def stored_conversation(self, conversation_id: str) -> StoredConversation | None:
         """A conversation as it was put last, None where it is not there."""
-        ...
+        raise _lacking(self, "live runs")
 
     def put_update(self, update: Update, expected: StoreVersions) -> StoreVersions | None:
-        """Keep all of an update in one transaction, and give the new marks.
+        """Store all of an update in one transaction, and give the new versions.
 
-        None, and nothing is kept, where the marks no longer hold: somebody else wrote in between.
+        None, and nothing is stored, where the versions no longer hold: somebody else wrote in between.
         """
-        ...
+        raise _lacking(self, "live runs")
 
 
-class Store(ConversationStore, HistoryStore, LiveStore, Protocol):
-    """Keeps what the steps produced; every write is atomic, and writing the same thing again changes nothing."""
+class StoreAdministration(Protocol):
+    """Opening, closing, checking and erasure; a context manager that closes the store."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Make everything durable and release the store; raises StoreError where it is no longer there."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, str]:
+        """Name → value, for people: ``store`` is its address, then its version, its size and the like."""
+
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """The numbers of stored conversations, messages, evaluations and findings."""
 
     def redact(self, redaction: Redaction) -> None:
         """Do all of a redaction in one transaction, and leave no byte of what is gone in the files.
 
         Raises StoreError where a reader keeps the old bytes in the log for now.
         """
-        ...
-
-    def seed(self) -> None:
-        """Put the taxonomy and the patterns into a graph; raises UsageError where the store is none."""
-        ...
+        raise _lacking(self, "erasure")
 
     def tombstones(self) -> tuple[Tombstone, ...]:
         """What was forgotten, by kind and digest."""
-        ...
+        return ()
+
+    def seed(self) -> None:
+        """Put the taxonomy and the patterns into a graph; raises UsageError where the store is none."""
+        remedy = "name a graph with --store bolt://HOST:PORT"
+        raise UsageError("only a graph holds the taxonomy", where=self.facts()["store"], remedy=remedy)
 
     def repeatable_read(self) -> AbstractContextManager[None]:
         """While it is open, every read of a file sees the version of its first one; a graph shows what is newest."""
-        ...
+        return nullcontext()
 
     def integrity_errors(self) -> Iterator[str]:
         """What the database itself says is wrong with its files, in words."""
-        ...
+        return iter(())
 
-    def facts(self) -> dict[str, str]:
-        """Where the store is, its version, its size: name → value, for people."""
-        ...
 
-    def counts(self) -> dict[str, int]:
-        """How many conversations, messages, evaluations and findings are kept."""
-        ...
+class Store(ConversationStore, HistoryStore, LiveStore, StoreAdministration, Protocol):
+    """A database of what the steps produced; every write is atomic, and writing the same thing again changes nothing.
 
-    def close(self) -> None:
-        """Make everything durable and release the store; raises StoreError where it is no longer there."""
-        ...
+    A class of your own derives from it and has the abstract methods; the others have defaults, to be overridden where
+    the database can do better.
+    """
+
+
+def _lacking(store: object, feature: str) -> UsageError:
+    return UsageError(f"{type(store).__name__} has no {feature}", remedy="name a file with --store instead")
+
+
+StoreOpener: TypeAlias = Callable[[str, bool], Store]  # (address, read_only) → the store
 
 
 def open_store(address: str | Path, *, read_only: bool = False) -> Store:
@@ -370,16 +408,23 @@ def open_store(address: str | Path, *, read_only: bool = False) -> Store:
 
     Raises UsageError for an unknown scheme or a missing package, and StoreError where it cannot be opened.
     """
-    scheme, separator, _ = str(address).partition("://")
-    if separator and scheme not in STORES:
-        raise UsageError(
-            f"unknown kind of store '{scheme}'", remedy=f"name a file, or one of {', '.join(filter(None, STORES))}"
-        )
-    module = STORES[scheme if separator else ""]
+    scheme = str(address).partition("://")[0] if "://" in str(address) else ""
     try:
-        opener: Callable[[str, bool], Store] = import_module(module).open_store
+        opener = _opener(scheme)
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"{address} needs the package {error.name}", remedy=f"pip install 'undersong[{error.name}]'"
-        ) from error
+        package = f"'undersong[{error.name}]'" if scheme in STORES else error.name
+        raise UsageError(f"{address} needs the package {error.name}", remedy=f"pip install {package}") from error
     return opener(str(address), read_only)
+
+
+def _opener(scheme: str) -> StoreOpener:
+    """The ``open_store`` of a scheme: of our own table, else of an installed package."""
+    if scheme in STORES:
+        return cast("StoreOpener", import_module(STORES[scheme]).open_store)
+    from importlib.metadata import entry_points
+
+    plugins = {each.name: each for each in entry_points(group=PLUGINS)}
+    if scheme not in plugins:
+        names = ", ".join(filter(None, [*STORES, *sorted(plugins)]))
+        raise UsageError(f"unknown kind of store '{scheme}'", remedy=f"name a file, or one of {names}")
+    return cast("StoreOpener", plugins[scheme].load())

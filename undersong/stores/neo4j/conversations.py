@@ -11,36 +11,20 @@ import msgspec
 from undersong.errors import StoreError
 from undersong.models import Conversation, Evaluation, Message, Route, Scan, ThreadScan, encode
 from undersong.stores.codec import Scans, decoded, outdated
-from undersong.stores.neo4j.connection import Connection, Transaction
+from undersong.stores.neo4j.connection import Connection, Transaction, cypher
 from undersong.stores.neo4j.histories import drop_findings, put_findings
 from undersong.stores.neo4j.rows import evaluation_id, put_rows, remove_messages
-from undersong.stores.protocol import ConversationUpdate, StoredConversation, StoreVersions, Update
-
-_PUT_THREAD = """
-MERGE (t:Thread {thread_id: $thread})
-SET t.body = $body, t.scans = $scans, t.title = $title, t.version = $version REMOVE t.routes, t.named
-"""
-_NEXT_VERSION = """
-MERGE (c:Cursor {name: 'versions'}) ON CREATE SET c.change = 0, c.agent = ''
-SET c.change = c.change + 1 RETURN c.change AS version
-"""
-_PUT_MESSAGES = """
-MATCH (t:Thread {thread_id: $thread})
-UNWIND $items AS item
-MERGE (m:Message {thread_id: $thread, message_id: item.message_id})
-SET m += item
-MERGE (m)-[:IN]->(t)
-"""
-_PUT_ANSWERS = """
-UNWIND $items AS item
-MERGE (e:Evaluation {evaluation_id: item.evaluation_id})
-SET e += item
-WITH e MATCH (m:Message {thread_id: e.thread_id, message_id: e.message_id})
-MERGE (e)-[:OF]->(m)
-"""
+from undersong.stores.protocol import (
+    ConversationStore,
+    ConversationUpdate,
+    LiveStore,
+    StoredConversation,
+    StoreVersions,
+    Update,
+)
 
 
-class GraphConversationStore(Connection):
+class GraphConversationStore(Connection, ConversationStore):
     """The part of a Store that holds what was said, scanned, routed and answered."""
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
@@ -48,8 +32,7 @@ class GraphConversationStore(Connection):
         self._check(conversation)
 
         def work(transaction: Transaction) -> None:
-            query = "MATCH (m:Message {thread_id: $thread}) WHERE m.body IS NOT NULL RETURN m.message_id, m.body"
-            stored = transaction.run(query, thread=conversation.id)
+            stored = transaction.run(cypher.message_bodies, thread=conversation.id)
             gone = outdated(conversation, ((record[0], record[1]) for record in stored))
             remove_messages(transaction, [(conversation.id, name) for name in gone])
             put(transaction, conversation, scans, thread)
@@ -63,11 +46,7 @@ class GraphConversationStore(Connection):
 
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """See Store."""
-        query = (
-            "MATCH (t:Thread {thread_id: $thread}) WHERE t.body IS NOT NULL OPTIONAL MATCH (m:Message)-[:IN]->(t)"
-            " WHERE m.body IS NOT NULL RETURN t.body AS head, t.scans AS scans, collect(m.body) AS messages"
-        )
-        records = self._read(query, thread=conversation_id)
+        records = self._read(cypher.conversation, thread=conversation_id)
         if not records:
             what = f"no conversation '{conversation_id}'"
             raise StoreError(what, where=self.address, remedy="audit its file first")
@@ -80,32 +59,24 @@ class GraphConversationStore(Connection):
 
     def conversations(self) -> Iterator[str]:
         """See Store."""
-        records = self._read("MATCH (t:Thread) WHERE t.body IS NOT NULL RETURN t.thread_id")
+        records = self._read(cypher.conversations)
         return iter(sorted(record[0] for record in records))
 
     def length(self, conversation_id: str) -> int | None:
         """See Store."""
-        query = (
-            "MATCH (t:Thread {thread_id: $thread}) WHERE t.body IS NOT NULL"
-            " RETURN COUNT { (m:Message)-[:IN]->(t) WHERE m.body IS NOT NULL }"
-        )
-        records = self._read(query, thread=conversation_id)
+        records = self._read(cypher.length, thread=conversation_id)
         return records[0][0] if records else None
 
     def messages(self, conversation_id: str, ids: Iterable[str]) -> tuple[Message, ...]:
         """See Store."""
-        query = "UNWIND $ids AS id MATCH (m:Message {thread_id: $thread, message_id: id}) RETURN m.body AS body"
-        records = self._read(query, thread=conversation_id, ids=sorted(set(ids)))
+        records = self._read(cypher.messages, thread=conversation_id, ids=sorted(set(ids)))
         with self._translated():
             return tuple(sorted((decoded(each["body"], Message) for each in records if each["body"]), key=_place))
 
     def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]:
         """See Store."""
-        query = (
-            "MATCH (e:Evaluation {thread_id: $thread, judge_hash: $judge}) WHERE e.answer IS NOT NULL RETURN e.answer"
-        )
         answers: dict[str, Evaluation] = {}
-        for record in self._read(query, thread=conversation_id, judge=judge_hash):
+        for record in self._read(cypher.answers, thread=conversation_id, judge=judge_hash):
             with suppress(msgspec.DecodeError):  # a damaged answer is asked for again
                 evaluation = decoded(record[0], Evaluation)
                 answers[evaluation.message_id] = evaluation
@@ -123,59 +94,46 @@ class GraphConversationStore(Connection):
 
     def routes(self, conversation_id: str) -> tuple[Route, ...]:
         """See Store."""
-        query = "MATCH (t:Thread {thread_id: $thread}) WHERE t.routes IS NOT NULL RETURN t.routes"
-        records = self._read(query, thread=conversation_id)
+        records = self._read(cypher.routes, thread=conversation_id)
         with self._translated():
             return decoded(records[0][0], tuple[Route, ...]) if records else ()
 
     def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
         """See Store."""
-        query = (
-            "MATCH (e:Evaluation {thread_id: $thread}) WHERE e.answer IS NOT NULL"
-            " AND ($message IS NULL OR e.message_id = $message) RETURN e.answer"
-        )
-        records = self._read(query, thread=conversation_id, message=message_id)
+        records = self._read(cypher.evaluations, thread=conversation_id, message=message_id)
         with self._translated():
             every = [decoded(record[0], Evaluation) for record in records]
         return tuple(sorted(every, key=lambda evaluation: (evaluation.message_id, evaluation.judge_hash)))
 
     def conversations_with(self, agent: str) -> tuple[str, ...]:
         """See Store."""
-        query = (
-            "MATCH (m:Message {agent_id: $agent}) RETURN DISTINCT m.thread_id AS name"
-            " UNION MATCH (m:Message {target: $agent}) RETURN DISTINCT m.thread_id AS name"
-        )
-        return tuple(sorted(record["name"] for record in self._read(query, agent=agent)))
+        return tuple(sorted(record["name"] for record in self._read(cypher.conversations_with, agent=agent)))
 
     def find_message(self, message_id: str) -> tuple[str, ...]:
         """See Store."""
-        query = "MATCH (m:Message {message_id: $message}) WHERE m.body IS NOT NULL RETURN m.thread_id"
-        return tuple(sorted(record[0] for record in self._read(query, message=message_id)))
+        return tuple(sorted(record[0] for record in self._read(cypher.find_message, message=message_id)))
 
 
 def put(transaction: Transaction, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
     """Replace a conversation, within a transaction."""
     name, ids = conversation.id, [message.id for message in conversation.messages]
-    gone = "MATCH (m:Message {thread_id: $thread}) WHERE NOT m.message_id IN $ids DETACH DELETE m"
-    transaction.run(gone, thread=name, ids=ids)
+    transaction.run(cypher.drop_other_messages, thread=name, ids=ids)
     head = encode(msgspec.structs.replace(conversation, messages=()))
     scanned = msgspec.json.encode(Scans(scans=scans, thread=thread))
-    version = transaction.run(_NEXT_VERSION)[0]["version"]
-    transaction.run(_PUT_THREAD, thread=name, body=head, scans=scanned, title=conversation.title, version=version)
-    transaction.run_batched(_PUT_MESSAGES, [_message(message) for message in conversation.messages], thread=name)
+    version = transaction.run(cypher.next_version)[0]["version"]
+    transaction.run(cypher.put_thread, thread=name, body=head, scans=scanned, title=conversation.title, version=version)
+    transaction.run_batched(cypher.put_messages, [_message(message) for message in conversation.messages], thread=name)
 
 
 def put_answers(transaction: Transaction, answers: Iterable[tuple[str, Evaluation]]) -> None:
     """Keep (conversation id, evaluation) pairs, within a transaction."""
-    transaction.run_batched(_PUT_ANSWERS, [_answer(name, evaluation) for name, evaluation in answers])
+    transaction.run_batched(cypher.put_answers, [_answer(name, evaluation) for name, evaluation in answers])
 
 
 def put_routes(transaction: Transaction, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
     """Keep (conversation id, routes) pairs, within a transaction."""
     items = [{"thread": name, "routes": msgspec.json.encode(each)} for name, each in routes]
-    transaction.run_batched(
-        "UNWIND $items AS item MATCH (t:Thread {thread_id: item.thread}) SET t.routes = item.routes", items
-    )
+    transaction.run_batched(cypher.put_routes, items)
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -204,17 +162,7 @@ def _place(message: Message) -> tuple[int, str]:
     return message.position, message.id
 
 
-_VERSIONS = "UNWIND $items AS id OPTIONAL MATCH (t:Thread {thread_id: id}) RETURN id, coalesce(t.version, 0) AS number"
-_CHANGED = """
-UNWIND $items AS id OPTIONAL MATCH (:Agent {agent_id: id})-[r:JUDGED_BY]->(:Judge {judge_hash: $judge})
-RETURN id, coalesce(r.changed, 0) AS number
-"""
-_KEPT = """
-MATCH (t:Thread {thread_id: $thread}) WHERE t.body IS NOT NULL RETURN t.named AS named, t.routes AS routes
-"""
-
-
-class GraphLiveStore(GraphConversationStore):
+class GraphLiveStore(GraphConversationStore, LiveStore):
     """The part of a Store that live runs use."""
 
     def versions(self, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> StoreVersions:
@@ -224,7 +172,7 @@ class GraphLiveStore(GraphConversationStore):
 
     def stored_conversation(self, conversation_id: str) -> StoredConversation | None:
         """See Store."""
-        records = self._read(_KEPT, thread=conversation_id)
+        records = self._read(cypher.live_thread, thread=conversation_id)
         if not records:
             return None
         conversation, scans, _ = self.conversation(conversation_id)
@@ -260,8 +208,8 @@ class GraphLiveStore(GraphConversationStore):
 
 
 def _versions(transaction: Transaction, conversations: list[str], agents: list[str], judge_hash: str) -> StoreVersions:
-    versions = transaction.run_batched(_VERSIONS, conversations)
-    changed = transaction.run_batched(_CHANGED, agents, judge=judge_hash)
+    versions = transaction.run_batched(cypher.thread_versions, conversations)
+    changed = transaction.run_batched(cypher.agent_versions, agents, judge=judge_hash)
     return StoreVersions(
         {record["id"]: record["number"] for record in versions}, {each["id"]: each["number"] for each in changed}
     )
@@ -271,5 +219,4 @@ def _put(transaction: Transaction, update: ConversationUpdate) -> None:
     name = update.conversation.id
     put(transaction, update.conversation, update.scans, update.thread)
     put_routes(transaction, [(name, update.routes)])
-    named = "MATCH (t:Thread {thread_id: $thread}) SET t.named = $named"
-    transaction.run(named, thread=name, named=sorted(update.named))
+    transaction.run(cypher.put_named, thread=name, named=sorted(update.named))

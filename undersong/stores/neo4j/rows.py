@@ -11,50 +11,9 @@ import msgspec
 from undersong.models import TRAITS, Row
 from undersong.rows.timestamps import microseconds
 from undersong.stores.codec import row_body, rows_of, supersedes
-from undersong.stores.neo4j.connection import Transaction
+from undersong.stores.neo4j.connection import Transaction, cypher
 
 _NEVER = -(1 << 62)  # before any time
-_BUMP = """
-MATCH (c:Cursor {name: 'changes'}) SET c.change = c.change + 1
-WITH c.change AS now UNWIND $items AS item
-MATCH (j:Judge {judge_hash: item.judge})
-MERGE (a:Agent {agent_id: item.agent})
-MERGE (a)-[r:JUDGED_BY]->(j) ON CREATE SET r.last_id = '', r.last_time = $never
-WITH now, item, r, r.last_id AS before,
-item.first > r.last_time AND (r.last_id = '' OR EXISTS { (:Evaluation {evaluation_id: r.last_id}) }) AS follows
-SET r.changed = now
-FOREACH (_ IN CASE WHEN follows THEN [1] ELSE [] END | SET r.last_id = item.last_id, r.last_time = item.last_time)
-RETURN item.agent AS agent, item.judge AS judge, before, coalesce(follows, false) AS follows
-"""
-_FOLLOW = """
-UNWIND $items AS names UNWIND range(0, size(names) - 1) AS i
-MATCH (e:Evaluation {evaluation_id: names[i]})
-WITH names, i, e ORDER BY names, i
-WITH names, collect(e) AS chain UNWIND range(1, size(chain) - 1) AS i
-WITH chain[i - 1] AS e, chain[i] AS next
-CREATE (e)-[:PRECEDES]->(next)
-"""
-_CHAIN = """
-UNWIND $items AS item
-MATCH (:Agent {agent_id: item.agent})-[:EVALUATED]->(e:Evaluation {judge_hash: item.judge, state: 'scored'})
-WITH item, e ORDER BY e.time, e.position, e.message_id, e.thread_id
-WITH item, e.sequence AS sequence, collect(e) AS chain
-UNWIND range(0, size(chain) - 1) AS i
-WITH item, chain[i] AS e, chain[i + 1] AS next
-WHERE item.since IS NULL OR e.time IS NULL OR coalesce(next.time, e.time) >= item.since
-OPTIONAL MATCH (e)-[old:PRECEDES]->(other) WHERE next IS NULL OR other <> next
-DELETE old
-WITH DISTINCT e, next WHERE next IS NOT NULL
-MERGE (e)-[:PRECEDES]->(next)
-"""
-_LAST = """
-UNWIND $items AS item
-MATCH (a:Agent {agent_id: item.agent})-[r:JUDGED_BY]->(:Judge {judge_hash: item.judge})
-OPTIONAL MATCH (a)-[:EVALUATED]->(e:Evaluation {judge_hash: item.judge, state: 'scored', sequence: ''})
-WITH r, e ORDER BY e.time, e.position, e.message_id, e.thread_id
-WITH r, last(collect(e)) AS e
-SET r.last_id = coalesce(e.evaluation_id, ''), r.last_time = coalesce(e.time, $never)
-"""
 
 HistoryKey = tuple[str, str]  # an agent and the hash of a judge
 RowOrderKey = tuple[int, int, str, str]  # the place of a timed row among its agent's
@@ -102,10 +61,10 @@ class ChangedHistories:
                 followed.append([*filter(None, [before]), *(name for _, name in self._come[place])])
             elif place in self._come:
                 rest.add(place)
-        transaction.run_batched(_FOLLOW, followed)
+        transaction.run_batched(cypher.follow, followed)
         items = [{"agent": place[0], "judge": place[1], "since": self._since[place]} for place in sorted(rest)]
-        transaction.run_batched(_CHAIN, items)
-        transaction.run_batched(_LAST, items, never=_NEVER)
+        transaction.run_batched(cypher.chain, items)
+        transaction.run_batched(cypher.last_rows, items, never=_NEVER)
 
     def _tails(self) -> dict[HistoryKey, dict[str, Any]]:
         """Of the histories to which rows only came: the first time of these, and the last one of them."""
@@ -130,58 +89,11 @@ def bump(
         return []
     tails = tails or {}
     items = [{"agent": place[0], "judge": place[1], **tails.get(place, _NO_TAIL)} for place in changed]
-    records = transaction.run(_BUMP, items=items, never=_NEVER)
+    records = transaction.run(cypher.bump, items=items, never=_NEVER)
     return [((each["agent"], each["judge"]), each["before"], each["follows"]) for each in records]
 
 
 RANKS_APART = 2  # the version of the graph in which ranks have names of their own
-_KNOWN = """
-UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id})
-RETURN id, e.agent_id AS agent, e.state AS state, e.body AS body, e.time AS time
-"""
-_PLACE = """
-UNWIND $items AS item
-MERGE (a:Agent {agent_id: item.properties.agent_id})
-MERGE (t:Thread {thread_id: item.properties.thread_id})
-MERGE (m:Message {thread_id: item.properties.thread_id, message_id: item.properties.message_id})
-MERGE (m)-[:IN]->(t)
-"""
-_NEW = f"""{_PLACE}
-CREATE (e:Evaluation {{evaluation_id: item.id}})
-SET e += item.properties, e += item.traits
-CREATE (e)-[:OF]->(m)
-CREATE (a)-[:EVALUATED]->(e)
-"""
-_PUT = f"""{_PLACE}
-MERGE (e:Evaluation {{evaluation_id: item.id}})
-SET e += item.properties, e += item.traits
-MERGE (e)-[:OF]->(m)
-MERGE (a)-[:EVALUATED]->(e)
-"""
-_JUDGES = "UNWIND $items AS item MERGE (j:Judge {judge_hash: item.hash}) ON CREATE SET j.name = item.name"
-_RESCALE = (
-    "UNWIND $items AS item MATCH (e:Evaluation {evaluation_id: item.id}) SET e.scale = item.scale, e += item.traits"
-)
-_UNLINK = """
-UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id})
-OPTIONAL MATCH (e)-[r:DETECTED|PRECEDES]-() DELETE r
-WITH DISTINCT e OPTIONAL MATCH (:Agent)-[r:EVALUATED]->(e) DELETE r
-"""
-_DETECTED = """
-UNWIND $items AS item MATCH (e:Evaluation {evaluation_id: item.id})
-MERGE (i:Indicator {indicator_id: item.indicator})
-MERGE (e)-[d:DETECTED]->(i) SET d.confidence = item.confidence
-"""
-_AT = """
-UNWIND $items AS item MATCH (e:Evaluation {thread_id: item.thread, message_id: item.message})
-WHERE e.body IS NOT NULL RETURN e.evaluation_id AS id, e.agent_id AS agent, e.judge_hash AS judge,
-e.time AS time
-"""
-_FORGET_ROW = """
-UNWIND $items AS id MATCH (e:Evaluation {evaluation_id: id})
-REMOVE e.body, e.state, e.agent_id, e.target
-FOREACH (nothing IN CASE WHEN e.answer IS NULL THEN [1] ELSE [] END | DETACH DELETE e)
-"""
 
 
 def evaluation_id(conversation: str, message: str, judge_hash: str | None) -> str:
@@ -192,7 +104,9 @@ def evaluation_id(conversation: str, message: str, judge_hash: str | None) -> st
 def put_rows(transaction: Transaction, rows: Sequence[Row], *, overwrite: bool = False) -> None:
     """Put rows into the histories, within a transaction; with ``overwrite`` an unread one may replace a read one."""
     ids = [evaluation_id(row.conversation, row.id, row.judge_hash) for row in rows]
-    nodes = {record["id"]: tuple(record)[1:] for record in transaction.run_batched(_KNOWN, sorted(set(ids)))}
+    nodes = {
+        record["id"]: tuple(record)[1:] for record in transaction.run_batched(cypher.stored_rows, sorted(set(ids)))
+    }
     stored = {name: node for name, node in nodes.items() if node[2] is not None}  # others have an answer alone
     there, new = frozenset(stored), dict[str, Row]()
     changed = ChangedHistories()
@@ -202,27 +116,31 @@ def put_rows(transaction: Transaction, rows: Sequence[Row], *, overwrite: bool =
             changed.add_new(name, row)
         else:
             agent, state, stored_body, since = stored[name]
-            if not (body != stored_body if overwrite else supersedes(row.state, body, state, stored_body)):
+            if not supersedes(row.state, body, state, stored_body, overwrite=overwrite):
                 continue
             changed.add(agent, judge, since)
             changed.add(row.agent, judge, _time(row))
         stored[name], new[name] = (row.agent, row.state, body, _time(row)), row
-    transaction.run_batched(_UNLINK, [name for name in new if name in there])
+    transaction.run_batched(cypher.unlink_rows, [name for name in new if name in there])
     judges = {row.judge_hash or "": row.judge or "" for row in reversed(new.values())}  # the first row names its judge
-    transaction.run_batched(_JUDGES, [{"hash": each, "name": judge} for each, judge in judges.items()])
+    transaction.run_batched(cypher.put_judges, [{"hash": each, "name": judge} for each, judge in judges.items()])
     items = [item(name, row) for name, row in new.items()]
-    transaction.run_batched(_NEW, [each for each in items if each["id"] not in nodes])
-    transaction.run_batched(_PUT, [each for each in items if each["id"] in nodes])
-    transaction.run_batched(_DETECTED, [each for name, row in new.items() for each in _indicators(name, row)])
+    transaction.run_batched(cypher.create_rows, [each for each in items if each["id"] not in nodes])
+    transaction.run_batched(cypher.merge_rows, [each for each in items if each["id"] in nodes])
+    transaction.run_batched(
+        cypher.put_indicators, [each for name, row in new.items() for each in _indicators(name, row)]
+    )
     changed.apply(transaction)
 
 
 def remove_messages(transaction: Transaction, places: Iterable[tuple[str, str]]) -> None:
     """Take messages, by conversation and id, out of every history, within a transaction."""
-    records = transaction.run_batched(_AT, [{"thread": thread, "message": message} for thread, message in places])
+    records = transaction.run_batched(
+        cypher.rows_of_messages, [{"thread": thread, "message": message} for thread, message in places]
+    )
     ids = [record["id"] for record in records]
-    transaction.run_batched(_UNLINK, ids)
-    transaction.run_batched(_FORGET_ROW, ids)
+    transaction.run_batched(cypher.unlink_rows, ids)
+    transaction.run_batched(cypher.forget_rows, ids)
     changed = ChangedHistories()
     for record in records:
         changed.add(record["agent"], record["judge"], record["time"])
@@ -258,12 +176,10 @@ def item(name: str, row: Row) -> dict[str, Any]:
 
 def upgrade(transaction: Transaction) -> None:
     """To RANKS_APART: scores that are ranks stood as ``trait_...`` there, where queries take them for levels."""
-    records = transaction.run(
-        "MATCH (e:Evaluation) WHERE e.body IS NOT NULL RETURN e.evaluation_id AS id, e.body AS body"
-    )
+    records = transaction.run(cypher.all_rows)
     rows = zip((record["id"] for record in records), rows_of(record["body"] for record in records), strict=True)
     items = [{"id": name, "scale": row.scale, "traits": _scores(row)} for name, row in rows if row.scale is not None]
-    transaction.run_batched(_RESCALE, items)
+    transaction.run_batched(cypher.rescale, items)
 
 
 def _time(row: Row) -> int | None:

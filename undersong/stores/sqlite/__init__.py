@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from undersong.errors import StoreError, UsageError
+from undersong.errors import StoreError
 from undersong.models import encode
 from undersong.stores.codec import decoded
-from undersong.stores.protocol import Redaction, Tombstone
+from undersong.stores.protocol import Redaction, Store, Tombstone
 from undersong.stores.sqlite.connection import FIRST_TABLES
-from undersong.stores.sqlite.conversations import SQLiteConversationStore, SQLiteLiveStore, put
+from undersong.stores.sqlite.conversations import SQLiteLiveStore, put
 from undersong.stores.sqlite.histories import (
     SQLiteHistoryStore,
     drop_stale,
@@ -25,7 +25,7 @@ from undersong.stores.sqlite.histories import (
 )
 
 
-class SQLiteStore(SQLiteConversationStore, SQLiteHistoryStore, SQLiteLiveStore):
+class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, Store):
     """A Store in one file; several processes may read and write it, one at a time may put conversations."""
 
     def counts(self) -> dict[str, int]:
@@ -51,11 +51,6 @@ class SQLiteStore(SQLiteConversationStore, SQLiteHistoryStore, SQLiteLiveStore):
                 what = "another process reads an older version, so what was forgotten is still in the log file"
                 remedy = "end that process and run `undersong store migrate`, which empties the log"
                 raise StoreError(what, where=str(self.path), remedy=remedy)
-
-    def seed(self) -> None:
-        """See Store."""
-        remedy = "name a graph with --store bolt://HOST:PORT"
-        raise UsageError("only a graph holds the taxonomy", where=str(self.path), remedy=remedy)
 
     def tombstones(self) -> tuple[Tombstone, ...]:
         """See Store."""

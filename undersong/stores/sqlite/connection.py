@@ -1,9 +1,11 @@
-"""The tables of the SQLite store: opening a file, telling whose it is, and bringing it up to date."""
+"""An SQLite file: its tables and their versions, its locks, transactions and errors."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -15,27 +17,21 @@ import msgspec
 from undersong.errors import StoreError
 from undersong.models import Row
 from undersong.rows.binary import pack
-from undersong.stores.codec import decoded
-from undersong.stores.sqlite.lock import LockQueue, WriterLock
+from undersong.stores.codec import decoded, listed_statements
 
 BUSY_SECONDS = 30.0
+VERSIONS = Path(__file__).with_name("versions")  # what each version of the tables adds
 FIRST_TABLES = ("conversations", "messages", "evaluations", "findings")  # a file with these is ours
+
+
+def _execute_file(db: sqlite3.Connection, name: str) -> None:
+    for statement in listed_statements(VERSIONS / name):
+        db.execute(statement)
 
 
 def _corpus(db: sqlite3.Connection) -> None:
     """Version 1. Times are integer microseconds UTC; ``body`` is the noun's JSON."""
-    for statement in (
-        "CREATE TABLE conversations (id TEXT PRIMARY KEY, body BLOB NOT NULL, scans BLOB NOT NULL, routes BLOB)",
-        "CREATE TABLE messages (conversation TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL,"
-        " agent TEXT NOT NULL, target TEXT, time INTEGER, body BLOB NOT NULL, PRIMARY KEY (conversation, id))",
-        "CREATE INDEX messages_id ON messages (id)",
-        "CREATE INDEX messages_agent ON messages (agent, time, position, id)",
-        "CREATE TABLE evaluations (conversation TEXT NOT NULL, message TEXT NOT NULL, judge_hash TEXT NOT NULL,"
-        " state TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (conversation, judge_hash, message))",
-        "CREATE TABLE findings (id TEXT PRIMARY KEY, pattern TEXT NOT NULL, agent TEXT NOT NULL, target TEXT,"
-        " body BLOB NOT NULL)",
-    ):
-        db.execute(statement)
+    _execute_file(db, "1_corpus.sql")
 
 
 def _histories(db: sqlite3.Connection) -> None:
@@ -44,40 +40,12 @@ def _histories(db: sqlite3.Connection) -> None:
     ``time`` is the event time: where a message has none, its predecessor's. ``cursors`` says up to which change a rule
     has seen the agents, ``graves`` what was forgotten.
     """
-    for statement in (
-        "CREATE TABLE judges (number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, name TEXT NOT NULL)",
-        "CREATE TABLE history (conversation TEXT NOT NULL, id TEXT NOT NULL, judge INTEGER NOT NULL,"
-        " agent TEXT NOT NULL, time INTEGER, position INTEGER NOT NULL, state TEXT NOT NULL, body BLOB NOT NULL,"
-        " PRIMARY KEY (conversation, id, judge))",
-        "CREATE INDEX history_agent ON history (agent, judge, time, position, id, conversation, state)",
-        "CREATE TABLE agents (judge INTEGER NOT NULL, agent TEXT NOT NULL, changed INTEGER NOT NULL,"
-        " PRIMARY KEY (judge, agent)) WITHOUT ROWID",
-        "CREATE INDEX agents_changed ON agents (judge, changed, agent)",
-        "CREATE TABLE cursors (name TEXT PRIMARY KEY, change INTEGER NOT NULL, agent TEXT NOT NULL) WITHOUT ROWID",
-        "CREATE TABLE graves (kind TEXT NOT NULL, digest TEXT NOT NULL, body BLOB NOT NULL,"
-        " PRIMARY KEY (kind, digest)) WITHOUT ROWID",
-        "CREATE INDEX findings_agent ON findings (agent, pattern)",
-    ):
-        db.execute(statement)
+    _execute_file(db, "2_histories.sql")
 
 
 def _ledger(db: sqlite3.Connection) -> None:
     """Version 3: answers of paid judges as they came, batches under way, and agents' histories as of a run's start."""
-    for statement in (
-        "CREATE TABLE paid (key TEXT NOT NULL, attempt INTEGER NOT NULL, judge TEXT NOT NULL, model TEXT NOT NULL,"
-        " prompt_hash TEXT NOT NULL, message_hash TEXT NOT NULL, context_hash TEXT NOT NULL, depth TEXT NOT NULL,"
-        " body BLOB NOT NULL, input INTEGER NOT NULL, cached INTEGER NOT NULL, written INTEGER NOT NULL,"
-        " output INTEGER NOT NULL, cost REAL, sent INTEGER NOT NULL, fixed INTEGER NOT NULL)",
-        "CREATE UNIQUE INDEX paid_key ON paid (key, attempt)",
-        "CREATE INDEX paid_judge ON paid (judge, prompt_hash)",
-        "CREATE TABLE batches (id TEXT PRIMARY KEY, judge TEXT NOT NULL, body BLOB NOT NULL)",
-        "CREATE TABLE snapshots (run TEXT PRIMARY KEY)",
-        "CREATE TABLE histories (run TEXT NOT NULL, agent TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (run, agent))",
-        "CREATE TABLE calibrations (judge_hash TEXT PRIMARY KEY, body BLOB NOT NULL)",
-        "CREATE TABLE shifts (judge_hash TEXT NOT NULL, kind TEXT NOT NULL, width TEXT NOT NULL, body BLOB NOT NULL,"
-        " PRIMARY KEY (judge_hash, kind, width))",
-    ):
-        db.execute(statement)
+    _execute_file(db, "3_ledger.sql")
 
 
 def _live(db: sqlite3.Connection) -> None:
@@ -86,24 +54,13 @@ def _live(db: sqlite3.Connection) -> None:
     ``version`` is another one after every write. Where ``live`` is set, ``messages.live`` has the scan and the route of
     each message, and the columns of the conversation have none.
     """
-    for statement in (
-        "ALTER TABLE conversations ADD COLUMN version INTEGER NOT NULL DEFAULT 0",
-        "ALTER TABLE conversations ADD COLUMN live INTEGER NOT NULL DEFAULT 0",
-        "ALTER TABLE messages ADD COLUMN live BLOB",
-    ):
-        db.execute(statement)
+    _execute_file(db, "4_live.sql")
 
 
 def _packed(db: sqlite3.Connection) -> None:
     """Version 5: the cells of a row at a fixed width (``packed``), in the index by agent, which a sweep reads alone."""
     db.create_function("cells_of", 1, _cells, deterministic=True)
-    for statement in (
-        "ALTER TABLE history ADD COLUMN cells BLOB",
-        "UPDATE history SET cells = cells_of(body)",
-        "DROP INDEX history_agent",
-        "CREATE INDEX history_agent ON history (agent, judge, time, position, id, conversation, state, cells)",
-    ):
-        db.execute(statement)
+    _execute_file(db, "5_packed.sql")
 
 
 def _cells(body: object) -> bytes | None:
@@ -115,10 +72,7 @@ def _cells(body: object) -> bytes | None:
 
 def _swept(db: sqlite3.Connection) -> None:
     """Version 6: the packed histories that sweeps have read. They hold where ``changed`` is that of the agent."""
-    db.execute(
-        "CREATE TABLE swept (judge INTEGER NOT NULL, agent TEXT NOT NULL, changed INTEGER NOT NULL,"
-        " cells BLOB NOT NULL, PRIMARY KEY (judge, agent))"
-    )
+    _execute_file(db, "6_swept.sql")
 
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _live, _packed, _swept)
@@ -177,6 +131,91 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
         migrate(db)
         db.execute(f"PRAGMA user_version = {number}")
     db.execute("COMMIT")
+
+
+WAIT_SECONDS = 30.0
+_PAUSE_SECONDS = 0.001
+
+
+class WriterLock:
+    """An exclusive SQLite lock on the empty file ``STORE-lock``; nothing is ever written to that file.
+
+    It is never removed either: a file removed while another process waits to lock it would be locked twice.
+    """
+
+    def __init__(self, store: Path) -> None:
+        """``store`` is the file to lock; links are followed, so that every name of it has the same lock.
+
+        The lock's file is made here, before anything is read: a first run and its rerun see the same folder.
+        """
+        real = store.resolve()
+        self._store, self._path = store, real.with_name(f"{real.name}-lock")
+        self._db: sqlite3.Connection | None = None
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+
+    def acquire(self) -> None:
+        """Take the lock, or keep it; raises StoreError where another run has it."""
+        if self._db is not None:
+            return
+        db = sqlite3.connect(self._path, timeout=0, isolation_level=None)
+        try:
+            db.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            db.close()
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            remedy = "wait until it has ended, or name another file with --store"
+            raise StoreError("another audit is using it", where=str(self._store), remedy=remedy) from error
+        self._db = db
+
+    def release(self) -> None:
+        """Let others write; does nothing where the lock is not held."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+
+class LockQueue:
+    """One transaction or checkpoint at a time, over all processes: a lock on the empty file ``STORE-turn``.
+
+    SQLite before 3.51.3 may rarely corrupt a file where a write meets another connection's checkpoint; with turns they
+    never meet. Readers need none.
+    """
+
+    def __init__(self, store: Path) -> None:
+        """``store`` is the file that the turns are about; the lock's file is made here."""
+        real = store.resolve()
+        self._store = store
+        self._file: int | None = os.open(real.with_name(f"{real.name}-turn"), os.O_RDWR | os.O_CREAT, 0o600)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Wait for the turn, at most WAIT_SECONDS, and keep it for the block."""
+        assert self._file is not None
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not _locked(self._file):
+            if time.monotonic() > deadline:
+                what = f"another process has been writing for {WAIT_SECONDS:.0f} seconds"
+                raise StoreError(what, where=str(self._store), remedy="end that process, or wait and try again")
+            time.sleep(_PAUSE_SECONDS)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Release the lock's file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 CHECKPOINT_TRANSACTIONS = 256  # after so many transactions or changed rows the log is written into the file

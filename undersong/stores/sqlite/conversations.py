@@ -11,14 +11,19 @@ import msgspec
 from undersong.errors import StoreError
 from undersong.models import Conversation, Evaluation, Message, Route, Scan, ThreadScan, encode
 from undersong.stores.codec import LiveMessageState, Scans, decoded, outdated
-from undersong.stores.protocol import ConversationUpdate, StoredConversation, StoreVersions, Update
+from undersong.stores.protocol import (
+    ConversationStore,
+    ConversationUpdate,
+    LiveStore,
+    StoredConversation,
+    StoreVersions,
+    Update,
+)
 from undersong.stores.sqlite.connection import Database
-from undersong.stores.sqlite.histories import put_rows, remove_messages, update_findings
-
-_VERSIONS = "versions"  # the cursor that counts the writes of conversations
+from undersong.stores.sqlite.histories import advance, put_rows, remove_messages, update_findings
 
 
-class SQLiteConversationStore(Database):
+class SQLiteConversationStore(Database, ConversationStore):
     """The part of a Store that holds what was said, scanned, routed and answered."""
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
@@ -92,7 +97,7 @@ class SQLiteConversationStore(Database):
             row = db.execute(query, (conversation_id,)).fetchone()
             if row:
                 return decoded(row[0], tuple[Route, ...])
-            return tuple(each.route for each in _live_states(db, conversation_id) if each is not None)
+            return tuple(each.route for each in _live_states(db, conversation_id))
 
     def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
         """See Store."""
@@ -141,11 +146,11 @@ def put_answers(db: sqlite3.Connection, answers: Iterable[tuple[str, Evaluation]
 
 
 def put_head(db: sqlite3.Connection, conversation: Conversation, scanned: Scans, *, live: bool) -> None:
-    """Replace all of a conversation but its messages; its version is a new one."""
+    """Replace all of a conversation but its messages; its version is a number that no conversation had before."""
     head = encode(msgspec.structs.replace(conversation, messages=()))
     db.execute(
         "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, NULL, ?, ?)",
-        (conversation.id, head, msgspec.json.encode(scanned), _next_version(db), live),
+        (conversation.id, head, msgspec.json.encode(scanned), advance(db, "versions"), live),
     )
 
 
@@ -169,23 +174,14 @@ def read(
     query = "SELECT body FROM messages WHERE conversation = ? ORDER BY position, id"
     bodies = db.execute(query, (conversation_id,)).fetchall()
     messages = tuple(decoded(body, Message) for (body,) in bodies)
-    looked = tuple(each for each in _live_states(db, conversation_id) if each is not None) if row[2] else None
+    looked = tuple(_live_states(db, conversation_id)) if row[2] else None
     return decoded(row[0], Conversation), decoded(row[1], Scans), messages, looked
 
 
-def _live_states(db: sqlite3.Connection, conversation_id: str) -> Iterator[LiveMessageState | None]:
-    query = "SELECT live FROM messages WHERE conversation = ? ORDER BY position, id"
+def _live_states(db: sqlite3.Connection, conversation_id: str) -> Iterator[LiveMessageState]:
+    query = "SELECT live FROM messages WHERE conversation = ? AND live IS NOT NULL ORDER BY position, id"
     for (body,) in db.execute(query, (conversation_id,)).fetchall():
-        yield None if body is None else decoded(body, LiveMessageState)
-
-
-def _next_version(db: sqlite3.Connection) -> int:
-    """A number that no conversation had before, so that one that was dropped and came again is seen to be another."""
-    db.execute(
-        "INSERT INTO cursors VALUES (?, 1, '') ON CONFLICT (name) DO UPDATE SET change = change + 1", (_VERSIONS,)
-    )
-    number: int = db.execute("SELECT change FROM cursors WHERE name = ?", (_VERSIONS,)).fetchone()[0]
-    return number
+        yield decoded(body, LiveMessageState)
 
 
 def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int | None, bytes]:
@@ -194,7 +190,7 @@ def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int 
     return (*ids, message.target, time, encode(message))
 
 
-class SQLiteLiveStore(Database):
+class SQLiteLiveStore(SQLiteConversationStore, LiveStore):
     """The part of a Store that live runs use."""
 
     def versions(self, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> StoreVersions:
@@ -211,10 +207,8 @@ class SQLiteLiveStore(Database):
             head, scanned, messages, looked = parts
             conversation = msgspec.structs.replace(head, messages=messages)
             if looked is None:
-                routes = db.execute("SELECT routes FROM conversations WHERE id = ?", (conversation_id,)).fetchone()[0]
-                return StoredConversation(
-                    conversation=conversation, scans=scanned.scans, routes=decoded(routes or b"[]", tuple[Route, ...])
-                )
+                routes = self.routes(conversation_id)
+                return StoredConversation(conversation=conversation, scans=scanned.scans, routes=routes)
             return StoredConversation(
                 conversation=conversation,
                 scans=tuple(each.scan for each in looked),

@@ -10,25 +10,27 @@ from undersong.models import Finding, Row, encode
 from undersong.rows.binary import LAYOUT, pack
 from undersong.rows.timestamps import from_microseconds, microseconds
 from undersong.stores.codec import decoded, row_body, rows_of, supersedes, touches
-from undersong.stores.protocol import BEGINNING, AgentEntry, AgentHistory, AgentSweep, Cursor, JudgeEntry, PackedHistory
+from undersong.stores.protocol import (
+    BEGINNING,
+    AgentEntry,
+    AgentHistory,
+    AgentSweep,
+    Cursor,
+    HistoryStore,
+    JudgeEntry,
+    PackedHistory,
+)
 from undersong.stores.sqlite.connection import Database
 
-_CHANGES = "changes"  # the cursor that counts the commits that changed a history
 _PAGE = 256  # agents that are listed or asked about at a time
 _INSERT = "INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _RANKED = "json_extract(CAST(body AS TEXT), '$.scale') IS 'rank'"
-
-
-OF_AGENT = (
-    "FROM history WHERE agent = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
-    " ORDER BY time, position, id, conversation"
-)
-
-
+_JUDGE = "(SELECT number FROM judges WHERE hash = ?)"
+OF_AGENT = f"FROM history WHERE agent = ? AND judge = {_JUDGE} ORDER BY time, position, id, conversation"
 _NUMBERS = f"SELECT rowid {OF_AGENT}"  # from the index alone, as is
 
 
-class SQLiteHistoryStore(Database):
+class SQLiteHistoryStore(Database, HistoryStore):
     """The part of a Store that patterns read: every agent's rows, across conversations."""
 
     def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, removed: Iterable[str] = ()) -> None:
@@ -53,10 +55,7 @@ class SQLiteHistoryStore(Database):
 
     def thread(self, conversation_id: str, judge_hash: str) -> tuple[Row, ...]:
         """See Store."""
-        query = (
-            "SELECT body FROM history WHERE conversation = ? AND judge = (SELECT number FROM judges WHERE hash = ?)"
-            " ORDER BY position, id"
-        )
+        query = f"SELECT body FROM history WHERE conversation = ? AND judge = {_JUDGE} ORDER BY position, id"
         with self._translated():
             return rows_of(body for (body,) in self._db.execute(query, (conversation_id, judge_hash)))
 
@@ -104,30 +103,14 @@ class SQLiteHistoryStore(Database):
         with self._translated():
             return self._db.execute(query, (judge_hash, last, *after, least, least, _PAGE)).fetchall()
 
-    def changes(self) -> int:
-        """See Store."""
-        return self.cursor(_CHANGES).change
-
     def agents(self, judge_hash: str) -> tuple[AgentEntry, ...]:
         """See Store."""
         query = (
-            f"SELECT agent, count(*), sum(state = 'scored'), sum({_RANKED}), count(DISTINCT conversation),"
-            " min(time), max(time) FROM history WHERE judge = (SELECT number FROM judges WHERE hash = ?)"
-            " GROUP BY agent ORDER BY agent"
+            f"SELECT agent, min(time), max(time), count(*), sum(state = 'scored'), sum({_RANKED}),"
+            f" count(DISTINCT conversation) FROM history WHERE judge = {_JUDGE} GROUP BY agent ORDER BY agent"
         )
         with self._translated():
-            return tuple(
-                AgentEntry(
-                    agent=agent,
-                    messages=messages,
-                    read=read,
-                    ranked=ranked,
-                    threads=threads,
-                    first=from_microseconds(first),
-                    last=from_microseconds(last),
-                )
-                for agent, messages, read, ranked, threads, first, last in self._db.execute(query, (judge_hash,))
-            )
+            return tuple(_agent_entry(*columns) for columns in self._db.execute(query, (judge_hash,)))
 
     def judges(self) -> tuple[JudgeEntry, ...]:
         """See Store."""
@@ -177,6 +160,11 @@ class SQLiteHistoryStore(Database):
             return iter([decoded(body, Finding) for (body,) in bodies])
 
 
+def _agent_entry(agent: str, first: int | None, last: int | None, *counts: int) -> AgentEntry:
+    numbers = dict(zip(("messages", "read", "ranked", "threads"), counts, strict=True))
+    return AgentEntry(agent=agent, first=from_microseconds(first), last=from_microseconds(last), **numbers)
+
+
 def put_rows(db: sqlite3.Connection, rows: Iterable[Row], *, overwrite: bool = False) -> None:
     """Put rows into the histories, within a transaction; with ``overwrite`` an unread one may replace a read one."""
     numbers: dict[str | None, int] = {}
@@ -221,7 +209,7 @@ def _put(db: sqlite3.Connection, judge: int, row: Row, overwrite: bool) -> tuple
         return (row.agent,)
     query = "SELECT agent, state, body FROM history WHERE conversation = ? AND id = ? AND judge = ?"
     agent, state, stored_body = db.execute(query, new[:3]).fetchone()
-    if not (body != stored_body if overwrite else supersedes(row.state, body, state, stored_body)):
+    if not supersedes(row.state, body, state, stored_body, overwrite=overwrite):
         return ()
     db.execute(f"INSERT OR REPLACE {_INSERT}", new)
     return agent, row.agent
@@ -232,11 +220,15 @@ def _bump(db: sqlite3.Connection, changed: Iterable[tuple[int, str]]) -> None:
     places = set(changed)
     if not places:
         return
-    db.execute(
-        "INSERT INTO cursors VALUES (?, 1, '') ON CONFLICT (name) DO UPDATE SET change = change + 1", (_CHANGES,)
-    )
-    now = db.execute("SELECT change FROM cursors WHERE name = ?", (_CHANGES,)).fetchone()[0]
+    now = advance(db, "changes")
     db.executemany("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", ((*place, now) for place in places))
+
+
+def advance(db: sqlite3.Connection, cursor: str) -> int:
+    """The next number of a cursor that counts changes, within a transaction."""
+    db.execute("INSERT INTO cursors VALUES (?, 1, '') ON CONFLICT (name) DO UPDATE SET change = change + 1", (cursor,))
+    number: int = db.execute("SELECT change FROM cursors WHERE name = ?", (cursor,)).fetchone()[0]
+    return number
 
 
 def _places(db: sqlite3.Connection, agent: str) -> list[tuple[int, str]]:
@@ -275,8 +267,8 @@ def _finding_row(finding: Finding) -> tuple[str, str, str, str | None, bytes]:
 
 
 _PACKED = f"SELECT count(*), CAST(group_concat(cells, '') AS BLOB) FROM (SELECT cells {OF_AGENT})"  # the index alone
-_KEPT = "SELECT cells FROM swept WHERE agent = ? AND judge = (SELECT number FROM judges WHERE hash = ?) AND changed = ?"
-_KEEP = (
+_CACHED = f"SELECT cells FROM swept WHERE agent = ? AND judge = {_JUDGE} AND changed = ?"
+_CACHE = (
     "INSERT INTO swept SELECT number, ?, ?, ? FROM judges WHERE hash = ? ON CONFLICT (judge, agent)"
     " DO UPDATE SET changed = excluded.changed, cells = excluded.cells WHERE changed <> excluded.changed"
 )
@@ -285,7 +277,7 @@ _CURRENT = "agents.judge = swept.judge AND agents.agent = swept.agent AND agents
 
 def packed_history(db: sqlite3.Connection, judge_hash: str, agent: str, changed: int) -> PackedHistory:
     """The history of an agent as of its change ``changed``, packed; a later one where others write meanwhile."""
-    cached = db.execute(_KEPT, (agent, judge_hash, changed)).fetchone()
+    cached = db.execute(_CACHED, (agent, judge_hash, changed)).fetchone()
     if cached:
         return PackedHistory(agent, changed, len(cached[0]) // LAYOUT.size, cached[0])
     return PackedHistory(agent, changed, *_put_together(db, agent, judge_hash))
@@ -294,7 +286,7 @@ def packed_history(db: sqlite3.Connection, judge_hash: str, agent: str, changed:
 def cache_packed(db: sqlite3.Connection, judge_hash: str, swept: Iterable[AgentSweep]) -> None:
     """Keep the packed histories that a sweep has read, within a transaction in which they are the current ones."""
     packed = ((each.agent, each.changed, each.cells, judge_hash) for each in swept if each.cells)
-    db.executemany(_KEEP, packed)
+    db.executemany(_CACHE, packed)
 
 
 def drop_stale(db: sqlite3.Connection) -> None:

@@ -1,0 +1,12 @@
+CREATE TABLE judges (number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, name TEXT NOT NULL);
+CREATE TABLE history (conversation TEXT NOT NULL, id TEXT NOT NULL, judge INTEGER NOT NULL,
+  agent TEXT NOT NULL, time INTEGER, position INTEGER NOT NULL, state TEXT NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY (conversation, id, judge));
+CREATE INDEX history_agent ON history (agent, judge, time, position, id, conversation, state);
+CREATE TABLE agents (judge INTEGER NOT NULL, agent TEXT NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY (judge,
+  agent)) WITHOUT ROWID;
+CREATE INDEX agents_changed ON agents (judge, changed, agent);
+CREATE TABLE cursors (name TEXT PRIMARY KEY, change INTEGER NOT NULL, agent TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE graves (kind TEXT NOT NULL, digest TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (kind,
+  digest)) WITHOUT ROWID;
+CREATE INDEX findings_agent ON findings (agent, pattern);
