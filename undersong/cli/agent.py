@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from undersong.cli.options import check_existing
+from undersong.cli.options import echo, existing_store
 from undersong.core.text import counted
 
 if TYPE_CHECKING:
@@ -28,15 +28,12 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
     """Show what the store knows of an agent, and where it stands among all agents with scores."""
     import msgspec
 
-    from undersong.core.sanitize import visible
     from undersong.datafiles.yaml_loader import did_you_mean
     from undersong.errors import UsageError
     from undersong.pipeline.agent_profile import profile
     from undersong.pipeline.history_sweep import chosen_judge
-    from undersong.stores.protocol import open_store
 
-    check_existing(store)
-    with open_store(store, read_only=True) as opened_store:
+    with existing_store(store) as opened_store:
         judged = chosen_judge(opened_store, judge).judge_hash
         rows = opened_store.history(name, judged)
         if not rows:
@@ -52,8 +49,7 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
         facts = msgspec.to_builtins(agent_profile) | {"ranks": ranks, "findings": msgspec.to_builtins(findings)}
         click.echo(msgspec.json.encode(facts).decode())
         return
-    for line in _lines(agent_profile, ranks, findings, len(population)):
-        click.echo(visible(line))
+    echo(_lines(agent_profile, ranks, findings, len(population)))
 
 
 def _means(store: Store, judge_hash: str, history: PackedHistory) -> dict[str, float] | None:

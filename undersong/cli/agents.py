@@ -6,7 +6,9 @@ from collections import Counter
 
 import click
 
-from undersong.cli.options import check_existing
+from undersong.cli.options import existing_store
+from undersong.core.sanitize import one_line
+from undersong.stores.protocol import AgentEntry
 
 _COLUMNS = ("agent", "messages", "levels", "ranks", "threads", "findings", "last")
 
@@ -24,15 +26,11 @@ def command(store: str, judge: str | None, least: int, as_json: bool) -> None:
     """
     import msgspec
 
-    from undersong.core.sanitize import one_line
     from undersong.pipeline.history_sweep import chosen_judge
-    from undersong.stores.protocol import open_store
 
-    check_existing(store)
-    with open_store(store, read_only=True) as opened_store:
-        entries = [
-            each for each in opened_store.agents(chosen_judge(opened_store, judge).judge_hash) if each.read >= least
-        ]
+    with existing_store(store) as opened_store:
+        agents = opened_store.agents(chosen_judge(opened_store, judge).judge_hash)
+        entries = [entry for entry in agents if entry.read >= least]
         findings = Counter(finding.agent for finding in opened_store.findings())
     entries.sort(key=lambda entry: (-findings[entry.agent], -entry.read, entry.agent))
     if as_json:
@@ -40,21 +38,14 @@ def command(store: str, judge: str | None, least: int, as_json: bool) -> None:
             facts = msgspec.to_builtins(entry) | {"findings": findings[entry.agent]}
             click.echo(msgspec.json.encode(facts).decode())
         return
-    table = [_COLUMNS] + [
-        (
-            one_line(each.agent, 40),
-            *(
-                f"{number:,}"
-                for number in (each.messages, each.read - each.ranked, each.ranked, each.threads, findings[each.agent])
-            ),
-            f"{each.last:%Y-%m-%d}" if each.last else "no time",
-        )
-        for each in entries
-    ]
-    widths = [max(len(row[i]) for row in table) for i in range(len(_COLUMNS))]
-    for row in table:
-        cells = (
-            f"{row[0]:<{widths[0]}}",
-            *(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)),
-        )
-        click.echo("  ".join(cells))
+    table = [_COLUMNS, *(_cells(entry, findings[entry.agent]) for entry in entries)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for name, *numbers in table:
+        columns = (f"{cell:>{width}}" for cell, width in zip(numbers, widths[1:], strict=True))
+        click.echo("  ".join((f"{name:<{widths[0]}}", *columns)))
+
+
+def _cells(entry: AgentEntry, findings: int) -> tuple[str, ...]:
+    numbers = (entry.messages, entry.read - entry.ranked, entry.ranked, entry.threads, findings)
+    last = f"{entry.last:%Y-%m-%d}" if entry.last else "no time"
+    return one_line(entry.agent, 40), *(f"{number:,}" for number in numbers), last

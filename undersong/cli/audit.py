@@ -21,23 +21,23 @@ from undersong.cli.options import (
     check_store,
     check_targets,
     corpus_options,
-    effort_of,
     exit_code,
     judge_options,
+    nothing_read,
     options_of,
     progress_bar,
     show_problems,
 )
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
-from undersong.errors import UsageError
+from undersong.errors import NothingReadError, UsageError
 from undersong.models import LEVELS, Case, Conversation, Deduction
 from undersong.report.order import FindingResult, Result
+from undersong.stores.protocol import Store, open_store
 
 if TYPE_CHECKING:
+    from undersong.patterns.significance.estimate import ResamplingConfig
     from undersong.pipeline.options import Options
-    from undersong.stores.protocol import Store
-
 
 LEDGER = "undersong-ledger.db"  # beside the report: paid answers, where the store is on a server
 BELOW, AT_OR_ABOVE = 0, 1
@@ -70,9 +70,7 @@ def command(
     judge: str,
     read_all: bool,
     double_check: float | None,
-    with_chance: bool,
-    draws: int,
-    block: int,
+    effort: ResamplingConfig | None,
     rules: str | None,
     redact: bool,
     names: tuple[str, ...],
@@ -90,13 +88,11 @@ def command(
     --fail-on counts what SARIF reports: findings by their level, points deducted as medium, smoking guns as low.
     """
     from undersong.cli.summary import print_summary, summary
-    from undersong.errors import InputError, NothingReadError
     from undersong.patterns.catalog import load_rules
     from undersong.pipeline.audit import audit
     from undersong.pipeline.redaction import redacted
     from undersong.report.render import check_formats
     from undersong.report.writer import ConversationLookup, check_folder, write
-    from undersong.stores.protocol import open_store
 
     folder = Path(out)
     check_folder(folder)
@@ -108,7 +104,6 @@ def command(
         folder.absolute().parent.mkdir(parents=True, exist_ok=True)
     patterns = load_rules([rules]) if rules else None
     listed = (*names, *_names(names_file))
-    effort = effort_of(with_chance, draws, block, chosen["seed"])
     ledger = str(folder.absolute().parent / LEDGER)
     options = options_of(judge=judge, read_all=read_all, rules=patterns, effort=effort, ledger=ledger, **chosen)
     if double_check:
@@ -119,22 +114,20 @@ def command(
             with progress_bar() as progress:
                 case, rows = audit(paths, opened_store, options, progress)
         except NothingReadError as error:
-            show_problems(error.problems)
-            raise InputError(
-                "no message could be read, so nothing was written", remedy="see the problems above"
-            ) from None
+            raise nothing_read(error.problems) from None
         if double_check:
             case = _double_checked(case, paths, opened_store, options, double_check)
-        load_conversation = partial(_conversation, opened_store)
-        lookup: ConversationLookup = load_conversation
+        lookup: ConversationLookup = partial(_conversation, opened_store)
         if redact or listed:
-            case, rows, lookup = redacted(case, rows, load_conversation, patterns or load_rules(), effort, listed)
+            case, rows, lookup = redacted(
+                case, rows, partial(_conversation, opened_store), patterns or load_rules(), effort, listed
+            )
         times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
         digest = write(case, rows, folder, run=times, rules=patterns, conversations=lookup, formats=formats)
     show_problems(case.problems)
     print_summary(summary(case, folder, digest), as_json)
-    failing = _failing(case, fail_on)
-    raise SystemExit(exit_code(case.problems) or failing)
+    failed = _failing(case, fail_on)
+    raise SystemExit(exit_code(case.problems) or failed)
 
 
 def _for_two_readings(options: Options) -> Options:

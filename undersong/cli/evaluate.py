@@ -14,14 +14,14 @@ from undersong.cli.options import (
     check_store,
     check_targets,
     corpus_options,
-    exit_code,
+    finish,
     judge_options,
     options_of,
     output,
     progress_bar,
     require_messages,
-    show_problems,
 )
+from undersong.stores.protocol import open_store
 
 BANDS = ".bands.json"  # beside the rows: signal → null band
 
@@ -47,7 +47,6 @@ def command(
     from undersong.cli.audit import LEDGER
     from undersong.judges.protocol import is_paid
     from undersong.pipeline.audit import evaluate_rows
-    from undersong.stores.protocol import open_store
     from undersong.stores.sqlite import temporary_store
 
     store = store or ("undersong.db" if is_paid(judge) else None)
@@ -63,8 +62,7 @@ def command(
                 paths, options, write, store=opened_store, progress=progress, text=text, write_bands=beside
             )
         require_messages(write.size, problems)
-    show_problems(problems)
-    raise SystemExit(exit_code(problems))
+    finish(problems)
 
 
 def _write_bands(path: Path, table: bytes) -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from undersong.cli.options import check_existing
+from undersong.cli.options import echo, existing_store
+from undersong.core.hashing import text_hash
 from undersong.core.text import counted
+from undersong.errors import UsageError
 from undersong.models import NEGATIVE_TRAITS, Evaluation, Message
 from undersong.report.narrative import certainty_words, outcome_words
 
@@ -23,27 +25,16 @@ if TYPE_CHECKING:
 @click.option("--store", default="undersong.db", show_default=True, metavar="FILE|URL", help="The store of the audit.")
 def command(name: str, store: str) -> None:
     """Explain a message or a finding by its ID; the beginning of a finding's id is enough."""
-    from undersong.errors import UsageError
-    from undersong.stores.protocol import open_store
-
-    check_existing(store)
-    with open_store(store, read_only=True) as opened_store:
+    with existing_store(store) as opened_store:
         findings = [finding for finding in opened_store.findings() if finding.finding_id.startswith(name)]
         conversations = opened_store.find_message(name)
         if not conversations and len(findings) != 1:
             what = f"{len(findings)} findings begin with '{name}'" if findings else f"no message or finding '{name}'"
             raise UsageError(what, where=store, remedy="ids are in findings.jsonl and evaluations.jsonl")
         for conversation in conversations:
-            _echo(_message_lines(opened_store, conversation, name))
+            echo(_message_lines(opened_store, conversation, name))
         if not conversations:
-            _echo(_finding_lines(opened_store, findings[0]))
-
-
-def _echo(lines: Iterator[str]) -> None:
-    from undersong.core.sanitize import visible
-
-    for line in lines:
-        click.echo(visible(line))
+            echo(_finding_lines(opened_store, findings[0]))
 
 
 def _message_lines(store: Store, conversation_id: str, message_id: str) -> Iterator[str]:
@@ -66,8 +57,6 @@ def _message_lines(store: Store, conversation_id: str, message_id: str) -> Itera
 
 def _evaluations(store: Store, message: Message) -> tuple[list[Evaluation], list[Evaluation]]:
     """What the judges said of a message as it reads now, and of earlier versions of its text."""
-    from undersong.core.hashing import text_hash
-
     every, now = store.evaluations(message.conversation, message.id), text_hash(message.text)
     return [each for each in every if each.message_hash == now], [each for each in every if each.message_hash != now]
 
@@ -80,7 +69,6 @@ def _header(message: Message) -> Iterator[str]:
 
 
 def _scan_lines(scan: Scan, message: Message) -> Iterator[str]:
-
     counts = (counted(scan.total, "flag"), counted(len(scan.hits), "hit"), counted(scan.words, "word"))
     yield f"scan: {', '.join(counts)}"
     for hit in scan.hits:
@@ -180,11 +168,10 @@ def why_lines(evaluation: Evaluation, message: Message, traits: Iterable[str]) -
     judge = open_judge("")
     if judge.hash == evaluation.judge_hash:
         for trait in traits:
-            raised = [
-                each for each in word_contributions(judge.artefacts.heads, message.text, trait) if each.share > 0
-            ][:WORDS]
+            moved = word_contributions(judge.artefacts.heads, message.text, trait)
+            raised = [f"“{each.words}” ({each.share:+.3f})" for each in moved if each.share > 0][:WORDS]
             if raised:
-                yield f"  {trait} was raised by " + ", ".join(f"“{each.words}” ({each.share:+.3f})" for each in raised)
+                yield f"  {trait} was raised by {', '.join(raised)}"
     for name, (start, end) in sorted(evaluation.spans.items(), key=lambda item: -evaluation.signals[item[0]]):
         quote = " ".join(message.text[start:end].split())
         yield f"  {name} {evaluation.signals[name]:.2f}: “{quote}”"

@@ -13,23 +13,24 @@ from undersong.cli.options import (
     check_store,
     check_targets,
     corpus_options,
-    exit_code,
+    echo,
+    finish,
     judge_options,
     options_of,
     output,
     progress_bar,
-    show_problems,
 )
 from undersong.errors import UsageError
+from undersong.models import encode
 
 if TYPE_CHECKING:
     from undersong.judges.test_retest import RetestKind, Shift
     from undersong.ml.agreement import Calibration
 
 
-STORE = click.option(
-    "--store", default="undersong.db", show_default=True, metavar="FILE", help="Where answers are kept."
-)
+MEMORY = "The figures say how well it remembers, not how well it judges."
+KEPT = "Where answers are kept."
+STORE = click.option("--store", default="undersong.db", show_default=True, metavar="FILE", help=KEPT)
 JUDGE = click.option("--judge", required=True, metavar="NAME", help="Who is measured.")
 SAMPLE = click.option("--sample", default=100, show_default=True, type=click.IntRange(1), help="Messages, at most.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -40,7 +41,7 @@ def command() -> None:
     """How far a judge can be relied on, the answers that were paid for, and judges of one's own."""
 
 
-@click.command("train", short_help="Labels of your own → a judge for --judge offline:DIR.")
+@command.command("train", short_help="Labels of your own → a judge for --judge offline:DIR.")
 @click.argument("labels", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Where the judge goes.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the intervals.")
@@ -58,9 +59,6 @@ def train(labels: Path, out: Path, seed: int) -> None:
         raise UsageError(what, remedy="pip install 'undersong[train]'") from error
     click.echo(build_own(labels, out, seed).summary())
     click.echo(f"use it with --judge offline:{out}")
-
-
-command.add_command(train)
 
 
 @command.command("export", short_help="Write paid answers as a file for --judge replay:FILE.")
@@ -98,7 +96,6 @@ def _add_test_retest_verb(kind: RetestKind, help_: str, short: str) -> None:
     @click.option("--all", "read_all", is_flag=True, help="Draw from every message, whatever the router says.")
     @JSON
     def verb(paths: tuple[str, ...], store: str, sample: int, as_json: bool, **chosen: Any) -> None:
-        from undersong.models import encode
         from undersong.pipeline.judge_validation import retest
         from undersong.stores.sqlite import SQLiteStore
 
@@ -106,24 +103,18 @@ def _add_test_retest_verb(kind: RetestKind, help_: str, short: str) -> None:
         with SQLiteStore(Path(store)) as opened_store, progress_bar() as progress:
             measured_shifts, problems, _ = retest(kind, paths, opened_store, options_of(**chosen), sample, progress)
         for shift in measured_shifts:
-            click.echo(encode(shift)) if as_json else _print(_shift_lines(shift))
+            click.echo(encode(shift)) if as_json else echo(_shift_lines(shift))
         if not measured_shifts:
             click.echo("no message asks for such a reading", err=True)
-        show_problems(problems)
-        raise SystemExit(exit_code(problems))
+        finish(problems)
 
 
-_add_test_retest_verb(
-    "repeat", "Ask the same questions again: the judge's own noise, which `stability` uses.", "A judge's own noise."
-)
-_add_test_retest_verb(
-    "context", "Ask without thread and history: how far context moves the scores.", "What context changes."
-)
-_add_test_retest_verb(
-    "framing",
-    "Ask with our words after the data and before: how far framing moves the scores.",
-    "What framing changes.",
-)
+NOISE = "Ask the same questions again: the judge's own noise, which `stability` uses."
+CONTEXT = "Ask without thread and history: how far context moves the scores."
+FRAMING = "Ask with our words after the data and before: how far framing moves the scores."
+_add_test_retest_verb("repeat", NOISE, "A judge's own noise.")
+_add_test_retest_verb("context", CONTEXT, "What context changes.")
+_add_test_retest_verb("framing", FRAMING, "What framing changes.")
 
 
 @command.command("validate", short_help="Compare a judge with labels.")
@@ -135,36 +126,19 @@ _add_test_retest_verb(
 @click.option("--seed", default=0, show_default=True, help="Seed of the sample and of the intervals.")
 @click.option("--learnt", is_flag=True, help="Also measure on messages that the judge was trained on, and mark it.")
 @JSON
-def validate(
-    labels: str,
-    judge: str,
-    store: str,
-    sample: int | None,
-    seed: int,
-    learnt: bool,
-    as_json: bool,
-    **chosen: Any,
-) -> None:
+def validate(labels: str, store: str, sample: int | None, learnt: bool, as_json: bool, **chosen: Any) -> None:
     """Read the messages of LABELS (JSON Lines with author, text and traits) and print how far the judge agrees.
 
     The figures are kept under the judge's and the prompts' hash, and reports by the same judge print them.
     """
-    from undersong.models import encode
     from undersong.pipeline.judge_validation import validate as measured
     from undersong.pipeline.options import Options
     from undersong.stores.sqlite import SQLiteStore
 
     check_store(store)
     with SQLiteStore(Path(store)) as opened_store:
-        calibration = measured(
-            Path(labels), opened_store, Options(judge=judge, seed=seed, **chosen), sample, learnt=learnt
-        )
-    click.echo(encode(calibration)) if as_json else _print(_calibration_lines(calibration))
-
-
-def _print(lines: Iterator[str]) -> None:
-    for line in lines:
-        click.echo(line)
+        calibration = measured(Path(labels), opened_store, Options(**chosen), sample, learnt=learnt)
+    click.echo(encode(calibration)) if as_json else echo(_calibration_lines(calibration))
 
 
 def _shift_lines(shift: Shift) -> Iterator[str]:
@@ -179,11 +153,7 @@ def _calibration_lines(calibration: Calibration) -> Iterator[str]:
     counts = f"{calibration.messages} of {calibration.asked}"
     yield f"{calibration.judge}: {counts} labelled messages by {calibration.groups} authors scored"
     if calibration.learnt_from:
-        yield (
-            f"WARNING: the judge was trained on {calibration.learnt_from:,} of them. "
-            "The figures say how well it remembers, "
-            "not how well it judges."
-        )
+        yield f"WARNING: the judge was trained on {calibration.learnt_from:,} of them. {MEMORY}"
     yield f"{'trait':<16}" + "".join(f"{name:>24}" for name in calibration.figures)
     for trait in next(iter(calibration.figures.values())):
         yield f"{trait:<16}" + "".join(f"{_figure(each[trait]):>24}" for each in calibration.figures.values())

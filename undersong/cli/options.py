@@ -1,4 +1,4 @@
-"""Options that several verbs share."""
+"""Options, checks and printing that several verbs share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from datetime import UTC, datetime
 from functools import wraps
 from math import isnan
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from undersong.core.sanitize import one_line, visible
+from undersong.errors import InputError, UsageError
+from undersong.models import LEVELS
+from undersong.stores.protocol import Store, open_store
+
 if TYPE_CHECKING:
-    from undersong.models import Problem
-    from undersong.patterns.significance.estimate import ResamplingConfig
+    from undersong.models import Finding, Problem
     from undersong.pipeline.options import Options, Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,82 +40,101 @@ class NumberRange(click.FloatRange):
         return number
 
 
-def corpus_options(function: F) -> F:
-    """PATH... and what chooses from them."""
-    decorators = (
-        click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
-        click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`."),
-        click.option("--only", multiple=True, metavar="PATTERN", help="Only conversations whose id or title matches."),
-        click.option("--since", metavar="DATE", help="Only conversations with a message at or after this ISO date."),
-        click.option("--seed", default=0, show_default=True, help="Seed of all that is drawn."),
-    )
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+def _options(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, in the order in which the help lists them."""
+
+    def decorate(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
 
 
-def budget_options(function: F) -> F:
-    """How much is read."""
-    share = NumberRange(0, 1)
-    decorators = (
-        click.option("--budget-share", type=share, metavar="SHARE", help="Read at most this share of all messages."),
-        click.option("--recall", type=share, metavar="R", help="Read as far as triage needs for this recall instead."),
-    )
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+_SHARE, _USD, _CALLS = NumberRange(0, 1), NumberRange(min=0), click.IntRange(min=0)
+
+corpus_options = _options(  # PATH... and what chooses from them
+    click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
+    click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`."),
+    click.option("--only", multiple=True, metavar="PATTERN", help="Only conversations whose id or title matches."),
+    click.option("--since", metavar="DATE", help="Only conversations with a message at or after this ISO date."),
+    click.option("--seed", default=0, show_default=True, help="Seed of all that is drawn."),
+)
+budget_options = _options(  # how much is read
+    click.option("--budget-share", type=_SHARE, metavar="SHARE", help="Read at most this share of all messages."),
+    click.option("--recall", type=_SHARE, metavar="R", help="Read as far as triage needs for this recall instead."),
+)
 
 
-def judge_options(function: F) -> F:
-    """What a paid judge may spend, and how it is asked; they become one ``terms``."""
-    usd, calls = NumberRange(min=0), click.IntRange(min=0)
-    decorators = (
-        click.option("--budget", type=usd, metavar="USD", help="Stop asking a paid judge before it costs more."),
-        click.option("--max-calls", type=calls, metavar="N", help="Stop asking a paid judge after so many requests."),
-        click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1, 1024), help="At a time."),
-        click.option("--timeout", default=120.0, show_default=True, type=usd, help="Seconds for one answer."),
-        click.option("--batch", is_flag=True, help="Hand questions to the provider's batches; run again to collect."),
-        click.option("--price-in", type=usd, metavar="USD", help="Price of a million tokens of questions."),
-        click.option("--price-out", type=usd, metavar="USD", help="Price of a million tokens of answers."),
-    )
+def _terms(names: tuple[str, ...], *decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Options with these names as one decorator; they become one ``terms``."""
 
-    @wraps(function)
-    def with_terms(*args: Any, **chosen: Any) -> Any:
-        from undersong.judges.limits import RunLimits
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def with_terms(*args: Any, **chosen: Any) -> Any:
+            from undersong.judges.limits import RunLimits
 
-        names = ("budget", "max_calls", "concurrency", "timeout", "batch", "price_in", "price_out")
-        terms = RunLimits(**{name: chosen.pop(name) for name in names})
-        return function(*args, terms=terms, **chosen)
+            return function(*args, terms=RunLimits(**{name: chosen.pop(name) for name in names}), **chosen)
 
-    for decorator in reversed(decorators):
-        with_terms = decorator(with_terms)
-    return with_terms  # type: ignore[return-value]
+        return _options(*decorators)(with_terms)  # type: ignore[arg-type]
+
+    return decorate
+
+
+_PRICE_OPTIONS = (
+    click.option("--price-in", type=_USD, metavar="USD", help="Price of a million tokens of questions."),
+    click.option("--price-out", type=_USD, metavar="USD", help="Price of a million tokens of answers."),
+)
+price_options = _terms(("price_in", "price_out"), *_PRICE_OPTIONS)
+judge_options = _terms(  # what a paid judge may spend, and how it is asked
+    ("budget", "max_calls", "concurrency", "timeout", "batch", "price_in", "price_out"),
+    click.option("--budget", type=_USD, metavar="USD", help="Stop asking a paid judge before it costs more."),
+    click.option("--max-calls", type=_CALLS, metavar="N", help="Stop asking a paid judge after so many requests."),
+    click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1, 1024), help="At a time."),
+    click.option("--timeout", default=120.0, show_default=True, type=_USD, help="Seconds for one answer."),
+    click.option("--batch", is_flag=True, help="Hand questions to the provider's batches; run again to collect."),
+    *_PRICE_OPTIONS,
+)
 
 
 def chance_options(function: F) -> F:
-    """How much work goes into how sure a finding is."""
-    decorators = (
+    """How much work goes into how sure a finding is; with the seed they become ``effort``, None where nothing does."""
+
+    @wraps(function)
+    def with_effort(*args: Any, with_chance: bool, draws: int, block: int, **chosen: Any) -> Any:
+        from undersong.patterns.significance.estimate import ResamplingConfig
+
+        effort = ResamplingConfig(draws=draws, block=block, seed=chosen["seed"]) if with_chance else None
+        return function(*args, effort=effort, **chosen)
+
+    options = _options(
         click.option(
             "--chance/--no-chance", "with_chance", default=True, show_default=True, help="Compute chance, q, stability."
         ),
         click.option("--draws", default=999, show_default=True, type=_DRAWS, help="Shuffles per sequence, at most."),
         click.option("--block", default=1, show_default=True, type=_BLOCK, help="Messages that are shuffled as one."),
     )
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+    return options(with_effort)  # type: ignore[return-value]
 
 
-def effort_of(with_chance: bool, draws: int, block: int, seed: int) -> ResamplingConfig | None:
-    """The effort from the flags; None where nothing is to be computed."""
-    from undersong.patterns.significance.estimate import ResamplingConfig
+def seeded_chance_options(function: F) -> F:
+    """The chance options of a command that draws nothing else, with their seed."""
 
-    return ResamplingConfig(draws=draws, block=block, seed=seed) if with_chance else None
+    @wraps(function)
+    def without_seed(*args: Any, seed: int, **chosen: Any) -> Any:  # noqa: ARG001 - it is in the effort
+        return function(*args, **chosen)
+
+    seed_option = click.option("--seed", default=0, show_default=True, help="Seed of the shuffles.")
+    return chance_options(seed_option(without_seed))  # type: ignore[return-value]
+
+
+def folder_rules(folder: str | None) -> list[str] | None:
+    """The folders of ``--rules``; None for the shipped rules."""
+    return [folder] if folder else None
 
 
 def options_of(source_format: str | None, only: tuple[str, ...], since: str | None, seed: int, **more: Any) -> Options:
     """The pipeline's options from the flags; raises UsageError for a date that is none, or for two budgets."""
-    from undersong.errors import UsageError
     from undersong.pipeline.options import Options
 
     if more.get("budget_share") is not None and more.get("recall") is not None:
@@ -121,8 +144,6 @@ def options_of(source_format: str | None, only: tuple[str, ...], since: str | No
 
 def show_problems(problems: list[Problem] | tuple[Problem, ...]) -> None:
     """Print what could not be read on stderr, the first lines of it."""
-    from undersong.core.sanitize import one_line
-
     for problem in problems[:SHOWN_PROBLEMS]:
         remedy = f"; {problem.remedy}" if problem.remedy else ""
         click.echo(one_line(f"{problem.kind}: {problem.where}: {problem.what}{remedy}", 400), err=True)
@@ -136,6 +157,23 @@ def exit_code(problems: list[Problem] | tuple[Problem, ...]) -> int:
     return 4 if "judge" in kinds else NOT_EVERYTHING_READ if "file" in kinds else 0
 
 
+def finish(problems: list[Problem] | tuple[Problem, ...], code: int = 0) -> NoReturn:
+    """Print what could not be read and end the command: with its exit code, else with ``code``."""
+    show_problems(problems)
+    raise SystemExit(exit_code(problems) or code)
+
+
+def echo(lines: Iterable[str]) -> None:
+    """Print lines; what a terminal would act on is made visible."""
+    for line in lines:
+        click.echo(visible(line))
+
+
+def failing(findings: Iterable[Finding], level: str | None) -> int:
+    """The exit code of ``--fail-on``: 1 where a finding has the level or a higher one."""
+    return int(level is not None and any(LEVELS.index(each.level) >= LEVELS.index(level) for each in findings))
+
+
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A progress line on stderr while it works, only on a terminal."""
@@ -147,9 +185,8 @@ def progress_bar() -> Iterator[Progress]:
 
     def draw(step: str, done: int, total: int) -> None:
         share = f" {'█' * (24 * done // total):<24}" if total else ""
-        click.echo(
-            f"\r{step:<9}{share} {done:,}{f' of {total:,}' if total else ''} messages \x1b[K", nl=False, err=True
-        )
+        progress = f"{done:,}{f' of {total:,}' if total else ''} messages"
+        click.echo(f"\r{step:<9}{share} {progress} \x1b[K", nl=False, err=True)
 
     yield draw
     click.echo("\r\x1b[K", nl=False, err=True)
@@ -188,18 +225,19 @@ class CountingWriter:
 
 
 def require_messages(written: int, problems: list[Problem] | tuple[Problem, ...]) -> None:
-    """Where no message was read, say why and end with InputError, before an older result is written over."""
-    from undersong.errors import InputError
-
+    """Raise InputError where no message was read, before an older result is written over; prints why."""
     if written == 0:
-        show_problems(problems)
-        raise InputError("no message could be read, so nothing was written", remedy="see the problems above")
+        raise nothing_read(problems)
+
+
+def nothing_read(problems: list[Problem] | tuple[Problem, ...]) -> InputError:
+    """The error of a command that read no message; prints why."""
+    show_problems(problems)
+    return InputError("no message could be read, so nothing was written", remedy="see the problems above")
 
 
 def check_targets(inputs: Iterable[str], *targets: str | None) -> None:
     """Raise UsageError where an output would be written over an input or another output, or has no folder."""
-    from undersong.errors import UsageError
-
     inputs, seen = tuple(inputs), set[Path]()
     for target in targets:
         if target is None or target == "-" or not _is_plain(Path(target)):
@@ -218,8 +256,6 @@ def check_targets(inputs: Iterable[str], *targets: str | None) -> None:
 
 def check_store(store: str) -> None:
     """Raise UsageError where the folder of ``--store`` is missing: a typo must not make folders."""
-    from undersong.errors import UsageError
-
     if "://" in store:
         return
     folder = Path(store).absolute().parent
@@ -229,10 +265,14 @@ def check_store(store: str) -> None:
 
 def check_existing(store: str) -> None:
     """Raise UsageError where there is no such store: what only makes sense for one that holds something."""
-    from undersong.errors import UsageError
-
     if "://" not in store and not Path(store).is_file():
         raise UsageError(f"no store at {store}", remedy="run `undersong audit` first, or name its store with --store")
+
+
+def existing_store(address: str, *, read_only: bool = True) -> Store:
+    """An open store; raises UsageError where there is none to open."""
+    check_existing(address)
+    return open_store(address, read_only=read_only)
 
 
 def _is_plain(path: Path) -> bool:
@@ -253,14 +293,11 @@ def _would_destroy(target: Path, input_path: str) -> bool:
 
 
 def _date(text: str | None) -> datetime | None:
-    from undersong.errors import UsageError
-
     if text is None:
         return None
     try:
         date = datetime.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(
-            f"--since {text} is not a date", remedy="write it like 2026-03-01 or 2026-03-01T12:00"
-        ) from error
+        remedy = "write it like 2026-03-01 or 2026-03-01T12:00"
+        raise UsageError(f"--since {text} is not a date", remedy=remedy) from error
     return date if date.tzinfo else date.replace(tzinfo=UTC)

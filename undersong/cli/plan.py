@@ -14,15 +14,18 @@ from undersong.cli.options import (
     budget_options,
     check_existing,
     corpus_options,
-    exit_code,
+    echo,
+    finish,
     options_of,
+    price_options,
     progress_bar,
     require_messages,
-    show_problems,
 )
+from undersong.models import encode
 
 if TYPE_CHECKING:
     from undersong.judges.ledger import SQLiteLedger
+    from undersong.judges.limits import RunLimits
     from undersong.pipeline.planning import AuditPlan, ConfirmationPlan, Cutoff
 
 USD = NumberRange(min=0)
@@ -34,35 +37,24 @@ USD = NumberRange(min=0)
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who would score the messages.")
 @click.option("--all", "read_all", is_flag=True, help="As if every message were read.")
 @click.option("--budget", type=USD, metavar="USD", help="Say what this much money would leave unread.")
-@click.option("--price-in", type=USD, metavar="USD", help="Price of a million tokens of questions.")
-@click.option("--price-out", type=USD, metavar="USD", help="Price of a million tokens of answers.")
+@price_options
 @click.option("--store", metavar="FILE", help="Learn tokens from the answers kept there; default: undersong.db.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    paths: tuple[str, ...],
-    budget: float | None,
-    price_in: float | None,
-    price_out: float | None,
-    store: str | None,
-    as_json: bool,
-    **chosen: Any,
+    paths: tuple[str, ...], budget: float | None, terms: RunLimits, store: str | None, as_json: bool, **chosen: Any
 ) -> None:
     """Scan and route as an audit would, and print what a judge would cost; nothing is asked."""
-    from undersong.judges.limits import RunLimits
-    from undersong.models import encode
     from undersong.pipeline.planning import plan
 
-    options = options_of(**chosen, terms=RunLimits(price_in=price_in, price_out=price_out))
+    options = options_of(**chosen, terms=terms)
     with progress_bar() as progress, stored_answers(store) as ledger:
         spending_plan, problems = plan(paths, options, budget=budget, ledger=ledger, progress=progress)
     require_messages(spending_plan.left_out + sum(part.messages for part in spending_plan.parts), problems)
     if as_json:
         click.echo(encode(spending_plan))
     else:
-        for line in _lines(spending_plan, budget):
-            click.echo(line)
-    show_problems(problems)
-    raise SystemExit(exit_code(problems))
+        echo(_lines(spending_plan, budget))
+    finish(problems)
 
 
 def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
@@ -78,11 +70,8 @@ def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
         numbers = f"{again.expected:>10,}{again.tokens_in:>14,}{again.tokens_out:>12,}{_usd(again.cost):>12}"
         yield f"{'flagged places, asked about again':<40}{numbers}"
     yield f"{'left unread':<40}{spending_plan.left_out:>10,}"
-    by = (
-        "the judge reads everything"
-        if spending_plan.everything
-        else f"routed by: {spending_plan.routed_by}; the audit sample on top"
-    )
+    routed = f"routed by: {spending_plan.routed_by}; the audit sample on top"
+    by = "the judge reads everything" if spending_plan.everything else routed
     learned = max((part.learned_from for part in spending_plan.parts), default=0)
     how = f"as {learned} kept answers of the judge took" if learned else "4 bytes each"
     yield f"{by}. Tokens are estimated, {how}, instructions and schema included, without an agent's history."
@@ -101,14 +90,10 @@ def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
 def _places_line(again: ConfirmationPlan) -> str:
     scan_words = f"{again.known:,} flagged places of sessions are known from the scan"
     if again.learned_from:
-        return (
-            f"{scan_words}, {again.expected:,} are expected, as in {again.learned_from:,} kept readings of the judge."
-        )
-    return (
-        f"{scan_words} and priced here; the judge is also asked about what it sees itself as it reads. "
-        "How much that is, is "
-        "not known before, and not included."
-    )
+        readings = f"{again.learned_from:,} kept readings of the judge"
+        return f"{scan_words}, {again.expected:,} are expected, as in {readings}."
+    scope = "and priced here; the judge is also asked about what it sees itself as it reads."
+    return f"{scan_words} {scope} How much that is, is not known before, and not included."
 
 
 @contextmanager

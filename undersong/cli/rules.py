@@ -7,24 +7,17 @@ from pathlib import Path
 
 import click
 
-from undersong.core.sanitize import one_line, visible
+from undersong.cli.options import echo, folder_rules, show_problems
+from undersong.core.sanitize import one_line
 from undersong.core.text import counted
+from undersong.errors import UsageError
 
 LONGEST = 2000  # characters of one remark
 SUGGESTED = 20  # names that a remedy chooses from
-LISTED = (
-    "patterns",
-    "phrases",
-    "dimensions",
-    "traits",
-    "indicators",
-    "combinations",
-    "pathways",
-    "constraints",
-    "codes",
-    "mechanisms",
-    "labels",
-)
+TAXONOMY_KINDS = (
+    "dimensions", "traits", "indicators", "combinations", "pathways", "constraints", "codes", "mechanisms", "labels"
+)  # fmt: skip
+LISTED = ("patterns", "phrases", *TAXONOMY_KINDS)
 
 
 @click.group("rules", short_help="List, show, check and test the rules.")
@@ -40,8 +33,7 @@ def list_(folder: str | None, kind: str | None) -> None:
     kinds = (kind,) if kind else ("patterns",) if folder else ("patterns", "phrases")
     rows = [row for each in kinds for row in _rows(each, folder)]
     width = max(len(name) for name, _ in rows)
-    for name, text in rows:
-        click.echo(visible(f"{name:<{width}}  {text}"))
+    echo(f"{name:<{width}}  {text}" for name, text in rows)
 
 
 def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
@@ -52,7 +44,7 @@ def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
     if kind == "patterns":
         return [
             (rule.id, f"{rule.file.level:<13} {'on ' if rule.file.enabled else 'off'}  {rule.file.title}")
-            for rule in all_rules([folder] if folder else None)
+            for rule in all_rules(folder_rules(folder))
         ]
     if kind == "phrases":
         return [(path.stem, "phrases") for path in signal_files(None)]
@@ -63,14 +55,14 @@ def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
 @click.argument("name", metavar="ID")
 def show(name: str) -> None:
     """Show a pattern's file, or explain what else has a name: see the kinds of `undersong rules list`."""
-    from undersong.cli.taxonomy import KINDS, canonical, explain, names
+    from undersong.cli.taxonomy import canonical, explain, names
     from undersong.patterns.catalog import FOLDER
 
     entry = canonical(name)
     if entry is not None:
         click.echo(explain(entry), nl=False)
         return
-    pattern, phrases = _locate(name, [each for kind in KINDS for each in names(kind)])
+    pattern, phrases = _locate(name, [each for kind in TAXONOMY_KINDS for each in names(kind)])
     path = phrases or FOLDER / f"{pattern}.yaml"
     click.echo(path.read_text(encoding="utf-8"), nl=False)
 
@@ -82,7 +74,7 @@ def check(folder: str | None) -> None:
     from undersong.patterns.tools.lint import check_rules
     from undersong.scan.lint import check_signals
 
-    lints = check_rules([folder] if folder else None)
+    lints = check_rules(folder_rules(folder))
     problems = [] if folder else check_signals()
     for problem in (*lints, *problems):
         click.echo(one_line(str(problem), LONGEST))
@@ -107,24 +99,21 @@ def schema() -> None:
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 def explain_(name: str, rows: Path, agent: str | None, target: str | None, folder: str | None) -> None:
     """Show row by row what RULE saw in ROWS (JSON Lines): why it matched or where it stopped."""
-    from undersong.cli.options import show_problems
     from undersong.patterns.catalog import all_rules, named
     from undersong.patterns.tools.explain import explain
     from undersong.pipeline.audit import rows_in
 
-    rule = named(all_rules([folder] if folder else None), name)
+    rule = named(all_rules(folder_rules(folder)), name)
     problems, read = rows_in(rows)
     show_problems(problems)
     _require_row_name("agent", agent, (row.agent for row in read))
     _require_row_name("target", target, (row.target for row in read))
-    for line in explain(rule, read, agent=agent, target=target):
-        click.echo(visible(line))
+    echo(explain(rule, read, agent=agent, target=target))
 
 
 def _require_row_name(what: str, name: str | None, names: Iterable[str | None]) -> None:
     """Raise UsageError for a name that no row has."""
     from undersong.datafiles.yaml_loader import did_you_mean
-    from undersong.errors import UsageError
 
     row_names = {each for each in names if each is not None}
     if name is not None and name not in row_names:
@@ -137,10 +126,8 @@ def _require_row_name(what: str, name: str | None, names: Iterable[str | None]) 
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to test instead of the shipped rules.")
 def test(name: str | None, folder: str | None) -> None:
     """Run the cases beside every rule, or those of one; exit code 2 if one fails."""
-
     results = [*_chosen_cases(name, folder)]
-    for failure in (text for passed, text in results if not passed):
-        click.echo(visible(failure))
+    echo(text for passed, text in results if not passed)
     passed = sum(each for each, _ in results)
     passing = f"{counted(passed, 'case')} {'passes' if passed == 1 else 'pass'}"
     click.echo(f"{passing}, {len(results) - passed} {'fails' if len(results) - passed == 1 else 'fail'}")
@@ -164,12 +151,11 @@ def _locate(name: str, others: Sequence[str] = ()) -> tuple[str, Path | None]:
     """
     from difflib import get_close_matches
 
-    from undersong.errors import UsageError
     from undersong.patterns.catalog import all_rules
     from undersong.scan.phrases import signal_files
 
     files = {path.stem: path for path in signal_files(None)}
-    ids = {known: rule.id for rule in all_rules() for known in (rule.id, *rule.file.aliases)}
+    ids = {name: rule.id for rule in all_rules() for name in (rule.id, *rule.file.aliases)}
     if name not in files and name not in ids:
         taken = {each.lower(): each for each in (*ids, *files, *others)}
         near = [f"did you mean '{taken[close]}'?" for close in get_close_matches(name.lower(), taken, n=1)]
@@ -184,7 +170,7 @@ def _pattern_cases(folder: str | None, name: str | None) -> Iterator[tuple[bool,
     from undersong.patterns.catalog import all_rules, named
     from undersong.patterns.tools.rule_tests import run_rule_tests
 
-    rules = all_rules([Path(folder)] if folder else None)
+    rules = all_rules(folder_rules(folder))
     for rule in rules if name is None else (named(rules, name),):
         for case in run_rule_tests(rule):
             what = f"{case.rule}: {case.kind} '{case.name}': expected {case.expected or 'nothing'}, found {case.actual}"

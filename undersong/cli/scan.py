@@ -12,13 +12,13 @@ from undersong.cli.options import (
     budget_options,
     check_targets,
     corpus_options,
-    exit_code,
+    finish,
     options_of,
     output,
     progress_bar,
     require_messages,
-    show_problems,
 )
+from undersong.errors import UsageError
 from undersong.models import SIGNALS
 
 
@@ -48,14 +48,11 @@ def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, s
             write_thread = threads_file.write if threads else None
             problems = scan_rows(paths, options, write, write_thread=write_thread, progress=progress, text=text)
         require_messages(write.size, problems)
-    show_problems(problems)
-    raise SystemExit(exit_code(problems))
+    finish(problems)
 
 
 def _signals(signal_list: str) -> tuple[str, ...]:
     """The names in a list; raises UsageError for an unknown one, or where the phrases are missing."""
-    from undersong.errors import UsageError
-
     names = tuple(dict.fromkeys(name.strip() for name in signal_list.split(",") if name.strip()))
     unknown = next((name for name in names if name not in SIGNALS), None)
     if unknown is not None:

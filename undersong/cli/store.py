@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from undersong.cli.options import check_existing
+from undersong.cli.options import (
+    NOT_EVERYTHING_READ,
+    check_existing,
+    check_targets,
+    existing_store,
+    output,
+    show_problems,
+)
+from undersong.core.sanitize import one_line, visible
 from undersong.core.text import counted
+from undersong.errors import InputError, UsageError
+from undersong.models import Problem, Row, encode
+from undersong.stores.protocol import open_store
 
 if TYPE_CHECKING:
-    from undersong.models import Problem
     from undersong.stores.transfer import ExportRecord, ImportCounts
 
-STORE = click.option(
-    "--store",
-    "address",
-    default="undersong.db",
-    show_default=True,
-    metavar="FILE|URL",
-    help="A file, or bolt://HOST:PORT.",
-)
+PLACE = "A file, or bolt://HOST:PORT."
+STORE = click.option("--store", "address", default="undersong.db", show_default=True, metavar="FILE|URL", help=PLACE)
 DAMAGED = 4
 
 
@@ -39,17 +43,13 @@ def command() -> None:
 @STORE
 def info(address: str) -> None:
     """Where the store is, and how much it holds."""
-    from undersong.stores.protocol import open_store
-
-    check_existing(address)
-    with open_store(address, read_only=True) as store:
+    with existing_store(address) as store:
         judges = store.judges()
         lines = store.facts() | {name: f"{number:,}" for name, number in store.counts().items()}
         for judge in judges:
             agents = counted(len(store.agents(judge.judge_hash)), "agent")
-            lines[f"judge {judge.judge or '(unnamed)'}"] = (
-                f"{counted(judge.rows, 'row')} of {agents} ({judge.judge_hash[:16]}…)"
-            )
+            number = f"{counted(judge.rows, 'row')} of {agents}"
+            lines[f"judge {judge.judge or '(unnamed)'}"] = f"{number} ({judge.judge_hash[:16]}…)"
         lines["changes"] = f"{store.changes():,}"
         lines["forgotten"] = f"{len(store.tombstones()):,}"
     _table(lines)
@@ -59,9 +59,7 @@ def info(address: str) -> None:
 @STORE
 def check(address: str) -> None:
     """Read everything and say what does not hold together; exit code 4 if anything."""
-    from undersong.core.sanitize import visible
     from undersong.stores.integrity import problems
-    from undersong.stores.protocol import open_store
 
     check_existing(address)
     number = 0
@@ -69,9 +67,8 @@ def check(address: str) -> None:
         for problem in problems(store):
             number += 1
             click.echo(visible(problem))
-    click.echo(
-        f"{counted(number, 'problem')} in {address}" if number else f"{address} holds together", err=bool(number)
-    )
+    words = f"{counted(number, 'problem')} in {address}" if number else f"{address} holds together"
+    click.echo(words, err=bool(number))
     raise SystemExit(DAMAGED if number else 0)
 
 
@@ -79,10 +76,7 @@ def check(address: str) -> None:
 @STORE
 def migrate(address: str) -> None:
     """Bring a store of an older version up to date; its content stays."""
-    from undersong.stores.protocol import open_store
-
-    check_existing(address)
-    with open_store(address) as store:
+    with existing_store(address, read_only=False) as store:
         _table(store.facts())
 
 
@@ -95,9 +89,6 @@ def export(target: str, kind: str, address: str) -> None:
 
     Parquet: findings.parquet, evaluations.parquet and messages.parquet, for DuckDB, Polars and the like.
     """
-    from undersong.cli.options import check_targets, output
-    from undersong.models import encode
-    from undersong.stores.protocol import open_store
     from undersong.stores.transfer import export_records
 
     check_existing(address)
@@ -105,22 +96,19 @@ def export(target: str, kind: str, address: str) -> None:
     if kind == "parquet":
         _export_parquet(Path(target), address)
         return
-    with open_store(address, read_only=True) as store, output(target) as lines:
+    with existing_store(address) as store, output(target) as lines:
         for record in export_records(store):
             lines.write(encode(record) + b"\n")
 
 
 def _export_parquet(folder: Path, address: str) -> None:
-    from undersong.errors import UsageError
-    from undersong.stores.protocol import open_store
 
     try:
         from undersong.stores.parquet import export
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"Parquet needs the package {error.name}", remedy="pip install 'undersong[parquet]'"
-        ) from error
-    with open_store(address, read_only=True) as store:
+        what = f"Parquet needs the package {error.name}"
+        raise UsageError(what, remedy="pip install 'undersong[parquet]'") from error
+    with existing_store(address) as store:
         written = export(store, folder)
     for name, rows in written.items():
         click.echo(f"{folder / name}.parquet: {counted(rows, 'row')}")
@@ -131,8 +119,6 @@ def _export_parquet(folder: Path, address: str) -> None:
 @STORE
 def import_(files: tuple[str, ...], address: str) -> None:
     """Put exports of stores, or rows as `undersong evaluate` writes them, into a store; - is standard input."""
-    from undersong.cli.options import NOT_EVERYTHING_READ, show_problems
-    from undersong.stores.protocol import open_store
     from undersong.stores.transfer import import_records
 
     problems: list[Problem] = []
@@ -149,7 +135,6 @@ def import_(files: tuple[str, ...], address: str) -> None:
 @STORE
 def merge(sources: tuple[str, ...], address: str) -> None:
     """Put the content of other stores into this one; of two versions of a conversation the longer one stands."""
-    from undersong.stores.protocol import open_store
     from undersong.stores.transfer import export_records, import_records
 
     for name in sources:
@@ -165,11 +150,9 @@ def merge(sources: tuple[str, ...], address: str) -> None:
 @STORE
 def sync(url: str, address: str) -> None:
     """Bring a Neo4j database up to what this store holds: bolt://HOST:PORT. The same again changes nothing."""
-    from undersong.stores.protocol import open_store
     from undersong.stores.transfer import export_records, import_records
 
-    check_existing(address)
-    with open_store(address, read_only=True) as store, open_store(url) as target:
+    with existing_store(address) as store, open_store(url) as target:
         _say(url, import_records(target, export_records(store), datetime.now(UTC)))
 
 
@@ -177,8 +160,6 @@ def sync(url: str, address: str) -> None:
 @STORE
 def seed(address: str) -> None:
     """Put the taxonomy (traits, indicators) and the patterns into a Neo4j database, under the first design's names."""
-    from undersong.stores.protocol import open_store
-
     with open_store(address) as store:
         store.seed()
     click.echo(f"{address} holds the taxonomy and the patterns")
@@ -194,19 +175,15 @@ def forget_(name: str, kind: str | None, address: str) -> None:
     What was forgotten does not come back by an audit, an import or a merge. Reports that were written stay as they are.
     """
     from undersong.stores.erasure import forget
-    from undersong.stores.protocol import open_store
 
-    check_existing(address)
-    with open_store(address) as store:
+    with existing_store(address, read_only=False) as store:
         tombstone = forget(store, name, datetime.now(UTC), kind)  # type: ignore[arg-type]  # click's Choice
-    click.echo(
-        f"forgotten: {counted(tombstone.messages, 'message')} of one {tombstone.kind} ({tombstone.digest[:16]}…)"
-    )
+    extent = f"{counted(tombstone.messages, 'message')} of one {tombstone.kind}"
+    click.echo(f"forgotten: {extent} ({tombstone.digest[:16]}…)")
 
 
 def _records(lines: BinaryIO, name: str, problems: list[Problem]) -> Iterator[ExportRecord]:
     """The records of an export, or one made of the rows of each conversation."""
-    from undersong.models import Row
     from undersong.rows.jsonl import read_rows
     from undersong.rows.timestamps import with_event_times
     from undersong.stores.transfer import ThreadRecord, read_records
@@ -226,8 +203,6 @@ def _records(lines: BinaryIO, name: str, problems: list[Problem]) -> Iterator[Ex
 
 
 def _opened(name: str) -> nullcontext[BinaryIO] | BinaryIO:
-    from undersong.errors import InputError
-
     if name == "-":
         return nullcontext(sys.stdin.buffer)
     try:
@@ -244,8 +219,6 @@ def _say(name: str, taken: ImportCounts) -> None:
 
 
 def _table(lines: dict[str, str]) -> None:
-    from undersong.core.sanitize import one_line
-
     width = max(map(len, lines))
     for name, value in lines.items():
         click.echo(f"{one_line(name):<{width}}  {value}")

@@ -96,17 +96,8 @@ def not_run_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "finding_id": finding.finding_id,
-        "pattern": finding.pattern,
-        "level": finding.level,
-        "agent": finding.agent,
-        "target": finding.target,
-        "strength": finding.strength,
-        "chance": finding.chance,
-        "shuffles": finding.shuffles,
-        "q": finding.q,
-        "stability": finding.stability,
+    names = ("finding_id", "pattern", "level", "agent", "target", "strength", "chance", "shuffles", "q", "stability")
+    return {name: getattr(finding, name) for name in names} | {
         "messages": len(finding.message_ids),
         "start": finding.start.isoformat() if finding.start else None,
         "end": finding.end.isoformat() if finding.end else None,

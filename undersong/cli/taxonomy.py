@@ -9,7 +9,7 @@ from textwrap import fill
 from typing import NamedTuple
 
 from undersong.datafiles.scan_config import StructureRules
-from undersong.datafiles.taxonomy import IndicatorEntry, Limit, Taxonomy, taxonomy
+from undersong.datafiles.taxonomy import Taxonomy, taxonomy
 from undersong.datafiles.verdict_config import guns, mechanisms
 from undersong.datafiles.yaml_loader import RULES, read
 from undersong.judges.llm.prompts import shipped_prompts
@@ -24,8 +24,6 @@ CAVEAT = "a hit routes a message to a reader, it proves nothing"
 def names(kind: str) -> dict[str, str]:
     """Ids of a kind (dimensions, traits, indicators, combinations, pathways, codes, …) with a short name each."""
     if kind in ("mechanisms", "labels"):
-        # they need the scan and the verdict
-
         return mechanism_names() if kind == "mechanisms" else label_names()
     book = taxonomy()
     return {
@@ -39,11 +37,6 @@ def names(kind: str) -> dict[str, str]:
     }[kind]
 
 
-KINDS = (
-    "dimensions", "traits", "indicators", "combinations", "pathways", "constraints", "codes", "mechanisms", "labels"
-)  # fmt: skip
-
-
 def canonical(name: str) -> str | None:
     """The id that a name in any case stands for; None where there is no such entry."""
     wanted = name.lower()
@@ -52,27 +45,13 @@ def canonical(name: str) -> str | None:
 
 def explain(id_: str) -> str:
     """An entry of the taxonomy, in lines for a reader; ``id_`` as ``canonical`` gives it."""
+    kind = next(kind for kind in KINDS if id_ in names(kind))
+    return "\n".join(_EXPLAINED[kind](id_)) + "\n"
+
+
+def _indicator(id_: str) -> Iterator[str]:
     book = taxonomy()
-    if id_ in book.dimensions:
-        lines = _dimension(book, id_)
-    elif id_ in book.indicators:
-        lines = _indicator(book, book.indicators[id_])
-    elif id_ in book.traits:
-        lines = _trait(book, id_)
-    elif id_ in book.combination_patterns:
-        lines = _combination(book, id_)
-    elif id_ in book.sabotage_pathways:
-        lines = _pathway(book, id_)
-    elif id_ in book.hard_constraints:
-        lines = _constraint(book.hard_constraints[id_], id_)
-    elif id_.startswith(CODE):
-        lines = _code(book.distress_codes[id_.removeprefix(CODE)], id_)
-    else:
-        lines = _mechanism(id_) if id_ in names("mechanisms") else _label(id_)
-    return "\n".join(lines) + "\n"
-
-
-def _indicator(book: Taxonomy, entry: IndicatorEntry) -> Iterator[str]:
+    entry = book.indicators[id_]
     trait = book.traits[entry.trait]
     yield from _head(entry.id, entry.name, entry.description)
     yield f"trait       {entry.trait}: {trait.polarity}, {trait.dimension}, value of {trait.value}"
@@ -92,13 +71,15 @@ def _indicator(book: Taxonomy, entry: IndicatorEntry) -> Iterator[str]:
         yield f"phrases     none: {file.no_wording[entry.id]}"
 
 
-def _dimension(book: Taxonomy, name: str) -> Iterator[str]:
+def _dimension(name: str) -> Iterator[str]:
+    book = taxonomy()
     yield from _head(name, "dimension: the mean of its traits, negative ones inverted", book.dimensions[name])
     traits = {id_: entry for id_, entry in book.traits.items() if entry.dimension == name}
     yield from _listed("traits", [f"{id_} ({entry.polarity})" for id_, entry in traits.items()])
 
 
-def _trait(book: Taxonomy, name: str) -> Iterator[str]:
+def _trait(name: str) -> Iterator[str]:
+    book = taxonomy()
     entry, file = book.traits[name], _files()[name]
     yield from _head(name, f"{entry.polarity} trait of {entry.dimension}", entry.description)
     yield f"value       {entry.value}: {book.values[entry.value]}"
@@ -117,8 +98,8 @@ def _trait(book: Taxonomy, name: str) -> Iterator[str]:
     yield f"file        signals/{name}.yaml"
 
 
-def _combination(book: Taxonomy, id_: str) -> Iterator[str]:
-    pattern = book.combination_patterns[id_]
+def _combination(id_: str) -> Iterator[str]:
+    pattern = taxonomy().combination_patterns[id_]
     yield from _head(id_, pattern.name, pattern.description)
     yield f"severity    {pattern.severity}"
     yield f"stages      {len(pattern.stages)}, in this order"
@@ -127,7 +108,8 @@ def _combination(book: Taxonomy, id_: str) -> Iterator[str]:
         yield f"  {number}  {stage.name.replace('_', ' ')}: {', '.join(part for part in parts if part)}"
 
 
-def _pathway(book: Taxonomy, id_: str) -> Iterator[str]:
+def _pathway(id_: str) -> Iterator[str]:
+    book = taxonomy()
     pathway = book.sabotage_pathways[id_]
     yield from _head(id_, pathway.name, pathway.description)
     yield f"frequency   {pathway.frequency}; complexity {pathway.complexity}; severity {pathway.severity}"
@@ -137,19 +119,20 @@ def _pathway(book: Taxonomy, id_: str) -> Iterator[str]:
         yield f"  {indicator}  {book.indicators[indicator].description}"
 
 
-def _constraint(limit: Limit, id_: str) -> Iterator[str]:
+def _constraint(id_: str) -> Iterator[str]:
+    limit = taxonomy().hard_constraints[id_]
     yield from _head(id_, limit.name, limit.description)
     yield "judge       a judge may name it; a phrase only routes the message to the deepest reading"
     yield from _phrases([group for group in _files()["hard_constraint"].groups if group.constraint == id_])
 
 
-def _code(code: Limit, id_: str) -> Iterator[str]:
+def _code(id_: str) -> Iterator[str]:
+    code = taxonomy().distress_codes[id_.removeprefix(CODE)]
     yield from _head(id_, code.name, code.description)
     yield "use         a note to the reader at a turn, never a diagnosis"
 
 
 def _mechanism(name: str) -> Iterator[str]:
-
     (_, description), *rest = mechanism(name)
     yield from _head(name, f"mechanism: {names('mechanisms')[name]}", description)
     for head, text in rest:
@@ -157,11 +140,24 @@ def _mechanism(name: str) -> Iterator[str]:
 
 
 def _label(name: str) -> Iterator[str]:
-
     yield f"{name}  label of phrases"
     for group in label(name):
         yield f"phrases     {len(group.phrases)} of {group.of} in {group.file}; {CAVEAT}"
         yield from (f"  {phrase}" for phrase in group.phrases)
+
+
+_EXPLAINED = {
+    "dimensions": _dimension,
+    "traits": _trait,
+    "indicators": _indicator,
+    "combinations": _combination,
+    "pathways": _pathway,
+    "constraints": _constraint,
+    "codes": _code,
+    "mechanisms": _mechanism,
+    "labels": _label,
+}
+KINDS = tuple(_EXPLAINED)
 
 
 def _head(id_: str, name: str, description: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 
 
@@ -23,7 +24,6 @@ def command(folder: Path, inputs: tuple[Path, ...], rules: str | None, judge: st
 
     Exit code 0: everything agrees; 1: something does not, and each line says what; 2: there is no such report.
     """
-    from undersong.core.sanitize import one_line
     from undersong.verify import check
 
     result = check(folder, inputs, rules=[rules] if rules else None, digest=digest, judge=judge)

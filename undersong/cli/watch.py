@@ -8,49 +8,42 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import click
+import msgspec
 
-from undersong.cli.options import NumberRange, check_store, check_targets, exit_code, judge_options, show_problems
+from undersong.cli.options import (
+    NumberRange,
+    check_store,
+    check_targets,
+    exit_code,
+    folder_rules,
+    judge_options,
+    show_problems,
+)
 from undersong.core.text import counted
 from undersong.errors import UsageError
+from undersong.models import Problem, encode
 
 if TYPE_CHECKING:
-    from undersong.judges.limits import RunLimits
-    from undersong.models import Finding, Problem
-    from undersong.monitor.tail.watch import DetectedInput
+    from undersong.formats import Format
+    from undersong.models import Finding
     from undersong.patterns.language.compile import PatternRule
 
 JUDGE_FAILED = 4  # exit code
+_OF_MESSAGES = ("store", "judge", "recall", "read_all", "warn")  # options that make sense for messages alone
+Lines: TypeAlias = Iterable[list[bytes]]  # in the pieces in which they come
 STORE = "undersong.db"  # in this folder, as for an audit that writes its report here
 
 
 class PrintableUpdate(Protocol):
-    """What an engine or a monitor tells."""
+    """The findings of an update of an engine or a monitor."""
 
     @property
     def findings(self) -> Sequence[Finding]: ...
     @property
     def retracted(self) -> Sequence[str]: ...
-
-
-class WatchSettings(NamedTuple):
-    """How messages are to be watched; None: not said."""
-
-    store: str | None
-    judge: str | None
-    source_format: str | None
-    recall: float | None
-    read_all: bool
-    seed: int
-    warn: bool
-    terms: RunLimits
-
-    @property
-    def of_messages(self) -> bool:
-        """Whether something was said that makes sense for messages alone."""
-        return any(each is not None for each in self[:4]) or self.read_all or self.warn
 
 
 @click.command("watch", short_help="Findings while messages or rows are written, as JSON lines.")
@@ -69,18 +62,12 @@ class WatchSettings(NamedTuple):
 @click.option("--poll", default=1.0, show_default=True, type=NumberRange(0.01), help="Seconds between two looks.")
 def command(
     path: str,
-    store: str | None,
-    judge: str | None,
     source_format: str | None,
-    recall: float | None,
-    read_all: bool,
-    seed: int,
-    warn: bool,
-    terms: RunLimits,
     folder: str | None,
     names: tuple[str, ...],
     follow: bool,
     poll: float,
+    **chosen: Any,
 ) -> None:
     """Print findings of a file that somebody is still writing (-: standard input, to its end), each once it is sure.
 
@@ -92,26 +79,23 @@ def command(
     id that was printed before takes its place. Exit code 4: the judge did not come to everything.
     """
     from undersong.formats import format_by_name
-    from undersong.monitor.tail.watch import DetectedInput, detect_input, follow_lines
+    from undersong.monitor.tail.watch import detect_input, follow_lines
     from undersong.patterns.catalog import load_rules
 
-    settings = WatchSettings(store, judge, source_format, recall, read_all, seed, warn, terms)
-    if terms.batch:
+    if chosen["terms"].batch:
         raise UsageError("--batch: a watch waits for each answer", remedy="leave it out, or use `undersong audit`")
-    rules = load_rules([folder] if folder else None, names)
+    for_messages = any(chosen[name] not in (None, False) for name in _OF_MESSAGES) or source_format is not None
+    rules = load_rules(folder_rules(folder), names)
     form = format_by_name(source_format) if source_format else None
     lines = follow_lines(path, (lambda: time.sleep(poll)) if follow else None)
     code = 0
     with suppress(KeyboardInterrupt):
         unclear = partial(_waits, path) if follow else bool
-        source = (
-            DetectedInput(form, lines)
-            if form
-            else detect_input(lines, path, messages=settings.of_messages, unclear=unclear)
-        )
-        if source.form is None and settings.of_messages:
+        if form is None:
+            form, lines = detect_input(lines, path, messages=for_messages, unclear=unclear)
+        if form is None and for_messages:
             raise _not_messages(path)
-        code = _rows(source, path, rules) if source.form is None else _messages(source, path, rules, settings)
+        code = _rows(lines, path, rules) if form is None else _messages(lines, form, path, rules, **chosen)
     raise SystemExit(code)
 
 
@@ -128,7 +112,7 @@ def _waits(path: str, lines: int) -> None:
     click.echo(f"{what} (plain text: `undersong audit` when it is whole)", err=True)
 
 
-def _rows(source: DetectedInput, path: str, rules: Sequence[PatternRule]) -> int:
+def _rows(lines: Lines, path: str, rules: Sequence[PatternRule]) -> int:
     """Watch rows to their end, or until interrupted; the exit code."""
     from undersong.cli.summary import outcome_lines
     from undersong.monitor.tail.watch import watch_rows
@@ -136,31 +120,37 @@ def _rows(source: DetectedInput, path: str, rules: Sequence[PatternRule]) -> int
 
     live = LiveDetector(rules)
     with suppress(KeyboardInterrupt):
-        _show(watch_rows(source.lines, path, live))
+        _show(watch_rows(lines, path, live))
     for line in outcome_lines(live.outcomes()):
         click.echo(line, err=True)
     return 0
 
 
-def _messages(source: DetectedInput, path: str, rules: Sequence[PatternRule], settings: WatchSettings) -> int:
+def _messages(
+    lines: Lines,
+    form: Format,
+    path: str,
+    rules: Sequence[PatternRule],
+    *,
+    store: str | None,
+    judge: str | None,
+    warn: bool,
+    **chosen: Any,
+) -> int:
     """Watch messages to their end, or until interrupted; the exit code."""
     from undersong.cli.summary import not_run_lines
     from undersong.formats.sources import public_name
     from undersong.monitor import SyncMonitor
     from undersong.monitor.tail.watch import watch_messages
 
-    assert source.form is not None
-    store = settings.store or STORE
+    store = store or STORE
     check_targets([path], store)
     check_store(store)
-    with SyncMonitor(
-        store, settings.judge or "offline", rules=rules, recall=settings.recall, read_all=settings.read_all,
-        seed=settings.seed, terms=settings.terms,
-    ) as monitor:  # fmt: skip
+    with SyncMonitor(store, judge or "offline", rules=rules, **chosen) as monitor:
         seen: list[Problem] = []
         with suppress(KeyboardInterrupt):
             name = public_name(Path(path), Path(path))
-            seen = _show(watch_messages(source.lines, source.form, path, name, monitor, warn=settings.warn))
+            seen = _show(watch_messages(lines, form, path, name, monitor, warn=warn))
         outcomes = monitor.outcomes()
         ran = counted(sum(each.status == "ran" for each in outcomes), "rule")
         click.echo(f"{ran} ran; messages, scores and findings are kept in {store}", err=True)
@@ -170,11 +160,7 @@ def _messages(source: DetectedInput, path: str, rules: Sequence[PatternRule], se
 
 
 def _show(items: Iterable[Problem | PrintableUpdate]) -> list[Problem]:
-    """Print what is told; the files that could not be read."""
-    import msgspec
-
-    from undersong.models import Problem, encode
-
+    """Print findings and problems; returns those of files that could not be read."""
     unread = []
     for item in items:
         if isinstance(item, Problem):
