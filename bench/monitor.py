@@ -36,12 +36,12 @@ import msgspec
 from planted import rows_of
 
 from tests.monitor import worlds
+from undersong.core.hashing import text_hash
 from undersong.judges.protocol import Judge, Question, open_judge
 from undersong.models import Evaluation, Message, Row, Scan, encode
 from undersong.monitor import SyncMonitor
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.language.compile import PatternRule
-from undersong.pipeline.evaluate import message_hash
 from undersong.stores.sqlite import SQLiteStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -88,7 +88,7 @@ class Planted(Judge):
         row = self._rows[message.id]
         return Evaluation(
             message_id=row.id, state=row.state, judge=self.name, judge_hash=self.hash,
-            message_hash=message_hash(message), traits=row.traits, indicators=row.indicators,
+            message_hash=text_hash(message.text), traits=row.traits, indicators=row.indicators,
         )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from undersong.core.hashing import text_hash
 from undersong.errors import JudgeError
 from undersong.judges.protocol import Judge, Question
 from undersong.models import (
@@ -31,7 +32,6 @@ from undersong.patterns.catalog import all_rules
 from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.pipeline.case_builder import quoted
-from undersong.pipeline.evaluate import message_hash
 from undersong.pipeline.options import Options, silent
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.routing.route import load_policy
@@ -85,7 +85,7 @@ class Reader(Judge):
             state="refused" if refused else "scored",
             judge=self.name,
             judge_hash=self.hash,
-            message_hash=message_hash(message),
+            message_hash=text_hash(message.text),
             context_hash="" if self.reads_everything else question.context_hash,
             traits=None if refused else _traits(message.text),
             width=question.route.width,

@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from undersong.core.hashing import text_hash
 from undersong.judges.protocol import Judge, Question, open_judge
 from undersong.models import Conversation, Evaluation, Message, Scan, ThreadScan
-from undersong.pipeline.evaluate import RoutedThread, evaluate, message_hash
+from undersong.pipeline.evaluate import RoutedThread, evaluate
 from undersong.routing.route import load_policy, route
 from undersong.stores.sqlite import SQLiteStore
 
@@ -100,7 +101,7 @@ def test_messages_of_one_text_are_told_apart(ledger: SQLiteStore) -> None:
 
 def test_a_message_hash_is_of_the_text_alone_even_where_it_is_broken() -> None:
     (message,) = thread("half \ud83d").conversation.messages
-    assert message_hash(message) != message_hash(thread("half ").conversation.messages[0])
+    assert text_hash(message.text) != text_hash(thread("half ").conversation.messages[0].text)
 
 
 @pytest.mark.parametrize(

@@ -1,29 +1,19 @@
-"""Ask a judge about the routed messages; what it answered before is not asked again."""
+"""Evaluation by a judge: questions about routed messages, with stored answers reused."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import NamedTuple, Protocol, get_args
 
 import msgspec
 
+from undersong.core.hashing import text_hash
 from undersong.core.text import counted
 from undersong.errors import JudgeError, UndersongError
 from undersong.judges.context import prior_places, tool_places
 from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Question
-from undersong.models import (
-    TRAITS,
-    Conversation,
-    Evaluation,
-    Message,
-    Record,
-    Route,
-    Scan,
-    State,
-    ThreadScan,
-)
+from undersong.models import TRAITS, Conversation, Evaluation, Message, Record, Route, Scan, State, ThreadScan
 
 _STATES, _TRAITS = frozenset(get_args(State)), frozenset(TRAITS)
 REUSABLE_STATES = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
@@ -95,17 +85,12 @@ def evaluate(
     routed = [{question.message.id for question in each} for each in questions]
     evaluations = tuple(
         tuple(
-            found.get(message.id) or unread(message, judge, failure if message.id in wanted else None)
+            answers.get(message.id) or unread(message, judge, failure if message.id in wanted else None)
             for message in thread.conversation.messages
         )
-        for thread, found, wanted in zip(threads, reusable, routed, strict=True)
+        for thread, answers, wanted in zip(threads, reusable, routed, strict=True)
     )
     return Answers(evaluations, len(pairs), failure)
-
-
-def message_hash(message: Message) -> str:
-    """SHA-256 of a message's text in UTF-8."""
-    return hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def unread(message: Message, judge: Judge, failure: JudgeError | None = None) -> Evaluation:
@@ -116,7 +101,7 @@ def unread(message: Message, judge: Judge, failure: JudgeError | None = None) ->
         state="unread",
         judge=judge.name,
         judge_hash=judge.hash,
-        message_hash=message_hash(message),
+        message_hash=text_hash(message.text),
         width="none",
         reason=reason if failure is None else f"the judge failed: {failure}",
     )
@@ -158,15 +143,15 @@ def still_valid(questions: Sequence[Question], stored: dict[str, Evaluation]) ->
     valid = {}
     for question in questions:
         answer = stored.get(question.message.id)
-        if (
-            answer is None
-            or answer.state not in REUSABLE_STATES
-            or answer.message_hash != message_hash(question.message)
-        ):
-            continue
-        if not answer.context_hash or answer.context_hash == question.context_hash:
+        if answer is not None and _holds(answer, question):
             valid[question.message.id] = answer
     return valid
+
+
+def _holds(answer: Evaluation, question: Question) -> bool:
+    if answer.state not in REUSABLE_STATES or answer.message_hash != text_hash(question.message.text):
+        return False
+    return not answer.context_hash or answer.context_hash == question.context_hash
 
 
 def ask(

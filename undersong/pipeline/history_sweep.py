@@ -1,12 +1,13 @@
-"""All agents of a store with enough scores that changed since the last sweep: histories → detect → findings."""
+"""Incremental pattern search over the histories of all agents of a store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import msgspec
 
+from undersong.core.batches import batches
 from undersong.errors import UsageError
 from undersong.models import Emerging, Finding, Message, Record, Row, RuleOutcome
 from undersong.patterns.detect import Detection, MessageKey, PackedSearch, Span, detect, quote, strongest_sentences
@@ -22,7 +23,7 @@ from undersong.stores.protocol import BEGINNING, AgentSweep, Cursor, JudgeEntry,
 
 ROWS = 400_000  # packed rows that are held and searched together; each takes about a kilobyte while they are
 LOADED = 20_000  # rows as objects, which take some thirty times the memory
-_KEPT = 256  # conversations whose messages are held for quotes
+_CACHED = 256  # conversations whose messages are in memory for quotes
 Watch = Callable[[int, int], None]  # agents and rows done so far
 
 
@@ -67,7 +68,7 @@ def sweep(
     for place in sorted(set(places.values())):
         due = [rule for rule in rules if places[rule.id] == place]
         names = [cursors[rule.id] for rule in due]
-        for batch in _batched(store.packed(judge_hash, place, least), ROWS):
+        for batch in batches(store.packed(judge_hash, place, least), ROWS, _rows):
             search = _Batch(store, judge_hash, batch, due, effort)
             weighed = search.significance()
             last = Cursor(batch[-1].changed, batch[-1].agent)
@@ -146,31 +147,16 @@ def _together(parts: Sequence[RuleOutcome]) -> RuleOutcome:
     if not ran:
         return parts[0]
     gave_up = next((part for part in ran if part.status == "gave_up"), ran[0])
-    return RuleOutcome(
-        pattern=gave_up.pattern,
-        rule_hash=gave_up.rule_hash,
-        status=gave_up.status,
-        reason=gave_up.reason,
-        partitions=sum(part.partitions for part in ran),
-        findings=sum(part.findings for part in ran),
-    )
+    counts = {"partitions": sum(part.partitions for part in ran), "findings": sum(part.findings for part in ran)}
+    return msgspec.structs.replace(gave_up, **counts)
 
 
 def _cursor(judge_hash: str, least: int, rule: PatternRule) -> str:
     return f"sweep/{judge_hash}/{least}/{rule.hash}"
 
 
-def _batched(histories: Iterable[PackedHistory], most: int) -> Iterator[list[PackedHistory]]:
-    batch: list[PackedHistory] = []
-    rows = 0
-    for history in histories:
-        batch.append(history)
-        rows += history.rows
-        if rows >= most:
-            yield batch
-            batch, rows = [], 0
-    if batch:
-        yield batch
+def _rows(history: PackedHistory) -> int:
+    return history.rows
 
 
 class _Batch:
@@ -188,7 +174,8 @@ class _Batch:
         effort: ResamplingConfig | None,
     ) -> None:
         self._store, self._judge_hash, self._effort = store, judge_hash, effort
-        self._rules, self._messages = rules, _Messages(store)
+        self._rules = rules
+        self._messages = lru_cache(maxsize=_CACHED)(partial(_messages, store))
         self._significance: list[Significance] = []
         self.outcomes: list[RuleOutcome] = []
         self._search([each for each in histories if each.cells is not None and each.rows])
@@ -235,7 +222,7 @@ class _Batch:
         """Search rows, some thousand at a time."""
         if not rules:
             return
-        for part in _batched(histories, LOADED):
+        for part in batches(histories, LOADED, _rows):
             rows = list(self.rows(part))
             self._take(detect(rows, rules), rows)
 
@@ -243,12 +230,10 @@ class _Batch:
         self.outcomes += detection.outcomes
         bound = {place for finding in detection.findings for place in finding.message_ids}
         strongest = strongest_sentences(row for row in rows if row.id in bound)
-        findings = tuple(self._messages.with_quotes(finding, strongest) for finding in detection.findings)
+        findings = tuple(_with_quotes(finding, self._messages, strongest) for finding in detection.findings)
         weighed = Significance(findings=findings, family=0)
-        if self._effort is not None:
-            weighed = estimate_significance(
-                findings, detection.outcomes, rows, self._rules, self._effort, family=family
-            )
+        if effort := self._effort:
+            weighed = estimate_significance(findings, detection.outcomes, rows, self._rules, effort, family=family)
         self._significance.append(weighed)
 
 
@@ -279,19 +264,15 @@ def _sequence(finding: Finding, apart: Collection[str]) -> tuple[str, str, str |
     return finding.pattern, finding.agent, finding.target, finding.conversations[0] if alone else ""
 
 
-class _Messages:
-    """The messages of conversations, as far as the store holds them; imported rows have none."""
-
-    def __init__(self, store: Store) -> None:
-        self._of = lru_cache(maxsize=_KEPT)(lambda name: _messages(store, name))
-
-    def with_quotes(self, finding: Finding, strongest: Mapping[MessageKey, Span]) -> Finding:
-        """The finding with quotes and outcome."""
-        messages = [message for name in finding.conversations for message in self._of(name)]
-        if not messages:
-            return finding
-        by_id = {(message.conversation, message.id): message for message in messages}
-        return with_outcome(quote(finding, by_id, strongest=strongest), messages)
+def _with_quotes(
+    finding: Finding, messages_of: Callable[[str], tuple[Message, ...]], strongest: Mapping[MessageKey, Span]
+) -> Finding:
+    """The finding with quotes and outcome, as far as the store holds its messages; imported rows have none."""
+    messages = [message for name in finding.conversations for message in messages_of(name)]
+    if not messages:
+        return finding
+    by_id = {(message.conversation, message.id): message for message in messages}
+    return with_outcome(quote(finding, by_id, strongest=strongest), messages)
 
 
 def _messages(store: Store, name: str) -> tuple[Message, ...]:

@@ -1,4 +1,4 @@
-"""A judge with its ledger: paid answers lie in the store's file, and agents' histories are fixed for a run."""
+"""A judge with its ledger for a run, and the confirmation of its verdicts."""
 
 from __future__ import annotations
 
@@ -133,12 +133,13 @@ def confirmed_sessions(
     A judge that can tell mechanisms is asked about every deduction and candidate, within its terms; what it was not
     asked, and why, is in the verdict. A judge that fails as a whole ends the asking and stands in ``run.failure``.
     """
-    asks = "mechanisms" in judge.gives
-    for group in _grouped(threads, asks=asks):
-        every = [segment for *_, put in group for segment in put]
-        answers = iter(_answers(judge, every, run))
-        for (thread, rows), verdict, put in group:
-            confirmations = tuple(islice(answers, len(put)))
+    if "mechanisms" not in judge.gives:
+        yield from ((thread, rows, _verdict(thread, rows)) for thread, rows in threads)
+        return
+    for group in _grouped(threads):
+        answers = iter(_answers(judge, [segment for *_, places in group for segment in places], run))
+        for (thread, rows), verdict, places in group:
+            confirmations = tuple(islice(answers, len(places)))
             yield thread, rows, _verdict(thread, rows, confirmations) if confirmations else verdict
 
 
@@ -146,20 +147,15 @@ def _verdict(thread: RoutedThread, rows: Sequence[Row], confirmations: Sequence[
     return session_verdict(thread.conversation, thread.scans, thread.thread, rows, confirmations)
 
 
-def _grouped(
-    threads: Iterable[ReadThread], *, asks: bool
-) -> Iterator[list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]]]:
-    """Threads with their verdicts so far and their flagged places; a judge that is not asked needs no groups."""
+def _grouped(threads: Iterable[ReadThread]) -> Iterator[list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]]]:
+    """Threads with their verdicts so far and their flagged places, TOGETHER of either at most."""
     group: list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]] = []
-    places = 0
     for thread, rows in threads:
         verdict = _verdict(thread, rows)
-        put = segments(thread.conversation, verdict) if asks else ()
-        group.append(((thread, rows), verdict, put))
-        places += len(put)
-        if not asks or places >= TOGETHER or len(group) >= TOGETHER:
+        group.append(((thread, rows), verdict, segments(thread.conversation, verdict)))
+        if len(group) >= TOGETHER or sum(len(places) for *_, places in group) >= TOGETHER:
             yield group
-            group, places = [], 0
+            group = []
     if group:
         yield group
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from undersong.core.hashing import text_hash
 from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.judges.llm.budget import Budget
@@ -76,7 +77,7 @@ def retest(
         if second.ledger is not None:
             second.ledger.put_shifts(compared)
     readings = zip(chosen, other, strict=True)
-    used = [(each.message.conversation, said.reading.usage) for each, said in readings if said.reading is not None]
+    used = [(question.message.conversation, second.reading.usage) for question, second in readings if second.reading]
     return RetestReport(compared, corpus.problems, used)
 
 
@@ -154,8 +155,7 @@ def _sample(questions: Iterable[Question], seed: int, count: int) -> list[Questi
     """The questions whose hashes are lowest: the same ones however the files are ordered."""
 
     def rank(question: Question) -> str:
-        name = f"{seed}\0{question.message.conversation}\0{question.message.id}"
-        return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        return text_hash(f"{seed}\0{question.message.conversation}\0{question.message.id}")
 
     return sorted(questions, key=rank)[:count]
 

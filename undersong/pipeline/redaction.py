@@ -1,9 +1,8 @@
-"""A report that can be shown: the same case, rows and talks with secrets and listed names masked everywhere."""
+"""Redaction of a report: case, rows and conversations with secrets and listed names masked."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +17,6 @@ from undersong.models import (
     Deduction,
     Finding,
     Indicator,
-    Message,
     Moment,
     Quote,
     Record,
@@ -38,6 +36,7 @@ __all__ = ["Masker", "hashes", "redacted"]
 
 N = TypeVar("N", bound=Record)
 ConversationLoader = Callable[[str], Conversation]
+Texts = Mapping[tuple[str, str], Masked]  # by conversation and message id
 FILE = "redaction.yaml"
 GONE = "(words of a message with something masked)"
 TEXTS = frozenset(
@@ -72,9 +71,9 @@ def redacted(
     dirty, places = _learn(masker, masks, load_conversation)
     new_rows = [_row(row, masker, dirty) for row in rows]
     texts = {(message.conversation, message.id): masker.text(message.text) for message in case.cited}
-    cited = tuple(_message(message, masker) for message in case.cited)
+    cited = tuple(_any(message, masker) for message in case.cited)
     messages = {(message.conversation, message.id): message for message in cited}
-    masked_findings = tuple(masked_why(each, masker, texts, _quote) for each in case.findings)
+    masked_findings = tuple(_with_masked_why(each, masker, texts) for each in case.findings)
     findings = _findings(masked_findings, rows, new_rows, rules, effort, case)
     strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
     originals = {mask: name for name, mask in masks.items()}
@@ -107,7 +106,7 @@ def hashes() -> dict[str, str]:
 def _learn(
     masker: Masker, names: Iterable[str], load_conversation: ConversationLoader
 ) -> tuple[dict[tuple[str, str], Masked], int]:
-    """The messages in which something is masked, and how often; secrets get their numbers in the order of the talk."""
+    """The messages in which something is masked, and how often; secrets are numbered in the order of the messages."""
     dirty, places = dict[tuple[str, str], Masked](), 0
     for name in names:
         for message in load_conversation(name).messages:
@@ -120,7 +119,7 @@ def _learn(
     return dirty, places
 
 
-def _row(row: Row, masker: Masker, dirty: Mapping[tuple[str, str], Masked]) -> Row:
+def _row(row: Row, masker: Masker, dirty: Texts) -> Row:
     masked = dirty.get((row.conversation, row.id))
     hide, spans = masked is not None, row.spans
     if masked is not None:
@@ -160,26 +159,24 @@ def _findings(
 
 
 def _with_masked_outcome(finding: Finding, load_conversation: Callable[[str], Conversation | None]) -> Finding:
-    """The finding with what came of it as the masked talks tell it: quotes, places and hashes are of masked texts."""
-    conversations = [
-        conversation for name in finding.conversations if (conversation := load_conversation(name)) is not None
-    ]
+    """The finding with its outcome in the masked conversations: quotes, places and hashes are of masked texts."""
+    conversations = filter(None, map(load_conversation, finding.conversations))
     return with_outcome(finding, (message for conversation in conversations for message in conversation.messages))
 
 
-def _session(session: SessionVerdict, masker: Masker, texts: dict[tuple[str, str], Masked]) -> SessionVerdict:
-    name = session.conversation
-    deductions = tuple(_claim(each, masker, texts, name) for each in session.deductions)
-    moments = tuple(_claim(each, masker, texts, name) for each in session.moments)
-    confirmations = tuple(_claim(each, masker, texts, name) for each in session.confirmations)
-    new = _any(msgspec.structs.replace(session, deductions=(), moments=(), confirmations=()), masker)
-    return msgspec.structs.replace(new, deductions=deductions, moments=moments, confirmations=confirmations)
+def _session(session: SessionVerdict, masker: Masker, texts: Texts) -> SessionVerdict:
+    claims = {
+        field: tuple(_claim(each, masker, texts, session.conversation) for each in getattr(session, field))
+        for field in ("deductions", "moments", "confirmations")
+    }
+    without = msgspec.structs.replace(session, **dict.fromkeys(claims, ()))
+    return msgspec.structs.replace(_any(without, masker), **claims)
 
 
 C = TypeVar("C", Deduction, Moment, Confirmed)
 
 
-def _claim(claim: C, masker: Masker, texts: dict[tuple[str, str], Masked], name: str) -> C:
+def _claim(claim: C, masker: Masker, texts: Texts, name: str) -> C:
     quotes = tuple(_quote(each, masker, texts.get((name, each.message_id))) for each in claim.quotes)
     return msgspec.structs.replace(_any(msgspec.structs.replace(claim, quotes=()), masker), quotes=quotes)
 
@@ -188,21 +185,15 @@ def _quote(quote: Quote, masker: Masker, masked: Masked | None) -> Quote:
     new_id = masker.name(quote.message_id)
     if masked is None:  # a message that the report does not hold: its place cannot be told any more
         text = masker.text(quote.text).text
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return Quote(message_id=new_id, text=text, start=0, end=len(text), sha256=digest)
+        return Quote(message_id=new_id, text=text, start=0, end=len(text), sha256=text_hash(text))
     start, end = masked.place(quote.start), masked.after(quote.end)
-    digest = text_hash(masked.text)
-    return Quote(message_id=new_id, text=masked.text[start:end], start=start, end=end, sha256=digest)
+    return Quote(message_id=new_id, text=masked.text[start:end], start=start, end=end, sha256=text_hash(masked.text))
 
 
 def _conversation(conversation: Conversation, masker: Masker) -> Conversation:
-    messages = tuple(_message(message, masker) for message in conversation.messages)
+    messages = tuple(_any(message, masker) for message in conversation.messages)
     new = _any(msgspec.structs.replace(conversation, messages=()), masker)
     return msgspec.structs.replace(new, messages=messages)
-
-
-def _message(message: Message, masker: Masker) -> Message:
-    return _any(message, masker)
 
 
 def _any(value: N, masker: Masker) -> N:
@@ -210,10 +201,8 @@ def _any(value: N, masker: Masker) -> N:
     if isinstance(value, Indicator):  # its id is one of the catalogue, its quote somebody's words
         return msgspec.structs.replace(value, quote=value.quote and masker.text(value.quote).text)
     fields = {name: getattr(value, name) for name in value.__struct_fields__}
-    changed = {
-        name: _inside(given, name, masker) for name, given in fields.items() if name not in FIXED or _quotes(given)
-    }
-    return msgspec.structs.replace(value, **changed)
+    open_fields = {name: part for name, part in fields.items() if name not in FIXED or _quotes(part)}
+    return msgspec.structs.replace(value, **{name: _inside(part, name, masker) for name, part in open_fields.items()})
 
 
 def _quotes(value: Any) -> bool:
@@ -234,27 +223,22 @@ def _inside(value: Any, field: str, masker: Masker) -> Any:
     return value
 
 
-Texts = Mapping[tuple[str, str], Masked]
-MaskQuote = Callable[[Quote, Masker, Masked | None], Quote]
-
-
-def masked_why(finding: Finding, masker: Masker, texts: Texts, mask: MaskQuote) -> Finding:
-    """The finding with its words and sentences as they stand in the masked ``texts``, by conversation and id."""
+def _with_masked_why(finding: Finding, masker: Masker, texts: Texts) -> Finding:
+    """The finding with its words and sentences as they are in the masked texts."""
     if finding.why is None:
         return finding
-    return msgspec.structs.replace(finding, why=tuple(_masked(finding, masker, texts, mask)))
+    masked = (_masked_why(why, masker, texts.get((why.conversation, why.message_id))) for why in finding.why)
+    return msgspec.structs.replace(finding, why=tuple(masked))
 
 
-def _masked(finding: Finding, masker: Masker, texts: Texts, mask: MaskQuote) -> Iterator[Why]:
-    for why in finding.why or ():
-        text = texts.get((why.conversation, why.message_id))
-        yield msgspec.structs.replace(
-            why,
-            conversation=masker.name(why.conversation),
-            message_id=masker.name(why.message_id),
-            words=() if text is None else _remaining_words(why, masker, text),
-            sentence=why.sentence and mask(why.sentence, masker, text),
-        )
+def _masked_why(why: Why, masker: Masker, text: Masked | None) -> Why:
+    return msgspec.structs.replace(
+        why,
+        conversation=masker.name(why.conversation),
+        message_id=masker.name(why.message_id),
+        words=() if text is None else _remaining_words(why, masker, text),
+        sentence=why.sentence and _quote(why.sentence, masker, text),
+    )
 
 
 def _remaining_words(why: Why, masker: Masker, text: Masked) -> tuple[tuple[str, float], ...]:

@@ -1,26 +1,21 @@
-"""The passes over a corpus: scan everything into the store, route it, and have a judge read what is routed."""
+"""The stages of an audit over a whole corpus: ingest and scan, route, evaluate."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
+from undersong.core.batches import batches
 from undersong.errors import JudgeError
 from undersong.formats.ingest import read
 from undersong.judges.protocol import Judge
 from undersong.judges.stance import with_stance
-from undersong.models import (
-    Conversation,
-    Evaluation,
-    InputFile,
-    Problem,
-    Row,
-    SessionVerdict,
-)
-from undersong.pipeline.evaluate import Answers, HistoryLookup, RoutedThread, evaluate
+from undersong.models import Conversation, Evaluation, InputFile, Problem, Row, SessionVerdict
+from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, evaluate
 from undersong.pipeline.options import Options, Progress, chosen, matched_none, reading_cutoff
 from undersong.routing.audit_sample import Census
 from undersong.routing.budget import NOTHING, BudgetCutoff, DemandHistogram
@@ -57,7 +52,7 @@ class AuditCorpus(msgspec.Struct, kw_only=True):
 
 
 class AuditState(msgspec.Struct, kw_only=True):
-    """What one pass over the evaluated threads gathers, without the texts."""
+    """The results of an audit so far, without the texts."""
 
     rows: list[Row] = []
     sessions: list[SessionVerdict] = []
@@ -85,7 +80,8 @@ def ingest_and_scan(
     policy = options.policy or load_policy()
     corpus, earlier = AuditCorpus(demand=DemandHistogram(policy.sample_minimum)), LookBackIndex(policy.look_back)
     forgotten = Forgotten(store.tombstones())
-    for batch in _in_batches(read(paths, source_format=options.source_format), corpus, options, forgotten):
+    items = _conversations(read(paths, source_format=options.source_format), corpus, options, forgotten)
+    for batch in batches(items, SCANNED, lambda item: sum(len(message.text) for message in item.messages)):
         for item, (scans, thread) in zip(batch, scan_conversations(batch, book), strict=True):
             store.put_conversation(item, scans, thread)
             demanded = read_demand(item, scans, propose(item, scans, thread, policy).ranks, options.seed)
@@ -103,12 +99,10 @@ def ingest_and_scan(
     return corpus
 
 
-def _in_batches(
+def _conversations(
     items: Iterable[Conversation | Problem | InputFile], corpus: AuditCorpus, options: Options, forgotten: Forgotten
-) -> Iterator[list[Conversation]]:
-    """The chosen conversations in groups that are scanned together; what else was read goes to the corpus."""
-    batch: list[Conversation] = []
-    size = 0
+) -> Iterator[Conversation]:
+    """The chosen conversations; what else was read goes to the corpus."""
     for item in items:
         if isinstance(item, Problem):
             corpus.problems.append(item)
@@ -119,15 +113,9 @@ def _in_batches(
         elif chosen(item, options):
             redacted = forgotten.without(item)
             corpus.problems += _emptied(item, redacted)
-            batch.append(redacted)
-            size += sum(len(message.text) for message in item.messages)
+            yield redacted
         else:
             corpus.passed_over += 1
-        if size >= SCANNED:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def routed_threads(corpus: AuditCorpus, store: Store, options: Options) -> Iterator[RoutedThread]:
@@ -150,15 +138,15 @@ def read_threads(
 
     When the judge fails as a whole, the rest is unread with that reason and ``run.failure`` says so.
     """
-    done = 0
-    for threads in batched(routed_threads(corpus, store, options), BATCH):
+    done, read_all = 0, reads_all(judge, options)
+    for threads in batches(routed_threads(corpus, store, options), BATCH, lambda thread: len(thread.routes)):
         store.put_routes((thread.conversation.id, thread.routes) for thread in threads)
-        answers = _ask(threads, judge, store, options, run)
+        answers = evaluate(threads, judge, store, read_all=read_all, histories=run.histories, failed=run.failure)
+        run.failure = answers.failure
         rows = [rows_of(*each) for each in zip(threads, answers.evaluations, strict=True)]
         store.append(row for each in rows for row in with_event_times(each))
-        for thread_rows in rows:
-            for row in thread_rows:
-                run.count(row)
+        for row in chain.from_iterable(rows):
+            run.count(row)
         done += sum(map(len, rows))
         yield from zip(threads, rows, strict=True)
         progress("evaluate", done, corpus.messages)
@@ -173,8 +161,8 @@ def _emptied(conversation: Conversation, redacted: Conversation) -> Iterator[Pro
     """That messages of a forgotten agent have no text here: they are unread, not harmless."""
     count = sum(one.agent != other.agent for one, other in zip(conversation.messages, redacted.messages, strict=True))
     if count:
-        counted = "1 message" if count == 1 else f"{count} messages"
-        what = f"conversation {redacted.id}: {counted} not read: this store was told to forget who wrote them"
+        messages = "1 message" if count == 1 else f"{count} messages"
+        what = f"conversation {redacted.id}: {messages} not read: this store was told to forget who wrote them"
         yield Problem(what=what, where=str(redacted.source_ref or ""), remedy="use another --store", kind="note")
 
 
@@ -188,22 +176,3 @@ def reads_all(judge: Judge, options: Options) -> bool:
     """Whether every message is read: asked for, or free and no budget was asked for."""
     unlimited = options.budget_share is None and options.recall is None
     return options.read_all or (judge.reads_everything and unlimited)
-
-
-def batched(threads: Iterable[RoutedThread], size: int) -> Iterator[list[RoutedThread]]:
-    """Threads in groups of at least ``size`` messages, the last one smaller."""
-    group: list[RoutedThread] = []
-    for thread in threads:
-        group.append(thread)
-        if sum(len(each.routes) for each in group) >= size:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
-def _ask(threads: list[RoutedThread], judge: Judge, store: Store, options: Options, run: AuditState) -> Answers:
-    read_all = reads_all(judge, options)
-    answers = evaluate(threads, judge, store, read_all=read_all, histories=run.histories, failed=run.failure)
-    run.failure = answers.failure
-    return answers

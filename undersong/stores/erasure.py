@@ -1,13 +1,13 @@
-"""Forgetting: what has to go so that no private text of an agent or a conversation is left, and what stays instead."""
+"""Erasure of all private text of an agent or a conversation, with a tombstone in its place."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 import msgspec
 
+from undersong.core.hashing import text_hash
 from undersong.errors import UsageError
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, ThreadScan
 from undersong.models.turn_flags import flagged_before
@@ -19,7 +19,7 @@ PSEUDONYM = "forgotten:"  # and these digits
 
 def digest(name: str) -> str:
     """SHA-256 of a name: enough to know it again, not to read it."""
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return text_hash(name)
 
 
 def pseudonym(agent: str) -> str:
@@ -28,7 +28,7 @@ def pseudonym(agent: str) -> str:
 
 
 def forget(store: Store, name: str, now: datetime, kind: Forgettable | None = None) -> Tombstone:
-    """Remove all private text of an agent or a conversation, and leave a grave with the time ``now``.
+    """Remove all private text of an agent or a conversation, and leave a tombstone with the time ``now``.
 
     Of an agent go the texts and answers of its messages, its rows, the findings about it and towards it; its name
     becomes a pseudonym, and the conversations lose their titles. Of a conversation goes everything. Raises UsageError
@@ -41,18 +41,18 @@ def forget(store: Store, name: str, now: datetime, kind: Forgettable | None = No
 
 
 class Forgotten:
-    """What must not come back: asked with the names of what an input brings."""
+    """The tombstones of a store, by which input is filtered: what was forgotten must not come back."""
 
-    def __init__(self, graves: Iterable[Tombstone]) -> None:
-        self._graves = {(grave.kind, grave.digest): grave for grave in graves}
+    def __init__(self, tombstones: Iterable[Tombstone]) -> None:
+        self._tombstones = {(each.kind, each.digest): each for each in tombstones}
 
     def conversation(self, name: str) -> Tombstone | None:
-        """The grave of a conversation."""
-        return self._graves.get(("conversation", digest(name)))
+        """The tombstone of a conversation."""
+        return self._tombstones.get(("conversation", digest(name)))
 
     def agent(self, name: str) -> Tombstone | None:
-        """The grave of an agent."""
-        return self._graves.get(("agent", digest(name)))
+        """The tombstone of an agent."""
+        return self._tombstones.get(("agent", digest(name)))
 
     def named(self, conversation: Conversation) -> list[str]:
         """The forgotten agents that a conversation names, in order."""
@@ -116,9 +116,7 @@ def _of_agent(store: Store, agent: str, now: datetime) -> Redaction:
         answers=tuple(sorted(own_messages)),
         detached=tuple(sorted(own_messages | read)),
         rows=tuple(_renamed(row, agent) for row in store.aimed_at(agent) if row.agent != agent),
-        removed=tuple(
-            finding.finding_id for finding in store.findings() if _names(finding, agent, own_messages | read)
-        ),
+        removed=tuple(each.finding_id for each in store.findings() if _names(each, agent, own_messages | read)),
     )
 
 

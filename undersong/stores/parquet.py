@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from undersong.core.batches import batches
 from undersong.models import Message, Row
 from undersong.rows.arrow import EVALUATIONS, FINDINGS, MESSAGES, evaluations_table, findings_table, messages_table
 from undersong.stores.protocol import Store
@@ -46,21 +47,10 @@ def _write(folder: Path, name: str, schema: pa.Schema, items: Iterable[T], table
     partial, written = folder / f".{name}.partial", 0
     try:
         with pq.ParquetWriter(partial, schema, compression="zstd") as writer:
-            for group in _groups(items):
+            for group in batches(items, ROWS):
                 writer.write_table(table(group))
                 written += len(group)
         partial.replace(folder / f"{name}.parquet")
     finally:
         partial.unlink(missing_ok=True)
     return written
-
-
-def _groups(items: Iterable[T]) -> Iterator[list[T]]:
-    group: list[T] = []
-    for item in items:
-        group.append(item)
-        if len(group) >= ROWS:
-            yield group
-            group = []
-    if group:
-        yield group
