@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, cast
 
-from undersong.errors import UsageError
+from undersong.errors import StoreError, UsageError
 from undersong.models import Conversation, Evaluation, Finding, Message, Record, Route, Row, Scan, ThreadScan
 from undersong.rows.binary import pack
 
@@ -396,8 +396,8 @@ class Store(ConversationStore, HistoryStore, LiveStore, StoreAdministration, Pro
     """
 
 
-def _lacking(store: object, feature: str) -> UsageError:
-    return UsageError(f"{type(store).__name__} has no {feature}", remedy="name a file with --store instead")
+def _lacking(store: object, feature: str) -> StoreError:
+    return StoreError(f"{type(store).__name__} has no {feature}", remedy="name a file with --store instead")
 
 
 StoreOpener: TypeAlias = Callable[[str, bool], Store]  # (address, read_only) → the store

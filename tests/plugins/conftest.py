@@ -1,0 +1,38 @@
+"""A package of somebody else, really installed, and the command line of a process that sees it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import undersong
+
+PACKAGE = Path(__file__).parent / "package"
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder into which pip installed ``package``."""
+    target = tmp_path_factory.mktemp("installed")
+    options = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--quiet")
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, "--target", target, PACKAGE], check=True)
+    return target
+
+
+@pytest.fixture
+def run(installed: Path, tmp_path: Path) -> Command:
+    """Run Python in a folder of its own, with undersong and the package: ``run("-m", "undersong", ...)``."""
+
+    def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        paths = os.pathsep.join((str(installed), str(Path(undersong.__file__).parent.parent)))
+        environment = os.environ | {"PYTHONPATH": paths}
+        started = [sys.executable, *map(str, arguments)]
+        return subprocess.run(started, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    return command

@@ -1,0 +1,1 @@
+"""A package of somebody else that adds to undersong by its entry points alone."""
