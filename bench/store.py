@@ -202,7 +202,7 @@ RETURN e.body AS body ORDER BY e.time, e.position, e.message_id
 def graph_both(address: str, number: int) -> None:
     """The same in Neo4j: elapsed seconds, since the work is the server's."""
     from undersong.stores.neo4j import GraphStore
-    from undersong.stores.neo4j.rows import item
+    from undersong.stores.neo4j.histories import item
 
     agents, run = max(1, number // 100), f"{time.time_ns()}-"
     names = [f"{run}agent{n}" for n in range(min(agents, ASKED))]

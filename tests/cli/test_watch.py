@@ -18,7 +18,7 @@ import pytest
 from tests.conftest import Undersong
 from undersong.errors import InputError
 from undersong.models import Problem
-from undersong.monitor.tail.watch import watch
+from undersong.monitor.watch import watch
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.incremental.live import Changes, LiveDetector
 

@@ -16,7 +16,7 @@ from undersong.formats import format_by_name
 from undersong.judges.protocol import Judge, open_judge
 from undersong.models import Conversation, Finding, Message, Problem, Row
 from undersong.monitor import SyncMonitor
-from undersong.monitor.tail.watch import DetectedInput, detect_input, watch_messages
+from undersong.monitor.watch import DetectedInput, detect_input, watch_messages
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule

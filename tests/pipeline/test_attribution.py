@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Undersong
 from undersong.models import Finding, Message, Row, Why, decode, encode
 from undersong.patterns.catalog import load_rules
-from undersong.pipeline.attribution import MOST, WORDS, with_attribution
+from undersong.pipeline.case_builder import MOST, WORDS, with_attribution
 
 REPORT = Path("undersong-report")
 DEMAND = (

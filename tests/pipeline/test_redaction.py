@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Undersong
-from undersong.pipeline.secrets import Masker, redaction_config
+from undersong.pipeline.redaction import Masker, redaction_config
 from undersong.verify import check
 
 SECRETS = {

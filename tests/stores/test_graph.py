@@ -17,7 +17,7 @@ from undersong.patterns.catalog import all_rules
 from undersong.patterns.detect import detect
 from undersong.stores.neo4j import GraphStore, recipes
 from undersong.stores.neo4j.connection import VERSION
-from undersong.stores.neo4j.rows import remove_messages
+from undersong.stores.neo4j.histories import remove_messages
 from undersong.stores.protocol import open_store
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.transfer import export_records, import_records

@@ -79,7 +79,7 @@ def command(
     id that was printed before takes its place. Exit code 4: the judge did not come to everything.
     """
     from undersong.formats import format_by_name
-    from undersong.monitor.tail.watch import detect_input, follow_lines
+    from undersong.monitor.watch import detect_input, follow_lines
     from undersong.patterns.catalog import load_rules
 
     if chosen["terms"].batch:
@@ -115,7 +115,7 @@ def _waits(path: str, lines: int) -> None:
 def _rows(lines: Lines, path: str, rules: Sequence[PatternRule]) -> int:
     """Watch rows to their end, or until interrupted; the exit code."""
     from undersong.cli.summary import outcome_lines
-    from undersong.monitor.tail.watch import watch_rows
+    from undersong.monitor.watch import watch_rows
     from undersong.patterns.incremental.live import LiveDetector
 
     live = LiveDetector(rules)
@@ -141,7 +141,7 @@ def _messages(
     from undersong.cli.summary import not_run_lines
     from undersong.formats.sources import public_name
     from undersong.monitor import SyncMonitor
-    from undersong.monitor.tail.watch import watch_messages
+    from undersong.monitor.watch import watch_messages
 
     store = store or STORE
     check_targets([path], store)

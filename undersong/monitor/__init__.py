@@ -1,7 +1,7 @@
-"""Conversations while they go on: a message in → route, evaluation, new findings out, everything kept.
+"""Live monitoring of conversations: a message in, its route, evaluation and new findings out, everything stored.
 
-sync.SyncMonitor (monitor.Monitor for programs with an event loop) → desk (one update of the store) → talk (one
-conversation), backwards (over conversations), agents (patterns over histories).
+sync.SyncMonitor (monitor.Monitor for programs with an event loop) → state (one update of the store) → conversation (one
+of them), lookback (over conversations), agents (patterns over histories). watch follows a file.
 """
 
 from undersong.monitor.agents import FindingChanges

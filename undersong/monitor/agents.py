@@ -1,4 +1,4 @@
-"""What patterns find while rows come: one live engine, each agent's history read from the store when it is needed."""
+"""Incremental pattern detection over agents: one live engine, histories read from the store when needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One conversation while it goes on: messages in any order → scans, routes, questions, rows; pure."""
+"""The state of one growing conversation: messages in any order become scans, routes, questions and rows; pure."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ NOT_YET = "the judge did not come to it; it is asked with the next message of th
 
 
 class ConversationState:
-    """A conversation as far as it is known, with what the batch steps would say of the same messages.
+    """A conversation so far, with what the batch stages would give for the same messages.
 
-    ``add`` messages, ``scan`` at them, ``route``, ``add_answer`` the answers to the ``questions``, make ``rows``.
-    What is new
-    since ``mark_saved`` was called last is in ``changed`` and ``detached`` (with another text or author than before).
+    In order: ``add`` messages, ``scan``, ``route``, ``add_answer`` for the ``questions``, ``make_rows``. What is new
+    since the last ``mark_saved`` is in ``changed`` and ``detached`` (another text or author than before).
     """
 
     def __init__(self, head: Conversation, book: SignalBook, routing: RoutingConfig) -> None:
@@ -74,9 +73,8 @@ class ConversationState:
         state = cls(stored.conversation, book, routing)
         messages = stored.conversation.messages
         unnamed = [msgspec.structs.replace(message, target=None) for message in messages]
-        for message, plain, guess in zip(
-            messages, unnamed, normalize_messages(unnamed, state.conversation.id), strict=True
-        ):
+        guesses = normalize_messages(unnamed, state.conversation.id)
+        for message, plain, guess in zip(messages, unnamed, guesses, strict=True):
             named = guess.target != message.target if stored.named is None else message.id in stored.named
             state.messages_by_id[message.id] = message if named else plain
         state.answers = dict(answers)
@@ -170,12 +168,11 @@ class ConversationState:
     def route(self) -> None:
         """Decide how each message is read, where it is asked otherwise than before; what changes by it is new."""
         messages, way = self.conversation.messages, self.routing
-        drafted = (
-            propose(self.conversation, self.scans, self.thread, way.policy, self.also) if self.also else self.draft
-        )
-        asked = list(
-            zip(messages, self.scans, drafted.before, drafted.tiers, drafted.reasons, drafted.ranks, strict=True)
-        )
+        drafted = self.draft
+        if self.also:
+            drafted = propose(self.conversation, self.scans, self.thread, way.policy, self.also)
+        proposals = drafted.before, drafted.tiers, drafted.reasons, drafted.ranks
+        asked = list(zip(messages, self.scans, *proposals, strict=True))
         count = len(self._asked)
         places = [place for place, each in enumerate(asked) if place >= count or each != self._asked[place]]
         decided = decide_routes(messages, self.scans, drafted, places, rate=way.rate, seed=way.seed, cut=way.cut)
@@ -186,10 +183,13 @@ class ConversationState:
                 self._new(decision.message_id)
         self.routes, self._asked = tuple(routes), asked
 
+    def routed(self) -> RoutedThread:
+        """The conversation with its scans and routes."""
+        return RoutedThread(conversation=self.conversation, scans=self.scans, thread=self.thread, routes=self.routes)
+
     def questions(self, histories: HistoryLookup | None) -> list[Question]:
         """What is to be asked now: routed, new or changed, and not answered in the same words and context before."""
-        thread = RoutedThread(conversation=self.conversation, scans=self.scans, thread=self.thread, routes=self.routes)
-        wanted = self._open | self.failures.keys()
+        thread, wanted = self.routed(), self._open | self.failures.keys()
         questions = [
             question_of(thread, place, histories)
             for place, message in enumerate(self.conversation.messages)

@@ -1,23 +1,34 @@
-"""The live run for programs with an event loop, which it never blocks: the work is done in a thread of its own."""
+"""The asynchronous monitor: a SyncMonitor in a thread of its own, so that no event loop is blocked."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from undersong.judges.protocol import Judge
-from undersong.models import Conversation, Emerging, Finding, Row, SessionVerdict, SignalBand
-from undersong.monitor.agents import FindingChanges
 from undersong.monitor.state import Observation
 from undersong.monitor.sync import MessageInput, SyncMonitor, closed
 from undersong.stores.protocol import Store
 
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _in_worker(
+    method: Callable[Concatenate[SyncMonitor, P], T],
+) -> Callable[Concatenate[Monitor, P], Coroutine[Any, Any, T]]:
+    """A method of SyncMonitor as one of Monitor, which awaits it."""
+
+    @wraps(method)
+    async def awaited(monitor: Monitor, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await monitor._do(lambda opened: method(opened, *args, **kwargs))
+
+    return awaited
 
 
 class Monitor:
@@ -53,34 +64,13 @@ class Monitor:
             self._taking = asyncio.create_task(self._take())
         return await future
 
-    async def begin(self, *conversations: Conversation) -> list[Observation]:
-        """See SyncMonitor."""
-        return await self._do(lambda monitor: monitor.begin(*conversations))
-
-    async def session(self, conversation_id: str, *, confirm: bool = False) -> SessionVerdict:
-        """See SyncMonitor."""
-        return await self._do(lambda monitor: monitor.session(conversation_id, confirm=confirm))
-
-    async def rows(self, conversation_id: str) -> tuple[Row, ...]:
-        """See SyncMonitor."""
-        return await self._do(lambda monitor: monitor.rows(conversation_id))
-
-    async def signals(self) -> dict[str, SignalBand]:
-        """See SyncMonitor."""
-        return await self._do(lambda monitor: monitor.signals())
-
-    async def emerging(self, agent: str) -> tuple[Emerging, ...]:
-        """See SyncMonitor."""
-        return await self._do(lambda monitor: monitor.emerging(agent))
-
-    async def findings(self, agent: str | None = None) -> tuple[Finding, ...]:
-        """See SyncMonitor."""
-        return await self._do(lambda monitor: monitor.findings(agent))
-
-    async def finish(self, agents: Iterable[str] | None = None) -> FindingChanges:
-        """See SyncMonitor."""
-        names = None if agents is None else list(agents)
-        return await self._do(lambda monitor: monitor.finish(names))
+    begin = _in_worker(SyncMonitor.begin)
+    session = _in_worker(SyncMonitor.session)
+    rows = _in_worker(SyncMonitor.rows)
+    signals = _in_worker(SyncMonitor.signals)
+    emerging = _in_worker(SyncMonitor.emerging)
+    findings = _in_worker(SyncMonitor.findings)
+    finish = _in_worker(SyncMonitor.finish)
 
     async def close(self) -> None:
         """Wait for what was given, and release the store. A second time changes nothing."""

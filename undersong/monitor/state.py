@@ -1,4 +1,4 @@
-"""The conversations and agents of a live run in memory, and how messages become one update of the store."""
+"""The in-memory state of a live run: messages become one update of the store."""
 
 from __future__ import annotations
 
@@ -8,25 +8,14 @@ import msgspec
 
 from undersong.errors import JudgeError, StoreError, UsageError
 from undersong.judges.protocol import Judge
-from undersong.models import (
-    Conversation,
-    Emerging,
-    Evaluation,
-    Finding,
-    Message,
-    Record,
-    Route,
-    Row,
-    RuleOutcome,
-    SignalBand,
-)
+from undersong.models import Conversation, Emerging, Evaluation, Finding, Message, Record, Route, Row, SignalBand
 from undersong.monitor.agents import AgentTracker, FindingChanges
 from undersong.monitor.conversation import ConversationState, RoutingConfig
 from undersong.monitor.lookback import LookbackIndex
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
-from undersong.pipeline.attribution import with_attribution
+from undersong.pipeline.case_builder import with_attribution
 from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, ask
 from undersong.rows.null_bands import NullBandCounter, table_name, with_band
 from undersong.rows.percentile_ranks import PercentileRanks
@@ -40,7 +29,7 @@ LIVE = "live"  # the format of a conversation that no file brought
 
 
 class MonitorState:
-    """Everything that a live run holds in memory; what it holds may be dropped at any time."""
+    """A cache of the store's conversations and agents; it may be dropped at any time."""
 
     def __init__(
         self,
@@ -52,8 +41,8 @@ class MonitorState:
         rules: Sequence[PatternRule],
         histories: HistoryLookup | None,
     ) -> None:
-        self._store, self._judge, self._book, self._routing = store, judge, book, routing
-        self._agents, self._histories, self._rules = agents, histories, rules
+        self.store, self._judge, self._book, self._routing = store, judge, book, routing
+        self.agents, self._histories, self._rules = agents, histories, rules
         self._corpus_ranks: tuple[int, CorpusRanks] | None = None  # and the store's change that it is of
         self._spare: dict[tuple[str, str], Evaluation] = {}  # answers that the store does not have yet
         self.drop()
@@ -64,8 +53,8 @@ class MonitorState:
         self._versions: dict[str, int] = {}
         self._indexed: set[str] = set()
         self._lookback = LookbackIndex(self._routing.policy.look_back)
-        self._forgotten = Forgotten(self._store.tombstones())
-        self._agents.clear()
+        self._forgotten = Forgotten(self.store.tombstones())
+        self.agents.clear()
 
     def conversation(self, name: str) -> ConversationState:
         """A conversation as the store has it; raises UsageError where the store was told to forget it."""
@@ -73,22 +62,22 @@ class MonitorState:
             if self._forgotten.conversation(name):
                 what = f"conversation {name}: this store was told to forget it"
                 raise UsageError(what, remedy="use another store")
-            self._versions[name] = self._store.versions((name,), (), self._judge.hash).conversations[name]
-            stored = self._store.stored_conversation(name)
+            self._versions[name] = self.store.versions((name,), (), self._judge.hash).conversations[name]
+            stored = self.store.stored_conversation(name)
             if stored is None:
-                self._conversations[name] = ConversationState(
-                    Conversation(id=name, source_format=LIVE), self._book, self._routing
-                )
+                head = Conversation(id=name, source_format=LIVE)
+                state = ConversationState(head, self._book, self._routing)
             else:
-                answers = self._store.answers(name, self._judge.hash)
-                rows = self._store.thread(name, self._judge.hash)
-                self._conversations[name] = ConversationState.restored(stored, answers, rows, self._book, self._routing)
+                answers = self.store.answers(name, self._judge.hash)
+                rows = self.store.thread(name, self._judge.hash)
+                state = ConversationState.restored(stored, answers, rows, self._book, self._routing)
+            self._conversations[name] = state
         return self._conversations[name]
 
     def refresh(self, names: Iterable[str]) -> None:
         """Drop everything where somebody else wrote to one of these conversations."""
         loaded = [name for name in names if name in self._conversations]
-        now = self._store.versions(loaded, (), self._judge.hash).conversations
+        now = self.store.versions(loaded, (), self._judge.hash).conversations
         if len(self._conversations) > MAX_CONVERSATIONS or any(now[name] != self._versions[name] for name in loaded):
             self.drop()
 
@@ -101,7 +90,7 @@ class MonitorState:
             touched[head.id].begin(head)
         messages = [self._placed(message) for message in messages]
         new = [touched[message.conversation].add(message) for message in messages]
-        touched = {name: talk for name, talk in touched.items() if talk.is_due}
+        touched = {name: state for name, state in touched.items() if state.is_due}
         for state in touched.values():
             state.scan()
         touched |= self._look_back(touched)
@@ -115,10 +104,10 @@ class MonitorState:
 
     def end(self, agents: Sequence[str]) -> FindingChanges | None:
         """No row follows for these agents for now; None where somebody else wrote in between."""
-        versions = StoreVersions({}, self._store.versions((), agents, self._judge.hash).agents)
-        self._agents.load(versions.agents)
+        versions = StoreVersions({}, self.store.versions((), agents, self._judge.hash).agents)
+        self.agents.load(versions.agents)
         return self._store_update(
-            self._with_outcomes(self._agents.finish(agents), ()), Update(judge_hash=self._judge.hash), versions
+            self._with_outcomes(self.agents.finish(agents), ()), Update(judge_hash=self._judge.hash), versions
         )
 
     def _placed(self, message: Message) -> Message:
@@ -129,18 +118,14 @@ class MonitorState:
         if message.position >= 0:
             return message
         earlier = state.messages_by_id.get(message.id)
-        place = (
-            max((each.position for each in state.messages_by_id.values()), default=-1) + 1
-            if earlier is None
-            else earlier.position
-        )
-        return msgspec.structs.replace(message, position=place)
+        last = max((each.position for each in state.messages_by_id.values()), default=-1)
+        return msgspec.structs.replace(message, position=last + 1 if earlier is None else earlier.position)
 
     def _look_back(self, touched: dict[str, ConversationState]) -> dict[str, ConversationState]:
         """The conversations in which a flag of these calls for other messages than before."""
-        pairs = {pair for talk in touched.values() for pair in self._lookback.update(talk)}
+        pairs = {pair for state in touched.values() for pair in self._lookback.update(state)}
         for agent in sorted({agent for agent, _ in pairs} - self._indexed):
-            for name in self._store.conversations_with(agent):
+            for name in self.store.conversations_with(agent):
                 if not self._lookback.contains(name) and not self._forgotten.conversation(name):
                     self._lookback.update(self.conversation(name))
             self._indexed.add(agent)
@@ -157,7 +142,7 @@ class MonitorState:
         for (name, message_id), spare in self._spare.items():
             if name in touched:
                 touched[name].answers[message_id] = spare
-        questions = [question for talk in touched.values() for question in talk.questions(self._histories)]
+        questions = [question for state in touched.values() for question in state.questions(self._histories)]
         if not questions:
             return
         answers, failure = ask(self._judge, questions)
@@ -168,21 +153,21 @@ class MonitorState:
                 self._spare[message.conversation, message.id] = answer
 
     def _save_changes(self, touched: dict[str, ConversationState]) -> FindingChanges | None:
-        rows = [row for talk in touched.values() for row in talk.make_rows(self._judge)]
-        lost = {agent for talk in touched.values() for agent in talk.former_agents}
-        near = {agent for talk in touched.values() if len(talk.agents) <= MAX_PARTICIPANTS for agent in talk.agents}
+        rows = [row for state in touched.values() for row in state.make_rows(self._judge)]
+        lost = {agent for state in touched.values() for agent in state.former_agents}
+        near = {agent for state in touched.values() if len(state.agents) <= MAX_PARTICIPANTS for agent in state.agents}
         moved = sorted({row.agent for row in rows} | lost)
         agents = sorted({*moved, *near})
         versions = StoreVersions(
             {name: self._versions[name] for name in touched},
-            self._store.versions((), agents, self._judge.hash).agents,
+            self.store.versions((), agents, self._judge.hash).agents,
         )
-        self._agents.load(versions.agents)
-        changes = self._with_outcomes(self._agents.feed(rows, moved), touched.values())
+        self.agents.load(versions.agents)
+        changes = self._with_outcomes(self.agents.feed(rows, moved), touched.values())
         update = Update(
             judge_hash=self._judge.hash,
-            conversations=tuple(talk.as_update() for talk in touched.values() if talk.changed or talk.has_new_head),
-            detached=tuple((name, each) for name, talk in touched.items() for each in sorted(talk.detached)),
+            conversations=tuple(state.as_update() for state in touched.values() if state.changed or state.has_new_head),
+            detached=tuple((name, each) for name, state in touched.items() for each in sorted(state.detached)),
             answers=tuple((name, answer) for (name, _), answer in self._spare.items()),
             rows=tuple(rows),
         )
@@ -195,16 +180,14 @@ class MonitorState:
     def _store_update(self, changes: FindingChanges, update: Update, versions: StoreVersions) -> FindingChanges | None:
         """Put all of it into the store; None, and nothing is held any more, where somebody else wrote."""
         update = msgspec.structs.replace(update, findings=changes.findings, removed=changes.retracted)
-        if not any(
-            (update.conversations, update.detached, update.answers, update.rows, update.findings, update.removed)
-        ):
+        if update == Update(judge_hash=update.judge_hash):
             return changes
-        now = self._store.put_update(update, versions)
+        now = self.store.put_update(update, versions)
         if now is None:
             self.drop()
             return None
         self._versions |= now.conversations
-        self._agents.mark_saved(changes.findings, changes.retracted, now.agents)
+        self.agents.mark_saved(changes.findings, changes.retracted, now.agents)
         self._spare.clear()
         return changes
 
@@ -213,7 +196,7 @@ class MonitorState:
         findings_by_id = {each.finding_id: self._quoted(each) for each in changes.findings}
         for state in touched:
             spoke = {message.agent for message in state.conversation.messages if message.id in state.changed}
-            for finding in self._agents.findings_toward(state.agents, state.conversation.id):
+            for finding in self.agents.findings_toward(state.agents, state.conversation.id):
                 name = finding.finding_id
                 if name in findings_by_id or name in changes.retracted or not spoke & {finding.agent, finding.target}:
                     continue
@@ -239,10 +222,7 @@ class MonitorState:
         rows: list[Row] = []
         for name in finding.conversations:
             state = self._conversations.get(name)
-            candidates = (
-                state.rows.values() if state is not None and state.rows else self._store.thread(name, self._judge.hash)
-            )
-            rows += candidates
+            rows += state.rows.values() if state and state.rows else self.store.thread(name, self._judge.hash)
         places = set(zip(finding.message_conversations, finding.message_ids, strict=True))
         return [row for row in rows if (row.conversation, row.id) in places]
 
@@ -253,8 +233,8 @@ class MonitorState:
             state = self._conversations.get(name)
             if state is not None:
                 messages += state.conversation.messages
-            elif self._store.length(name) is not None:
-                messages += self._store.conversation(name)[0].messages
+            elif self.store.length(name) is not None:
+                messages += self.store.conversation(name)[0].messages
         return messages
 
     def _observations(
@@ -299,44 +279,25 @@ class MonitorState:
         if not messages:
             raise StoreError(f"no conversation '{name}'", remedy="observe its messages first")
         rows = self.rows(state)
-        thread = RoutedThread(
-            conversation=state.conversation, scans=state.scans, thread=state.thread, routes=state.routes
-        )
-        return thread, tuple(rows[message.id] for message in messages)
+        return state.routed(), tuple(rows[message.id] for message in messages)
 
     def corpus_ranks(self) -> CorpusRanks:
         """How all rows of the judge stand together by now; they are read again where anything was written since."""
-        now = self._store.changes()
+        now = self.store.changes()
         if self._corpus_ranks is None or self._corpus_ranks[0] != now:
-            histories = self._store.histories(self._judge.hash)
+            histories = self.store.histories(self._judge.hash)
             rows = (row for history in histories for row in history.rows)
             self._corpus_ranks = now, CorpusRanks(rows, self._judge.gives)
         return self._corpus_ranks[1]
 
-    def knows(self, name: str) -> bool:
-        """Whether the store has a conversation of this name."""
-        return self._store.length(name) is not None
-
-    def agents(self) -> list[str]:
-        """Everybody of whom the judge read something."""
-        return [each.agent for each in self._store.agents(self._judge.hash)]
-
     def emerging(self, agent: str) -> tuple[Emerging, ...]:
         """The sequences of an agent that are on their way."""
-        self._agents.load(self._store.versions((), (agent,), self._judge.hash).agents)
-        return self._agents.emerging(agent)
-
-    def findings(self, agent: str | None) -> tuple[Finding, ...]:
-        """The findings that stand in the store."""
-        return tuple(self._store.findings(agent))
-
-    def outcomes(self) -> tuple[RuleOutcome, ...]:
-        """What became of every rule on the histories that are held."""
-        return self._agents.outcomes()
+        self.agents.load(self.store.versions((), (agent,), self._judge.hash).agents)
+        return self.agents.emerging(agent)
 
     def failed(self) -> JudgeError | None:
         """Why the judge did not come to a message that is held, None where it came to all."""
-        return next((each for talk in self._conversations.values() for each in talk.failures.values()), None)
+        return next((each for state in self._conversations.values() for each in state.failures.values()), None)
 
 
 def _assign_findings(messages: Sequence[Message], changes: FindingChanges) -> list[tuple[Finding, ...]]:

@@ -1,4 +1,4 @@
-"""The live run for programs that wait: one message in, what became of it out."""
+"""The synchronous monitor: one message in, an observation out."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class SyncMonitor:
     @synchronized
     def findings(self, agent: str | None = None) -> tuple[Finding, ...]:
         """The findings that stand in the store, all or those of an agent."""
-        return self._state.findings(agent)
+        return tuple(self._state.store.findings(agent))
 
     @synchronized
     def finish(self, agents: Iterable[str] | None = None) -> FindingChanges:
@@ -178,7 +178,7 @@ class SyncMonitor:
 
         Then the findings are those of a batch run over the same messages. What is observed later opens them again.
         """
-        wanted = self._state.agents() if agents is None else list(agents)
+        wanted = self._everybody() if agents is None else list(agents)
         findings: list[Finding] = []
         retracted: list[str] = []
         for start in range(0, len(wanted), PORTION):
@@ -191,13 +191,16 @@ class SyncMonitor:
     @synchronized
     def outcomes(self) -> tuple[RuleOutcome, ...]:
         """What became of every rule on the histories that are held in memory: one that cannot speak says why."""
-        return self._state.outcomes()
+        return self._state.agents.outcomes()
 
     @property
     @synchronized
     def failure(self) -> JudgeError | None:
         """Why the judge did not come to a message that was given, None where it came to all."""
         return self._state.failed()
+
+    def _everybody(self) -> list[str]:
+        return [each.agent for each in self._state.store.agents(self.judge.hash)]
 
     def _message(self, source: MessageInput) -> Message:
         message = as_read(source if isinstance(source, Message) else message_of(source))
@@ -209,7 +212,7 @@ class SyncMonitor:
         return mark_ambiguous_agents(part, self._is_known).messages[0]
 
     def _is_known(self, escaped: str) -> bool:
-        return self._state.knows(escaped.replace("%2F", "/").replace("%25", "%"))
+        return self._state.store.length(escaped.replace("%2F", "/").replace("%25", "%")) is not None
 
     def _until_saved(self, work: Callable[[], T | None]) -> T:
         """Do work until nobody else writes in between; after an error nothing is held that the store does not have."""

@@ -15,8 +15,7 @@ from undersong.patterns.detect import detect, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
-from undersong.pipeline.attribution import with_attribution
-from undersong.pipeline.case_builder import count, highest
+from undersong.pipeline.case_builder import count, highest, with_attribution
 from undersong.report.render import FORMATS, formats_of
 from undersong.report.writer import CONVERSATIONS, DATA, EVALUATIONS, write
 from undersong.rows.null_bands import null_bands_of, table_name

@@ -11,8 +11,15 @@ from undersong.patterns.catalog import all_rules
 from undersong.stores.codec import decoded
 from undersong.stores.neo4j.connection import FOLDER, VERSION, Transaction, cypher
 from undersong.stores.neo4j.conversations import GraphLiveStore, put, put_routes
-from undersong.stores.neo4j.histories import GraphHistoryStore, drop_findings, pattern_names
-from undersong.stores.neo4j.rows import RANKS_APART, put_rows, remove_messages, upgrade
+from undersong.stores.neo4j.histories import (
+    RANKS_APART,
+    GraphHistoryStore,
+    drop_findings,
+    pattern_names,
+    put_rows,
+    remove_messages,
+    upgrade,
+)
 from undersong.stores.protocol import Redaction, Store, Tombstone
 
 _COUNTED = ("conversations", "messages", "evaluations", "findings")

@@ -12,8 +12,7 @@ from undersong.errors import StoreError
 from undersong.models import Conversation, Evaluation, Message, Route, Scan, ThreadScan, encode
 from undersong.stores.codec import Scans, decoded, outdated
 from undersong.stores.neo4j.connection import Connection, Transaction, cypher
-from undersong.stores.neo4j.histories import drop_findings, put_findings
-from undersong.stores.neo4j.rows import evaluation_id, put_rows, remove_messages
+from undersong.stores.neo4j.histories import drop_findings, evaluation_id, put_findings, put_rows, remove_messages
 from undersong.stores.protocol import (
     ConversationStore,
     ConversationUpdate,

@@ -1,4 +1,4 @@
-"""The lines of a file that somebody still writes, or of standard input, in the pieces in which they come."""
+"""Following of a growing file, or of standard input: findings of its messages or rows as they come."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from typing import IO, NamedTuple, TypeAlias
 
 import msgspec
 
+from undersong.core.batches import batches
 from undersong.errors import InputError, JudgeError, RecordError, UsageError
 from undersong.formats import Format, detect
 from undersong.formats.sources import TextSource
 from undersong.models import Conversation, Emerging, Finding, Problem, Row
 from undersong.monitor import Observation, SyncMonitor
-from undersong.monitor.tail.incremental_ingest import IncrementalIngest
+from undersong.monitor.incremental_ingest import IncrementalIngest
 from undersong.patterns.incremental.live import Changes, LiveDetector
 from undersong.rows.jsonl import RowReader
 
@@ -181,7 +182,7 @@ class _Warnings:
 
 
 def _observed(monitor: SyncMonitor, grown: Sequence[Conversation]) -> Iterator[Problem | list[Observation]]:
-    for group in _portions(grown):
+    for group in batches(grown, TOGETHER, lambda one: len(one.messages)):
         try:
             yield monitor.begin(*group)
         except (UsageError, RecordError):
@@ -196,17 +197,6 @@ def _alone(monitor: SyncMonitor, conversation: Conversation) -> Problem | list[O
         return Problem(what=error.what, where=str(conversation.source_ref or ""), remedy=error.remedy)
 
 
-def _portions(grown: Sequence[Conversation]) -> Iterator[list[Conversation]]:
-    portion: list[Conversation] = []
-    for conversation in grown:
-        portion.append(conversation)
-        if sum(len(one.messages) for one in portion) >= TOGETHER:
-            yield portion
-            portion = []
-    if portion:
-        yield portion
-
-
 def _update_of(observations: Sequence[Observation]) -> WatchUpdate:
     findings = tuple(finding for each in observations for finding in each.found)
     return WatchUpdate(findings, tuple(name for each in observations for name in each.retracted))
@@ -214,9 +204,8 @@ def _update_of(observations: Sequence[Observation]) -> WatchUpdate:
 
 def _failed(failure: JudgeError | None) -> Iterator[Problem]:
     if failure is not None:
-        yield Problem(
-            what=f"the judge failed: {failure.what}", where=failure.where, remedy=failure.remedy, kind="judge"
-        )
+        what = f"the judge failed: {failure.what}"
+        yield Problem(what=what, where=failure.where, remedy=failure.remedy, kind="judge")
 
 
 def watch(path: str | Path, live: LiveDetector, pause: Pause | None = None) -> Iterator[Problem | Changes]:
