@@ -9,6 +9,8 @@ from undersong.models.evaluation import Quote, Usage
 from undersong.models.finding import Finding, RuleOutcome
 from undersong.models.message import InputFile, Message, Problem
 
+WORDS_ONLY = 200  # messages with words of hard constraints that are cited; evaluations.jsonl holds all
+
 
 class Deduction(Record, frozen=True, kw_only=True):
     """Points taken from the sovereignty score at one turn, with the evidence.

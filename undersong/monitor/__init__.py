@@ -1,7 +1,7 @@
 """Live monitoring of conversations: a message in, its route, evaluation and new findings out, everything stored.
 
-sync.SyncMonitor (monitor.Monitor for programs with an event loop) → state (one update of the store) → conversation (one
-of them), lookback (over conversations), agents (patterns over histories). watch follows a file.
+sync.SyncMonitor (monitor.Monitor for programs with an event loop) → state (one update of the store, reading back
+over conversations) → conversation (one of them), agents (patterns over histories). watch follows a file.
 """
 
 from undersong.monitor.agents import FindingChanges

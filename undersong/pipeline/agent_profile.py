@@ -1,4 +1,4 @@
-"""What an agent's history says: means, trend, months, whom it aims at, and how that compares with the others. Pure."""
+"""Profiles of agents from their histories: means, trends, months, targets, ranks among the others; pure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def profile(rows: Sequence[Row]) -> Profile:
 
 
 def means(cells: bytes) -> dict[str, float] | None:
-    """The mean per trait of the verdict, from a packed history (``stores.packed``); None without levels."""
+    """The mean per trait of the verdict, from a packed history (``rows.binary``); None without levels."""
     rows = np.frombuffer(cells, dtype=CELLS)
     levels = rows["traits"][(rows["state"] == SCORED) & (rows["bits"] & RANK == 0)]
     result: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What a run left, put together for a Case: quotes, cited messages, counts, parameters."""
+"""Assembly of a Case from the results of an audit: quotes, attribution, cited messages, counts, parameters."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from undersong.models import (
     Usage,
     Why,
 )
+from undersong.models.verdict import WORDS_ONLY
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
@@ -36,7 +37,6 @@ from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance.estimate import ResamplingConfig, Significance
 from undersong.pipeline.options import Options
 from undersong.pipeline.stages import AuditCorpus, AuditState, reads_all
-from undersong.report.aggregates import WORDS_ONLY
 from undersong.routing.budget import RANKS
 from undersong.routing.route import load_policy
 from undersong.stores.protocol import Store
@@ -243,7 +243,7 @@ def with_attribution(
 
 
 class _Attribution:
-    """Tells the scores of messages; what is known of a text is kept, since findings share messages."""
+    """What moved the scores of messages; contributions of a text are cached, since findings share messages."""
 
     def __init__(self, rows: Mapping[MessageKey, Row], messages: Mapping[MessageKey, Message], heads: Heads) -> None:
         self._rows, self._messages, self._heads = rows, messages, heads

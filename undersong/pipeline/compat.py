@@ -1,4 +1,4 @@
-"""The first seed's functions by their names, over plain strings and dicts."""
+"""Scanning and prompts over plain strings and dicts, under the names of the original design."""
 
 from __future__ import annotations
 
@@ -56,16 +56,11 @@ def scan_thread(messages: Sequence[Mapping[str, Any] | str]) -> ThreadScanResult
     """
     if isinstance(messages, str | bytes | Mapping):
         raise UsageError("a thread is a sequence of messages, not one", remedy="write scan_thread([message])")
-    thread = Conversation(
-        id="thread",
-        source_format="dicts",
-        messages=tuple(_message(message, place) for place, message in enumerate(messages)),
-    )
+    parsed = tuple(_message(message, place) for place, message in enumerate(messages))
     book = load_book()
-    scans, result = scan_conversation(thread, book)
-    return ThreadScanResult(
-        messages=tuple(_result(scan, book) for scan in scans), signals=result.signals, agents=result.agents
-    )
+    scans, thread = scan_conversation(Conversation(id="thread", source_format="dicts", messages=parsed), book)
+    results = tuple(_result(scan, book) for scan in scans)
+    return ThreadScanResult(messages=results, signals=thread.signals, agents=thread.agents)
 
 
 def _message(value: Any, place: int) -> Message:
@@ -73,21 +68,21 @@ def _message(value: Any, place: int) -> Message:
     if not isinstance(message, Mapping):
         what = f"a message is {type(value).__name__}, not a dict"
         raise UsageError(what, where=f"messages[{place}]", remedy="give a dict with text and agent")
+    text, agent = _text(message, f"messages[{place}]"), _agent(_first(message, AGENT_KEYS) or "unknown", place)
+    own_id = str(message.get("id", place))
+    return Message(id=own_id, conversation="thread", position=place, author=agent, agent=agent, role="agent", text=text)
+
+
+def _first(message: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """The first value that a message has under one of some keys; None without any."""
+    return next((message[key] for key in keys if message.get(key)), None)
+
+
+def _text(message: Mapping[str, Any], where: str = "") -> str:
     text = next((message[key] for key in TEXT_KEYS if message.get(key) is not None), None)
-    if not isinstance(text, str):
-        raise UsageError(
-            "a message has no text", where=f"messages[{place}]", remedy=f"give it {' or '.join(TEXT_KEYS)}"
-        )
-    agent = _agent(next((message[key] for key in AGENT_KEYS if message.get(key)), "unknown"), place)
-    return Message(
-        id=str(message.get("id", place)),
-        conversation="thread",
-        position=place,
-        author=agent,
-        agent=agent,
-        role="agent",
-        text=text,
-    )
+    if isinstance(text, str):
+        return text
+    raise UsageError("a message has no text", where=where, remedy=f"give it {' or '.join(TEXT_KEYS)}")
 
 
 def _agent(raw_agent: Any, place: int) -> str:
@@ -126,9 +121,8 @@ def build_evaluation_prompt(
     ``scan_result`` is what ``scan_keywords`` gives, a dict with ``labels`` and ``total_flags``, or None.
     ``thread_context`` are earlier messages, oldest first, as dicts with ``agent`` and ``text`` and, where there is one,
     ``scan``; ``deep`` shows the last five of them, ``deep_with_context`` all, ``focused`` none. ``agent_context`` has
-    the keys of ``EvaluationHistory``, for ``deep_with_context`` alone. Texts of the transcript stand encoded between
-    delimiters
-    that they cannot forge. Raises UsageError for a tier that is not known, and for a message without text.
+    the keys of ``EvaluationHistory``, for ``deep_with_context`` alone. Texts are encoded between delimiters that they
+    cannot forge. Raises UsageError for a tier that is not known, and for a message without text.
 
     >>> system, user = build_evaluation_prompt("Hello.", None, "focused")
     >>> '[Agent: "unknown"] "Hello."' in user
@@ -148,11 +142,8 @@ def build_evaluation_prompt(
 
 
 def _render_message(message: Mapping[str, Any], scan: Any, most: int) -> RenderedMessage:
-    text = next((message[key] for key in TEXT_KEYS if message.get(key) is not None), None)
-    if not isinstance(text, str):
-        raise UsageError("a message has no text", remedy=f"give it {' or '.join(TEXT_KEYS)}")
-    agent = str(next((message[key] for key in AGENT_KEYS if message.get(key)), "unknown"))
-    return RenderedMessage("Agent", agent, shortened(text, most)[0], _scanner(scan))
+    agent = str(_first(message, AGENT_KEYS) or "unknown")
+    return RenderedMessage("Agent", agent, shortened(_text(message), most)[0], _scanner(scan))
 
 
 def _scanner(scan: Any) -> str:

@@ -1,8 +1,9 @@
-"""What reading would take, before anything is spent: messages, tokens, cost per tier, and what a budget leaves out."""
+"""Cost planning before anything is spent: messages, tokens and cost per tier, and what a budget leaves unread."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from undersong.scan import load_book
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import segments, session_verdict
 
+SUMMED = ("messages", "tokens_in", "tokens_out")
 SAMPLE = TRIAGE - 0.5  # the rank of the audit sample: after what rules ask for, before what is only probable
 
 
@@ -114,7 +116,7 @@ def plan(
     ``ledger`` holds answers that were paid before: from 20 of a model on, its tokens are predicted from them. Raises
     UsageError for a judge that is not known.
     """
-    tellers = _tier_judges(options, ledger)
+    tier_judges = _tier_judges(options, ledger)
     everything = options.read_all or (not is_paid(options.judge) and reads_all(open_judge(options.judge), options))
     parts: dict[tuple[str, Width], list[int]] = {}
     cells: Cells = {}
@@ -125,20 +127,20 @@ def plan(
         for thread in routed_threads(corpus, store, options):
             if twice:
                 places.add(thread)
-            for scan, route, tokens_in, tokens_out in _sizes(thread, tellers, everything):
+            for scan, route, tokens_in, tokens_out in _sizes(thread, tier_judges, everything):
                 part = parts.setdefault(_line(route, everything), [0, 0, 0])
                 for place, count in enumerate((1, tokens_in, tokens_out)):
                     part[place] += count
-                cost = tellers[route.tier].price.cost(tokens_in, tokens_out)
+                cost = tier_judges[route.tier].price.cost(tokens_in, tokens_out)
                 cell = cells.setdefault((_rank(route, scan), -(scan.triage or 0.0)), Cell())
                 cell.messages += 1
                 cell.cost = None if cost is None or cell.cost is None else cell.cost + cost
                 cell.harmful += scan.triage or 0.0
-    again = _plan_confirmation(places, cells, tellers, ledger) if twice else None
-    lines = tuple(_part(key, parts[key], tellers) for key in sorted(parts, key=_order))
+    again = _plan_confirmation(places, cells, tier_judges, ledger) if twice else None
+    lines = tuple(_part(key, parts[key], tier_judges) for key in sorted(parts, key=_order))
     result = AuditPlan(
         judge=options.judge,
-        prices=tuple({teller.name: teller.price for teller in tellers.values()}.values()),
+        prices=tuple({judge.name: judge.price for judge in tier_judges.values()}.values()),
         prices_as_of=load_prices().as_of.isoformat(),
         messages=corpus.messages,
         everything=everything,
@@ -190,27 +192,27 @@ def _tier_judges(options: Options, ledger: AnswerSizes | None) -> dict[Tier, Tie
     """Who reads each tier; a judge that reads for free counts by the rule of thumb, as a paid one would."""
     own_prices = options.terms.price_in, options.terms.price_out
     if not is_paid(options.judge) or options.judge.startswith("replay:"):
-        teller = TierJudge(options.judge, price_of(options.judge, *own_prices), rule_of_thumb(load_prices().tokens))
-        return dict.fromkeys(TIERS, teller)
+        judge = TierJudge(options.judge, price_of(options.judge, *own_prices), rule_of_thumb(load_prices().tokens))
+        return dict.fromkeys(TIERS, judge)
     names = {tier: spec.name for tier, spec in tier_specs_of(options.judge).items()}
     by_name = {name: TierJudge(name, price_of(name, *own_prices), rates(name, ledger)) for name in set(names.values())}
     return {tier: by_name[name] for tier, name in names.items()}
 
 
 def _plan_confirmation(
-    places: FlaggedPlaces, cells: Cells, tellers: dict[Tier, TierJudge], ledger: SQLiteLedger | None
+    places: FlaggedPlaces, cells: Cells, tier_judges: dict[Tier, TierJudge], ledger: SQLiteLedger | None
 ) -> ConfirmationPlan:
-    messages, deep = sum(cell.messages for cell in cells.values()), tellers["deep"]
-    history = confirmation_history((teller.name for teller in tellers.values()), deep.name, ledger)
+    messages, deep = sum(cell.messages for cell in cells.values()), tier_judges["deep"]
+    history = confirmation_history((judge.name for judge in tier_judges.values()), deep.name, ledger)
     return plan_confirmation(places, messages, history, deep.price, deep.rates)
 
 
 def _sizes(
-    thread: RoutedThread, tellers: dict[Tier, TierJudge], everything: bool
+    thread: RoutedThread, tier_judges: dict[Tier, TierJudge], everything: bool
 ) -> Iterator[tuple[Scan, Route, int, int]]:
     """(scan, route, tokens of question and answer) of what would be read; an agent's history is not known yet."""
     for question in questions_of(thread, read_all=everything):
-        yield question.scan, question.route, *tellers[question.route.tier].rates.of(question)
+        yield question.scan, question.route, *tier_judges[question.route.tier].rates.of(question)
 
 
 def _rank(route: Route, scan: Scan) -> float:
@@ -233,29 +235,28 @@ def _order(key: tuple[str, Width]) -> tuple[int, str]:
     return (names.index(key[0]) if key[0] in names else len(names)), key[1]
 
 
-def _part(key: tuple[str, Width], counted: list[int], tellers: dict[Tier, TierJudge]) -> PlanLine:
+def _part(key: tuple[str, Width], counted: list[int], tier_judges: dict[Tier, TierJudge]) -> PlanLine:
     messages, tokens_in, tokens_out = counted
-    tier: Tier = key[0] if key[0] in tellers else "standard"
-    teller = tellers[tier]
+    tier: Tier = key[0] if key[0] in tier_judges else "standard"
+    judge = tier_judges[tier]
     return PlanLine(
         name=key[0],
         width=key[1],
-        judge=teller.name,
-        learned_from=teller.rates.learned_from,
+        judge=judge.name,
+        learned_from=judge.rates.learned_from,
         messages=messages,
         tokens_in=tokens_in,
         tokens_out=tokens_out,
-        cost=teller.price.cost(tokens_in, tokens_out),
+        cost=judge.price.cost(tokens_in, tokens_out),
     )
 
 
 def total(parts: Iterable[PlanLine]) -> tuple[int, int, int, float | None]:
     """Messages, tokens in, tokens out and cost of all lines; no cost where one is not known."""
     listed = list(parts)
-    costs = [part.cost for part in listed]
-    known_costs = [cost for cost in costs if cost is not None]
-    sums = [sum(getattr(part, name) for part in listed) for name in ("messages", "tokens_in", "tokens_out")]
-    return sums[0], sums[1], sums[2], sum(known_costs) if len(known_costs) == len(costs) else None
+    costs = [part.cost for part in listed if part.cost is not None]
+    messages, tokens_in, tokens_out = (sum(map(attrgetter(name), listed)) for name in SUMMED)
+    return messages, tokens_in, tokens_out, sum(costs) if len(costs) == len(listed) else None
 
 
 class ConfirmationPlan(Record, frozen=True, kw_only=True):
@@ -333,9 +334,8 @@ def plan_confirmation(
 def _rates(history: ConfirmationHistory, rates: TokenRates) -> tuple[float, float]:
     """Tokens of a question beside its user part, and of its answer: as kept, or by the rule of thumb."""
     if history.questions:
-        return (
-            history.tokens_in - rates.per_byte * history.sent
-        ) / history.questions, history.tokens_out / history.questions
+        fixed = history.tokens_in - rates.per_byte * history.sent
+        return fixed / history.questions, history.tokens_out / history.questions
     sent = len(shipped_prompts().confirming.encode()) + schema_bytes(confirm_schema)
     return rates.per_byte * sent, float(load_prices().tokens.confirmation)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from undersong.core.sanitize import one_line
 from undersong.models import NEGATIVE_TRAITS, Deference, Row, SourceRef, encode
+from undersong.models.verdict import WORDS_ONLY
 from undersong.models.turn_flags import DEATH_SPIRAL, own_loops, thread_signals, turn_flags
 from undersong.report.escape import own_name
 from undersong.rows.jsonl import rounded
@@ -20,7 +21,6 @@ REASONS = 200  # distinct reasons that are counted by name; what comes after is 
 
 
 EPISODES = 1000  # distinct loops or signals that are kept of one conversation
-WORDS_ONLY = 200  # messages with words of hard constraints that are listed; evaluations.jsonl holds all
 
 
 @dataclass(frozen=True)
