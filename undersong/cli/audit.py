@@ -131,7 +131,7 @@ def command(
 
 
 def _for_two_readings(options: Options) -> Options:
-    """One purse for the audit and its double check; raises UsageError for a judge that is asked no question."""
+    """One budget for the audit and its double check; raises UsageError for a judge that is asked no question."""
     from undersong.judges.llm.budget import Budget
     from undersong.judges.protocol import is_paid
 
@@ -142,7 +142,7 @@ def _for_two_readings(options: Options) -> Options:
 
 
 def _double_checked(case: Case, paths: Any, store: Any, options: Any, percent: float) -> Case:
-    """The case with how far another framing moves the scores of a sample, and what that took."""
+    """The case with how far another framing moves the scores of a sample, and the spending for it."""
     from undersong.pipeline.case_builder import with_double_check
     from undersong.pipeline.judge_validation import retest
 

@@ -56,7 +56,7 @@ def _message_lines(store: Store, conversation_id: str, message_id: str) -> Itera
 
 
 def _evaluations(store: Store, message: Message) -> tuple[list[Evaluation], list[Evaluation]]:
-    """What the judges said of a message as it reads now, and of earlier versions of its text."""
+    """The evaluations of a message as it reads now, and of earlier versions of its text."""
     every, now = store.evaluations(message.conversation, message.id), text_hash(message.text)
     return [each for each in every if each.message_hash == now], [each for each in every if each.message_hash != now]
 

@@ -175,7 +175,7 @@ def _finding_lines(facts: dict[str, Any]) -> Iterable[str]:
 
 
 def _not_run_lines(facts: dict[str, Any]) -> Iterable[str]:
-    """The rules that say nothing, one line per reason."""
+    """The rules that did not run, one line per reason."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for status, words in (("not_applicable", "not applicable"), ("gave_up", "gave up")):
         for name in facts["rules"][status]:

@@ -38,7 +38,7 @@ def names(kind: str) -> dict[str, str]:
 
 
 def canonical(name: str) -> str | None:
-    """The id that a name in any case stands for; None where there is no such entry."""
+    """The id of an entry by its name in any case; None where there is no such entry."""
     wanted = name.lower()
     return next((id_ for kind in KINDS for id_ in names(kind) if id_.lower() == wanted), None)
 
@@ -186,7 +186,7 @@ def _files() -> dict[str, PhraseFile]:
 
 
 class LabelledPhrases(NamedTuple):
-    """The phrases of one group under a label: their file, what they stand for there, and the words themselves."""
+    """The phrases of one group under a label: their file, their indicator or trait there, and the words themselves."""
 
     file: str
     of: str
@@ -210,7 +210,7 @@ def label_names() -> dict[str, str]:
 
 
 def mechanism(name: str) -> Iterator[tuple[str, str]]:
-    """(Heading, text) of each thing to say of a mechanism."""
+    """(Heading, text) of each paragraph about a mechanism."""
     yield "", shipped_prompts().mechanisms[name].description
     rule, gun = mechanisms().mechanisms.get(name), guns().kinds.get(name)
     if rule is not None:

@@ -27,7 +27,7 @@ _ADDED = {
 
 
 class FindingChanges(NamedTuple):
-    """Findings that are new or other than the kept ones, and the ids of kept ones that no longer stand."""
+    """Findings that are new or other than the stored ones, and the ids of stored ones that no longer hold."""
 
     findings: tuple[Finding, ...] = ()
     retracted: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class AgentTracker:
         self._stored: dict[str, dict[str, Finding]] = {}  # the findings of each agent as the store has them
 
     def load(self, versions: Mapping[str, int]) -> None:
-        """See that the engine holds these agents as they are at these marks."""
+        """Bring the engine to these versions of the agents."""
         changed = any(agent in self._versions and self._versions[agent] != mark for agent, mark in versions.items())
         if changed or self._row_count > ROWS:  # where somebody else wrote, rows may be gone, too
             self.clear()
@@ -73,7 +73,7 @@ class AgentTracker:
         return self._compare(agents, final=True)
 
     def mark_saved(self, findings: Iterable[Finding], retracted: Iterable[str], versions: Mapping[str, int]) -> None:
-        """The store has these findings and marks now."""
+        """Take over that the store has these findings and versions now."""
         dropped = set(retracted)
         for own in self._stored.values():
             for name in dropped & own.keys():
@@ -83,7 +83,7 @@ class AgentTracker:
         self._versions |= versions
 
     def findings_toward(self, agents: Iterable[str], conversation: str) -> Iterator[Finding]:
-        """The kept findings of these agents that have a target and stand on a conversation."""
+        """The stored findings of these agents that have a target and cite a conversation."""
         for agent in agents:
             stored = self._stored.get(agent, {}).values()
             yield from (each for each in stored if each.target is not None and conversation in each.conversations)
@@ -98,18 +98,18 @@ class AgentTracker:
         return tuple(self._live.outcomes())
 
     def _extend(self, rows: Sequence[Row]) -> set[str]:
-        """Take rows; whose findings that told or took back, by agents that are held."""
+        """Take rows; the loaded agents whose findings changed by them."""
         for row in rows:
             self._untimed.setdefault(row.agent, set()).add(row.conversation)
         self._row_count += len(rows)
         return {finding.agent for finding in self._live.extend(rows).findings if finding.agent in self._versions}
 
     def _own(self, finding: Finding) -> bool:
-        """Whether a kept finding is one that this engine would tell: by one of its rules, from rows of its judge."""
+        """Whether a stored finding is one of this engine: by one of its rules, from rows of its judge."""
         return finding.pattern in self._ids and set(finding.judges) <= {self._judge}
 
     def _compare(self, agents: Iterable[str], *, final: bool) -> FindingChanges:
-        """What stands beside what is kept; a rule that cannot speak yet takes nothing back."""
+        """The current findings against the stored ones; a rule that is inactive yet retracts nothing."""
         inactive = self._live.inactive()
         findings: list[Finding] = []
         retracted: list[str] = []
@@ -129,6 +129,6 @@ class AgentTracker:
 
 
 def _same(stored: Finding, now: Finding, final: bool) -> bool:
-    """Whether the kept finding says the same; what a sweep or the texts added to it is not compared."""
+    """Whether the stored finding is the same; what a sweep or the texts added to it is not compared."""
     added = _ADDED if final else _ADDED | {"balance": now.balance}
     return msgspec.structs.replace(stored, **added) == now

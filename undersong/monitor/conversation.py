@@ -104,7 +104,7 @@ class ConversationState:
         return True
 
     def begin(self, head: Conversation) -> None:
-        """Take what is known of the conversation beside its messages."""
+        """Take the facts of the conversation beside its messages."""
         now = msgspec.structs.replace(head, messages=self.conversation.messages)
         zone = head.timezone or self.conversation.timezone
         if now != self.conversation:
@@ -201,7 +201,7 @@ class ConversationState:
         return [question for question in questions if question.message.id not in answered]
 
     def add_answer(self, message_id: str, answer: Evaluation | None, failure: JudgeError | None) -> None:
-        """What the judge said of a message, or why it did not."""
+        """Take the judge's answer about a message, or why there is none."""
         self._stale.add(message_id)
         if answer is not None:
             self.answers[message_id] = answer
@@ -211,7 +211,7 @@ class ConversationState:
             self.failures[message_id] = failure
 
     def evaluation(self, place: int, judge: Judge) -> Evaluation:
-        """What stands of a message: an answer, or the state that says why there is none."""
+        """The evaluation of a message: an answer, or the state that says why there is none."""
         message = self.conversation.messages[place]
         is_read = self._is_read(place)
         answer = self.answers.get(message.id) if is_read else None
@@ -255,14 +255,14 @@ class ConversationState:
         return changed
 
     def _is_other(self, row: Row) -> bool:
-        """Whether a row says other than it said, or than the store says."""
+        """Whether a row differs from its last version, or from the stored one."""
         before = self._dated.get(row.id)
         if before is None:
             return self._stored.get(row.id) != msgspec.structs.replace(row, text=None, hits=())
         return before is not row and before != row
 
     def as_update(self) -> ConversationUpdate:
-        """The conversation as a store is to keep it."""
+        """The conversation as an update of the store."""
         return ConversationUpdate(
             conversation=self.conversation,
             scans=self.scans,
@@ -273,7 +273,7 @@ class ConversationState:
         )
 
     def mark_saved(self) -> None:
-        """All that is new has been kept."""
+        """Take over that all that is new is stored."""
         for pending in (self.changed, self.detached, self.former_agents, self._new_ids):
             pending.clear()
         self.is_due, self.has_new_head = bool(self.failures), False

@@ -63,7 +63,7 @@ class IncrementalIngest(AbstractContextManager["IncrementalIngest"]):
             yield from self._news(conversation)
 
     def notes(self) -> Iterator[Problem]:
-        """What was read otherwise than it stands there: messages that repeat others, and the like."""
+        """Notes on what was read otherwise than it is written: messages that repeat others, and the like."""
         yield from (note for notes in self._notes.values() for note in notes)
 
     def _once(self, problem: Problem) -> Iterator[Problem]:

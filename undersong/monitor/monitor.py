@@ -91,7 +91,7 @@ class Monitor:
                     await self._take_together([item])
 
     async def _take_together(self, waiting: list[tuple[MessageInput, asyncio.Future[Observation]]]) -> bool:
-        """Whether the messages could be taken; of one alone, its caller is told why not."""
+        """Whether the messages could be taken; of one alone, its caller gets the error."""
         taken = self._work(lambda monitor: monitor.extend([message for message, _ in waiting]))
         (done,) = await asyncio.gather(taken, return_exceptions=True)
         if isinstance(done, BaseException):

@@ -49,7 +49,7 @@ class MonitorState:
         self.drop()
 
     def drop(self) -> None:
-        """Hold nothing but answers that are not kept yet: they may have been paid for."""
+        """Hold nothing but answers that are not stored yet: they may have been paid for."""
         self._conversations: dict[str, ConversationState] = {}
         self._versions: dict[str, int] = {}
         self._indexed: set[str] = set()
@@ -139,7 +139,7 @@ class MonitorState:
         return changed
 
     def _read(self, touched: dict[str, ConversationState]) -> None:
-        """Have the judge read what is to be read; what it says is held until the store has it."""
+        """Have the judge read what is to be read; its answers are held until the store has them."""
         for (name, message_id), spare in self._spare.items():
             if name in touched:
                 touched[name].answers[message_id] = spare
@@ -207,7 +207,7 @@ class MonitorState:
         return FindingChanges(tuple(findings_by_id.values()), changes.retracted)
 
     def _quoted(self, finding: Finding) -> Finding:
-        """The finding as an audit tells it: with quotes, what moved the scores, and what came of it."""
+        """The finding as in an audit: with quotes, what moved the scores, and its outcome."""
         messages = self._messages(finding)
         if not messages:
             return finding
@@ -273,7 +273,7 @@ class MonitorState:
         return state.rows
 
     def thread(self, name: str) -> tuple[RoutedThread, tuple[Row, ...]]:
-        """A conversation as it stands, with its rows; raises StoreError where the store has no such one."""
+        """A conversation as it is now, with its rows; raises StoreError where the store has no such one."""
         self.refresh((name,))
         state = self.conversation(name)
         messages = state.conversation.messages
@@ -283,7 +283,7 @@ class MonitorState:
         return state.routed(), tuple(rows[message.id] for message in messages)
 
     def corpus_ranks(self) -> CorpusRanks:
-        """How all rows of the judge stand together by now; they are read again where anything was written since."""
+        """The ranks among all rows of the judge by now; they are read again where anything was written since."""
         now = self.store.changes()
         if self._corpus_ranks is None or self._corpus_ranks[0] != now:
             histories = self.store.histories(self._judge.hash)
@@ -399,7 +399,7 @@ class LookbackByPair:
         return conversation in self._of
 
     def update(self, state: ConversationState) -> set[Pair]:
-        """Take a conversation as it now is; the pairs of which it said or says something."""
+        """Take a conversation as it now is; the pairs of which it had or has messages."""
         name = state.conversation.id
         before = self._of.get(name)
         now = before if before is not None and before.extend(state) else ConversationPairs.from_conversation(state)

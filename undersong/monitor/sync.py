@@ -126,7 +126,7 @@ class SyncMonitor:
 
     @synchronized
     def begin(self, *conversations: Conversation) -> list[Observation]:
-        """Say what is known of conversations beside their messages: title, time zone, breaks, context.
+        """Give the facts of conversations beside their messages: title, time zone, breaks, context.
 
         Messages that they have are observed: one Observation each, in order.
         """
@@ -169,12 +169,12 @@ class SyncMonitor:
 
     @synchronized
     def findings(self, agent: str | None = None) -> tuple[Finding, ...]:
-        """The findings that stand in the store, all or those of an agent."""
+        """The findings in the store, all or those of an agent."""
         return tuple(self._state.store.findings(agent))
 
     @synchronized
     def finish(self, agents: Iterable[str] | None = None) -> FindingChanges:
-        """Say that nothing follows for now for these agents (None: all): open sequences are decided and told.
+        """Decide the open sequences of these agents (None: all), since nothing follows for now.
 
         Then the findings are those of a batch run over the same messages. What is observed later opens them again.
         """
@@ -190,7 +190,7 @@ class SyncMonitor:
 
     @synchronized
     def outcomes(self) -> tuple[RuleOutcome, ...]:
-        """What became of every rule on the histories that are held in memory: one that cannot speak says why."""
+        """The outcome of every rule on the histories in memory, with the reason of one that cannot run."""
         return self._state.agents.outcomes()
 
     @property
@@ -231,7 +231,7 @@ class SyncMonitor:
 
 
 def closed() -> UsageError:
-    """What is said to who asks a monitor that was closed."""
+    """The error of a call to a monitor that was closed."""
     return UsageError("the monitor is closed", remedy="make another one on the same store: it goes on where this ended")
 
 

@@ -113,7 +113,7 @@ TOGETHER = 500  # messages that are taken together, in one update of the store
 
 
 class WatchUpdate(NamedTuple):
-    """Findings that are new or other than they were, and the ids of those that no longer stand.
+    """Findings that are new or other than they were, and the ids of those that no longer hold.
 
     ``emerging`` are warnings of sequences that have come a stage further; they are no findings.
     """
@@ -164,7 +164,7 @@ def watch_messages(
 
 
 class _Warnings:
-    """What is on its way, each told when it has come a stage further."""
+    """Early warnings, each given when its sequence has come a stage further."""
 
     def __init__(self, monitor: SyncMonitor) -> None:
         self._monitor = monitor

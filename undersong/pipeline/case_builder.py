@@ -55,12 +55,12 @@ def count(values: Iterable[T]) -> dict[T, int]:
 
 
 def spending(rows: Iterable[Row], sessions: Iterable[SessionVerdict] = ()) -> Spending | None:
-    """What the answers that these rows and verdicts stand on took; None where none was paid."""
+    """The spending for the answers behind these rows and verdicts; None where none was paid."""
     return _summed(None, (*_read(rows), *_confirmed(sessions)))
 
 
 def with_double_check(case: Case, used: Iterable[tuple[str, Usage]]) -> Case:
-    """The case with what the second readings of messages took, each by the conversation of its message."""
+    """The case with the spending for second readings of messages, each by the conversation of its message."""
     spent = _summed(case.spent, [(DOUBLE_CHECK, *each) for each in used if each[1].calls])
     return msgspec.structs.replace(case, spent=spent, cost=(spent.total.cost or 0.0) if spent else case.cost)
 
@@ -90,7 +90,7 @@ def _confirmed(sessions: Iterable[SessionVerdict]) -> Iterator[tuple[str, str, U
 
 
 def judge_calls(run: AuditState) -> int:
-    """Answers used, asked in this run or kept: about messages and about flagged places; none where nobody answered."""
+    """The number of answers used, asked in this run or stored: about messages and about flagged places."""
     answered = [row.state != "failed" or row.reading is not None for row in run.rows if row.state != "unread"]
     places = [each for session in run.sessions for each in session.confirmations if each.state != "unread"]
     return sum(answered) + sum(each.state != "failed" or each.usage.calls > 0 for each in places)
@@ -105,7 +105,7 @@ def highest(rows: Iterable[Row]) -> dict[str, float]:
 
 
 def judge_problem(run: AuditState) -> tuple[Problem, ...]:
-    """Why the judge failed as a whole: it said so, or none of the messages that it was asked about has an answer."""
+    """The failure of the judge as a whole: it reported one, or no message that it was asked about has an answer."""
     if run.failure is None:
         asked = run.states["failed"]
         if not asked or run.states["scored"] or run.states["refused"]:
@@ -120,7 +120,7 @@ def judge_problem(run: AuditState) -> tuple[Problem, ...]:
 def quoted(
     findings: Sequence[Finding], rows: Iterable[Row], store: Store, judge: Judge, rules: Sequence[PatternRule]
 ) -> tuple[Finding, ...]:
-    """Each finding with verbatim quotes of its messages, with what moved the scores where the judge can tell it.
+    """Each finding with verbatim quotes of its messages, with what moved the scores where the judge gives that.
 
     And with what came of it where it has a target.
     """

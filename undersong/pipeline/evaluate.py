@@ -23,7 +23,7 @@ HistoryLookup = Callable[[Message], EvaluationHistory]
 
 
 class RoutedThread(Record, frozen=True, kw_only=True):
-    """A conversation with what scan and route said of it; all aligned with its messages."""
+    """A conversation with its scans and routes, aligned with its messages."""
 
     conversation: Conversation
     scans: tuple[Scan, ...]
@@ -32,7 +32,7 @@ class RoutedThread(Record, frozen=True, kw_only=True):
 
 
 class Ledger(Protocol):
-    """Where answers are kept."""
+    """A store of answers."""
 
     def answers(self, conversation_id: str, judge_hash: str) -> dict[str, Evaluation]: ...
 
@@ -157,7 +157,7 @@ def _holds(answer: Evaluation, question: Question) -> bool:
 def ask(
     judge: Judge, questions: Sequence[Question], failed: JudgeError | None = None
 ) -> tuple[Sequence[Evaluation | None], JudgeError | None]:
-    """What the judge says, aligned with the questions, None where it did not come to one; and why it did not."""
+    """The judge's answers, aligned with the questions, None for those it did not reach; and why it did not."""
     if failed is not None or not questions:
         return [None] * len(questions), failed
     try:

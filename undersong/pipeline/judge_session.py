@@ -92,7 +92,7 @@ def open_session(spec: str, limits: RunLimits, store: Store, ledger: str | None 
 
 
 def pasts_of(store: Store, judge_hash: str, only: str | None) -> Iterator[tuple[str, Past]]:
-    """What a judge said of every agent of a store so far, or of one: its timed scores, and what was found."""
+    """The past of every agent of a store, or of one, by a judge: timed scores and findings."""
     findings: dict[str, list[tuple[int, str]]] = {}
     for finding in store.findings(only):
         if finding.end is not None:

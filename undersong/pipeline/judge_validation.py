@@ -29,7 +29,7 @@ from undersong.training.datasets import LabelledMessage, read_labels
 
 
 class RetestReport(NamedTuple):
-    """How far readings lie apart, what could not be read of the files, and what the second readings took.
+    """The differences between readings, the problems of the files, and the usage of the second readings.
 
     ``used`` has an entry per second reading: the conversation of its message, and the usage.
     """
@@ -47,7 +47,7 @@ def retest(
     sample: int,
     progress: Progress = silent,
 ) -> RetestReport:
-    """Read a seeded sample of the routed messages twice, and say how far the readings lie apart.
+    """Test-retest: read a seeded sample of the routed messages twice and measure how far the readings lie apart.
 
     ``repeat`` asks the same question again, ``context`` without thread and history, ``framing`` in the other framing.
     First readings that are in the store are not paid again. The result is kept for ``stability``. Both readings are

@@ -25,7 +25,7 @@ Progress = Callable[[str, int, int], None]  # step, messages done, messages in a
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user may choose; everything that changes a result stands in the manifest.
+    """What a user may choose; everything that changes a result is in the manifest.
 
     ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
     neither = the policy's budget, which a judge that reads for free does not heed.

@@ -136,7 +136,8 @@ def plan(
                 cell.messages += 1
                 cell.cost = None if cost is None or cell.cost is None else cell.cost + cost
                 cell.harmful += scan.triage or 0.0
-    again = _plan_confirmation(places, cells, tier_judges, ledger) if twice else None
+    reads = sum(cell.messages for cell in cells.values())
+    again = _plan_confirmation(places, reads, tier_judges, ledger) if twice else None
     lines = tuple(_part(key, parts[key], tier_judges) for key in sorted(parts, key=_order))
     result = AuditPlan(
         judge=options.judge,
@@ -197,14 +198,6 @@ def _tier_judges(options: Options, ledger: AnswerSizes | None) -> dict[Tier, Tie
     names = {tier: spec.name for tier, spec in tier_specs_of(options.judge).items()}
     by_name = {name: TierJudge(name, price_of(name, *own_prices), rates(name, ledger)) for name in set(names.values())}
     return {tier: by_name[name] for tier, name in names.items()}
-
-
-def _plan_confirmation(
-    places: FlaggedPlaces, cells: Cells, tier_judges: dict[Tier, TierJudge], ledger: SQLiteLedger | None
-) -> ConfirmationPlan:
-    messages, deep = sum(cell.messages for cell in cells.values()), tier_judges["deep"]
-    history = confirmation_history((judge.name for judge in tier_judges.values()), deep.name, ledger)
-    return plan_confirmation(places, messages, history, deep.price, deep.rates)
 
 
 def _sizes(
@@ -277,7 +270,7 @@ class ConfirmationPlan(Record, frozen=True, kw_only=True):
 
 
 class ConfirmationHistory(NamedTuple):
-    """What a ledger tells of a judge: readings, second questions, and the bytes and tokens of these."""
+    """A judge's history in a ledger: readings, second questions, and the bytes and tokens of these."""
 
     readings: int = 0
     questions: int = 0
@@ -293,46 +286,47 @@ class FlaggedPlaces(msgspec.Struct):
     sent: int = 0  # UTF-8 bytes of the questions' user parts
 
     def add(self, thread: RoutedThread) -> None:
-        """Count the places of a session as they stand before any message of it is read."""
+        """Count the places of a session as they are before any message of it is read."""
         for segment in _flagged_segments(thread):
             self.count += 1
             self.sent += len(render_segment(segment).user.encode())
 
 
-def confirmation_history(judges: Iterable[str], deep: str, ledger: SQLiteLedger | None) -> ConfirmationHistory:
-    """What is kept of the judges of all tiers, and of the one that is asked twice."""
+def _confirmation_history(judges: set[str], deep: str, ledger: SQLiteLedger | None) -> ConfirmationHistory:
+    """What a ledger has of the judges of all tiers, and of the one that is asked twice."""
     if ledger is None:
         return ConfirmationHistory()
-    taken = {name: ledger.totals_by_depth(name, questions_hash()) for name in {*judges, deep}}
+    taken = {name: ledger.totals_by_depth(name, questions_hash()) for name in judges}
     readings = sum(each.answers for depths in taken.values() for depth, each in depths.items() if depth != "confirm")
     asked = taken[deep].get("confirm")
     return ConfirmationHistory(readings, *asked) if asked is not None else ConfirmationHistory(readings)
 
 
-def plan_confirmation(
-    places: FlaggedPlaces, messages: int, history: ConfirmationHistory, price: Price, rates: TokenRates
+def _plan_confirmation(
+    places: FlaggedPlaces, messages: int, tier_judges: dict[Tier, TierJudge], ledger: SQLiteLedger | None
 ) -> ConfirmationPlan:
     """The second questions of a run that reads so many messages."""
-    tokens = load_prices().tokens
+    deep, tokens = tier_judges["deep"], load_prices().tokens
+    history = _confirmation_history({judge.name for judge in tier_judges.values()}, deep.name, ledger)
     learned = history.readings if history.readings >= tokens.learn_from else 0
     expected = max(places.count, round(messages * history.questions / history.readings)) if learned else places.count
     sent = places.sent / places.count if places.count else history.sent / max(history.questions, 1)
-    fixed, answer = _rates(history, rates)
-    tokens_in, tokens_out = round(expected * (fixed + rates.per_byte * sent)), round(expected * answer)
-    cost = price.cost(tokens_in, tokens_out)
+    fixed, answer = _rates(history, deep.rates)
+    tokens_in = round(expected * (fixed + deep.rates.per_byte * sent))
+    tokens_out = round(expected * answer)
     return ConfirmationPlan(
-        judge=price.name,
+        judge=deep.price.name,
         known=places.count,
         expected=expected,
         learned_from=learned,
         tokens_in=tokens_in,
         tokens_out=tokens_out,
-        cost=cost,
+        cost=deep.price.cost(tokens_in, tokens_out),
     )
 
 
 def _rates(history: ConfirmationHistory, rates: TokenRates) -> tuple[float, float]:
-    """Tokens of a question beside its user part, and of its answer: as kept, or by the rule of thumb."""
+    """Tokens of a question beside its user part, and of its answer: as stored, or by the rule of thumb."""
     if history.questions:
         fixed = history.tokens_in - rates.per_byte * history.sent
         return fixed / history.questions, history.tokens_out / history.questions

@@ -200,7 +200,7 @@ def _conversation(conversation: Conversation, masker: Masker) -> Conversation:
 
 
 def _any(value: N, masker: Masker) -> N:
-    """A noun with its texts and names masked, whatever it holds."""
+    """A record with its texts and names masked, whatever it holds."""
     if isinstance(value, Indicator):  # its id is one of the catalogue, its quote somebody's words
         return msgspec.structs.replace(value, quote=value.quote and masker.text(value.quote).text)
     fields = {name: getattr(value, name) for name in value.__struct_fields__}
@@ -285,7 +285,7 @@ def _expressions() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 class MaskSpan(NamedTuple):
-    """Characters ``start`` to ``end`` of a text that ``mask`` stands for."""
+    """Characters ``start`` to ``end`` of a text, replaced by ``mask``."""
 
     start: int
     end: int

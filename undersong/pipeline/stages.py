@@ -73,7 +73,7 @@ class AuditState(msgspec.Struct, kw_only=True):
 def ingest_and_scan(
     paths: str | Path | Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
 ) -> AuditCorpus:
-    """Read the files, scan the conversations, keep both in the store, and count what asks to be read.
+    """Ingest and scan: both go into the store, and what asks to be read is counted.
 
     Raises UsageError where ``only`` and ``since`` leave out every conversation.
     """
@@ -167,7 +167,7 @@ def _emptied(conversation: Conversation, redacted: Conversation) -> Iterator[Pro
 
 
 def rows_of(thread: RoutedThread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
-    """The rows of a thread with what was said of each message."""
+    """The rows of a thread with the evaluation of each message."""
     parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
     return with_stance(with_scale([rounded(Row.of(*part)) for part in parts]), thread.conversation)
 

@@ -1,1 +1,1 @@
-"""The stores: where conversations, scans, evaluations, agent histories and findings are kept."""
+"""Stores of conversations, scans, evaluations, agent histories and findings."""

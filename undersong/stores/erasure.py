@@ -23,7 +23,7 @@ def digest(name: str) -> str:
 
 
 def pseudonym(agent: str) -> str:
-    """What stands where the name of a forgotten agent stood."""
+    """The name that replaces a forgotten agent's."""
     return f"{PSEUDONYM}{digest(agent)[:_SHOWN]}"
 
 
@@ -67,7 +67,7 @@ class Forgotten:
 
 
 def redacted(conversation: Conversation, agent: str) -> Conversation:
-    """The conversation without what an agent said, its name replaced; it keeps its messages' places, ids and times."""
+    """The conversation without an agent's texts, its name replaced; places, ids and times of messages remain."""
     messages = tuple(_message(message, agent) for message in conversation.messages)
     return msgspec.structs.replace(conversation, messages=messages, title=None, context=())
 

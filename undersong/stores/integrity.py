@@ -1,4 +1,4 @@
-"""Whether a store holds together: every record can be read, and what belongs together is there."""
+"""Integrity check of a store: every record can be read, and references lead somewhere."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ BEGINNING = Cursor()
 
 
 class AgentHistory(NamedTuple):
-    """An agent's rows in (event time, position, id) order; ``changed`` is the number of the change they last took."""
+    """An agent's rows in (event time, position, id) order; ``changed`` is the number of their last change."""
 
     agent: str
     changed: int
@@ -80,7 +80,7 @@ class AgentEntry(Record, frozen=True, kw_only=True):
 
 
 class JudgeEntry(Record, frozen=True, kw_only=True):
-    """A judge whose rows a store holds; its hash covers model and prompt. "" where nobody said who judged."""
+    """A judge whose rows a store holds; its hash covers model and prompt. "" where the judge is unnamed."""
 
     judge_hash: str
     judge: str
@@ -123,7 +123,7 @@ class StoreVersions(NamedTuple):
 
 
 class StoredConversation(Record, frozen=True, kw_only=True):
-    """A conversation as it stands; scans and routes are aligned with its messages.
+    """A conversation as it is stored; scans and routes are aligned with its messages.
 
     ``named`` are the ids of the messages that came with a target of their own, None where no live run put it.
     """
@@ -384,7 +384,7 @@ class StoreAdministration(Protocol):
         return nullcontext()
 
     def integrity_errors(self) -> Iterator[str]:
-        """What the database itself says is wrong with its files, in words."""
+        """The integrity errors that the database itself reports, in words."""
         return iter(())
 
 

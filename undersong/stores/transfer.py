@@ -1,4 +1,4 @@
-"""A store's content as records, one a line: what export, import, merge and sync hand over."""
+"""Export and import of a store as records, one a line; merge and sync use the same."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ExportHeader(Record, frozen=True, kw_only=True, tag="undersong-store", tag
 
 
 class ThreadRecord(Record, frozen=True, kw_only=True, tag="thread", tag_field="record"):
-    """Everything that is kept of one conversation; ``conversation`` None where only rows were ever put."""
+    """All records of one conversation; ``conversation`` is None where only rows were ever put."""
 
     id: str
     conversation: Conversation | None = None
@@ -61,7 +61,7 @@ class ImportCounts(Record, frozen=True, kw_only=True):
 
 
 def export_records(store: Store) -> Iterator[ExportRecord]:
-    """The whole content of a store: graves first, then thread by thread, then the findings."""
+    """The whole content of a store: tombstones first, then thread by thread, then the findings."""
     yield ExportHeader(version=VERSION)
     yield from (TombstoneRecord(grave=grave) for grave in store.tombstones())
     judges = [judge.judge_hash for judge in store.judges()]
@@ -88,7 +88,7 @@ def read_records(lines: Iterable[bytes], name: str) -> Iterator[ExportRecord]:
 
 
 def import_records(store: Store, incoming: Iterable[ExportRecord], now: datetime) -> ImportCounts:
-    """Put records into a store; what it or they forgot stays forgotten. ``now`` is written on new graves.
+    """Put records into a store; what either has forgotten stays forgotten. ``now`` is the time of new tombstones.
 
     Of two versions of a conversation the longer one stands, of equally long ones the store's own. The same records
     again change nothing.
@@ -145,7 +145,7 @@ def _take_thread(store: Store, record: ThreadRecord, forgotten: Forgotten) -> Im
 
 
 def _erase(store: Store, tombstone: Tombstone, now: datetime) -> None:
-    """Forget what the grave names, where it is here; where it is not, it must not come either."""
+    """Forget what the tombstone names, where it is here; where it is not, it must not come either."""
     if any((each.kind, each.digest) == (tombstone.kind, tombstone.digest) for each in store.tombstones()):
         return
     name = next((each for each in sorted(_names(store, tombstone.kind)) if digest(each) == tombstone.digest), None)

@@ -24,7 +24,7 @@ from undersong.stores.protocol import (
 
 
 class GraphConversationStore(Connection, ConversationStore):
-    """The part of a Store that holds what was said, scanned, routed and answered."""
+    """The conversations of the store, with scans, routes and answers."""
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
         """See Store."""
@@ -125,12 +125,12 @@ def put(transaction: Transaction, conversation: Conversation, scans: tuple[Scan,
 
 
 def put_answers(transaction: Transaction, answers: Iterable[tuple[str, Evaluation]]) -> None:
-    """Keep (conversation id, evaluation) pairs, within a transaction."""
+    """Put (conversation id, evaluation) pairs, within a transaction."""
     transaction.run_batched(cypher.put_answers, [_answer(name, evaluation) for name, evaluation in answers])
 
 
 def put_routes(transaction: Transaction, routes: Iterable[tuple[str, tuple[Route, ...]]]) -> None:
-    """Keep (conversation id, routes) pairs, within a transaction."""
+    """Put (conversation id, routes) pairs, within a transaction."""
     items = [{"thread": name, "routes": msgspec.json.encode(each)} for name, each in routes]
     transaction.run_batched(cypher.put_routes, items)
 
@@ -162,7 +162,7 @@ def _place(message: Message) -> tuple[int, str]:
 
 
 class GraphLiveStore(GraphConversationStore, LiveStore):
-    """The part of a Store that live runs use."""
+    """The optimistic updates of live runs."""
 
     def versions(self, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> StoreVersions:
         """See Store."""

@@ -22,7 +22,7 @@ _PAGE = 256  # agents that are listed at a time
 
 
 class GraphHistoryStore(Connection, HistoryStore):
-    """The part of a Store that patterns read: every agent's rows, across conversations."""
+    """The agent histories of the store."""
 
     def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, removed: Iterable[str] = ()) -> None:
         """See Store."""
@@ -268,7 +268,7 @@ RANKS_APART = 2  # the version of the graph in which ranks have names of their o
 
 
 def evaluation_id(conversation: str, message: str, judge_hash: str | None) -> str:
-    """The id of an Evaluation: a hash over where the message stands and who judged it."""
+    """The id of an Evaluation: a hash over conversation, message and judge."""
     return hashlib.sha256(msgspec.json.encode((conversation, message, judge_hash or ""))).hexdigest()[:32]
 
 
@@ -346,7 +346,7 @@ def item(name: str, row: Row) -> dict[str, Any]:
 
 
 def upgrade(transaction: Transaction) -> None:
-    """To RANKS_APART: scores that are ranks stood as ``trait_...`` there, where queries take them for levels."""
+    """Migration to RANKS_APART: scores that are ranks were ``trait_...`` before, where queries take them for levels."""
     records = transaction.run(cypher.all_rows)
     rows = zip((record["id"] for record in records), rows_of(record["body"] for record in records), strict=True)
     items = [{"id": name, "scale": row.scale, "traits": _scores(row)} for name, row in rows if row.scale is not None]

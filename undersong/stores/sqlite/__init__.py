@@ -108,6 +108,6 @@ def open_store(address: str, read_only: bool) -> SQLiteStore:
 
 @contextmanager
 def temporary_store() -> Iterator[SQLiteStore]:
-    """A store in a temporary file that is removed afterwards: bounded memory for a run that keeps nothing."""
+    """A store in a temporary file that is removed afterwards: bounded memory for a run that stores nothing."""
     with tempfile.TemporaryDirectory(prefix="undersong-") as folder, SQLiteStore(Path(folder) / "run.db") as store:
         yield store

@@ -30,7 +30,7 @@ def _execute_file(db: sqlite3.Connection, name: str) -> None:
 
 
 def _corpus(db: sqlite3.Connection) -> None:
-    """Version 1. Times are integer microseconds UTC; ``body`` is the noun's JSON."""
+    """Version 1. Times are integer microseconds UTC; ``body`` is the record's JSON."""
     _execute_file(db, "1_corpus.sql")
 
 
@@ -154,7 +154,7 @@ class WriterLock:
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
 
     def acquire(self) -> None:
-        """Take the lock, or keep it; raises StoreError where another run has it."""
+        """Take the lock if it is not held yet; raises StoreError where another run has it."""
         if self._db is not None:
             return
         db = sqlite3.connect(self._path, timeout=0, isolation_level=None)
@@ -190,7 +190,7 @@ class LockQueue:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Wait for the turn, at most WAIT_SECONDS, and keep it for the block."""
+        """Hold the lock for the block; waits for it, at most WAIT_SECONDS."""
         assert self._file is not None
         deadline = time.monotonic() + WAIT_SECONDS
         while not _locked(self._file):
@@ -279,7 +279,7 @@ class Database:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is kept as a whole or not at all."""
+        """An atomic transaction."""
         if self._read_only:
             raise StoreError("is open for reading only", where=str(self.path), remedy="open it for writing")
         with self._translated(), self._lock_queue.exclusive():

@@ -24,7 +24,7 @@ from undersong.stores.sqlite.histories import advance, put_rows, remove_messages
 
 
 class SQLiteConversationStore(Database, ConversationStore):
-    """The part of a Store that holds what was said, scanned, routed and answered."""
+    """The conversations of the store, with scans, routes and answers."""
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
         """See Store."""
@@ -140,7 +140,7 @@ def put(db: sqlite3.Connection, conversation: Conversation, scans: tuple[Scan, .
 
 
 def put_answers(db: sqlite3.Connection, answers: Iterable[tuple[str, Evaluation]]) -> None:
-    """Keep (conversation id, evaluation) pairs, within a transaction."""
+    """Put (conversation id, evaluation) pairs, within a transaction."""
     rows = ((c, e.message_id, e.judge_hash, e.state, encode(e)) for c, e in answers)
     db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?)", rows)
 
@@ -155,7 +155,7 @@ def put_head(db: sqlite3.Connection, conversation: Conversation, scanned: Scans,
 
 
 def put_messages(db: sqlite3.Connection, messages: Iterable[tuple[Message, LiveMessageState | None]]) -> None:
-    """Put messages, with what a live run says of them."""
+    """Put messages, each with its scan and route of a live run or None."""
     rows = (
         (*_message_row(message), None if looked is None else msgspec.json.encode(looked))
         for message, looked in messages
@@ -166,7 +166,7 @@ def put_messages(db: sqlite3.Connection, messages: Iterable[tuple[Message, LiveM
 def read(
     db: sqlite3.Connection, conversation_id: str
 ) -> tuple[Conversation, Scans, tuple[Message, ...], tuple[LiveMessageState, ...] | None] | None:
-    """Head, what was scanned, messages, and for each what a live run says of it (None: a batch run put them)."""
+    """Head, scans, messages, and for each its live state (None: a batch run put them)."""
     query = "SELECT body, scans, live FROM conversations WHERE id = ?"
     row = db.execute(query, (conversation_id,)).fetchone()
     if row is None:
@@ -191,7 +191,7 @@ def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int 
 
 
 class SQLiteLiveStore(SQLiteConversationStore, LiveStore):
-    """The part of a Store that live runs use."""
+    """The optimistic updates of live runs."""
 
     def versions(self, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> StoreVersions:
         """See Store."""

@@ -31,7 +31,7 @@ _NUMBERS = f"SELECT rowid {OF_AGENT}"  # from the index alone, as is
 
 
 class SQLiteHistoryStore(Database, HistoryStore):
-    """The part of a Store that patterns read: every agent's rows, across conversations."""
+    """The agent histories of the store."""
 
     def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, removed: Iterable[str] = ()) -> None:
         """See Store."""
@@ -201,7 +201,7 @@ def _judge(db: sqlite3.Connection, row: Row) -> int:
 
 
 def _put(db: sqlite3.Connection, judge: int, row: Row, overwrite: bool) -> tuple[str, ...]:
-    """Keep a row; returns the agents whose histories changed by it. Without ``overwrite`` what was read stays read."""
+    """Put a row; returns the agents whose histories changed by it. Without ``overwrite`` what was read stays read."""
     body = row_body(row)
     time = None if row.time is None else microseconds(row.time)
     new = (row.conversation, row.id, judge, row.agent, time, row.position, row.state, body, pack(row))
@@ -284,7 +284,7 @@ def packed_history(db: sqlite3.Connection, judge_hash: str, agent: str, changed:
 
 
 def cache_packed(db: sqlite3.Connection, judge_hash: str, swept: Iterable[AgentSweep]) -> None:
-    """Keep the packed histories that a sweep has read, within a transaction in which they are the current ones."""
+    """Cache the packed histories that a sweep has read, within a transaction in which they are the current ones."""
     packed = ((each.agent, each.changed, each.cells, judge_hash) for each in swept if each.cells)
     db.executemany(_CACHE, packed)
 
