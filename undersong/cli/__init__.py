@@ -15,22 +15,9 @@ from undersong.core.sanitize import visible
 from undersong.errors import UndersongError
 
 VERBS = (
-    "audit",
-    "plan",
-    "scan",
-    "evaluate",
-    "detect",
-    "watch",
-    "verify",
-    "formats",
-    "rules",
-    "judge",
-    "explain",
-    "store",
-    "sweep",
-    "agents",
-    "agent",
-)
+    "audit", "plan", "scan", "evaluate", "detect", "watch", "verify", "formats", "rules", "judge", "explain", "store",
+    "sweep", "agents", "agent",
+)  # fmt: skip
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
 CRASHED = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT

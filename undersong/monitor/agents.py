@@ -14,16 +14,8 @@ from undersong.pipeline.history_sweep import unfinished
 from undersong.stores.protocol import Store
 
 ROWS = 200_000  # rows that the engine holds before it begins anew with those that are needed
-_ADDED = {
-    "quotes": (),
-    "outcome": None,
-    "why": None,
-    "chance": None,
-    "q": None,
-    "stability": None,
-    "shuffles": None,
-    "replicas": None,
-}
+_COMPUTED_LATER = ("outcome", "why", "chance", "q", "stability", "shuffles", "replicas")
+_ADDED = {"quotes": (), **dict.fromkeys(_COMPUTED_LATER)}
 
 
 class FindingChanges(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -56,7 +57,9 @@ def count(values: Iterable[T]) -> dict[T, int]:
 
 def spending(rows: Iterable[Row], sessions: Iterable[SessionVerdict] = ()) -> Spending | None:
     """The spending for the answers behind these rows and verdicts; None where none was paid."""
-    return _summed(None, (*_read(rows), *_confirmed(sessions)))
+    read = ((row.tier or "standard", row.conversation, row.reading.usage) for row in rows if row.reading is not None)
+    confirmed = (("confirm", each.conversation, place.usage) for each in sessions for place in each.confirmations)
+    return _summed(None, (used for used in (*read, *confirmed) if used[2].calls))
 
 
 def with_double_check(case: Case, used: Iterable[tuple[str, Usage]]) -> Case:
@@ -76,19 +79,6 @@ def _summed(so_far: Spending | None, used: Iterable[tuple[str, str, Usage]]) -> 
     return Spending(total=sum(tiers.values(), Usage()), tiers=dict(sorted(tiers.items())), conversations=conversations)
 
 
-def _read(rows: Iterable[Row]) -> Iterator[tuple[str, str, Usage]]:
-    for row in rows:
-        if row.reading is not None and row.reading.usage.calls:
-            yield row.tier or "standard", row.conversation, row.reading.usage
-
-
-def _confirmed(sessions: Iterable[SessionVerdict]) -> Iterator[tuple[str, str, Usage]]:
-    for session in sessions:
-        for confirmation in session.confirmations:
-            if confirmation.usage.calls:
-                yield "confirm", session.conversation, confirmation.usage
-
-
 def judge_calls(run: AuditState) -> int:
     """The number of answers used, asked in this run or stored: about messages and about flagged places."""
     answered = [row.state != "failed" or row.reading is not None for row in run.rows if row.state != "unread"]
@@ -106,15 +96,13 @@ def highest(rows: Iterable[Row]) -> dict[str, float]:
 
 def judge_problem(run: AuditState) -> tuple[Problem, ...]:
     """The failure of the judge as a whole: it reported one, or no message that it was asked about has an answer."""
-    if run.failure is None:
-        asked = run.states["failed"]
-        if not asked or run.states["scored"] or run.states["refused"]:
-            return ()
-        what = f"none of {counted(asked, 'message')} got an answer that can be used; the first: {run.unanswered}"
-        return (Problem(what=what, where="judge", remedy="the same command asks again", kind="judge"),)
-    return (
-        Problem(what=run.failure.what, where=run.failure.where or "judge", remedy=run.failure.remedy, kind="judge"),
-    )
+    if (failure := run.failure) is not None:
+        return (Problem(what=failure.what, where=failure.where or "judge", remedy=failure.remedy, kind="judge"),)
+    asked = run.states["failed"]
+    if not asked or run.states["scored"] or run.states["refused"]:
+        return ()
+    what = f"none of {counted(asked, 'message')} got an answer that can be used; the first: {run.unanswered}"
+    return (Problem(what=what, where="judge", remedy="the same command asks again", kind="judge"),)
 
 
 def quoted(
@@ -215,6 +203,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
 WORDS = 3  # told per trait
 MOST = 200  # findings whose scores are told, the gravest first: those that a report tells in full
 MessageKey = tuple[str, str]
+ContributionLookup = Callable[[MessageKey], TraitContributions]
 
 
 def with_attribution(
@@ -231,40 +220,30 @@ def with_attribution(
     """
     names = {rule.hash: inputs_by_stage(rule) for rule in rules}
     chosen = {each.finding_id for each in _most_severe(findings)}
-    places = {place for each in findings if each.finding_id in chosen for place in _places(each)}
-    rows_by_key = {(row.conversation, row.id): row for row in rows if (row.conversation, row.id) in places}
-    attribution = _Attribution(rows_by_key, messages, heads)
+    scored = {(row.conversation, row.id): row for row in rows if row.state == "scored"}
+    contributions = cache(lambda place: TraitContributions(heads, messages[place].text))  # findings share messages
+
+    def reasons(finding: Finding) -> Iterator[Why]:
+        stages = finding.stages or tuple(("", message_id) for message_id in finding.message_ids)
+        for (stage, _), place in zip(stages, _places(finding), strict=False):
+            if place in scored and place in messages:
+                wanted = stage_inputs(names.get(finding.rule_hash, {}), stage)
+                yield from _traits(scored[place], wanted, contributions)
+                yield from _signals(scored[place], messages[place], wanted)
+
     return tuple(
-        msgspec.structs.replace(each, why=tuple(attribution.of(each, names.get(each.rule_hash, {}))))
-        if each.finding_id in chosen
-        else each
+        msgspec.structs.replace(each, why=tuple(reasons(each))) if each.finding_id in chosen else each
         for each in findings
     )
 
 
-class _Attribution:
-    """What moved the scores of messages; contributions of a text are cached, since findings share messages."""
-
-    def __init__(self, rows: Mapping[MessageKey, Row], messages: Mapping[MessageKey, Message], heads: Heads) -> None:
-        self._rows, self._messages, self._heads = rows, messages, heads
-        self._movers: dict[MessageKey, TraitContributions] = {}
-
-    def of(self, finding: Finding, names: Mapping[str, Collection[str]]) -> Iterator[Why]:
-        stages = finding.stages or tuple(("", message_id) for message_id in finding.message_ids)
-        for (stage, _), place in zip(stages, _places(finding), strict=False):
-            row, message = self._rows.get(place), self._messages.get(place)
-            if row is not None and message is not None and row.state == "scored":
-                wanted = stage_inputs(names, stage)
-                yield from self._traits(row, message, wanted)
-                yield from _signals(row, message, wanted)
-
-    def _traits(self, row: Row, message: Message, wanted: Collection[str]) -> Iterator[Why]:
-        levels, place = row.absolute_scores or {}, (row.conversation, row.id)
-        for trait in (trait for trait in TRAITS if trait in wanted and trait in levels):
-            if place not in self._movers:
-                self._movers[place] = TraitContributions(self._heads, message.text)
-            words = top_words(self._movers[place], trait, WORDS)
-            yield Why(conversation=place[0], message_id=place[1], name=trait, score=levels[trait], words=words)
+def _traits(
+    row: Row, wanted: Collection[str], contributions: Callable[[MessageKey], TraitContributions]
+) -> Iterator[Why]:
+    levels, place = row.absolute_scores or {}, (row.conversation, row.id)
+    for trait in (trait for trait in TRAITS if trait in wanted and trait in levels):
+        words = top_words(contributions(place), trait, WORDS)
+        yield Why(conversation=place[0], message_id=place[1], name=trait, score=levels[trait], words=words)
 
 
 def _signals(row: Row, message: Message, wanted: Collection[str]) -> Iterator[Why]:

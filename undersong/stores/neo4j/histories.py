@@ -1,4 +1,4 @@
-"""Agent histories in Neo4j: rows in event time, findings as EXHIBITS_PATTERN, cursors of sweeps."""
+"""Agent histories in Neo4j: rows chained by PRECEDES in event time, findings as EXHIBITS_PATTERN, cursors of sweeps."""
 
 from __future__ import annotations
 
@@ -180,8 +180,7 @@ def _entry(record: Record) -> AgentEntry:
 
 
 def _in_time(row: Row) -> tuple[bool, int, int, str, str]:
-    time = 0 if row.time is None else microseconds(row.time)
-    return row.time is not None, time, row.position, row.id, row.conversation
+    return row.time is not None, _time(row) or 0, row.position, row.id, row.conversation
 
 
 _NEVER = -(1 << 62)  # before any time
@@ -211,8 +210,7 @@ class ChangedHistories:
 
     def add_new(self, name: str, row: Row) -> None:
         """A row that is not there yet, with the id of its Evaluation."""
-        place = row.agent, row.judge_hash or ""
-        time = None if row.time is None else microseconds(row.time)
+        place, time = (row.agent, row.judge_hash or ""), _time(row)
         if row.state == "scored" and time is None:
             self.add(*place, time)
             return
@@ -318,27 +316,24 @@ def remove_messages(transaction: Transaction, places: Iterable[tuple[str, str]])
     changed.apply(transaction)
 
 
+_SAME_NAMES = ("target", "position", "state", "scale", "tier", "observed", "branch")
+
+
 def item(name: str, row: Row) -> dict[str, Any]:
     """A row as the parameters of an Evaluation node with id ``name``."""
     timed = row.time is not None
     return {
         "id": name,
         "properties": {
+            **{name: getattr(row, name) for name in _SAME_NAMES},
             "agent_id": row.agent,
-            "target": row.target,
             "judge": row.judge or "",
             "judge_hash": row.judge_hash or "",
             "thread_id": row.conversation,
             "message_id": row.id,
-            "position": row.position,
             "created_at": row.time,
             "time": _time(row),
             "sequence": "" if timed else row.conversation,
-            "state": row.state,
-            "scale": row.scale,
-            "tier": row.tier,
-            "observed": row.observed,
-            "branch": row.branch,
             "body": row_body(row),
         },
         "traits": _scores(row),
