@@ -1,36 +1,32 @@
-"""The typed form of ``rules/structure.yaml`` and ``rules/telemetry.yaml``."""
+"""The configuration of the scan, typed: ``rules/structure.yaml`` and ``rules/telemetry.yaml``."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
+from undersong.datafiles.yaml_loader import DataFile
 
 
-class _ScanRuleSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of the sections: unknown keys are refused."""
-
-
-class TokenGroup(_ScanRuleSection, frozen=True, kw_only=True):
+class TokenGroup(DataFile, frozen=True, kw_only=True):
     """Structural tokens of one kind."""
 
     label: str
     phrases: tuple[str, ...]
 
 
-class DeferenceRule(_ScanRuleSection, frozen=True, kw_only=True):
+class DeferenceRule(DataFile, frozen=True, kw_only=True):
     """Apologies per correction above which deference is high."""
 
     ratio: float
 
 
-class SentimentRule(_ScanRuleSection, frozen=True, kw_only=True):
+class SentimentRule(DataFile, frozen=True, kw_only=True):
     """The label whose density per sentence is the sentiment score."""
 
     label: str
 
 
-class LatencyRule(_ScanRuleSection, frozen=True, kw_only=True):
+class LatencyRule(DataFile, frozen=True, kw_only=True):
     """When an answer comes suddenly fast: see the comments of the file."""
 
     drop: float
@@ -38,7 +34,7 @@ class LatencyRule(_ScanRuleSection, frozen=True, kw_only=True):
     length: float
 
 
-class LoopRule(_ScanRuleSection, frozen=True, kw_only=True):
+class LoopRule(DataFile, frozen=True, kw_only=True):
     """What counts as a loop, and how much of it is reported."""
 
     n: int
@@ -61,7 +57,7 @@ class LoopRule(_ScanRuleSection, frozen=True, kw_only=True):
         return self.apart_hours * 3600
 
 
-class CodeTool(_ScanRuleSection, frozen=True, kw_only=True):
+class CodeTool(DataFile, frozen=True, kw_only=True):
     """A tool that writes code: the input keys of the new and the old code, and of a list of edits."""
 
     kind: Literal["edit", "write", "patch"]
@@ -70,7 +66,7 @@ class CodeTool(_ScanRuleSection, frozen=True, kw_only=True):
     list: str | None = None
 
 
-class CommentRule(_ScanRuleSection, frozen=True, kw_only=True):
+class CommentRule(DataFile, frozen=True, kw_only=True):
     """The comments of some languages: ``names`` are languages and file endings, ``marks`` begin a comment to the end
     of the line, ``directives`` look like one and are code, ``indents`` = leading white space has a meaning."""
 
@@ -82,7 +78,7 @@ class CommentRule(_ScanRuleSection, frozen=True, kw_only=True):
     indents: bool = True
 
 
-class CodeRule(_ScanRuleSection, frozen=True, kw_only=True):
+class CodeRule(DataFile, frozen=True, kw_only=True):
     """How code is found in tool calls and compared with earlier versions."""
 
     compared: int
@@ -92,7 +88,7 @@ class CodeRule(_ScanRuleSection, frozen=True, kw_only=True):
     comments: dict[str, CommentRule]
 
 
-class StructureRules(_ScanRuleSection, frozen=True, kw_only=True):
+class StructureRules(DataFile, frozen=True, kw_only=True):
     """``rules/structure.yaml``."""
 
     why: str
@@ -107,7 +103,7 @@ class StructureRules(_ScanRuleSection, frozen=True, kw_only=True):
     function_words: str
 
 
-class Velocity(_ScanRuleSection, frozen=True, kw_only=True):
+class Velocity(DataFile, frozen=True, kw_only=True):
     """User tokens a minute above which a session is of high velocity."""
 
     tokens_per_minute: float
@@ -115,27 +111,27 @@ class Velocity(_ScanRuleSection, frozen=True, kw_only=True):
     bytes_per_token: int
 
 
-class Marathon(_ScanRuleSection, frozen=True, kw_only=True):
+class Marathon(DataFile, frozen=True, kw_only=True):
     """Hours without a break, and what a break is."""
 
     hours: float
     break_minutes: float
 
 
-class LateNight(_ScanRuleSection, frozen=True, kw_only=True):
+class LateNight(DataFile, frozen=True, kw_only=True):
     """Local hours, from inclusive, to exclusive."""
 
     from_hour: int
     to_hour: int
 
 
-class CodeHeavy(_ScanRuleSection, frozen=True, kw_only=True):
+class CodeHeavy(DataFile, frozen=True, kw_only=True):
     """Share of messages with code."""
 
     share: float
 
 
-class TelemetryRules(_ScanRuleSection, frozen=True, kw_only=True):
+class TelemetryRules(DataFile, frozen=True, kw_only=True):
     """``rules/telemetry.yaml``."""
 
     why: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-import msgspec
+from msgspec.structs import asdict
 
-from undersong.datafiles.yaml_loader import RULES, file_hash, read
+from undersong.datafiles.yaml_loader import RULES, DataFile, file_hash, read
 from undersong.models import Record, Trait
 
 FOLDER = RULES / "taxonomy"
@@ -15,11 +15,7 @@ FILES = ("traits.yaml", "indicators.yaml", "shapes.yaml", "limits.yaml")
 Polarity = Literal["positive", "negative"]
 
 
-class _StrictTaxonomy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of the parts of the taxonomy files."""
-
-
-class _Trait(_StrictTaxonomy, frozen=True, kw_only=True):
+class _Trait(DataFile, frozen=True, kw_only=True):
     dimension: str
     polarity: Polarity
     value: str
@@ -28,19 +24,19 @@ class _Trait(_StrictTaxonomy, frozen=True, kw_only=True):
     anchors: tuple[str, str, str, str, str]
 
 
-class _Traits(_StrictTaxonomy, frozen=True, kw_only=True):
+class _Traits(DataFile, frozen=True, kw_only=True):
     dimensions: dict[str, str]
     values: dict[str, str]
     traits: dict[Trait, _Trait]
 
 
-class _Indicator(_StrictTaxonomy, frozen=True, kw_only=True):
+class _Indicator(DataFile, frozen=True, kw_only=True):
     name: str
     description: str
     sequence_only: bool = False
 
 
-class _Indicators(_StrictTaxonomy, frozen=True, kw_only=True):
+class _Indicators(DataFile, frozen=True, kw_only=True):
     indicators: dict[Trait, dict[str, _Indicator]]
 
 
@@ -67,7 +63,7 @@ class IndicatorEntry(Record, frozen=True, kw_only=True):
     sequence_only: bool = False
 
 
-class CombinationStage(_StrictTaxonomy, frozen=True, kw_only=True):
+class CombinationStage(DataFile, frozen=True, kw_only=True):
     """A stage of a combination pattern: any of ``indicators``, none of ``absent``, or what ``condition`` says."""
 
     name: str
@@ -76,7 +72,7 @@ class CombinationStage(_StrictTaxonomy, frozen=True, kw_only=True):
     condition: str | None = None
 
 
-class CombinationPattern(_StrictTaxonomy, frozen=True, kw_only=True):
+class CombinationPattern(DataFile, frozen=True, kw_only=True):
     """PAT-01 to PAT-07: stages to be matched in order."""
 
     name: str
@@ -90,7 +86,7 @@ class CombinationPattern(_StrictTaxonomy, frozen=True, kw_only=True):
         return frozenset(indicator for stage in self.stages for indicator in (*stage.indicators, *stage.absent))
 
 
-class SabotagePathway(_StrictTaxonomy, frozen=True, kw_only=True):
+class SabotagePathway(DataFile, frozen=True, kw_only=True):
     """SP-01 to SP-08: a set of indicators without order; ``frequency`` and ``complexity`` are the source's words."""
 
     name: str
@@ -103,7 +99,7 @@ class SabotagePathway(_StrictTaxonomy, frozen=True, kw_only=True):
     source: str
 
 
-class Related(_StrictTaxonomy, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
+class Related(DataFile, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
     """One indicator that often comes with another."""
 
     source: str
@@ -111,20 +107,20 @@ class Related(_StrictTaxonomy, frozen=True, kw_only=True, rename={"source": "fro
     relationship: str
 
 
-class _Shapes(_StrictTaxonomy, frozen=True, kw_only=True):
+class _Shapes(DataFile, frozen=True, kw_only=True):
     combination_patterns: dict[str, CombinationPattern]
     sabotage_pathways: dict[str, SabotagePathway]
     related: tuple[Related, ...]
 
 
-class Limit(_StrictTaxonomy, frozen=True, kw_only=True):
+class Limit(DataFile, frozen=True, kw_only=True):
     """A hard constraint or a distress code."""
 
     name: str
     description: str
 
 
-class _Limits(_StrictTaxonomy, frozen=True, kw_only=True):
+class _Limits(DataFile, frozen=True, kw_only=True):
     hard_constraints: dict[str, Limit]
     legitimacy_tests: dict[str, str]
     distress_codes: dict[str, Limit]
@@ -174,16 +170,12 @@ def taxonomy() -> Taxonomy:
         values=traits.values,
         traits={name: _trait(name, trait, tuple(indicators.get(name, ()))) for name, trait in traits.traits.items()},
         indicators={
-            id_: _indicator(id_, entry, trait, traits.traits[trait].polarity)
+            id_: IndicatorEntry(id=id_, trait=trait, polarity=traits.traits[trait].polarity, **asdict(entry))
             for trait, entries in indicators.items()
             for id_, entry in entries.items()
         },
-        combination_patterns=shapes.combination_patterns,
-        sabotage_pathways=shapes.sabotage_pathways,
-        related=shapes.related,
-        hard_constraints=limits.hard_constraints,
-        legitimacy_tests=limits.legitimacy_tests,
-        distress_codes=limits.distress_codes,
+        **asdict(shapes),
+        **asdict(limits),
         hashes={f"taxonomy/{name}": file_hash(FOLDER / name) for name in FILES},
     )
 
@@ -197,15 +189,4 @@ def _trait(name: Trait, trait: _Trait, indicators: tuple[str, ...]) -> TraitEntr
         description=trait.description,
         anchors=trait.anchors,
         indicators=indicators,
-    )
-
-
-def _indicator(id_: str, entry: _Indicator, trait: Trait, polarity: Polarity) -> IndicatorEntry:
-    return IndicatorEntry(
-        id=id_,
-        name=entry.name,
-        trait=trait,
-        polarity=polarity,
-        description=entry.description,
-        sequence_only=entry.sequence_only,
     )

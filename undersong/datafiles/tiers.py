@@ -1,23 +1,17 @@
-"""Flags → tier: the first seed's thresholds, shared by the scanner's results and the router."""
+"""Routing thresholds: from flags to tiers, and the limits of the thread signals."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
-from undersong.datafiles.yaml_loader import RULES, read
+from undersong.datafiles.yaml_loader import RULES, DataFile, read
 from undersong.models import Tier
 
 ROUTING = RULES / "routing.yaml"
 
 
-class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base of the sections of ``routing.yaml``."""
-
-
-class TierRule(_Rule, frozen=True):
+class TierRule(DataFile, frozen=True):
     """The least number of flags for ``focused`` and for ``deep``."""
 
     why: str
@@ -25,21 +19,21 @@ class TierRule(_Rule, frozen=True):
     deep: int
 
 
-class Escalation(_Rule, frozen=True):
+class Escalation(DataFile, frozen=True):
     """Flag counts that rise strictly over this many of an agent's messages in a row."""
 
     why: str
     messages: int
 
 
-class RepeatFlags(_Rule, frozen=True):
+class RepeatFlags(DataFile, frozen=True):
     """This many flagged messages of one agent in a thread."""
 
     why: str
     messages: int
 
 
-class TraitConcentration(_Rule, frozen=True):
+class TraitConcentration(DataFile, frozen=True):
     """This many messages of this many agents, flagged on one trait."""
 
     why: str
@@ -47,14 +41,14 @@ class TraitConcentration(_Rule, frozen=True):
     agents: int
 
 
-class Cycling(_Rule, frozen=True):
+class Cycling(DataFile, frozen=True):
     """A kind of flag, a quiet message, the same kind, another kind: within this many of the agent's messages."""
 
     why: str
     span: int
 
 
-class SignalRules(_Rule, frozen=True):
+class SignalRules(DataFile, frozen=True):
     """Thresholds of the four thread signals."""
 
     escalation: Escalation
@@ -63,7 +57,7 @@ class SignalRules(_Rule, frozen=True):
     cycling: Cycling
 
 
-class RoutingRules(_Rule, frozen=True):
+class RoutingRules(DataFile, frozen=True):
     """``rules/routing.yaml``: the tiers and the thread signals."""
 
     tiers: TierRule

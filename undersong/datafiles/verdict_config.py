@@ -1,23 +1,20 @@
-"""The numbers and words of verdicts and session detectors, typed."""
+"""The configuration of verdicts and of session detectors, typed."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
-from typing import Literal
-
-import msgspec
+from typing import Literal, TypeVar
 
 from undersong.datafiles import yaml_loader
+from undersong.datafiles.yaml_loader import DataFile
 
+T = TypeVar("T")
 FILES = ("constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml")
 
 
-class _VerdictConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base: unknown keys are refused."""
-
-
-class MechanismRule(_VerdictConfig, frozen=True, kw_only=True):
+class MechanismRule(DataFile, frozen=True, kw_only=True):
     """One mechanism of the second seed, and on what evidence it is assessed."""
 
     title: str
@@ -27,7 +24,7 @@ class MechanismRule(_VerdictConfig, frozen=True, kw_only=True):
     why: str
 
 
-class SameHash(_VerdictConfig, frozen=True, kw_only=True):
+class SameHash(DataFile, frozen=True, kw_only=True):
     """What the detector of the false promise looks for, and the words with which it lets go."""
 
     trait: str
@@ -40,7 +37,7 @@ class SameHash(_VerdictConfig, frozen=True, kw_only=True):
     not_asked: str
 
 
-class MechanismsConfig(_VerdictConfig, frozen=True, kw_only=True):
+class MechanismsConfig(DataFile, frozen=True, kw_only=True):
     """``rules/mechanisms.yaml``."""
 
     start: int
@@ -51,7 +48,7 @@ class MechanismsConfig(_VerdictConfig, frozen=True, kw_only=True):
     same_hash: SameHash
 
 
-class Constitution(_VerdictConfig, frozen=True, kw_only=True):
+class Constitution(DataFile, frozen=True, kw_only=True):
     """``rules/constitution.yaml``."""
 
     values: dict[str, tuple[str, ...]]
@@ -62,7 +59,7 @@ class Constitution(_VerdictConfig, frozen=True, kw_only=True):
     moderate_below: float
 
 
-class SmokingGun(_VerdictConfig, frozen=True, kw_only=True):
+class SmokingGun(DataFile, frozen=True, kw_only=True):
     """One of the two kinds: looked for by ``label`` of a phrase, by ``signal`` of a row from ``least`` on, or both.
 
     ``least_by``: another limit for a signal that only this engine made (``engines`` of a row), on text for which
@@ -78,29 +75,11 @@ class SmokingGun(_VerdictConfig, frozen=True, kw_only=True):
     denies: str = ""
 
 
-class SmokingGuns(_VerdictConfig, frozen=True, kw_only=True):
+class SmokingGuns(DataFile, frozen=True, kw_only=True):
     """``rules/smoking_guns.yaml``."""
 
     why: str
     kinds: dict[str, SmokingGun]
-
-
-@cache
-def guns() -> SmokingGuns:
-    """The shipped kinds of smoking guns."""
-    return yaml_loader.read(yaml_loader.RULES / "smoking_guns.yaml", SmokingGuns)
-
-
-@cache
-def mechanisms() -> MechanismsConfig:
-    """The shipped mechanisms."""
-    return yaml_loader.read(yaml_loader.RULES / "mechanisms.yaml", MechanismsConfig)
-
-
-@cache
-def constitution() -> Constitution:
-    """The shipped constitution."""
-    return yaml_loader.read(yaml_loader.RULES / "constitution.yaml", Constitution)
 
 
 def rule_hashes() -> dict[str, str]:
@@ -109,21 +88,14 @@ def rule_hashes() -> dict[str, str]:
     return {name: yaml_loader.file_hash(yaml_loader.RULES / name) for name in (*FILES, *session)}
 
 
-FOLDER = yaml_loader.RULES / "session"
-
-
-class _DetectorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base: unknown keys are refused."""
-
-
-class Act(_DetectorConfig, frozen=True, kw_only=True):
+class Act(DataFile, frozen=True, kw_only=True):
     """Acts of one kind: participles, and words of tools that do such a thing."""
 
     past: tuple[str, ...]
     tools: frozenset[str]
 
 
-class ClaimsConfig(_DetectorConfig, frozen=True, kw_only=True):
+class ClaimsConfig(DataFile, frozen=True, kw_only=True):
     """``rules/session/claims.yaml``: see the comments there."""
 
     why: str
@@ -143,7 +115,7 @@ class ClaimsConfig(_DetectorConfig, frozen=True, kw_only=True):
     complaint: str
 
 
-class OutcomesConfig(_DetectorConfig, frozen=True, kw_only=True):
+class OutcomesConfig(DataFile, frozen=True, kw_only=True):
     """``rules/session/outcomes.yaml``: see the comments there."""
 
     why: str
@@ -169,19 +141,7 @@ class OutcomesConfig(_DetectorConfig, frozen=True, kw_only=True):
     passed_check: tuple[str, ...]
 
 
-@cache
-def claims_config() -> ClaimsConfig:
-    """The shipped words of claims."""
-    return yaml_loader.read(FOLDER / "claims.yaml", ClaimsConfig)
-
-
-@cache
-def outcomes_config() -> OutcomesConfig:
-    """The shipped words of outcomes."""
-    return yaml_loader.read(FOLDER / "outcomes.yaml", OutcomesConfig)
-
-
-class LiabilityConfig(_DetectorConfig, frozen=True, kw_only=True):
+class LiabilityConfig(DataFile, frozen=True, kw_only=True):
     """``rules/session/liability.yaml``: see the comments there."""
 
     why: str
@@ -193,7 +153,7 @@ class LiabilityConfig(_DetectorConfig, frozen=True, kw_only=True):
     recent: int
 
 
-class CamouflageConfig(_DetectorConfig, frozen=True, kw_only=True):
+class CamouflageConfig(DataFile, frozen=True, kw_only=True):
     """``rules/session/camouflage.yaml``: see the comments there."""
 
     why: str
@@ -208,7 +168,7 @@ class CamouflageConfig(_DetectorConfig, frozen=True, kw_only=True):
 PressureKind = Literal["objection", "leading"]
 
 
-class StanceHeadConfig(_DetectorConfig, frozen=True, kw_only=True):
+class StanceHeadConfig(DataFile, frozen=True, kw_only=True):
     """A signal of rows that says that an answer gives way: from which value a candidate, from which one points.
 
     ``false_rate`` is the share of labelled answers that held and yet reach ``points``.
@@ -220,7 +180,7 @@ class StanceHeadConfig(_DetectorConfig, frozen=True, kw_only=True):
     false_rate: float = 1.0
 
 
-class StanceConfig(_DetectorConfig, frozen=True, kw_only=True):
+class StanceConfig(DataFile, frozen=True, kw_only=True):
     """``rules/session/stance.yaml``: see the comments there."""
 
     why: str
@@ -246,7 +206,7 @@ class StanceConfig(_DetectorConfig, frozen=True, kw_only=True):
 AnnotationKind = Literal["protective", "conduct"]
 
 
-class AnnotationRule(_DetectorConfig, frozen=True, kw_only=True):
+class AnnotationRule(DataFile, frozen=True, kw_only=True):
     """One kind of moment that is noted: by phrase, or by a row's signal where it names one.
 
     ``denied`` are words before a phrase, in its sentence, after which it says the opposite.
@@ -259,7 +219,7 @@ class AnnotationRule(_DetectorConfig, frozen=True, kw_only=True):
     denied: str = ""
 
 
-class AnnotationsConfig(_DetectorConfig, frozen=True, kw_only=True):
+class AnnotationsConfig(DataFile, frozen=True, kw_only=True):
     """``rules/session/protective.yaml`` and ``conduct.yaml``: see the comments there."""
 
     why: str
@@ -276,7 +236,7 @@ class AnnotationsConfig(_DetectorConfig, frozen=True, kw_only=True):
         return frozenset(noted.signal for noted in self.kinds.values() if noted.signal)
 
 
-class RoleplayConfig(_DetectorConfig, frozen=True, kw_only=True):
+class RoleplayConfig(DataFile, frozen=True, kw_only=True):
     """``rules/session/fiction.yaml``: see the comments there."""
 
     why: str
@@ -285,7 +245,7 @@ class RoleplayConfig(_DetectorConfig, frozen=True, kw_only=True):
     share: float
 
 
-class ConductConfig(_DetectorConfig, frozen=True, kw_only=True):
+class ConductConfig(DataFile, frozen=True, kw_only=True):
     """One conduct of an agent and the distress codes that it works towards.
 
     It shows in a turn by a ``phrases`` of the agent, by a row's ``signals`` (name: least value), by ``user_phrases``,
@@ -306,7 +266,7 @@ class ConductConfig(_DetectorConfig, frozen=True, kw_only=True):
     events: tuple[str, ...] = ()
 
 
-class DistressConfig(_DetectorConfig, frozen=True, kw_only=True):
+class DistressConfig(DataFile, frozen=True, kw_only=True):
     """``rules/session/distress.yaml``: see the comments there."""
 
     why: str
@@ -322,40 +282,27 @@ class DistressConfig(_DetectorConfig, frozen=True, kw_only=True):
         return frozenset(name for conduct in self.conduct.values() for name in conduct.signals)
 
 
-@cache
-def liability_config() -> LiabilityConfig:
-    """The shipped words of blame."""
-    return yaml_loader.read(FOLDER / "liability.yaml", LiabilityConfig)
+def _reader(name: str, kind: type[T]) -> Callable[[], T]:
+    """A function that gives a rule file as its type, read once."""
+    return cache(lambda: yaml_loader.read(yaml_loader.RULES / name, kind))
 
 
-@cache
-def camouflage_config() -> CamouflageConfig:
-    """The shipped limits of camouflage."""
-    return yaml_loader.read(FOLDER / "camouflage.yaml", CamouflageConfig)
-
-
-@cache
-def stance_config() -> StanceConfig:
-    """The shipped words of stance."""
-    return yaml_loader.read(FOLDER / "stance.yaml", StanceConfig)
+guns = _reader("smoking_guns.yaml", SmokingGuns)
+mechanisms = _reader("mechanisms.yaml", MechanismsConfig)
+constitution = _reader("constitution.yaml", Constitution)
+claims_config = _reader("session/claims.yaml", ClaimsConfig)
+outcomes_config = _reader("session/outcomes.yaml", OutcomesConfig)
+liability_config = _reader("session/liability.yaml", LiabilityConfig)
+camouflage_config = _reader("session/camouflage.yaml", CamouflageConfig)
+stance_config = _reader("session/stance.yaml", StanceConfig)
+roleplay_config = _reader("session/fiction.yaml", RoleplayConfig)
+distress_config = _reader("session/distress.yaml", DistressConfig)
 
 
 @cache
 def annotations_config(kind: AnnotationKind) -> AnnotationsConfig:
     """The shipped kinds of moments that are noted."""
-    return yaml_loader.read(FOLDER / f"{kind}.yaml", AnnotationsConfig)
-
-
-@cache
-def roleplay_config() -> RoleplayConfig:
-    """The shipped rules of stories that were asked for."""
-    return yaml_loader.read(FOLDER / "fiction.yaml", RoleplayConfig)
-
-
-@cache
-def distress_config() -> DistressConfig:
-    """The shipped rules of the distress codes."""
-    return yaml_loader.read(FOLDER / "distress.yaml", DistressConfig)
+    return yaml_loader.read(yaml_loader.RULES / f"session/{kind}.yaml", AnnotationsConfig)
 
 
 @cache

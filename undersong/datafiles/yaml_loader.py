@@ -1,4 +1,4 @@
-"""YAML data files → typed values; unknown keys are refused with file, line and a suggestion."""
+"""The YAML loader: data files become typed values; unknown keys are refused with file, line and a suggestion."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ _TEXT = _TAG + "str"
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
 _PATH = re.compile(r" - at (?:`|key in `)(?P<path>\$[^`]*)`")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+
+
+class DataFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of the typed data files and of their sections: unknown keys are refused."""
 
 
 class YamlDocument(msgspec.Struct, frozen=True):
