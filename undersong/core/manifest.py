@@ -57,13 +57,18 @@ class Manifest(Record, frozen=True, kw_only=True):
     judges: tuple[JudgeUse, ...]
 
 
-def is_report(folder: Path) -> bool:
-    """Whether ``folder`` holds a manifest that undersong wrote."""
+def stored_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest that undersong wrote into ``folder``, as JSON; empty where there is none that can be read."""
     try:
         value = json.loads((folder / NAME).read_bytes())
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and value.get("schema") == SCHEMA
+        return {}
+    return value if isinstance(value, dict) and value.get("schema") == SCHEMA else {}
+
+
+def is_report(folder: Path) -> bool:
+    """Whether ``folder`` holds a manifest that undersong wrote."""
+    return bool(stored_manifest(folder))
 
 
 def canonical(value: Any) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import re
 import shutil
 import tempfile
@@ -16,9 +15,19 @@ from typing import Any
 
 import msgspec
 
-from undersong.core import manifest
 from undersong.core.hashing import text_hash
-from undersong.core.manifest import NAME, RUN, SCHEMA, FileHash, JudgeUse, Manifest, MessageHash, canonical, seal
+from undersong.core.manifest import (
+    NAME,
+    RUN,
+    SCHEMA,
+    FileHash,
+    JudgeUse,
+    Manifest,
+    MessageHash,
+    canonical,
+    seal,
+    stored_manifest,
+)
 from undersong.errors import StoreError, UndersongError, UsageError
 from undersong.models import Case, Conversation, Row, SessionVerdict, encode
 from undersong.patterns.catalog import all_rules
@@ -235,11 +244,5 @@ def _refusal(folder: Path, error: OSError) -> UndersongError:
 
 def _ours(folder: Path) -> set[str]:
     """The names that the manifest in ``folder`` covers; empty where there is none that can be read."""
-    try:
-        value = json.loads((folder / manifest.NAME).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return set()
-    files = value.get("files") if isinstance(value, dict) else None
-    if not isinstance(files, dict) or value.get("schema") != manifest.SCHEMA:
-        return set()
-    return {manifest.NAME, manifest.RUN, *files}
+    files = stored_manifest(folder).get("files")
+    return {NAME, RUN, *files} if isinstance(files, dict) else set()
