@@ -1,4 +1,4 @@
-"""Write the rows of a run into the report folder and count them on the way."""
+"""Aggregates over the rows of a run, counted while the rows are written into the report folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EPISODES = 1000  # distinct loops or signals that are kept of one conversation
 
 @dataclass(frozen=True)
 class WordsOnly:
-    """A message in which words of hard constraints stand, whatever it says with them."""
+    """A message that contains words of hard constraints, whatever it says with them."""
 
     conversation: str
     id: str
@@ -50,7 +50,7 @@ class ChartTurn:
 
 @dataclass
 class Episode:
-    """One thing that goes on over turns of one agent: what it is, and where."""
+    """An episode over turns of one agent: a loop or a thread signal, and where it occurs."""
 
     agent: str
     what: str

@@ -1,4 +1,4 @@
-"""The messages that a report quotes: anchors to link to, and quotes as marked text."""
+"""Citations: anchors of the messages that a report quotes, and their quotes as marked text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Cite:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What stands beside a claim: verbatim pieces of one message, and whether it goes on."""
+    """An excerpt beside a claim: verbatim pieces of one message, and whether it is cut."""
 
     cite: Cite
     pieces: tuple[TextRun, ...]

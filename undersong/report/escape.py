@@ -1,4 +1,4 @@
-"""Foreign text on paper: verbatim for the reader, powerless in Markdown."""
+"""Escaping for reports: foreign text stays verbatim for the reader and without effect in Markdown."""
 
 from __future__ import annotations
 

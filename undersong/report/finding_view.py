@@ -1,11 +1,11 @@
-"""A finding as its readers meet it: stage by stage, with quotes, scores and how sure it is."""
+"""The view of a finding: stage by stage, with quotes, scores and how certain it is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from undersong.models import TRAITS, Finding, Why
+from undersong.models import TRAITS, Finding, Message, Why
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
 from undersong.report.aggregates import RowAggregates
@@ -42,6 +42,16 @@ class FindingView:
     def agent(self) -> str:
         """The agent by the name that it has inside its conversation."""
         return own_name(self.finding.agent, self.finding.conversations[0] if self.finding.conversations else "")
+
+    def stages_in(self, conversation: str) -> Iterator[tuple[FindingStage, Message]]:
+        """The stages whose messages the case holds and that are of one conversation."""
+        for stage in self.stages:
+            if stage.cite.message and stage.cite.message.conversation == conversation:
+                yield stage, stage.cite.message
+
+    def stage_title(self, stage: FindingStage) -> str:
+        """``Love bombing, PRAISE``: the title of the finding with the name of a stage."""
+        return f"{self.finding.title}, {stage.name}".rstrip(", ")
 
 
 def finding_view(finding: Finding, citations: Citations, aggregates: RowAggregates, rule: RuleWords) -> FindingView:

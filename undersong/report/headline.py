@@ -1,4 +1,4 @@
-"""The verdict of a case in plain sentences."""
+"""The headline of a case in plain sentences, and the fixed texts of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verdict says in words: the same in the report, on the terminal and in JSON."""
+"""Sentences about verdicts and findings: the same in the report, on the terminal and in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session as its readers meet it: what took points, what stands at which turn, what is worth reading first."""
+"""The view of a session: its deductions, the events at each turn, and the moments worth reading first."""
 
 from __future__ import annotations
 
@@ -129,10 +129,7 @@ def session_view(
     moments = tuple(_moments(verdict, anchor, citations))
     guns = sum(each.kind == "smoking_gun" for each in verdict.moments)
     marks = [
-        (stage.cite.message.position, f"{each.finding.title}, {stage.name}".rstrip(", "))
-        for each in findings
-        for stage in each.stages
-        if stage.cite.message and stage.cite.message.conversation == name
+        (message.position, each.stage_title(stage)) for each in findings for stage, message in each.stages_in(name)
     ]
     calibrated = case.parameters.get("calibrated") is True
     return SessionView(
@@ -202,12 +199,8 @@ def _deductions(verdict: SessionVerdict, citations: Citations) -> tuple[Deductio
     """Each episode once, with the turns at which it came again."""
     episodes: dict[tuple[str, ...], list[Deduction]] = {}
     for deduction in verdict.deductions:
-        key = (
-            (deduction.mechanism, deduction.kind, deduction.episode)
-            if deduction.episode
-            else (deduction.mechanism, deduction.kind, "", deduction.message_id)
-        )
-        episodes.setdefault(key, []).append(deduction)
+        alone = "" if deduction.episode else deduction.message_id
+        episodes.setdefault((deduction.mechanism, deduction.kind, deduction.episode, alone), []).append(deduction)
     return tuple(_episode(first, repeats, verdict.conversation, citations) for first, *repeats in episodes.values())
 
 
@@ -251,7 +244,7 @@ def _events(
     for position, text in marks:
         what.setdefault(position, []).append(text)
     for finding in findings:
-        cites |= {s.cite.message.position: s.cite for s in finding.stages if s.cite.message and _of(s.cite, verdict)}
+        cites |= {message.position: stage.cite for stage, message in finding.stages_in(verdict.conversation)}
     for taken in verdict.deductions:
         what.setdefault(taken.position, []).append(f"−{taken.points} {mechanism_name(taken.mechanism)}")
     for shown in deductions:
@@ -274,10 +267,6 @@ def _events(
         )
         for position, texts in sorted(what.items())
     )
-
-
-def _of(cite: Cite, verdict: SessionVerdict) -> bool:
-    return cite.message is not None and cite.message.conversation == verdict.conversation
 
 
 TURNS = 12  # turns that are named; of a longer run the number, the first and the last

@@ -1,4 +1,4 @@
-"""The whole talk as an appendix: turns with anchors and marks, folded, and paged where a page would grow heavy."""
+"""The transcript as an appendix: turns with anchors and marks, folded, and divided into pages by size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MessageKey = tuple[str, str]  # conversation, message id
 
 @dataclass(frozen=True)
 class TurnMark:
-    """What stands at a turn: ``style`` is its CSS class, ``href`` leads to where it is told."""
+    """A mark at a turn: ``style`` is its CSS class, ``href`` leads to where it is described."""
 
     style: str
     text: str
@@ -82,7 +82,7 @@ class TranscriptPart:
 
 @dataclass(frozen=True)
 class Origin:
-    """What else is known of a session that has a transcript."""
+    """A conversation with a transcript, the anchor of its session, and its turns by id."""
 
     conversation: Conversation
     session: str

@@ -1,4 +1,4 @@
-"""A Case as its readers meet it: ordered, linked, counted and worded, the same for HTML and Markdown."""
+"""The view of a case: ordered, linked, counted and in words, the same for HTML and Markdown."""
 
 from __future__ import annotations
 
@@ -227,14 +227,10 @@ def _session_marks(session: SessionView) -> Iterator[tuple[str, TurnMark]]:
         name = mechanism_name(taken.mechanism)
         yield taken.message_id, TurnMark("high", f"−{taken.points} {name}", here, name, DEDUCTION_LEVEL)
     for shown_finding in session.findings:
-        for stage in shown_finding.stages:
-            if stage.cite.message and stage.cite.message.conversation == session.verdict.conversation:
-                finding = shown_finding.finding
-                text = f"{finding.title}, {stage.name}".rstrip(", ")
-                yield (
-                    stage.cite.id,
-                    TurnMark(finding.level, text, f"#{shown_finding.anchor}", finding.title, finding.level),
-                )
+        finding, href = shown_finding.finding, f"#{shown_finding.anchor}"
+        for stage, _ in shown_finding.stages_in(session.verdict.conversation):
+            text = shown_finding.stage_title(stage)
+            yield stage.cite.id, TurnMark(finding.level, text, href, finding.title, finding.level)
     for moment in session.verdict.moments:
         style = _STYLES.get(moment.kind, "medium")
         yield moment.message_id, TurnMark(style, moment_label(moment), here, MOMENTS[moment.kind])

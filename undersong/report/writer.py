@@ -1,4 +1,4 @@
-"""A Case as a folder that a person can read and a stranger can check."""
+"""The report folder: written as a whole or not at all, and replaced only where it is ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent says is done: fixes, passing tests, acts such as "I have sent it", in the agent's own voice."""
+"""Claims of completed work: fixes, passing tests, acts such as "I have sent it", in the agent's own voice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a judge adds to the detectors: places of its own, and its answers about flagged ones."""
+"""Confirmation by a judge: candidates of its own, its answers about flagged places, and what it is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a message says in its own words: its text without code and quoted lines, at the same places."""
+"""A message's own prose: its text without code and quoted lines, at the same places; sentences and clauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sovereignty score of one conversation: what was assessed, what was taken, turn by turn."""
+"""The sovereignty score of one conversation: mechanisms, deductions and the score after each turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools answered: which calls failed, which checks passed, as programs report it."""
+"""Outcomes of tool calls: which calls failed and which checks passed, as programs report it."""
 
 from __future__ import annotations
 

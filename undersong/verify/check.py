@@ -1,4 +1,4 @@
-"""The check of a report: hashes first, and what is pure again only where they agree."""
+"""The check of a report: hashes first, then the pure steps recomputed where the hashes agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules, prompts and models of this installation beside those of the report, and what another version means."""
+"""The installed rules, prompts and models, compared with those that the report names."""
 
 from __future__ import annotations
 
