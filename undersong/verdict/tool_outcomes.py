@@ -18,23 +18,9 @@ HTTP_ERRORS = range(400, 600)
 LINE = 300  # characters of a line that are quoted
 _WORD = re.compile(r"[A-Za-z]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-GENERIC = frozenset(
-    {
-        "tool",
-        "function",
-        "user",
-        "environment",
-        "observation",
-        "shell",
-        "bash",
-        "terminal",
-        "output",
-        "result",
-        "system",
-    }
-)
+GENERIC = frozenset({
+    "tool", "function", "user", "environment", "observation", "shell", "bash", "terminal", "output", "result", "system",
+})  # fmt: skip
 
 
 class ToolOutcome(NamedTuple):

@@ -9,7 +9,7 @@ from urllib.parse import quote as percent
 
 from undersong.core.sanitize import visible
 from undersong.core.text import mechanism_name
-from undersong.models import Case, Deduction, Message, Moment, Quote
+from undersong.models import Case, Deduction, Message, Quote
 from undersong.report.finding_view import RuleWords
 from undersong.report.narrative import certainty_words, moment_label
 from undersong.report.order import FindingResult, SessionResult, group_of, results
@@ -58,10 +58,8 @@ def _results(case: Case, messages: Messages, rules: Mapping[str, RuleWords]) -> 
     for result in results(case):
         if isinstance(result, FindingResult):
             yield _finding(result, messages, rules.get(result.finding.rule_hash, RuleWords()))
-        elif isinstance(result.claim, Deduction):
-            yield _deduction(result.claim, result, messages)
         else:
-            yield _moment(result.claim, result, messages)
+            yield _of_session(result, messages)
 
 
 def _numbered(result: dict[str, Any], rules_by_id: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -83,7 +81,7 @@ def _finding(result: FindingResult, messages: Messages, words: RuleWords) -> dic
     sentence = f"The order of these {len(finding.message_ids)} messages is consistent with {finding.title}. {sure}."
     numbers = {name: getattr(finding, name) for name in ("strength", "chance", "q", "stability")}
     return {
-        "rule": _rule(finding.pattern, finding.title, words.description, level, finding.pattern),
+        "rule": _rule(finding.pattern, finding.title, words.description, level),
         "level": level,
         "message": _text(sentence),
         "locations": [steps[0]["location"]],
@@ -94,48 +92,33 @@ def _finding(result: FindingResult, messages: Messages, words: RuleWords) -> dic
     }
 
 
-def _deduction(deduction: Deduction, result: SessionResult, messages: Messages) -> dict[str, Any]:
-    session = result.session
-    message = messages.get((session.conversation, deduction.message_id))
-    first, *others = deduction.quotes or (None,)
-    related = [
-        _location(messages.get((session.conversation, each.message_id)), each.message_id, each)
-        for each in others
-        if each
-    ]
-    name = mechanism_name(deduction.mechanism)
+def _of_session(result: SessionResult, messages: Messages) -> dict[str, Any]:
+    claim, session, level = result
+    home, (first, *others) = session.conversation, claim.quotes or (None,)
+    if isinstance(claim, Deduction):
+        name, title, text = claim.mechanism, mechanism_name(claim.mechanism), claim.explanation
+        fingerprint, what, own = "deduction/v1", claim.kind, {"points": claim.points, "kind": claim.kind}
+        related = [_location(messages.get((home, each.message_id)), each.message_id, each) for each in others if each]
+    else:
+        name, title, text = claim.code, claim.title, f"{moment_label(claim)}: {claim.explanation}"
+        fingerprint, what, own, related = "moment/v1", claim.code, {"basis": claim.basis}, None
     return {
-        "rule": _rule(deduction.mechanism, name, "", result.level, deduction.mechanism),
-        "level": result.level,
-        "message": _text(deduction.explanation),
-        "locations": [_location(message, deduction.message_id, first)],
-        "relatedLocations": related,
-        "partialFingerprints": {
-            "deduction/v1": visible(f"{session.conversation}/{deduction.message_id}/{deduction.kind}")
-        },
-        "properties": {"points": deduction.points, "kind": deduction.kind, "session": visible(session.conversation)},
+        "rule": _rule(name, title, "", level),
+        "level": level,
+        "message": _text(text),
+        "locations": [_location(messages.get((home, claim.message_id)), claim.message_id, first)],
+        **({} if related is None else {"relatedLocations": related}),
+        "partialFingerprints": {fingerprint: visible(f"{home}/{claim.message_id}/{what}")},
+        "properties": own | {"session": visible(home)},
     }
 
 
-def _moment(moment: Moment, result: SessionResult, messages: Messages) -> dict[str, Any]:
-    session = result.session
-    message = messages.get((session.conversation, moment.message_id))
-    return {
-        "rule": _rule(moment.code, moment.title, "", result.level, moment.code),
-        "level": result.level,
-        "message": _text(f"{moment_label(moment)}: {moment.explanation}"),
-        "locations": [_location(message, moment.message_id, next(iter(moment.quotes), None))],
-        "partialFingerprints": {"moment/v1": visible(f"{session.conversation}/{moment.message_id}/{moment.code}")},
-        "properties": {"basis": moment.basis, "session": visible(session.conversation)},
-    }
-
-
-def _rule(name: str, title: str, description: str, level: str, member: str) -> dict[str, Any]:
+def _rule(name: str, title: str, description: str, level: str) -> dict[str, Any]:
     rule: dict[str, Any] = {
         "id": visible(name),
         "shortDescription": _text(title),
         "defaultConfiguration": {"level": level},
-        "properties": {"tags": [group_of(member)]},
+        "properties": {"tags": [group_of(name)]},
     }
     return rule | ({"fullDescription": _text(description)} if description else {})
 

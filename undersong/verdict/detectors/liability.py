@@ -47,7 +47,8 @@ def liability_shifting(transcript: Transcript) -> DetectorResult:
         deductions.append(
             deduction(MECHANISM, KIND, turn, words, (blame_quote, shown), f"{turn.message.agent} {shown.text[:60]}")
         )
-    return DetectorResult(tuple(deductions), tuple(candidates), "" if errors or any(_failed(transcript)) else NO_ERROR)
+    looked = errors or any(each.outcome.state == "failed" for each in transcript.outcomes)
+    return DetectorResult(tuple(deductions), tuple(candidates), "" if looked else NO_ERROR)
 
 
 def _blame(turn: TranscriptTurn) -> tuple[int, int] | None:
@@ -101,10 +102,6 @@ def _exception(text: str, at: int) -> tuple[int, int]:
 def _has_written(transcript: Transcript, turn: TranscriptTurn) -> bool:
     """Whether an agent wrote code before: a failing check of it is no error of the person."""
     return any(each.is_agent and each.blocks for each in transcript.turns[: turn.place])
-
-
-def _failed(transcript: Transcript) -> Iterator[bool]:
-    yield from (each.outcome.state == "failed" for each in transcript.outcomes)
 
 
 def _latest(errors: list[ObservedError], turn: TranscriptTurn) -> ObservedError | None:
