@@ -15,7 +15,7 @@ FILES = ("constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml")
 
 
 class MechanismRule(DataFile, frozen=True, kw_only=True):
-    """One mechanism of the second seed, and on what evidence it is assessed."""
+    """One mechanism of the sovereignty score, and the evidence on which it is assessed."""
 
     title: str
     penalty: int

@@ -19,7 +19,7 @@ from undersong.errors import RuleError
 DATA = Path(__file__).parents[1] / "data"
 RULES, PROMPTS, MODELS = DATA / "rules", DATA / "prompts", DATA / "models"
 FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where PyYAML was built with it: ten times as fast
-_MOST_FAULTS = 100  # of one file that are told
+_MOST_FAULTS = 100  # of one file that are reported
 _MOST_VALUES = 1_000_000  # of one file; a file of a megabyte has fewer, but aliases within aliases any number
 T = TypeVar("T")
 _PLAIN_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d*)?|[-+]?\.\d+|[-+]?(?:\d+\.\d*|\.\d+)[eE][-+]\d+")

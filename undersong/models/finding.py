@@ -12,7 +12,7 @@ from undersong.models.evaluation import Quote
 class Outcome(Record, frozen=True, kw_only=True):
     """What came of a sequence towards somebody: the agent's first request after it began, and what was answered.
 
-    ``not_answered`` and ``no_request`` are told of the conversations of the finding alone; ``unclear`` is an answer
+    ``not_answered`` and ``no_request`` are stated of the conversations of the finding alone; ``unclear`` is an answer
     with no phrase of either kind, or of both.
     """
 

@@ -130,7 +130,7 @@ class AgentFlags(Record, frozen=True, kw_only=True):
 
 
 class Telemetry(Record, frozen=True, kw_only=True):
-    """The first phase of the second seed; None means unknown, never absent.
+    """The pace, length and hour of a session; None means unknown, never absent.
 
     ``tokens_per_minute`` is of the user, ``hours`` from first to last message, ``longest_stretch_hours`` without a
     break.
@@ -146,7 +146,7 @@ class Telemetry(Record, frozen=True, kw_only=True):
 
 
 class ThreadScan(Record, frozen=True, kw_only=True):
-    """The free signals of one conversation; ``session_context_vector`` as in the second seed."""
+    """The free signals of one conversation; ``session_context_vector`` names what is known of its telemetry."""
 
     conversation: str
     signals: tuple[ThreadSignal, ...] = ()

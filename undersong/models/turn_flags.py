@@ -1,4 +1,4 @@
-"""The second seed's structural flags of one turn, by the seed's own names."""
+"""The structural flags of one turn, such as Death Spiral and High Deference."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FLAGS = (DEATH_SPIRAL, HIGH_DEFERENCE, LAZY_OUTPUT, CANNED_RESPONSES)
 
 
 def turn_flags(signals: Scan | Row) -> tuple[str, ...]:
-    """The flags of one turn in a fixed order; a flag routes and informs, it never takes points.
+    """The flags of one turn in a fixed order; a flag routes and informs, it is never a deduction.
 
     A sudden drop in latency is "Canned Responses" where the turn also repeats itself or earlier turns, else
-    "Lazy Output": the seed gives both readings of the drop and no rule between them.
+    "Lazy Output": the drop has both readings, and nothing else decides between them.
     """
     repeated = own_loops(signals)
     loops = bool(repeated) and all(loop.scope != "held" for loop in repeated)  # to decline again is to hold

@@ -60,7 +60,7 @@ def chart(
     findings: Iterable[tuple[int, str]],
     moments: Sequence[tuple[int, str, bool]] = (),
 ) -> Chart:
-    """The chart of one session; ``findings`` pairs positions with what stands there, ``moments`` adds: protective."""
+    """The chart of one session; ``findings`` pairs positions with texts, ``moments`` adds: protective."""
     positions = sorted({turn.position for turn in turns} | {position for position, _ in verdict.turns})
     place = {position: index for index, position in enumerate(positions)}
     step = (WIDTH - LEFT - RIGHT) / max(len(positions), 1)

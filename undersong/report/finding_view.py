@@ -102,7 +102,7 @@ def _traits(rule: PatternRule) -> dict[str, tuple[str, ...]]:
 
 
 def why_words(finding: Finding, message_id: str, conversation: str | None) -> tuple[str, ...]:
-    """A line for each trait of a message that is told, with the words that moved it, and for each signal.
+    """A line for each trait of a message that is shown, with the words that moved it, and for each signal.
 
     ``conversation`` None: whatever it is. Empty where the judge cannot tell.
     """

@@ -41,7 +41,7 @@ class MechanismGap:
 
 
 def headline(case: Case) -> tuple[str, ...]:
-    """What took points, what was found, how little that says by an uncalibrated judge, and the lowest score."""
+    """Deductions, findings, how little they say by an uncalibrated judge, and the lowest score."""
     return (
         *_deductions_words(case),
         findings_words(case),
@@ -68,7 +68,7 @@ def coverage(case: Case) -> str:
 
 
 def mechanism_gaps(sessions: Iterable[SessionVerdict]) -> tuple[MechanismGap, ...]:
-    """Every mechanism of the second seed by name, in the order of the first session."""
+    """Every mechanism by name, in the order of the first session."""
     counts: dict[str, Counter[str]] = {}
     reasons: dict[str, dict[str, None]] = {}
     for session in sessions:

@@ -264,7 +264,7 @@ def guns_words(case: Case) -> tuple[str, ...]:
 
 
 def to_read_words(verdicts: Iterable[SessionVerdict], without: Collection[str] = ()) -> str:
-    """``1 smoking gun, 6 noted turns``: what stands in sessions to be read and takes no points; "" for nothing."""
+    """``1 smoking gun, 6 noted turns``: what is to be read in sessions without a deduction; "" for nothing."""
     kinds = Counter[str](each.kind for verdict in verdicts for each in verdict.moments)
     nouns = {kind: noun for kind, noun in TO_READ.items() if kinds[kind] and kind not in without}
     return ", ".join(counted(kinds[kind], noun) for kind, noun in nouns.items())

@@ -70,7 +70,7 @@ def _number(numbers: dict[str, int], name: str) -> int:
 
 
 ALIGNMENTS = ("violation", "misaligned", "drifting", "aligned", "unknown")
-ALL_IN_DETAIL = 10  # this few sessions are told in full even where there is nothing to say
+ALL_IN_DETAIL = 10  # this few sessions are shown in full even where there is nothing to say
 
 
 def order_findings(findings: tuple[Finding, ...]) -> list[Finding]:
@@ -100,7 +100,7 @@ def order_sessions(case: Case) -> list[SessionVerdict]:
 
 
 def detailed_sessions(case: Case, limit: int) -> list[SessionVerdict]:
-    """The sessions that are told in full: those with something to say, the worst first, at most ``limit``."""
+    """The sessions that are shown in full: those with something to say, the worst first, at most ``limit``."""
     named = {name for finding in case.findings for name in finding.conversations}
     return [
         each
@@ -144,7 +144,7 @@ def groups() -> HarmGroups:
 
 @cache
 def titles() -> tuple[str, ...]:
-    """The titles in their order, what stands in no family last."""
+    """The titles in their order, what is in no family last."""
     return (*(group.title for group in groups().groups.values()), OTHER)
 
 

@@ -18,8 +18,8 @@ from undersong.report.narrative import confirmation_words, coverage_words, momen
 from undersong.report.order import MOMENTS as KINDS
 from undersong.report.order import group_of
 
-GUNS = 10  # smoking guns of a session that are told; case.json names all
-MOMENTS = 200  # distress codes and protective moments of a session that are told
+GUNS = 10  # smoking guns of a session that are shown; case.json names all
+MOMENTS = 200  # distress codes and protective moments of a session that are shown
 LINKED = 5  # repeats of an episode whose messages are linked and held; case.json names all
 
 
@@ -105,12 +105,12 @@ class SessionView:
     more_guns: int = 0
 
     def of_kind(self, kind: str) -> list[MomentView]:
-        """The moments of one kind that are told."""
+        """The moments of one kind that are shown."""
         return [each for each in self.moments if each.moment.kind == kind]
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """The session in plain words: what took points, what is worth reading."""
+        """The session in plain words: its deductions, and what is worth reading."""
         return tuple(_summary(self.verdict))
 
 
@@ -205,7 +205,7 @@ def _deductions(verdict: SessionVerdict, citations: Citations) -> tuple[Deductio
 
 
 def _episode(first: Deduction, repeats: list[Deduction], conversation: str, citations: Citations) -> DeductionView:
-    """The first deduction told in full, the next ones linked, all of them named by their turns."""
+    """The first deduction shown in full, the next ones linked, all of them named by their turns."""
     linked = [_deduction(each, conversation, citations).cite for each in repeats[:LINKED]]
     view = _deduction(first, conversation, citations)
     return replace(view, repeats=tuple(each.position for each in repeats), linked=tuple(linked))
@@ -270,7 +270,7 @@ def _events(
 
 
 TURNS = 12  # turns that are named; of a longer run the number, the first and the last
-LINES = 12  # episodes of a kind that are told; evaluations.jsonl holds all
+LINES = 12  # episodes of a kind that are shown; evaluations.jsonl holds all
 
 
 def turns_words(turns: Sequence[int]) -> str:

@@ -37,7 +37,7 @@ from undersong.report.transcript_view import (
     transcript_pages,
 )
 
-DETAIL = 200  # sessions, findings and agents that are told in full; case.json and findings.jsonl hold all
+DETAIL = 200  # sessions, findings and agents that are shown in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
 GUNS = 20  # smoking guns that the report opens with
 _STYLES = {"protective": "aligned", "conduct": "low", "candidate": "low"}

@@ -53,7 +53,7 @@ __all__ = [
 
 
 CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
-CONVERSATIONS = "conversations.jsonl"  # the sessions that are told in full, with every message
+CONVERSATIONS = "conversations.jsonl"  # the sessions that are shown in full, with every message
 DATA = frozenset({CASE, FINDINGS, EVALUATIONS, CONVERSATIONS})  # what all other files of a report are made from
 ConversationLookup = Callable[[str], Conversation | None]
 
@@ -73,7 +73,7 @@ def write(
     ``rows`` are read once and need not fit into memory; the folder holds them without texts. ``run`` (the times of
     the run) goes into ``run.json``, which the manifest does not cover; ``rules`` (default: the shipped ones) are those
     whose words stand beside their findings. ``conversations`` gives the conversation of an id, for the transcripts of
-    the sessions that are told in full; without it there are none. ``formats`` are some of ``render.FORMATS``.
+    the sessions that are shown in full; without it there are none. ``formats`` are some of ``render.FORMATS``.
     The same arguments give the same bytes.
     Nothing is left half written: the folder appears as a whole. Raises UsageError where ``out_dir`` is not ours to
     replace or cannot be written.
@@ -110,7 +110,7 @@ def _conversations(detailed: Iterable[SessionVerdict], lookup: ConversationLooku
 
 
 def _staged(case: Case) -> Iterator[tuple[str, str]]:
-    """The messages of the findings that are told in full, by conversation and id."""
+    """The messages of the findings that are shown in full, by conversation and id."""
     for finding in order_findings(case.findings)[:DETAIL]:
         for conversation in finding.conversations:
             yield from ((conversation, message_id) for message_id in finding.message_ids)

@@ -180,7 +180,7 @@ def smoking_guns(
 ) -> tuple[Moment, ...]:
     """Every smoking gun of a conversation, the first ones to read first.
 
-    In rank order: turns that took points (``charged`` ids), then by strength, then in the order of the talk. Abandoned
+    In rank order: turns with a deduction (``charged`` ids), then by strength, then by turn. Abandoned
     branches, code and quoted lines are left out. One of each kind a message: by exact words, else as a judge reads it
     with its quote, else by the signal.
     """

@@ -139,7 +139,7 @@ BEFORE, AFTER = 4, 2  # messages around a place that are shown as context
 
 
 def segments(conversation: Conversation, verdict: SessionVerdict) -> tuple[Segment, ...]:
-    """One for each deduction and candidate, in the order of the talk; repeats of one episode are asked about once.
+    """One for each deduction and candidate, in order; repeats of one episode are asked about once.
 
     A turnabout is put as two messages of its speaker, at any distance; a promise or a blame as the message and the one
     that contradicts it, where that is another; anything else as the message alone.

@@ -68,7 +68,7 @@ def asks_for_a_story(text: str) -> bool:
 
 
 def without_speech(text: str) -> str:
-    """The text with blanks in place of what stands in quotation marks, so that every place stays the same."""
+    """The text with blanks in place of what is in quotation marks, so that every place stays the same."""
     return _SPEECH.sub(lambda match: " " * len(match[0]), text)
 
 

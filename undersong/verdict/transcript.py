@@ -13,7 +13,7 @@ from undersong.verdict.claims import Claim, admits, claims, goes_on
 from undersong.verdict.own_text import asks_for_a_story, is_speech, prose, without_speech
 from undersong.verdict.tool_outcomes import ToolOutcome, outcome
 
-NOT_AGENTS = ("user", "system", "tool")  # who promises nothing in the sense of the second seed
+NOT_AGENTS = ("user", "system", "tool")  # whose words are no promise of an agent
 ASKS = ("user", "participant")  # whose messages begin a new run; other agents may speak within one
 EMPTY = text_hash("")
 Signals = Mapping[str, Mapping[str, float]]  # message id → signal → strength
@@ -24,7 +24,7 @@ MomentBasis = Literal["words", "signal", "judge"]
 class TranscriptTurn:
     """One message at its place; ``run`` counts what people asked so far: the work on one request is a run.
 
-    ``story``: one was asked for before, so that what stands in quotation marks is not the agent's own.
+    ``story``: one was asked for before, so that what is in quotation marks is not the agent's own.
     """
 
     def __init__(self, place: int, message: Message, scan: Scan, run: int, *, story: bool = False) -> None:
