@@ -1,10 +1,11 @@
-"""The judges: one module and one table line each."""
+"""The protocol of a judge, and opening one by the name that ``--judge`` gives: ours, or one of an installed package."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -15,6 +16,8 @@ from undersong.judges.limits import RunLimits
 from undersong.models import Confirmed, Evaluation, Message, Record, Route, Scan
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from undersong.ml.trait_heads import Heads
 
 # name of --judge → module with a function ``open_judge(argument) -> Judge``; the argument is what follows the colon
@@ -28,6 +31,7 @@ PAID: dict[str, str] = {
     "replay": "undersong.judges.llm.providers.replay",
     "tiers": "undersong.judges.llm.judge",  # focused=X,deep=Y,deep_with_context=Z
 }
+PLUGINS = "undersong.judges"  # entry points of other packages: a judge's name → its ``open_judge``, of either form
 
 
 class EvaluationHistory(Record, frozen=True, kw_only=True):
@@ -142,10 +146,25 @@ class Judge(Protocol):
         )
 
 
-def is_paid(spec: str) -> bool:
-    """Whether ``--judge`` names models that are asked, one or one per tier, now or in a recorded run."""
+def asks_models(spec: str) -> bool:
+    """Whether ``--judge`` names models that we ask, one or one per tier, now or in a recorded run."""
     name = spec.partition(":")[0]
     return "=" in name or name in PAID
+
+
+def is_paid(spec: str) -> bool:
+    """Whether the judge that ``--judge`` names is opened with the limits of a run."""
+    name = spec.partition(":")[0]
+    if asks_models(spec) or name in JUDGES:
+        return name not in JUDGES
+    return name in (added := plugins()) and _takes_limits(added[name].load())
+
+
+def plugins() -> dict[str, EntryPoint]:
+    """Name → entry point of the judges that installed packages add; our own names go first."""
+    from importlib.metadata import entry_points
+
+    return {each.name: each for each in entry_points(group=PLUGINS) if each.name not in {*JUDGES, *PAID}}
 
 
 class JudgeAbortedError(JudgeError):
@@ -164,13 +183,26 @@ def open_judge(spec: str, limits: RunLimits | None = None) -> Judge:
     name, _, argument = spec.partition(":")
     if "=" in name:
         name, argument = "tiers", spec
-    if name in JUDGES:
-        free: Callable[[str], Judge] = import_module(JUDGES[name]).open_judge
-        return free(argument)
-    if name not in PAID:
-        raise UsageError(f"unknown judge '{name}'", remedy=did_you_mean(name, [*JUDGES, *PAID]))
-    paid: Callable[[str, RunLimits], Judge] = import_module(PAID[name]).open_judge
-    return paid(argument, limits or RunLimits())
+    opener = _opener(name)
+    judge: Judge = opener(argument, limits or RunLimits()) if _takes_limits(opener) else opener(argument)
+    return judge
+
+
+def _opener(name: str) -> Callable[..., Judge]:
+    """The ``open_judge`` of a name: of our own tables, else of an installed package."""
+    if (module := JUDGES.get(name) or PAID.get(name)) is not None:
+        own: Callable[..., Judge] = import_module(module).open_judge
+        return own
+    added = plugins()
+    if name not in added:
+        raise UsageError(f"unknown judge '{name}'", remedy=did_you_mean(name, [*JUDGES, *PAID, *sorted(added)]))
+    plugin: Callable[..., Judge] = added[name].load()
+    return plugin
+
+
+def _takes_limits(opener: Callable[..., Judge]) -> bool:
+    """Whether a judge may spend something: then its ``open_judge`` has a second parameter."""
+    return len(signature(opener).parameters) > 1
 
 
 def _text_hash(message: Message) -> str:

@@ -16,7 +16,7 @@ from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.prompts import render_segment, shipped_prompts
 from undersong.judges.llm.response import confirm_schema
 from undersong.judges.llm.tokens import AnswerSizes, TokenRates, rates, rule_of_thumb, schema_bytes
-from undersong.judges.protocol import Segment, is_paid, open_judge
+from undersong.judges.protocol import Segment, asks_models, is_paid, open_judge
 from undersong.models import TIERS, Evaluation, Problem, Record, Route, Scan, Tier, Width
 from undersong.pipeline.evaluate import RoutedThread, questions_of
 from undersong.pipeline.options import Options, Progress, silent
@@ -192,7 +192,7 @@ def cut_off(cells: Cells, budget: float, messages: int, again: ConfirmationPlan 
 def _tier_judges(options: Options, ledger: AnswerSizes | None) -> dict[Tier, TierJudge]:
     """Who reads each tier; a judge that reads for free counts by the rule of thumb, as a paid one would."""
     own_prices = options.terms.price_in, options.terms.price_out
-    if not is_paid(options.judge) or options.judge.startswith("replay:"):
+    if not asks_models(options.judge) or options.judge.startswith("replay:"):
         judge = TierJudge(options.judge, price_of(options.judge, *own_prices), rule_of_thumb(load_prices().tokens))
         return dict.fromkeys(TIERS, judge)
     names = {tier: spec.name for tier, spec in tier_specs_of(options.judge).items()}

@@ -25,7 +25,7 @@ def installed_hashes(
     then missing.
     """
     from undersong.judges.llm.prompt_fingerprint import judge_hashes
-    from undersong.judges.protocol import is_paid, open_judge
+    from undersong.judges.protocol import asks_models, open_judge
     from undersong.judges.stance import stance_hashes
     from undersong.patterns.catalog import all_rules, rule_hashes
     from undersong.patterns.outcome import outcome_hashes
@@ -55,7 +55,7 @@ def installed_hashes(
         hashes |= model.judge.hashes
     for name in sorted(judges - {OFFLINE}):
         try:
-            hashes |= judge_hashes() if is_paid(name) else open_judge(name).hashes
+            hashes |= judge_hashes() if asks_models(name) else open_judge(name).hashes
         except UndersongError:
             continue  # its files are then named as not installed
     return hashes, broken

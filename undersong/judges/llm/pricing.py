@@ -9,7 +9,7 @@ import msgspec
 
 from undersong.datafiles.yaml_loader import RULES, did_you_mean, read
 from undersong.errors import UsageError
-from undersong.judges.protocol import JUDGES, PAID
+from undersong.judges.protocol import JUDGES, PAID, plugins
 
 MILLION = 1_000_000
 
@@ -72,8 +72,9 @@ def price_of(judge: str, price_in: float | None = None, price_out: float | None 
     """
     provider, _, argument = judge.partition(":")
     prices = {price.name: price for price in load_prices().judges}
-    if provider not in {*prices, *JUDGES, *PAID} and None in (price_in, price_out):
-        remedy = f"{did_you_mean(provider, sorted({*prices, *JUDGES, *PAID}))}, or give --price-in and --price-out"
+    judges = {*prices, *JUDGES, *PAID}
+    if None in (price_in, price_out) and provider not in judges and provider not in plugins():
+        remedy = f"{did_you_mean(provider, sorted(judges))}, or give --price-in and --price-out"
         raise UsageError(f"unknown judge '{provider}'", remedy=remedy)
     price = prices.get(provider, Price(name=judge, input=None, output=None, source="not in prices.yaml"))
     if "@" not in argument:
