@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, Served
+from undersong.judges.measurement import noise_of, shift
 from undersong.judges.offline import SHIPPED
-from undersong.judges.test_retest import noise_of, shift
 from undersong.ml import model_file
-from undersong.ml.agreement import alpha, auc, calibrated, kappa, spearman
 from undersong.models import TRAITS, Evaluation
+from undersong.training.evaluation import alpha, calibrated, kappa, label_auc, spearman
 
 
 @pytest.fixture(autouse=True)
@@ -33,16 +34,16 @@ def test_the_measures_of_hand_worked_cases() -> None:
     one, same, turned = array(0, 0.25, 0.5, 1), array(0, 0.25, 0.5, 1), array(1, 0.5, 0.25, 0)
     assert spearman(one, same) == pytest.approx(1)
     assert spearman(one, turned) == pytest.approx(-1)
-    assert spearman(one, array(1, 1, 1, 1)) is None
-    assert auc(array(0, 0, 1, 1), array(0.1, 0.4, 0.4, 0.8)) == pytest.approx(0.875)
-    assert auc(array(0, 0), array(0, 1)) is None
+    assert np.isnan(spearman(one, array(1, 1, 1, 1)))
+    assert label_auc(array(0, 0, 1, 1), array(0.1, 0.4, 0.4, 0.8)) == pytest.approx(0.875)
+    assert np.isnan(label_auc(array(0, 0), array(0, 1)))
     assert kappa(one, same) == pytest.approx(1)
     # marks (0, 4) against (4, 0): observed 16, expected by chance 8
     assert kappa(array(0, 1), array(1, 0)) == pytest.approx(-1)
     assert alpha(one, same) == pytest.approx(1)
     # two observers, 0 against 1 on both units: observed 1, expected 2/3
     assert alpha(array(0, 1), array(1, 0)) == pytest.approx(-0.5)
-    assert alpha(array(0, 0), array(0, 0)) is None
+    assert np.isnan(alpha(array(0, 0), array(0, 0)))
 
 
 def test_intervals_hold_the_figure_and_follow_the_seed() -> None:
@@ -243,3 +244,13 @@ def test_a_double_check_of_a_judge_that_is_asked_nothing_is_wrong_use(undersong:
     ran = undersong("audit", "samples", "--double-check", "10")
     assert ran.code == 2
     assert not Path("undersong-report").exists()
+
+
+def test_validating_without_the_extra_says_so_before_anything_is_paid(
+    undersong: Undersong, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labelled("labels.jsonl", "The boat leaves at nine.")
+    monkeypatch.setitem(sys.modules, "undersong.training.evaluation", None)
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", "offline")
+    assert ran.code == 2
+    assert "pip install 'undersong[train]'" in ran.err

@@ -24,8 +24,7 @@ from undersong.errors import UsageError
 from undersong.models import encode
 
 if TYPE_CHECKING:
-    from undersong.judges.test_retest import RetestKind, Shift
-    from undersong.ml.agreement import Calibration
+    from undersong.judges.measurement import Calibration, RetestKind, Shift
 
 
 MEMORY = "The figures say how well it remembers, not how well it judges."

@@ -11,8 +11,7 @@ import msgspec
 
 from undersong.judges.context import Past
 from undersong.judges.limits import LedgerEntry, Pending
-from undersong.judges.test_retest import Shift
-from undersong.ml.agreement import Calibration
+from undersong.judges.measurement import Calibration, Shift
 from undersong.models import TRAITS
 from undersong.stores.sqlite.connection import Database
 

@@ -155,9 +155,9 @@ def asks_models(spec: str) -> bool:
 def is_paid(spec: str) -> bool:
     """Whether the judge that ``--judge`` names is opened with the limits of a run."""
     name = spec.partition(":")[0]
-    if asks_models(spec) or name in JUDGES:
-        return name not in JUDGES
-    return name in (added := plugins()) and _takes_limits(added[name].load())
+    if asks_models(spec):
+        return True
+    return name not in JUDGES and name in (added := plugins()) and _takes_limits(added[name].load())
 
 
 def plugins() -> dict[str, EntryPoint]:

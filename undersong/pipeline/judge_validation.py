@@ -14,9 +14,8 @@ from undersong.core.hashing import text_hash
 from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.judges.llm.budget import Budget
+from undersong.judges.measurement import Calibration, RetestKind, Shift, shift
 from undersong.judges.protocol import Judge, Question, is_paid
-from undersong.judges.test_retest import RetestKind, Shift, shift
-from undersong.ml.agreement import Calibration, calibrated
 from undersong.ml.model_file import digest
 from undersong.models import TRAITS, Conversation, Message, Problem, Route, Usage
 from undersong.pipeline.evaluate import questions_of
@@ -87,8 +86,13 @@ def validate(
     """Read labelled messages one by one and compare: one JSON object a line, as ``read_labels`` takes them.
 
     Raises InputError where nothing was scored, and where the judge was trained on any of the messages; with ``learnt``
-    they are measured all the same, and counted in what is kept.
+    they are measured all the same, and counted in what is stored. Raises UsageError without the extra ``train``.
     """
+    try:  # before anything is paid for
+        from undersong.training.evaluation import calibrated
+    except ModuleNotFoundError as error:
+        what = f"measuring against labels needs {error.name}, which is not installed"
+        raise UsageError(what, remedy="pip install 'undersong[train]'") from error
     rows = read_labels(labels)
     if sample is not None and sample < len(rows):
         places = np.random.default_rng(options.seed).choice(len(rows), size=sample, replace=False)

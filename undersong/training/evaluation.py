@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from undersong.judges.measurement import IntervalEstimate
 from undersong.ml.trait_heads import Curves
 from undersong.models import NEGATIVE_TRAITS, TRAITS
 from undersong.training.datasets import LabelledMessage
@@ -19,6 +21,9 @@ HARMFUL = 0.5  # a label from here counts as present: the anchor "clearly there"
 THRESHOLDS = (("compassion", 0.6), ("manipulation", 0.5))  # as the pattern of love bombing uses them
 FEWEST_IN_MONTH = 40  # messages; fewer give no rank correlation worth averaging
 NEGATIVE = [TRAITS.index(trait) for trait in TRAITS if trait in NEGATIVE_TRAITS]
+
+
+MARKS = 5  # the marks 0 to 4 that kappa is over; labels in between go to the nearest
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -85,12 +90,7 @@ def measure(rows: Sequence[LabelledMessage], scores: Array, seed: int) -> Qualit
 
 def agreement(labels: Array, scores: Array, authors: npt.NDArray[np.intp], seed: int) -> ScorerAgreement:
     """The figures of one scorer, with intervals from resampling whole authors."""
-    rng = np.random.default_rng(seed)
-    members = [np.flatnonzero(authors == author) for author in range(int(authors.max()) + 1)]
-    draws = (rng.integers(len(members), size=len(members)) for _ in range(RESAMPLES))
-    samples = np.array(
-        [_figures(labels[r], scores[r]) for r in (np.concatenate([members[i] for i in d]) for d in draws)]
-    )
+    samples = np.array([_figures(labels[rows], scores[rows]) for rows in resampled(authors, seed)])
     values = _figures(labels, scores)
     figures = [figure(value, samples[:, i]) for i, value in enumerate(values.tolist())]
     return ScorerAgreement(dict(zip(TRAITS, figures, strict=False)), mean=figures[-2], auc=figures[-1])
@@ -148,10 +148,19 @@ def auc(positive: npt.NDArray[np.bool_], scores: Array) -> float:
     count = int(positive.sum())
     if count in (0, len(positive)):
         return float("nan")
-    return float((rankdata(scores)[positive].mean() - (count + 1) / 2) / (len(positive) - count))
+    return float((ranks(scores)[positive].mean() - (count + 1) / 2) / (len(positive) - count))
+
+
+def resampled(groups: Sequence[str] | npt.NDArray[Any], seed: int) -> list[npt.NDArray[np.intp]]:
+    """Row numbers of ``RESAMPLES`` bootstrap samples of whole groups: what one author wrote is drawn together."""
+    _, member = np.unique(groups, return_inverse=True)
+    rows = [np.flatnonzero(member == number) for number in range(int(member.max()) + 1)]
+    rng = np.random.default_rng(seed)
+    return [np.concatenate([rows[n] for n in rng.integers(len(rows), size=len(rows))]) for _ in range(RESAMPLES)]
 
 
 def figure(value: float, samples: Array) -> Figure:
+    """A statistic with its interval from those of the bootstrap samples."""
     usable = samples[~np.isnan(samples)]
     if np.isnan(value) or not usable.size:
         return Figure(float("nan"), float("nan"), float("nan"))
@@ -168,3 +177,63 @@ def _threshold(trait: str, above: float, labels: Array, scores: Array) -> Thresh
     return Threshold(
         trait, above, count, int(predicted.sum()), int((true & predicted).sum()), cut, int(true[top].sum())
     )
+
+
+def calibrated(
+    labels: Array, scores: Array, groups: Sequence[str], seed: int
+) -> tuple[dict[str, dict[str, IntervalEstimate]], IntervalEstimate]:
+    """The four measures per trait, and the AUC of any harm; labels and scores (messages, 12) in [0, 1]."""
+    draws = resampled(groups, seed)
+    figures = {
+        name: {str(trait): _interval(measure, labels[:, n], scores[:, n], draws) for n, trait in enumerate(TRAITS)}
+        for name, measure in MEASURES.items()
+    }
+    return figures, _interval(label_auc, labels[:, NEGATIVE].max(axis=1), scores[:, NEGATIVE].max(axis=1), draws)
+
+
+def label_auc(labels: Array, scores: Array) -> float:
+    """The AUC of scores for labels that count as present."""
+    return auc(labels >= HARMFUL, scores)
+
+
+def spearman(labels: Array, scores: Array) -> float:
+    """Rank correlation, ties at their mean rank; nan where one side is constant."""
+    a, b = ranks(labels), ranks(scores)
+    spread = a.std() * b.std()
+    return float(((a - a.mean()) * (b - b.mean())).mean() / spread) if spread else float("nan")
+
+
+def ranks(values: Array) -> Array:
+    """Ranks from 1, ties at the mean of theirs: as ``rankdata``, in half its time for a short column."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])
+
+
+def kappa(labels: Array, scores: Array) -> float:
+    """Cohen's kappa over the marks 0 to 4 with quadratic weights; nan where chance alone would agree fully."""
+    a, b = (np.rint(values * (MARKS - 1)).astype(int) for values in (labels, scores))
+    seen = np.zeros((MARKS, MARKS))
+    np.add.at(seen, (a, b), 1.0 / len(a))
+    weights = np.subtract.outer(np.arange(MARKS), np.arange(MARKS)) ** 2
+    expected = float((weights * np.outer(seen.sum(axis=1), seen.sum(axis=0))).sum())
+    return 1.0 - float((weights * seen).sum()) / expected if expected else float("nan")
+
+
+def alpha(labels: Array, scores: Array) -> float:
+    """Krippendorff's alpha of two observers with the interval metric; nan where all values are the same."""
+    values = np.concatenate([labels, scores])
+    expected = 2.0 * float(values.var()) * len(values) / (len(values) - 1)
+    return 1.0 - float(((labels - scores) ** 2).mean()) / expected if expected else float("nan")
+
+
+Measure = Callable[[Array, Array], float]
+MEASURES: Mapping[str, Measure] = {"spearman": spearman, "auc": label_auc, "kappa": kappa, "alpha": alpha}
+
+
+def _interval(
+    measure: Measure, labels: Array, scores: Array, draws: Sequence[npt.NDArray[np.intp]]
+) -> IntervalEstimate:
+    estimate = figure(measure(labels, scores), np.array([measure(labels[rows], scores[rows]) for rows in draws]))
+    if np.isnan(estimate.value):
+        return IntervalEstimate(value=None)
+    return IntervalEstimate(value=round(estimate.value, 3), low=round(estimate.low, 3), high=round(estimate.high, 3))

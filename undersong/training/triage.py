@@ -19,7 +19,7 @@ from undersong.ml import trait_heads as model
 from undersong.ml.triage import BLOCKS, BUCKETS, DIGITS, RecallPoint, Triage, TriageMetadata
 from undersong.models import NEGATIVE_TRAITS, TRAITS
 from undersong.training.datasets import LabelledMessage
-from undersong.training.evaluation import HARMFUL, NEGATIVE, RESAMPLES, Figure, auc, figure
+from undersong.training.evaluation import HARMFUL, NEGATIVE, Figure, auc, figure, resampled
 from undersong.training.trait_heads import (
     FOLDS,
     MOST,
@@ -226,7 +226,7 @@ def ranked(rows: Sequence[LabelledMessage], scores: Array, seed: int) -> Ranked:
     corpus = TriageCorpus(rows)
     harmful, authors = corpus.harmful, corpus.authors
     measures: tuple[Callable[[Flags, Array], float], ...] = (auc, recall_at)
-    samples = [[each(harmful[r], scores[r]) for each in measures] for r in _resampled(authors, seed)]
+    samples = [[each(harmful[r], scores[r]) for each in measures] for r in resampled(authors, seed)]
     both = [figure(each(harmful, scores), np.array(samples)[:, i]) for i, each in enumerate(measures)]
     return Ranked(*both)
 
@@ -262,14 +262,6 @@ def reliability(probabilities: Array, harmful: Flags) -> tuple[Reliability, ...]
         for i in range(len(BINS) - 1)
         if (place == i).any()
     )
-
-
-def _resampled(authors: npt.NDArray[np.intp], seed: int) -> list[npt.NDArray[np.intp]]:
-    rng = np.random.default_rng(seed)
-    members = [np.flatnonzero(authors == author) for author in range(int(authors.max()) + 1)]
-    return [
-        np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))]) for _ in range(RESAMPLES)
-    ]
 
 
 SHARE = 0.4  # of triage's spread in each head's own: harmful traits rise with it, the others fall; .3 to .6 are alike

@@ -1,4 +1,4 @@
-"""How far two readings of the same messages lie apart: a judge's own noise, and what context or framing changes."""
+"""What was measured of a judge: agreement with labels, and how far two readings of the same messages differ."""
 
 from __future__ import annotations
 
@@ -9,6 +9,34 @@ from undersong.models import NEGATIVE_TRAITS, TRAITS, Evaluation, Record
 
 RetestKind = Literal["repeat", "context", "framing"]
 PRESENT = 0.5
+
+
+class IntervalEstimate(Record, frozen=True, kw_only=True):
+    """A figure with its 95 % interval over resampled groups; None where it cannot be computed."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class Calibration(Record, frozen=True, kw_only=True):
+    """A judge against labels, bound to the judge's and the prompts' hash and to the file of labels.
+
+    ``learnt_from`` of the messages are among those that the judge was trained on, and their figures say nothing; None
+    where nobody knows. ``figures`` maps a measure to a trait's figure; ``harmful`` is the AUC of the highest negative
+    trait for "any negative label of .5 or more". ``messages`` were scored, of ``asked``.
+    """
+
+    judge: str
+    judge_hash: str
+    labels: str
+    labels_sha256: str
+    messages: int
+    asked: int
+    groups: int
+    learnt_from: int | None = None
+    figures: dict[str, dict[str, IntervalEstimate]]
+    harmful: IntervalEstimate
 
 
 class Shift(Record, frozen=True, kw_only=True):
