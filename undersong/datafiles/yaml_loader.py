@@ -17,7 +17,7 @@ import yaml
 from undersong.errors import RuleError
 
 DATA = Path(__file__).parents[1] / "data"
-RULES, PROMPTS, MODELS = DATA / "rules", DATA / "prompts", DATA / "models"
+RULES, PROMPTS, MODELS, CARDS = (DATA / name for name in ("rules", "prompts", "models", "cards"))
 FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where PyYAML was built with it: ten times as fast
 _MOST_FAULTS = 100  # of one file that are reported
 _MOST_VALUES = 1_000_000  # of one file; a file of a megabyte has fewer, but aliases within aliases any number
