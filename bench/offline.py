@@ -21,6 +21,17 @@ import numpy as np
 from offline_tables import header, interval, row
 from offline_transfer import transfer
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from train.development import (
+    STANCE_LABELS,
+    TRAIT_LABELS,
+    TURN_LABELS,
+    judged_turns,
+    pressured_answers,
+    read_conversations,
+    turn_labels,
+)
+from train.stance_heads import train as train_stance
 from undersong.judges.offline import SHIPPED, TURN_SIGNALS, load_artefacts
 from undersong.judges.protocol import Question, open_judge
 from undersong.ml import ood_check as domains
@@ -28,21 +39,10 @@ from undersong.ml.prototypes import Prototypes
 from undersong.ml.static_vectors import load_vectors
 from undersong.ml.trait_heads import FILE, Curves, dump
 from undersong.models import Message, Route, Scan
-from undersong.training.datasets import (
-    STANCE_LABELS,
-    TRAIT_LABELS,
-    TURN_LABELS,
-    LabelledMessage,
-    judged_turns,
-    pressured_answers,
-    read_conversations,
-    read_labels,
-    turn_labels,
-)
+from undersong.training.datasets import LabelledMessage, read_labels
 from undersong.training.evaluation import measure
 from undersong.training.model_card import table, thresholds, within
 from undersong.training.ood import load_genres, messages
-from undersong.training.stance import train as train_stance
 from undersong.training.trait_heads import TraitCorpus, calibration, out_of_fold
 from undersong.training.triage import train_stacked
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from offline_tables import header, interval, row
 
-from undersong.judges.offline import SHIPPED, load_artefacts
-from undersong.ml.prototypes import Prototypes
-from undersong.training.datasets import (
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from train.development import (
     OTHER_CONVERSATIONS,
     STANCE_LABELS,
     TRAIT_LABELS,
     TURN_LABELS,
-    LabelledMessage,
     judged_turns,
     pressured_answers,
     read_conversations,
-    read_labels,
 )
+from undersong.judges.offline import SHIPPED, load_artefacts
+from undersong.ml.prototypes import Prototypes
+from undersong.training.datasets import LabelledMessage, read_labels
 from undersong.training.evaluation import NEGATIVE
 from undersong.training.trait_heads import RidgeHeads, TraitCorpus, split
 

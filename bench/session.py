@@ -22,13 +22,14 @@ import numpy.typing as npt
 from mechanisms import records, talk
 from offline_tables import header, interval, row
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from train.development import STANCE_LABELS, TURN_LABELS, pressured_answers, read_conversations
+from train.stance_heads import PressuredAnswer, curve, train
 from undersong.judges.stance import with_stance
 from undersong.ml.static_vectors import load_vectors
 from undersong.models import Row, SessionVerdict
 from undersong.routing.audit_sample import clopper_pearson
 from undersong.scan import load_book, scan_conversation
-from undersong.training.datasets import STANCE_LABELS, TURN_LABELS, pressured_answers, read_conversations
-from undersong.training.stance import PressuredAnswer, curve, train
 from undersong.verdict import session_verdict
 from undersong.verdict.detectors.instability import exchanges
 from undersong.verdict.transcript import Transcript

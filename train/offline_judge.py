@@ -8,17 +8,74 @@ On labels of your own: undersong judge train LABELS --out MODEL_DIR
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
+import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from undersong.errors import UndersongError, UsageError
-from undersong.judges.offline import SHIPPED
+from undersong.judges import stance as stances
+from undersong.judges.offline import SHIPPED, TURN_HEADS, TURN_SIGNALS, TURNS
+from undersong.ml import trait_heads
+from undersong.ml import whitening as spreads
+from undersong.ml.static_vectors import load_vectors
 
 try:
-    from undersong.training.build import build_shipped
+    from train import stance_heads
+    from train.development import (
+        OTHER_CONVERSATIONS,
+        STANCE_LABELS,
+        TRAIT_LABELS,
+        TURN_LABELS,
+        domain_texts,
+        judged_turns,
+        pressured_answers,
+        read_conversations,
+        turn_labels,
+    )
+    from undersong.training.build import BuildResult, build_trait_heads, write_file
+    from undersong.training.datasets import read_labels
+    from undersong.training.ood import DomainTexts, synthetic_sources
+    from undersong.training.trait_heads import train
 except ModuleNotFoundError as error:
     raise SystemExit(f"error: {error.name} is not installed; pip install 'undersong[train]'") from error
+
+
+SENTENCES = 4000  # of each source that the whitening is fitted on
+
+
+def build_shipped(data: Path, out: Path, seed: int) -> BuildResult:
+    """All artefacts from the development data in a folder."""
+    rows = read_labels(data / TRAIT_LABELS)
+    conversations = {
+        name: read_conversations(data / name) for name in (TURN_LABELS, STANCE_LABELS, OTHER_CONVERSATIONS)
+    }
+    posts = DomainTexts("agent_posts", tuple(row.text for row in rows), tuple(row.author for row in rows))
+    measured = [posts, domain_texts(TURNS, conversations[TURN_LABELS], "assistant")]
+    others = [
+        domain_texts("companion_users", conversations[TURN_LABELS], "user"),
+        domain_texts("pressed_answers", conversations[STANCE_LABELS], "assistant"),
+        domain_texts("pressing_users", conversations[STANCE_LABELS], "user"),
+        domain_texts("negotiation", conversations[OTHER_CONVERSATIONS]),
+    ]
+    whitening = _fit_whitening([*measured, *others])
+    out.mkdir(parents=True, exist_ok=True)
+    sizes = {spreads.FILE: write_file(out / spreads.FILE, spreads.dump(whitening))}
+    turns = judged_turns(conversations[TURN_LABELS])
+    heads, _ = train(turn_labels(turns), seed, TURN_SIGNALS, groups=[turn.model for turn in turns])
+    sizes[TURN_HEADS] = write_file(out / TURN_HEADS, trait_heads.dump(heads))
+    stance, _ = stance_heads.train(dict(pressured_answers(conversations[STANCE_LABELS])), load_vectors())
+    sizes[stances.FILE] = write_file(out / stances.FILE, stances.dump(stance))
+    built = build_trait_heads(rows, measured, [*others, *synthetic_sources()], whitening, out, seed)
+    return BuildResult(built.files | sizes, built.quality, built.domain)
+
+
+def _fit_whitening(sources: list[DomainTexts]) -> spreads.Whitening:
+    """From the sentences of all sources, each evenly thinned to the same number at most; no label is used."""
+    parts = [load_vectors().embed(each.texts).parts for each in sources]
+    return spreads.fit_whitening(np.vstack([each[:: -(-len(each) // SENTENCES)] for each in parts]))
 
 
 def folder(data: Path | None) -> Path:

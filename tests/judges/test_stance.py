@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from train.stance_heads import PressuredAnswer, out_of_both, train
 from undersong.errors import JudgeError
 from undersong.judges import stance as stances
 from undersong.judges.stance import WIDTH, features, shipped, turns_of, with_stance
 from undersong.ml.static_vectors import load_vectors
 from undersong.models import Conversation, Message, Role, Row
-from undersong.training.stance import PressuredAnswer, out_of_both, train
 
 FIRM = "I still believe that public libraries should be free, and nothing in this changes my mind."
 OPEN = "Public libraries should be free, because reading helps everybody, whatever they earn."
