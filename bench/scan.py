@@ -30,7 +30,6 @@ from typing import Any, NamedTuple
 
 from corpora import generated, interleaved, natural
 
-from undersong.pipeline.scan_export.chunks import BATCH
 from undersong.scan import load_book
 
 MIB = 1 << 20
@@ -161,86 +160,58 @@ def memory(folder: Path, arguments: argparse.Namespace) -> None:
 def stages(path: Path, messages: int) -> None:
     """CPU time of each step of the scan, one after the other in this process."""
     from undersong.formats.ingest import gather
+    from undersong.formats.normalize import normalize_conversation
     from undersong.formats.spool import Spool
-    from undersong.pipeline.scan_export.stream import _keep_memory
-    from undersong.routing.route import load_policy
+    from undersong.pipeline.scan_export.stream import _pieces, _retain_memory
 
-    _keep_memory()
+    _retain_memory()
     clock = _Clock()
     with Spool() as spool:
-        steps = _Steps(clock, load_book(), load_policy())
-        began = time.process_time()
-        list(gather([path], spool, at_once=steps, hashed=False))
-        clock.seconds["read, check, decode"] = time.process_time() - began - sum(clock.seconds.values())
-        with clock("decode what was not whole"):
-            left = [spool.parts(stored) for stored in spool.stored() if stored.done.number < 0]
-        for first in range(0, len(left), 100):
-            steps.work(left[first : first + 100])
+        with clock("read, check, decode, spool"):
+            list(gather([path], spool, hashed=False))
+        for piece in _pieces(spool):
+            with clock("decode from the spool"):
+                decoded = [stored.decoded() for stored in piece]
+            with clock("normalize"):
+                conversations = [normalize_conversation(parts)[0] for parts in decoded]
+            scan_steps(conversations, clock)
     total = sum(clock.seconds.values())
     print(f"by stage: {total / messages * 1e6:.1f} µs of CPU time a message, of all signals")
     for name, seconds in clock.seconds.items():
         print(f"  {name:28}{seconds / messages * 1e6:6.1f} µs {100 * seconds / total:5.0f} %")
 
 
-class _Steps:
+def scan_steps(conversations: list[Any], clock: _Clock) -> None:
     """The steps on the conversations of a piece, each on the clock."""
+    from undersong.pipeline.scan_export.rows import encode_rows
+    from undersong.routing.route import load_policy, propose, read_demand, unbudgeted_routes
+    from undersong.scan import conversation as steps
+    from undersong.scan.loops import loops_of
 
-    def __init__(self, clock: _Clock, book: Any, policy: Any) -> None:
-        self.clock, self.book, self.policy = clock, book, policy
-
-    def keep(self, _: None) -> int:
-        """See AtOnce."""
-        return 0
-
-    def work(self, conversations: list[list[Any]]) -> None:
-        """See AtOnce."""
-        from undersong.formats.normalize import normalize_conversation
-
-        with self.clock("settle"):
-            settled = [normalize_conversation(parts)[0] for parts in conversations]
-        batch, size = [], 0
-        for talk in settled:
-            batch.append(talk)
-            size += sum(len(message.text) for message in talk.messages)
-            if size >= BATCH:
-                self._batch(batch)
-                batch, size = [], 0
-        self._batch(batch)
-
-    def _batch(self, talks: list[Any]) -> None:
-        from undersong.pipeline.scan_export.chunks import RowWriter
-        from undersong.routing.route import propose, read_demand, unbudgeted_routes
-        from undersong.scan import conversation as steps
-        from undersong.scan.loops import loops_of
-
-        clock, book = self.clock, self.book
-        if not talks:
-            return
-        messages = [message for talk in talks for message in talk.messages]
-        with clock("fold into blocks"):
-            blocks = list(steps._blocks([message.text for message in messages]))
-        with clock("loops and replies"):
-            loops = loops_of(talks, messages, blocks, book.loops)
-        with clock("phrases"):
-            scans = steps.scans_of(messages, blocks, loops, book, True)
-        with clock("structure, code"):
-            steps._add_structures(talks, scans, blocks, book.structure)
-        with clock("triage"):
-            steps.add_triage(messages, scans, book.triage)
-            scan_iter = iter(scans)
-            own = [tuple(next(scan_iter) for _ in talk.messages) for talk in talks]
-        with clock("thread signals"):
-            pairs = zip(talks, own, strict=True)
-            thread_scans = [steps.thread_of(talk, scans, book, steps.ALL, False) for talk, scans in pairs]
-        with clock("route, draw the audit sample"):
-            drafts = [propose(*each, self.policy) for each in zip(talks, own, thread_scans, strict=True)]
-            for talk, scans, drafted in zip(talks, own, drafts, strict=True):
-                read_demand(talk, scans, drafted.ranks, 0)
-        with clock("write rows"):
-            rows = RowWriter(True)
-            for talk, scans, drafted in zip(talks, own, drafts, strict=True):
-                rows.extend(talk.messages, scans, unbudgeted_routes(drafted))
-            rows.lines()
+    book, policy = load_book(), load_policy()
+    messages = [message for conversation in conversations for message in conversation.messages]
+    with clock("fold into blocks"):
+        blocks = list(steps._blocks([message.text for message in messages]))
+    with clock("loops and replies"):
+        loops = loops_of(conversations, messages, blocks, book.loops)
+    with clock("phrases"):
+        scans = steps.scans_of(messages, blocks, loops, book, True)
+    with clock("structure, code"):
+        steps._add_structures(conversations, scans, blocks, book.structure)
+    with clock("triage"):
+        steps.add_triage(messages, scans, book.triage)
+        scan_iter = iter(scans)
+        own = [tuple(next(scan_iter) for _ in conversation.messages) for conversation in conversations]
+    with clock("thread signals"):
+        pairs = zip(conversations, own, strict=True)
+        threads = [steps.thread_of(conversation, scans, book, steps.ALL, False) for conversation, scans in pairs]
+    with clock("route, draw the audit sample"):
+        proposals = [propose(*each, policy) for each in zip(conversations, own, threads, strict=True)]
+        for conversation, own_scans, proposal in zip(conversations, own, proposals, strict=True):
+            read_demand(conversation, own_scans, proposal.ranks, 0)
+    with clock("encode rows"):
+        routes = [route for proposal in proposals for route in unbudgeted_routes(proposal)]
+        encode_rows(zip(messages, [scan for own_scans in own for scan in own_scans], routes, strict=True), text=True)
 
 
 def scan(path: Path, *more: str, given_format: bool = True) -> Cost:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests.formats.conftest import outcome
 from undersong.formats.ingest import read
-from undersong.formats.jsonl_lines import first_change, split_block, stretches
 from undersong.models import Conversation, InputFile, Message, Problem
 
 NAMES = st.sampled_from([None, "", " ", "kira", "c", 7, 2.5, True, {"name": "ann"}, 10**25, "user"])
@@ -68,28 +67,33 @@ def test_lines_are_read_as_the_elements_of_a_list(tmp_path_factory: pytest.TempP
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "messages", "problem"),
     [
-        b'{"author": "a", "text": "t", "x": "\xff"}',
-        b'{"author": "a", "text": "\\ud800"}',
-        b'{"author": "a", "text": "t", "x": ' + b"[" * 300 + b"]" * 300 + b"}",
-        b'{"author": "a", "text": "t", "title": "T"}',
-        b'{"author": "a", "text": "t"',
-        b'{"text": "t"}',
-        b'{"author": "a"}',
-        b"[]",
+        (b'{"author": "a", "text": "t", "x": "\xff"}', 0, "is not UTF-8"),
+        (b'{"author": "a", "text": "\\ud800"}', 1, "half a surrogate pair"),
+        (b'{"author": "a", "text": "t", "x": ' + b"[" * 300 + b"]" * 300 + b"}", 0, "deeper than 200 levels"),
+        (b'{"author": "a", "text": "' + b"[" * 300 + b'"}', 1, ""),
+        (b'{"author": "a", "text": "t", "title": "T"}', 1, ""),
+        (b'{"author": "a", "text": "t"', 0, "is not valid JSON"),
+        (b'{"text": "t"}', 0, "without an author"),
+        (b'{"author": "a"}', 0, "without text"),
+        (b"[]", 0, "that is a list"),
+        (b'{"id":"m","conversation":"c","author":"x","role":"user","text":"caf\xc3\xa9"}', 1, ""),
+        (b'{"id":"m","conversation":"c","author":"x","role":"user","text":"caf\xc3"}', 0, "is not UTF-8"),
+        (b'{"id":"m","conversation":"c","author":"x","role":"user","text":"\xed\xa0\x80"}', 0, "is not UTF-8"),
+        (b'{"id":"m","conversation":"c","author":"x","role":"user","text":"t","position":-1}', 1, "no whole number"),
+        (b'{"id":"m","conversation":"c","author":"x","role":"user","text":"t","time":"soon"}', 1, "cannot be read"),
+        (b'{"id":" ","conversation":" ","author":"x","role":"user","text":"t"}', 1, ""),
     ],
 )
-def test_a_line_in_doubt_is_not_plain(line: bytes) -> None:
-    assert [each.conversation for each in stretches(line, "stem")] == [None]
-
-
-def test_a_block_is_cut_at_every_change_of_the_conversation_and_at_lines_in_doubt() -> None:
-    plain = b'{"author": "a", "text": "t", "thread": "%b"}\n'
-    block = plain % b"x" + b"\n" + plain % b"x" + b"broken\n" + plain % b"x" + plain % b"y" + b"  \n"
-    cuts = [(each.conversation, each.line, each.messages) for each in stretches(block, "stem")]
-    assert cuts == [("x", 0, 2), (None, 3, 1), ("x", 4, 1), ("y", 5, 1)]
-    assert b"".join(block[each.start : each.end] for each in stretches(block, "stem")).count(b"\n") == 6
+def test_a_line_is_read_or_a_problem(line: bytes, messages: int, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_bytes(b'{"author": "before", "text": "t"}\n' + line + b"\n")
+    result = outcome(path, source_format="jsonl")
+    read_messages = [message for conversation in result.conversations for message in conversation.messages]
+    assert len(read_messages) == 1 + messages
+    texts = [each.what for each in result.problems]
+    assert any(problem in text for text in texts) if problem else not texts
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
@@ -101,17 +105,6 @@ def test_an_object_over_two_lines_does_not_make_up_for_two_on_one(end: bytes, tm
     result = outcome(path, source_format="jsonl")
     assert [each.id for each in result.only.messages] == ["3"]
     assert len(result.problem_texts("record")) == 3
-
-
-@pytest.mark.parametrize(
-    ("names", "place"),
-    [("xxyy", 2), ("xy", 1), ("x", None), ("xxx", None), ("", None), ("-xy", 0), ("xx-y", 0), ("x=xy", 1)],
-)
-def test_a_piece_ends_where_another_conversation_begins(names: str, place: int | None) -> None:
-    plain = b'{"text": "t", "thread": "%b"}\n'
-    lines = [{"-": b"broken\n", "=": b'{"thread": ["x"]}\n'}.get(name, plain % name.encode()) for name in names]
-    end = first_change(b"".join(lines) + b'{"text": "the beginning of a line')
-    assert end == (None if place is None else len(b"".join(lines[:place])))
 
 
 def test_places_in_the_file_are_kept_over_blocks_and_interleaved_conversations(tmp_path: Path) -> None:
@@ -131,22 +124,3 @@ def place(message: Message, lines: list[str]) -> Any:
     assert message.source_ref is not None
     assert message.source_ref.line is not None
     return json.loads(lines[message.source_ref.line - 1])
-
-
-USUAL = b'{"id":"m","conversation":"c","author":"x","role":"user","text":"%b"}\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "usual"),
-    [
-        (b"caf\xc3\xa9", True),
-        (b"[" * 1000, True),
-        (b"caf\xc3", False),
-        (b"\xed\xa0\x80", False),
-        (b"half a pair \\ud800", False),
-        (b'","other":' + b"[" * 100_000 + b'"', False),
-    ],
-)
-def test_only_sound_text_is_read_as_columns(text: bytes, usual: bool) -> None:
-    block = USUAL % b"one" + USUAL % text
-    assert (split_block(block, "s").columns is not None) == usual

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undersong.errors import RecordError
-from undersong.formats import json_stream as pieces_of
+from undersong.errors import InputError, RecordError
+from undersong.formats import json_stream, sources
 from undersong.formats.json_stream import JsonRecord, decode, records
-from undersong.formats.sources import Extent, OpenInput
+from undersong.formats.sources import OpenInput
 from undersong.models import Problem
 
 
@@ -115,33 +115,43 @@ def test_what_cannot_be_decoded_is_a_record_error(data: bytes) -> None:
         decode(data)
 
 
-@pytest.mark.parametrize("piece", [1, 7, 64, 1 << 20])
+@pytest.mark.parametrize("chunk", [1, 7, 64, 1 << 20])
 @given(texts=st.lists(st.text(alphabet="ab\n\r é", max_size=40), max_size=12), mark=st.booleans(), end=st.booleans())
 @settings(deadline=None, max_examples=30)
-def test_pieces_of_a_plain_file_are_its_whole_lines(
-    tmp_path_factory: pytest.TempPathFactory, piece: int, texts: list[str], mark: bool, end: bool
+def test_lines_of_a_file_are_numbered_whatever_is_read_at_once(
+    tmp_path_factory: pytest.TempPathFactory, chunk: int, texts: list[str], mark: bool, end: bool
 ) -> None:
-    path = tmp_path_factory.mktemp("pieces") / "input.jsonl"
+    path = tmp_path_factory.mktemp("lines") / "input.jsonl"
     content = "\n".join(texts).encode() + (b"\n" if end else b"")
-    path.write_bytes((b"\xef\xbb\xbf" if mark else b"") + content)
+    path.write_bytes((b"\xef\xbb\xbf" if mark and chunk > 2 else b"") + content)
     with pytest.MonkeyPatch.context() as patch, OpenInput(path) as opened:
-        patch.setattr(pieces_of, "PIECE", piece)
-        patch.setattr(pieces_of, "WINDOW", 3)
+        patch.setattr(sources, "CHUNK", chunk)
         (source,) = opened.sources("input")
-        pieces = [each.read() for each in pieces_of.line_pieces(source) if isinstance(each, Extent)]
-    assert b"".join(pieces) == content
-    assert all(each.endswith(b"\n") for each in pieces[:-1])
-    assert all(len(each) <= max(piece, each.find(b"\n") + 1 or len(each)) for each in pieces)
+        numbered = list(json_stream.lines(source))
+    expected = content.split(b"\n")
+    assert numbered == list(enumerate(expected if expected[-1] else expected[:-1], 1))
 
 
 def test_a_line_beyond_the_limit_is_passed_over_and_the_rest_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces_of, "LIMIT", 50)
-    monkeypatch.setattr(pieces_of, "PIECE", 20)
+    monkeypatch.setattr(json_stream, "LIMIT", 50)
+    monkeypatch.setattr(sources, "CHUNK", 20)
     path = tmp_path / "input.jsonl"
     path.write_bytes(b"short\n" + b"x" * 51 + b"\n" + b"y" * 50 + b"\nend")
     with OpenInput(path) as opened:
         (source,) = opened.sources("input")
-        pieces = [each.read() if isinstance(each, Extent) else each for each in pieces_of.line_pieces(source)]
-    assert pieces == [b"short\n", None, b"y" * 50 + b"\n", b"end"]
+        numbered = list(json_stream.lines(source))
+    assert numbered == [(1, b"short"), (2, None), (3, b"y" * 50), (4, b"end")]
+
+
+def test_a_file_that_is_cut_short_while_it_is_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"0123456789")
+    with OpenInput(path) as opened:
+        path.write_bytes(b"01234")
+        (source,) = opened.sources("input")
+        with pytest.raises(InputError, match="changed while it was read"):
+            list(source.chunks())
+        with pytest.raises(InputError, match="changed while it was read"):
+            _ = opened.sha256

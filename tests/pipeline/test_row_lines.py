@@ -10,7 +10,7 @@ import pytest
 
 from tests.scan.dialogue import talk
 from undersong.models import Message, Route, Row, Scan, SourceRef, encode
-from undersong.pipeline.scan_export.chunks import RowWriter
+from undersong.pipeline.scan_export.rows import encode_rows
 from undersong.scan import load_book, scan_conversation
 
 ROUTES = (
@@ -50,10 +50,8 @@ SCANS = [
 def test_the_bytes_are_those_of_the_row(other: dict[str, Any], text: bool) -> None:
     message = msgspec.structs.replace(MESSAGE, **other)
     cases = [(scan, route) for scan in SCANS for route in ROUTES] * 2
-    rows = RowWriter(text)
-    rows.extend([message] * len(cases), *zip(*cases, strict=True))
     whole = [Row.of(message, *case) for case in cases]
     expected = [encode(row if text else msgspec.structs.replace(row, text=None)) + b"\n" for row in whole]
-    written = rows.lines()
+    written = encode_rows([(message, *case) for case in cases], text=text)
     assert bytes(written.data) == b"".join(expected)
     assert written.lengths.tolist() == [len(each) for each in expected]

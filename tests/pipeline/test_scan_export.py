@@ -11,12 +11,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from undersong.formats import json_stream
-from undersong.formats.ingest import gather, read
-from undersong.formats.spool import Spool
+from undersong.formats import jsonl, spool
+from undersong.formats.ingest import read
 from undersong.models import Conversation, Row, encode
 from undersong.pipeline.options import Options
-from undersong.pipeline.scan_export import chunks, stream
+from undersong.pipeline.scan_export import stream
 from undersong.pipeline.scan_export.stream import scan_rows
 from undersong.routing.audit_sample import draws
 from undersong.routing.budget import TRIAGE, level_of, within_share
@@ -132,9 +131,8 @@ def test_rows_are_those_of_one_message_at_a_time(
     slow = one_at_a_time(path, share)
     assert b"reading backwards" in slow[0]
     assert share in (0.0, 1.0) or b"to the same target" in slow[0]
-    for piece, batch in ((1, 1), (9_000, 4_000), (stream.PIECE, chunks.BATCH)):
+    for piece in (1, 9_000, stream.PIECE):
         monkeypatch.setattr(stream, "PIECE", piece)
-        monkeypatch.setattr(chunks, "BATCH", batch)
         assert written(path, budget_share=share) == slow
 
 
@@ -144,7 +142,6 @@ def test_two_processes_write_the_rows_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signals: tuple[str, ...] | None, mixed: bool
 ) -> None:
     monkeypatch.setattr(stream, "PIECE", 2_000)
-    monkeypatch.setattr(json_stream, "PIECE", 3_000)
     path = corpus(tmp_path / "c.jsonl", mixed=mixed)
     chosen = {} if signals is None else {"signals": signals}
     assert written(path, processes=2, **chosen) == written(path, **chosen)
@@ -180,35 +177,10 @@ def test_conversations_that_are_not_whole_where_they_are_read_are_written_all_th
     slow = one_at_a_time(paths, 0.45)
     assert b'"conversation":"t20~2"' in slow[0]
     assert b'"agent":"~t3/agent1"' in slow[0]
-    for piece, beyond in ((json_stream.PIECE, json_stream.BEYOND), (2_000, 1_000), (5_000, 0)):
-        monkeypatch.setattr(json_stream, "PIECE", piece)
-        monkeypatch.setattr(json_stream, "BEYOND", beyond)
+    for buffer, part in ((spool.BUFFER, jsonl.PART), (1, 1), (50, 7)):
+        monkeypatch.setattr(spool, "BUFFER", buffer)
+        monkeypatch.setattr(jsonl, "PART", part)
         assert written(paths, budget_share=0.45, processes=processes) == slow
-
-
-@pytest.mark.parametrize(("mixed", "left"), [(False, 0), (True, 30)])
-def test_conversations_that_are_whole_where_they_are_read_are_scanned_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mixed: bool, left: int
-) -> None:
-    monkeypatch.setattr(json_stream, "PIECE", 20_000)
-    seen: list[int] = []
-
-    class Whole:
-        @staticmethod
-        def work(conversations: list[list[Conversation]]) -> int:
-            return sum(len(part.messages) for parts in conversations for part in parts)
-
-        @staticmethod
-        def keep(done: int) -> int:
-            seen.append(done)
-            return len(seen) - 1
-
-    with Spool() as spool:
-        list(gather(corpus(tmp_path / "c.jsonl", mixed=mixed), spool, at_once=Whole()))
-        results = [stored.done for stored in spool.stored()]
-    assert sum(done.number < 0 for done in results) == left
-    assert sum(seen) == (0 if mixed else 360)
-    assert len(seen) > 5 or mixed
 
 
 def test_without_triage_thirty_unflagged_messages_are_sampled_all_the_same(tmp_path: Path) -> None:

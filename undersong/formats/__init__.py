@@ -8,12 +8,11 @@ from typing import NamedTuple, Protocol, cast
 
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import UsageError
-from undersong.formats.jsonl_lines import RawRun
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.models import Conversation, InputFile, Problem
 
-Item = Conversation | RawRun | Problem | InputFile
+Item = Conversation | Problem | InputFile
 
 
 class FormatReader(Protocol):

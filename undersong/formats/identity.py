@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -25,26 +25,33 @@ def own_author(conversation: str, agent: str) -> str:
 
 
 def mark_ambiguous_agents(part: Conversation, is_known: Callable[[str], bool]) -> Conversation:
-    """The part with APART before every global identity that is of the form of a scoped one of a known conversation.
+    """The part with AMBIGUOUS_MARK before every global identity of the form of a scoped one of a known conversation.
 
     ``is_known`` says whether the run has a conversation, whose id it is given escaped.
     """
-    if not any(["/" in (message.agent or message.author) for message in part.messages]):  # a list: twice as fast
+    if not _has_slash(part):
         return part
     messages = tuple(_with_marked_agent(message, part.id, is_known) for message in part.messages)
     return msgspec.structs.replace(part, messages=messages)
 
 
-def may_be_ambiguous(part: Conversation) -> bool:
-    """Whether it depends on the other conversations of the run what ``mark_ambiguous_agents`` makes of a part."""
-    asked: list[str] = []
+def claimed_conversations(part: Conversation) -> set[str]:
+    """The conversations, escaped, whose authors the global identities of a part have the form of."""
+    if not _has_slash(part):
+        return set()
+    claims = [_claimed_agent(message, part.id) for message in part.messages]
+    return {agent.partition("/")[0] for agent in claims if agent}
 
-    def unknown(name: str) -> bool:
-        asked.append(name)
-        return False
 
-    mark_ambiguous_agents(part, unknown)
-    return bool(asked)
+def known_conversations(escaped: Iterable[str], is_known: Callable[[str], bool]) -> frozenset[str]:
+    """The names ``mark_ambiguous_agents`` asks for, from those that are claimed: each that a conversation has, and with
+    a mark before it as well. ``is_known`` is given an id as it is."""
+    known: set[str] = set()
+    for name in escaped:
+        while _escaped(unescaped := name.replace("%2F", "/").replace("%25", "%")) == name and is_known(unescaped):
+            known.add(name)
+            name = AMBIGUOUS_MARK + name
+    return frozenset(known)
 
 
 def is_marked_ambiguous(agent: str) -> bool:
@@ -52,12 +59,19 @@ def is_marked_ambiguous(agent: str) -> bool:
     return agent.startswith(AMBIGUOUS_MARK) and agent.count("/") == 1
 
 
+def _has_slash(part: Conversation) -> bool:
+    return any(["/" in (message.agent or message.author) for message in part.messages])  # a list: twice as fast
+
+
+def _claimed_agent(message: Message, conversation: str) -> str:
+    """The global identity of a message where it has the form of another conversation's author, else ""."""
+    agent = message.agent or (message.author if message.role == "agent" else "")
+    return "" if agent.count("/") != 1 or agent == scoped(conversation, message.author) else agent
+
+
 def _with_marked_agent(message: Message, conversation: str, is_known: Callable[[str], bool]) -> Message:
-    claimed = message.agent or (message.author if message.role == "agent" else "")
-    if claimed.count("/") != 1 or claimed == scoped(conversation, message.author):
-        return message
-    agent = claimed
-    while is_known(agent.partition("/")[0]):
+    claimed = agent = _claimed_agent(message, conversation)
+    while agent and is_known(agent.partition("/")[0]):
         agent = AMBIGUOUS_MARK + agent
     return message if agent == claimed else msgspec.structs.replace(message, agent=agent)
 

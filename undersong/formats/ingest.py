@@ -15,17 +15,13 @@ from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.formats import Format, detect, format_by_name
 from undersong.formats.json_stream import split
-from undersong.formats.jsonl_lines import RawRun
 from undersong.formats.normalize import normalize_conversation
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import (
     SAMPLE,
     SUFFIXES,
-    EagerProcessing,
     OpenInput,
     TextSource,
-    WorkDistributor,
-    in_turn,
     public_name,
     unused_stem,
 )
@@ -68,8 +64,6 @@ def gather(
     spool: Spool,
     *,
     source_format: str | None = None,
-    share: WorkDistributor = in_turn,
-    at_once: EagerProcessing | None = None,
     hashed: bool = True,
 ) -> Iterator[Problem | InputFile]:
     """Read all files into a spool, from which the conversations come afterwards; see ``read``.
@@ -77,7 +71,7 @@ def gather(
     Not ``hashed``: no InputFile comes out, for who does not say what was read.
     """
     wanted = format_by_name(source_format) if source_format else None
-    reading = _IngestRun(spool, wanted, share, at_once, hashed)
+    reading = _IngestRun(spool, wanted, hashed)
     for candidate in _expand(_paths(paths)):
         if isinstance(candidate, Problem):
             yield candidate
@@ -107,10 +101,8 @@ class _Count(msgspec.Struct):
 class _IngestRun:
     """The state over all files of a run: unique stems, companions already read, folders that gave nothing."""
 
-    def __init__(
-        self, spool: Spool, wanted: Format | None, share: WorkDistributor, at_once: EagerProcessing | None, hashed: bool
-    ) -> None:
-        self.spool, self.wanted, self.share, self.at_once, self.hashed = spool, wanted, share, at_once, hashed
+    def __init__(self, spool: Spool, wanted: Format | None, hashed: bool) -> None:
+        self.spool, self.wanted, self.hashed = spool, wanted, hashed
         self.number = 0
         self.names = [""]  # of each number
         self.stems: set[str] = set()
@@ -125,8 +117,6 @@ class _IngestRun:
             return
         try:
             with OpenInput(candidate.path, candidate.name) as opened:
-                if self.hashed:
-                    opened.hash_meanwhile(self.share)
                 yield from self._read_opened(opened, candidate)
         except InputError as error:
             yield _file_problem(error)
@@ -187,9 +177,8 @@ class _IngestRun:
             return
         if form.name not in count.formats:
             count.formats.append(form.name)
-        source.share, source.spill_file, source.at_once = self.share, self.spool.spill_file, self.at_once
         for item in form.reader().read(source):
-            if isinstance(item, Conversation | RawRun):
+            if isinstance(item, Conversation):
                 count.messages += self.spool.add(item, self.number)
             elif isinstance(item, InputFile):
                 self.companions[item.name] = item.size

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
 from undersong.errors import RecordError
-from undersong.formats.sources import CHUNK, Extent, TextSource
+from undersong.formats.sources import TextSource
 from undersong.models import Message, Problem, SourceRef
 
 FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
-PIECE = 1 << 20  # bytes of a file that are handed out together
-WINDOW = 1 << 14  # bytes in which the end of a line is looked for
-BEYOND = 1 << 16  # bytes in which the end of a conversation is looked for
 BOM = b"\xef\xbb\xbf"
 LINES = (".jsonl", ".ndjson")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -71,86 +68,6 @@ def lines(source: TextSource) -> Iterator[tuple[int, bytes | None]]:
         parts = [] if size > LIMIT else [*parts, first] if first else parts
     if size:
         yield number, None if size > LIMIT else b"".join(parts)
-
-
-Change = Callable[[bytes], int | None]
-
-
-def line_pieces(source: TextSource, change: Change = lambda _: 0) -> Iterator[bytes | Extent | None]:
-    """Whole lines in pieces of up to 1 MiB, for a plain file only where they lie; None for a line beyond 32 MiB.
-
-    ``change`` says where in some lines a piece had better end, 0 = before them, None = after them. The pieces of a
-    plain file heed it where it is at most 64 KiB away.
-    """
-    return _blocks(source) if source.whole is None else _extents(source.whole, change)
-
-
-def _blocks(source: TextSource) -> Iterator[bytes | None]:
-    parts, size = list[bytes](), 0
-    for chunk in source.chunks():
-        first = chunk.find(b"\n") + 1
-        if not first:
-            size += len(chunk)
-            parts = [] if size > LIMIT else [*parts, chunk]
-            continue
-        last = chunk.rfind(b"\n") + 1
-        if size + first - 1 > LIMIT:
-            yield None
-            block = chunk[first:last]
-        else:
-            block = b"".join((*parts, chunk[:last]))
-        if block:
-            yield block
-        size = len(chunk) - last
-        parts = [chunk[last:]] if size else []
-    if size:
-        yield None if size > LIMIT else b"".join(parts)
-
-
-def _extents(whole: Extent, change: Change) -> Iterator[Extent | None]:
-    """Pieces that end where a line does; read are only the bytes around the ends."""
-    start = len(BOM) if whole._replace(size=min(whole.size, len(BOM))).read() == BOM else 0
-    while start < whole.size:
-        end = _last_line_end(whole, start, min(start + PIECE, whole.size))
-        one_long_line = end == start
-        end = _next_line_end(whole, start + PIECE) if one_long_line else _end_of_conversation(whole, end, change)
-        size = end - start
-        yield None if size > LIMIT + 1 else whole._replace(offset=start, size=size)
-        start = end
-
-
-def _end_of_conversation(whole: Extent, at: int, change: Change) -> int:
-    """Where the conversation of the line at this place ends, if that is near; otherwise the place."""
-    beyond = whole._replace(offset=at, size=min(BEYOND, whole.size - at))
-    more = change(beyond.read())
-    if more is None:
-        more = beyond.size if at + beyond.size == whole.size else 0
-    return at + more
-
-
-def _last_line_end(whole: Extent, start: int, end: int) -> int:
-    """The place after the last line that ends between two places, or ``start``; the file's end counts as one."""
-    if end == whole.size:
-        return end
-    at = end
-    while at > start:
-        first = max(start, at - WINDOW)
-        line_feed = whole._replace(offset=first, size=at - first).read().rfind(b"\n")
-        if line_feed >= 0:
-            return first + line_feed + 1
-        at = first
-    return start
-
-
-def _next_line_end(whole: Extent, at: int) -> int:
-    """The place after the first line end from here on, or the file's end."""
-    while at < whole.size:
-        size = min(CHUNK, whole.size - at)
-        line_feed = whole._replace(offset=at, size=size).read().find(b"\n")
-        if line_feed >= 0:
-            return at + line_feed + 1
-        at += size
-    return whole.size
 
 
 def decode(data: bytes) -> tuple[Any, str]:
@@ -292,6 +209,8 @@ def split(chunks: Iterable[bytes], lists: frozenset[str] = frozenset()) -> Itera
 
 def too_deep(data: bytes) -> bool:
     """Whether JSON is nested deeper than DEPTH; cheap for ordinary data."""
+    if data.find(b"[", 1) < 0 and data.find(b"{", 1) < 0:  # an object of plain values: much faster than to count
+        return False
     if data.count(b"[") + data.count(b"{") <= DEPTH:
         return False
     return any(piece.fault for piece in split((b"[", data, b"]")))

@@ -3,49 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.identity import may_be_ambiguous, own_author
-from undersong.formats.json_stream import BOM, LIMIT, JsonRecord, decoded, is_lines, line_pieces, records, too_long
-from undersong.formats.jsonl_lines import PART, Done, RawRun, Stretch, first_change, line_feeds, parts_of, split_block
-from undersong.formats.jsonl_plain import OBSERVED, JsonlLine
+from undersong.formats.identity import own_author
+from undersong.formats.json_stream import (
+    BOM,
+    LIMIT,
+    JsonRecord,
+    decoded,
+    is_lines,
+    lines,
+    records,
+    too_deep,
+    too_long,
+)
 from undersong.formats.skip_log import EMPTY, SkipLog, inside
 from undersong.formats.sniff import FormatSample
-from undersong.formats.sources import EagerWork, Extent, TextSource
-from undersong.formats.spill import SpillFile, SpillLocation
+from undersong.formats.sources import TextSource
 from undersong.models import Conversation, Message, Observed, Problem, Role, SourceRef
 
-_AUTHOR = ("author", "agent_id", "agent", "sender", "name")
-_CONVERSATION = ("conversation", "conversation_id", "thread", "thread_id")
-_TIME = ("time", "ts", "timestamp", "created_at")
-_TEXT = ("text", "content")
+PART = 1000  # messages of one conversation that are handed on together
+_LISTS = ("messages", "data", "conversations", "threads")
+_KEY_PATHS = ((), *((name,) for name in _LISTS), *((name, "messages") for name in _LISTS[1:]))  # of a message
+_AUTHORS = ("author", "agent_id", "agent", "sender")
+_OBSERVED: dict[str, Observed] = {"yes": "yes", "no": "no", "unknown": "unknown"}
+
+
+class JsonlLine(msgspec.Struct, gc=False):
+    """The keys of a message, of any type; ``title``, ``timezone`` and ``messages`` are of a whole conversation."""
+
+    id: Any = None
+    conversation: Any = None
+    conversation_id: Any = None
+    thread: Any = None
+    thread_id: Any = None
+    author: Any = None
+    agent_id: Any = None
+    agent: Any = None
+    sender: Any = None
+    name: Any = None
+    role: Any = None
+    text: Any = None
+    content: Any = None
+    time: Any = None
+    ts: Any = None
+    timestamp: Any = None
+    created_at: Any = None
+    position: Any = None
+    reply_to: Any = None
+    target: Any = None
+    model: Any = None
+    latency: Any = None
+    latency_ms: Any = None
+    tokens: Any = None
+    observed: Any = None
+    branch: Any = None
+    tool_calls: Any = None
+    tool_results: Any = None
+    title: Any = None
+    timezone: Any = None
+    messages: Any = None
+
+
+class _CommonLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The keys that most lines have; one with any other key or type is decoded as a JsonlLine."""
+
+    id: str
+    conversation: str
+    author: str
+    role: Role
+    text: str
+    position: int | None = None
+    time: str | None = None
+
+
+_decode_line = msgspec.json.Decoder(JsonlLine).decode
+_decode_common = msgspec.json.Decoder(_CommonLine).decode
 
 
 def sniff(sample: FormatSample) -> bool:
     """A text with an author or role, on the line itself or in its ``messages``."""
-    authors = (*_AUTHOR[:4], "role")
+    authors = (*_AUTHORS, "role")
     if sample.any_of("messages.text") or (sample.any_of("messages.author") and sample.any_of("messages.content")):
         return sample.any_of(*(f"messages.{key}" for key in authors))
     if sample.has("text"):
         return sample.any_of(*authors)
-    return sample.has("content") and sample.any_of(*_AUTHOR[:4])
+    return sample.has("content") and sample.any_of(*_AUTHORS)
 
 
 def read(source: TextSource) -> Iterator[Item]:
     """Runs of messages of the same conversation, in the order of the file."""
     notes = SkipLog()
-    for key, meant in misspelt(FormatSample(source)):
+    for key, meant in _misspelt_keys(FormatSample(source)):
         notes.add(f"key {key[:40]!r}, which is not read; {meant!r} is", SourceRef(file=source.name))
-    if is_lines(source):
-        yield from _lines(source, notes)
-    else:
-        for record in records(source, ("messages", "data", "conversations", "threads")):
-            yield from _record(record, source.stem, notes)
+    yield from _runs(_from_lines(source, notes) if is_lines(source) else _from_document(source, notes))
     yield from notes.problems()
 
 
@@ -54,142 +110,120 @@ def read_line(line: bytes, number: int, name: str, stem: str, notes: SkipLog) ->
 
     ``name`` and ``stem`` are those of its Source; what is left out is counted in ``notes``.
     """
-    ref = SourceRef(file=name, line=number)
     line = line.removeprefix(BOM) if number == 1 else line
-    if len(line) > LIMIT:
-        yield too_long(ref)
-    elif line.strip():
-        for record in decoded(line, ref, "line", 0):
-            yield from _record(record, stem, notes)
+    yield from _runs(_line(line, SourceRef(file=name, line=number), stem, notes))
 
 
-def _lines(source: TextSource, notes: SkipLog) -> Iterator[Item]:
-    """Runs of plain lines as they are, and every other line read leniently."""
-    at_once = source.at_once
-    work = partial(_cut, source.name, source.stem, source.spill_file, at_once.work if at_once else None)
-    number, in_turn = 1, source.share.in_turn
-
-    def numbered() -> Iterator[_NumberedLines]:
-        ahead = 1
-        for piece in line_pieces(source, first_change):
-            yield _NumberedLines(piece, number if in_turn else ahead)
-            ahead += 0 if in_turn else _lines_in(piece)
-
-    for piece, cut_lines in source.share(work, numbered()):
-        if piece.data is None:
-            yield too_long(SourceRef(file=source.name, line=number))
-        stored_number = at_once.keep(cut_lines.done) if at_once and cut_lines.done is not None else -1
-        index = {name: place for place, name in enumerate(cut_lines.names)}
-        for stretch, data in cut_lines.stretches:
-            if stretch.conversation is not None:
-                done = Done(stored_number, index.get(stretch.conversation, -1))
-                yield RawRun(stretch.conversation, source.name, number + stretch.line, stretch.messages, data, done)
-            elif isinstance(data, bytes):
-                for record in decoded(data, SourceRef(file=source.name, line=number + stretch.line), "line", 0):
-                    yield from _record(record, source.stem, notes)
-        number += cut_lines.lines
+def _runs(items: Iterable[Item | Message]) -> Iterator[Item]:
+    """Messages that follow each other in one conversation are put together to a part of it."""
+    run: list[Message] = []
+    for item in items:
+        if isinstance(item, Message):
+            if run and (item.conversation != run[0].conversation or len(run) >= PART):
+                yield _part(run[0].conversation, run)
+                run = []
+            run.append(item)
+            continue
+        if run:
+            yield _part(run[0].conversation, run)
+            run = []
+        yield item
+    if run:
+        yield _part(run[0].conversation, run)
 
 
-class _NumberedLines(NamedTuple):
-    """Whole lines, and the number of the first."""
-
-    data: bytes | Extent | None
-    line: int
+def _from_document(source: TextSource, notes: SkipLog) -> Iterator[Item | Message]:
+    for record in records(source, _LISTS):
+        yield from _record(record, source.stem, notes)
 
 
-def _lines_in(piece: bytes | Extent | None) -> int:
-    if piece is None:
-        return 1
-    return line_feeds(piece.read() if isinstance(piece, Extent) else piece)
+def _from_lines(source: TextSource, notes: SkipLog) -> Iterator[Item | Message]:
+    for number, line in lines(source):
+        yield from _line(line, SourceRef(file=source.name, line=number), source.stem, notes)
 
 
-class _CutLines(NamedTuple):
-    """A piece of an input cut into stretches, each with its bytes or where they wait, and how many lines it has.
-
-    ``done`` is what was done at once with the conversations of these ``names``, if anything was.
-    """
-
-    stretches: list[tuple[Stretch, bytes | SpillLocation]]
-    lines: int
-    names: list[str]
-    done: Any = None
-
-
-def _cut(
-    name: str, stem: str, waiting: SpillFile | None, at_once: EagerWork | None, piece: _NumberedLines
-) -> _CutLines:
-    """The work of a process: plain lines wait on disk, where all processes can read them; the others are few."""
-    if piece.data is None:
-        return _CutLines([], 1, [])
-    block = piece.data.read() if isinstance(piece.data, Extent) else piece.data
-    jsonl_block = split_block(block, stem)
-    lines = jsonl_block.breaks
-    if waiting is None:
-        return _CutLines([(each, block[each.start : each.end]) for each in jsonl_block.stretches], lines, [])
-    plain = [each for each in jsonl_block.stretches if each.conversation is not None]
-    place = waiting.put(block) if plain else SpillLocation(0, 0, 0)
-    located: list[tuple[Stretch, bytes | SpillLocation]] = []
-    for stretch in jsonl_block.stretches:
-        own = SpillLocation(place.process, place.offset + stretch.start, stretch.end - stretch.start)
-        located.append((stretch, block[stretch.start : stretch.end] if stretch.conversation is None else own))
-    if at_once is None or not jsonl_block.decoded or _are_interleaved(plain):
-        return _CutLines(located, lines, [])
-    parts = [(key, own) for key, own in parts_of(jsonl_block, name, piece.line) if _may_be_whole(own)]
-    return _CutLines(located, lines, [key for key, _ in parts], at_once([own for _, own in parts]))
+def _line(line: bytes | None, ref: SourceRef, stem: str, notes: SkipLog) -> Iterable[Item | Message]:
+    """The message or messages of one line; None stands for a line that is too long."""
+    if line is None or len(line) > LIMIT:
+        return (too_long(ref),)
+    if not line or line.isspace():
+        return ()
+    message = _common_message(line, ref)
+    if message is not None:
+        return (message,)
+    try:
+        if not line.isascii():
+            line.decode()  # of keys that are not read nobody else looks at the bytes
+        if not too_deep(line):
+            return _record(JsonRecord(_decode_line(line), ref), stem, notes)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass  # no message, or no strict JSON: it is decoded as any other JSON
+    return (item for record in decoded(line, ref, "line", 0) for item in _record(record, stem, notes))
 
 
-def _are_interleaved(plain: list[Stretch]) -> bool:
-    """Whether the conversations of a piece are so mixed that hardly one can be whole."""
-    return 4 * len(plain) > 5 * len({each.conversation for each in plain}) + sum(
-        each.messages // PART for each in plain
+def _common_message(line: bytes, ref: SourceRef) -> Message | None:
+    """The message of a line with the common keys, twice as fast as ``_message``; None for any other line."""
+    try:
+        value = _decode_common(line)
+        time = values.time(value.time)
+    except ValueError:  # msgspec's and that of a time
+        return None
+    name, author, role, position = value.conversation, value.author, value.role, value.position
+    if not (value.id.strip() and name.strip() and author.strip()):
+        return None
+    if position is None:
+        position = -1
+    elif not 0 <= position < values.INTEGERS:
+        return None
+    return Message(
+        id=value.id,
+        conversation=name,
+        position=position,
+        author=author,
+        role=role,
+        text=value.text,
+        agent=author if role == "agent" else "",
+        time=time,
+        source_ref=ref,
     )
 
 
-def _may_be_whole(parts: list[Conversation]) -> bool:
-    """Whether what a piece has of a conversation looks like all of it, and no other one changes what it is."""
-    first = parts[0].messages[0].position
-    alone = first < 0 and len(parts[0].messages) == 1  # of lines without positions that come one by one many go on
-    return first <= 0 and not alone and not any(map(may_be_ambiguous, parts))
-
-
-def _record(record: JsonRecord | Problem, stem: str, notes: SkipLog) -> Iterator[Item]:
+def _record(record: JsonRecord | Problem, stem: str, notes: SkipLog) -> Iterator[Item | Message]:
     if isinstance(record, Problem):
         yield record
         return
     if isinstance(record.value, list) and record.value:
-        items = [JsonRecord(each, inside(record.ref, index)) for index, each in enumerate(record.value)]
-        yield from _whole({}, items, record.ref, stem, notes)
+        yield from _whole(JsonlLine(messages=record.value), record.ref, inside(record.ref), stem, notes)
         return
     try:
-        value = _object(record.value)
-        if isinstance(value.get("messages"), list):
-            items = [JsonRecord(each, inside(record.ref, "messages", i)) for i, each in enumerate(value["messages"])]
-            yield from _whole(value, items, record.ref, stem, notes)
-        else:
-            message = _message(value, record.ref, _conversation(value) or stem, notes)
-            yield _part(message.conversation, [message], _about(value))
+        value = _fields(record.value)
+        if isinstance(value.messages, list):
+            yield from _whole(value, record.ref, inside(record.ref, "messages"), stem, notes)
+            return
+        message = _message(value, record.ref, _conversation(value) or stem, notes)
+        about = _about(value)
+        yield _part(message.conversation, [message], about) if about else message
     except RecordError as error:
         yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
 
 
-def _whole(
-    value: Mapping[str, Any], items: list[JsonRecord], ref: SourceRef, stem: str, notes: SkipLog
-) -> Iterator[Item]:
-    """A record that is a whole conversation: its messages, and what stands beside them."""
-    key = _conversation(value) or values.name(value.get("id")) or f"{stem}-{_number(ref)}"
+def _whole(value: JsonlLine, ref: SourceRef, list_ref: SourceRef, stem: str, notes: SkipLog) -> Iterator[Item]:
+    """A record that is a whole conversation: its messages, and what it says beside them."""
+    key = _conversation(value) or values.name(value.id) or f"{stem}-{_number(ref)}"
     messages: list[Message] = []
-    for index, (item, place) in enumerate(items):
+    for index, item in enumerate(value.messages):
+        place = inside(list_ref, index)
         try:
-            messages.append(_message(_object(item), place, key, notes))
+            messages.append(_message(_fields(item), place, key, notes))
         except RecordError as error:
             yield Problem(what=f"message {index}: {error.what}", where=str(place), remedy=error.remedy)
     if messages:
         yield _part(key, messages, _about(value))
-    elif not items:
+    elif not value.messages:
         notes.add(EMPTY, ref)
 
 
-def _part(key: str, messages: list[Message], about: Mapping[str, Any]) -> Conversation:
+def _part(key: str, messages: list[Message], about: Mapping[str, Any] = MappingProxyType({})) -> Conversation:
     return Conversation(
         id=key, source_format="jsonl", messages=tuple(messages), source_ref=messages[0].source_ref, **about
     )
@@ -200,8 +234,8 @@ def message_of(value: Mapping[str, Any]) -> Message:
 
     Raises RecordError for what a reader of files would pass over with a note, too: an unknown role, a broken time.
     """
-    notes, ref = SkipLog(), SourceRef(file="")
-    message = _message(_object(value), ref, _conversation(value) or "", notes)
+    notes, ref, line = SkipLog(), SourceRef(file=""), _fields(value)
+    message = _message(line, ref, _conversation(line) or "", notes)
     for problem in notes.problems():
         what = problem.what.partition("× ")[2]
         for lenient in (", read as participant", ", read as none", ", taken as unknown"):
@@ -210,42 +244,55 @@ def message_of(value: Mapping[str, Any]) -> Message:
     return msgspec.structs.replace(message, source_ref=None)
 
 
-def _message(value: Mapping[str, Any], ref: SourceRef, conversation: str, notes: SkipLog) -> Message:
-    agent = values.name(value.get("agent_id")) or values.name(value.get("agent"))
-    author = _first_name(value, _AUTHOR)
-    role = _role(value.get("role"), author, agent, ref, notes)
+def _message(value: JsonlLine, ref: SourceRef, conversation: str, notes: SkipLog) -> Message:
+    agent = _first_name(value.agent_id, value.agent)
+    author = _first_name(value.author, agent, value.sender, value.name)
+    role = _role(value.role, author, agent, ref, notes)
     if author is None:
-        if value.get("role") is None:
+        if value.role is None:
             raise RecordError("a message without an author", remedy="give it 'author' or 'role'")
         author = role
-    latency = values.seconds(value.get("latency"))
     return Message(
-        id=values.name(value.get("id")) or "",
+        id=values.name(value.id) or "",
         conversation=conversation,
-        position=_position(value.get("position"), ref, notes),
+        position=_position(value.position, ref, notes),
         author=own_author(conversation, author) if agent == author else author,
         role=role,
         text=_text(value),
-        agent=agent or "",
+        agent=agent or (author if role == "agent" else ""),
         time=_time(value, ref, notes),
-        reply_to=values.name(value.get("reply_to")),
-        target=values.name(value.get("target")),
-        model=values.string(value.get("model")),
-        latency=latency if latency is not None else values.seconds(value.get("latency_ms"), 1e3),
-        tokens=values.count(value.get("tokens")),
-        observed=_observed(value.get("observed"), ref, notes),
-        branch=values.name(value.get("branch")),
-        tool_calls=values.convert_list(value.get("tool_calls"), values.tool_call),
-        tool_results=values.convert_list(value.get("tool_results"), values.tool_result),
         source_ref=ref,
+        **_details(value, ref, notes),
     )
 
 
-def _text(value: Mapping[str, Any]) -> str:
-    content = next((value[key] for key in _TEXT if value.get(key) is not None), None)
+def _details(value: JsonlLine, ref: SourceRef, notes: SkipLog) -> dict[str, Any]:
+    """What few messages have."""
+    given_values = (
+        value.reply_to, value.target, value.branch, value.model, value.latency, value.latency_ms, value.tokens,
+        value.observed, value.tool_calls, value.tool_results,
+    )  # fmt: skip
+    if given_values.count(None) == len(given_values):
+        return {}
+    latency = values.seconds(value.latency)
+    return {
+        "reply_to": values.name(value.reply_to),
+        "target": values.name(value.target),
+        "branch": values.name(value.branch),
+        "model": values.string(value.model),
+        "latency": latency if latency is not None else values.seconds(value.latency_ms, 1e3),
+        "tokens": values.count(value.tokens),
+        "observed": _observed(value.observed, ref, notes),
+        "tool_calls": values.convert_list(value.tool_calls, values.tool_call),
+        "tool_results": values.convert_list(value.tool_results, values.tool_result),
+    }
+
+
+def _text(value: JsonlLine) -> str:
+    content = value.content if value.text is None else value.text
     text = values.text(content)
     if text is None:
-        if content is None and (value.get("tool_calls") or value.get("tool_results")):
+        if content is None and (value.tool_calls or value.tool_results):
             return ""
         what = "a message without text" if content is None else f"a text that is {_kind(content)}"
         raise RecordError(what, remedy="give it 'text' as a string")
@@ -263,50 +310,60 @@ def _role(value: Any, author: str | None, agent: str | None, ref: SourceRef, not
     return values.role(author) or ("agent" if agent else "participant")
 
 
-def _time(value: Mapping[str, Any], ref: SourceRef, notes: SkipLog) -> Any:
-    raw_time = next((value[key] for key in _TIME if value.get(key) is not None), None)
+def _time(value: JsonlLine, ref: SourceRef, notes: SkipLog) -> Any:
     try:
-        return values.time(raw_time)
+        for time in (value.time, value.ts, value.timestamp, value.created_at):
+            if time is not None:
+                return values.time(time)
     except ValueError:
         notes.add("time that cannot be read, taken as unknown; write ISO 8601 or epoch seconds", ref)
-        return None
+    return None
 
 
 def _position(value: Any, ref: SourceRef, notes: SkipLog) -> int:
+    if value is None:
+        return -1
     position = values.count(value)
-    if position is None and value is not None:
+    if position is None:
         notes.add("position that is no whole number from 0, read as none", ref)
-    return -1 if position is None else position
+        return -1
+    return position
 
 
 def _observed(value: Any, ref: SourceRef, notes: SkipLog) -> Observed:
-    observed = OBSERVED.get(value) if isinstance(value, str) else None
-    if observed is None and value is not None:
+    if value is None:
+        return "unknown"
+    observed = _OBSERVED.get(value) if isinstance(value, str) else None
+    if observed is None:
         notes.add("observed that is neither yes, no nor unknown, taken as unknown", ref)
     return observed or "unknown"
 
 
-def _about(value: Mapping[str, Any]) -> dict[str, Any]:
+def _about(value: JsonlLine) -> dict[str, Any]:
     """What a line says of its whole conversation."""
-    return {key: value[key] for key in ("title", "timezone") if values.string(value.get(key))}
+    if value.title is None is value.timezone:
+        return {}
+    about = {"title": values.string(value.title), "timezone": values.string(value.timezone)}
+    return about if any(about.values()) else {}
 
 
-def _conversation(value: Mapping[str, Any]) -> str | None:
-    return _first_name(value, _CONVERSATION)
+def _conversation(value: JsonlLine) -> str | None:
+    return _first_name(value.conversation, value.conversation_id, value.thread, value.thread_id)
 
 
-def _first_name(value: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    for key in keys:
-        name = values.name(value.get(key))
-        if name:
+def _first_name(*candidates: Any) -> str | None:
+    for value in candidates:
+        if value is not None and (name := values.name(value)):
             return name
     return None
 
 
-def _object(value: Any) -> Mapping[str, Any]:
+def _fields(value: Any) -> JsonlLine:
+    if isinstance(value, JsonlLine):
+        return value
     if not isinstance(value, Mapping):
         raise RecordError(f"a message that is {_kind(value)}", remedy="write an object with 'author' and 'text'")
-    return value
+    return JsonlLine(**{key: value[key] for key in JsonlLine.__struct_fields__ if key in value})
 
 
 def _number(ref: SourceRef) -> str:
@@ -338,13 +395,11 @@ _SAME = {
     "conversation": ("conversation", "conversation_id", "thread", "thread_id"),
     "time": ("time", "ts", "timestamp", "created_at"),
 }
-_LISTS = ("data", "conversations", "threads")
-_PLACES = ((), ("messages",), *((name,) for name in _LISTS), *((name, "messages") for name in _LISTS))
 
 
-def misspelt(sample: FormatSample) -> Iterator[tuple[str, str]]:
+def _misspelt_keys(sample: FormatSample) -> Iterator[tuple[str, str]]:
     """(Key of the messages in a sample, the key that is read in its place), in the order of the keys."""
-    for prefix in _PLACES:
+    for prefix in _KEY_PATHS:
         keys = {path[-1] for path in sample.keys if path[:-1] == prefix}
         yield from ((key, meant) for key in sorted(keys) if (meant := _meant(key, keys)))
 

@@ -13,15 +13,12 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import IO, cast
 
 from undersong.errors import InputError
-from undersong.formats.spill import SpillFile
-from undersong.models import Conversation
 
 CHUNK = 1 << 18
 SAMPLE = 1 << 16  # what detection may read; facts on the formats, detection order
@@ -46,88 +43,8 @@ _MAGIC = (
 )  # fmt: skip
 
 
-A = TypeVar("A")
-B = TypeVar("B")
-
-
-EagerWork = Callable[[list[list[Conversation]]], Any]
-
-
-class EagerProcessing(Protocol):
-    """What is done with the conversations of a piece while its lines are at hand, in case they turn out to be whole."""
-
-    @property
-    def work(self) -> EagerWork:
-        """What is done, on the parts of each; it and what it gives can be sent to another process."""
-        ...
-
-    def keep(self, done: Any) -> int:
-        """Keep what the work gave, under a number."""
-        ...
-
-
-class WorkDistributor(Protocol):
-    """How work is shared out among processes; the work and what it is done on can be sent to another one.
-
-    ``in_turn``: all work is done in this process, and a piece is asked for when the one before it is done with.
-    """
-
-    in_turn: bool
-
-    def __call__(self, work: Callable[[A], B], pieces: Iterable[A]) -> Iterator[tuple[A, B]]:
-        """Each piece with what the work gave of it, in order."""
-        ...
-
-    def later(self, work: Callable[[A], B], piece: A) -> Callable[[], B]:
-        """Work on one piece whose result is not needed yet: what is given back waits for it."""
-        ...
-
-
-class _SequentialDistributor:
-    in_turn = True
-
-    def __call__(self, work: Callable[[A], B], pieces: Iterable[A]) -> Iterator[tuple[A, B]]:
-        for piece in pieces:
-            yield piece, work(piece)
-
-    def later(self, work: Callable[[A], B], piece: A) -> Callable[[], B]:
-        return partial(work, piece)
-
-
-in_turn = _SequentialDistributor()  # all work in this process, one piece after the other
-
-
-class Extent(NamedTuple):
-    """Bytes of a file for any process to read; ``file`` tells it from another one that took its path meanwhile."""
-
-    path: str
-    file: tuple[int, int]
-    offset: int
-    size: int
-
-    def read(self) -> bytes:
-        """The bytes; raises InputError where they are there no more."""
-        try:
-            with open(self.path, "rb") as handle:
-                status = os.fstat(handle.fileno())
-                handle.seek(self.offset)
-                data = handle.read(self.size)
-        except OSError as error:
-            raise InputError(
-                f"cannot be read to its end: {error.strerror}", where=printable_path(Path(self.path))
-            ) from error
-        if (status.st_dev, status.st_ino) != self.file or len(data) != self.size:
-            remedy = "read a copy that nothing writes to"
-            raise InputError("changed while it was read", where=printable_path(Path(self.path)), remedy=remedy)
-        return data
-
-
 class TextSource:
     """Text to read: ``name`` stands in every SourceRef, ``stem`` names conversations that have no id of their own."""
-
-    share: WorkDistributor = in_turn
-    spill_file: SpillFile | None = None  # where pieces lie that are read again, if the caller keeps them
-    at_once: EagerProcessing | None = None
 
     def __init__(
         self,
@@ -136,10 +53,8 @@ class TextSource:
         open_bytes: Callable[[], IO[bytes]],
         packed: int | None = None,
         path: Path | None = None,
-        whole: Extent | None = None,
     ) -> None:
-        """``whole``: the input is a file as it lies there, which can be read in pieces by several processes."""
-        self.name, self.stem, self.path, self.whole = name, stem, path, whole
+        self.name, self.stem, self.path = name, stem, path
         self._open, self._packed = open_bytes, packed
 
     def chunks(self) -> Iterator[bytes]:
@@ -214,18 +129,6 @@ class OpenInput(AbstractContextManager["OpenInput"]):
             raise InputError(
                 f"cannot be read: {reason}", where=printable_path(path), remedy="check the path"
             ) from error
-        self._sha256: Callable[[], str] = self._digest
-
-    @property
-    def sha256(self) -> str:
-        """SHA-256 of the bytes, in hex; raises InputError where they cannot be read."""
-        return self._sha256()
-
-    def hash_meanwhile(self, share: WorkDistributor) -> None:
-        """Have the hash made while the file is read, by another process where there are any."""
-        whole = self._whole()
-        if whole is not None:
-            self._sha256 = share.later(_hashed, whole)
 
     def __exit__(self, *exc: object) -> None:
         self._handle.close()
@@ -238,18 +141,11 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         elif magic.startswith(b"\x1f\x8b"):
             yield TextSource(self.name, stem, self._gunzipped, self.size, self.path)
         else:
-            yield TextSource(self.name, stem, self._raw, path=self.path, whole=self._whole())
+            yield TextSource(self.name, stem, self._raw, path=self.path)
 
-    def _whole(self) -> Extent | None:
-        """The file itself; None for a copy of what cannot be read twice."""
-        try:
-            current, own = self.path.stat(), os.fstat(self._handle.fileno())
-        except OSError:
-            return None
-        same = (current.st_dev, current.st_ino) == (own.st_dev, own.st_ino)
-        return Extent(str(self.path), (own.st_dev, own.st_ino), 0, self.size) if same else None
-
-    def _digest(self) -> str:
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the bytes, in hex; raises InputError where they cannot be read."""
         digest = hashlib.sha256()
         try:
             with self._raw() as stream:
@@ -261,7 +157,7 @@ class OpenInput(AbstractContextManager["OpenInput"]):
 
     def _raw(self) -> IO[bytes]:
         self._handle.seek(0)
-        return io.BufferedReader(cast(io.RawIOBase, _Window(self._handle, self.size)))
+        return io.BufferedReader(cast(io.RawIOBase, _Window(self._handle, self.size, self.name)))
 
     def _gunzipped(self) -> IO[bytes]:
         return cast(IO[bytes], gzip.GzipFile(fileobj=self._raw()))
@@ -328,10 +224,10 @@ def printable_path(path: Path) -> str:
 
 
 class _Window(io.RawIOBase):
-    """The first ``size`` bytes of a handle, without owning it."""
+    """The first ``size`` bytes of a handle, without owning it; raises InputError where they are there no more."""
 
-    def __init__(self, handle: IO[bytes], size: int) -> None:
-        self._handle, self._left = handle, size
+    def __init__(self, handle: IO[bytes], size: int, name: str) -> None:
+        self._handle, self._left, self._name = handle, size, name
 
     def readable(self) -> bool:
         return True
@@ -340,6 +236,9 @@ class _Window(io.RawIOBase):
         data = self._handle.read(min(len(buffer), self._left))
         buffer[: len(data)] = data
         self._left -= len(data)
+        if not data and self._left and len(buffer):
+            remedy = "read a copy that nothing writes to"
+            raise InputError("changed while it was read", where=self._name, remedy=remedy)
         return len(data)
 
 
@@ -359,14 +258,6 @@ def _seekable_copy(stream: IO[bytes]) -> IO[bytes]:
         copy.write(chunk)
     copy.seek(0)
     return copy
-
-
-def _hashed(whole: Extent) -> str:
-    """SHA-256 of a file; the work of another process."""
-    digest = hashlib.sha256()
-    for start in range(0, whole.size, CHUNK):
-        digest.update(whole._replace(offset=start, size=min(CHUNK, whole.size - start)).read())
-    return digest.hexdigest()
 
 
 def _is_bomb(unpacked: int, packed: int) -> bool:

@@ -1,44 +1,50 @@
-"""Parts of conversations put together on disk, so that interleaved and repeated ones need no memory."""
+"""Temporary storage of the parts of conversations, so that interleaved and repeated ones need no memory."""
 
 from __future__ import annotations
 
-import hashlib
+import os
 import sqlite3
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from itertools import chain, groupby
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
 import msgspec
 
 from undersong.errors import StoreError
-from undersong.formats.identity import mark_ambiguous_agents, scoped
-from undersong.formats.jsonl_lines import UNDONE, Done, RawRun, part
+from undersong.formats.identity import claimed_conversations, known_conversations, mark_ambiguous_agents
 from undersong.formats.sources import unused_stem
-from undersong.formats.spill import SpillFile, SpillLocation
 from undersong.models import Conversation
 
 CACHE_KIB = 2 << 10  # of the index; what is beyond lies on disk
 BUFFER = 4096  # messages held before they are written
-DIGEST = 16  # bytes that stand for the name of a conversation
 
 
-class _Raw(NamedTuple):
-    """A run of plain lines that waits on disk; one of several in a row of the index."""
+class SpillFile(AbstractContextManager["SpillFile"]):
+    """Bytes in a temporary file; raises StoreError where the disk is full."""
 
-    source: str
-    line: int
-    messages: int
-    process: int
-    offset: int
-    size: int
-    piece: int
-    number: int
+    def __init__(self) -> None:
+        self._file = TemporaryFile()  # noqa: SIM115 - closed with the spill file
 
+    def __exit__(self, *exc: object) -> None:
+        self._file.close()
 
-RAW_NUMBERS = len(_Raw._fields) - 1
-SIZE = _Raw._fields.index("size") - 1
+    def put(self, data: bytes) -> tuple[int, int]:
+        """Append bytes; returns their offset and size."""
+        try:
+            offset = self._file.seek(0, os.SEEK_END)
+            self._file.write(data)
+        except OSError as error:
+            raise _disk_full(error) from error
+        return offset, len(data)
+
+    def get(self, offset: int, size: int) -> bytes:
+        """The bytes at a place that ``put`` returned."""
+        try:
+            self._file.seek(offset)
+            return self._file.read(size)
+        except OSError as error:  # what was put may not be written yet
+            raise _disk_full(error) from error
 
 
 class Clash(NamedTuple):
@@ -52,36 +58,32 @@ class Clash(NamedTuple):
 
 
 class SpooledConversation(NamedTuple):
-    """A conversation as it lies in the spool, small enough to be sent to another process.
+    """The encoded parts of a conversation in the order of arrival, which can be sent to another process.
 
-    Each part is the encoded Conversations of a source, or (with the name of the source) places of plain lines.
+    ``known``: the conversations of the run, escaped, whose authors its agents may be taken for.
     """
 
     conversation: str
-    parts: tuple[tuple[str | None, bytes], ...]
-    digests: SpillLocation  # where the digests of all conversations of the run are
-    renamed: bool
+    parts: tuple[bytes, ...]
+    known: frozenset[str]
 
     @property
     def size(self) -> int:
         """About how many bytes of input it stands for."""
-        return sum(
-            len(data) if source is None else sum(array("q", data)[SIZE::RAW_NUMBERS]) for source, data in self.parts
-        )
+        return sum(map(len, self.parts))
 
-    @property
-    def done(self) -> Done:
-        """What was done with it as a whole when its lines were read; UNDONE where it is more than one such piece."""
-        source, data = self.parts[0]
-        if source is None or len(self.parts) > 1 or self.renamed:
-            return UNDONE
-        numbers = array("q", data)
-        pieces = set(zip(numbers[SIZE + 1 :: RAW_NUMBERS], numbers[SIZE + 2 :: RAW_NUMBERS], strict=True))
-        return Done(*pieces.pop()) if len(pieces) == 1 else UNDONE
+    def decoded(self) -> list[Conversation]:
+        """The parts."""
+        conversations = [
+            part if part.id == self.conversation else msgspec.structs.replace(part, id=self.conversation)
+            for data in self.parts
+            for part in _decode(data)
+        ]
+        return [mark_ambiguous_agents(part, self.known.__contains__) for part in conversations]
 
 
 class Spool(AbstractContextManager["Spool"]):
-    """Temporary files that vanish when it is closed; raises StoreError where the disk is full."""
+    """A temporary database that vanishes when it is closed; raises StoreError where the disk is full."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)
@@ -89,33 +91,30 @@ class Spool(AbstractContextManager["Spool"]):
         self._database.execute("PRAGMA journal_mode = OFF")
         self._database.execute("BEGIN")
         self._database.execute(
-            "CREATE TABLE part (number INTEGER PRIMARY KEY, conversation TEXT, format TEXT, file INTEGER, source TEXT,"
-            " data BLOB)"
+            "CREATE TABLE part"
+            " (number INTEGER PRIMARY KEY, conversation TEXT, format TEXT, file INTEGER, offset INTEGER, size INTEGER)"
         )
         self._database.execute("CREATE INDEX by_conversation ON part (conversation, format, number)")
-        self.spill_file = SpillFile()
-        self._unwritten: dict[tuple[str, str, int], list[Conversation | _Raw]] = {}
+        self._database.execute("CREATE TABLE claim (conversation TEXT, format TEXT, claimed TEXT)")
+        self._database.execute("CREATE UNIQUE INDEX claimed_by ON claim (conversation, format, claimed)")
+        self._data = SpillFile()
+        self._unwritten: dict[tuple[str, str, int], list[Conversation]] = {}
         self._messages = self._number = 0
         self._file = self._file_start = 0  # the file of the last part, and the number that its first one may have
 
     def __exit__(self, *exc: object) -> None:
         self._database.close()
-        self.spill_file.__exit__(*exc)
+        self._data.__exit__(*exc)
 
-    def add(self, part: Conversation | RawRun, file: int) -> int:
-        """Keep a part that was read from the input of this number; returns its number of messages."""
+    def add(self, part: Conversation, file: int) -> int:
+        """Store a part that was read from the input of this number; returns its number of messages."""
         if file != self._file:
             self._file, self._file_start = file, self._number
-        if isinstance(part, Conversation):
-            key, messages = part.id, len(part.messages)
-            self._unwritten.setdefault((key, part.source_format, file), []).append(part)
-        else:
-            key, messages = part.conversation, part.messages
-            self._unwritten.setdefault((key, "jsonl", file), []).append(self._keep(part))
-        self._messages += messages
+        self._unwritten.setdefault((part.id, part.source_format, file), []).append(part)
+        self._messages += len(part.messages)
         if self._messages >= BUFFER:
             self._write()
-        return messages
+        return len(part.messages)
 
     def count(self, file: int) -> int:
         """How many conversations the input that is being read has a part of."""
@@ -142,88 +141,48 @@ class Spool(AbstractContextManager["Spool"]):
     def stored(self) -> Iterator[SpooledConversation]:
         """Each conversation with its parts in the order of arrival, conversations in the order of their first part."""
         self._write()
-        names = {(each.conversation, each.form): each.name for each in self.clashes()}
-        digests = self._write_digests(names.values())
+        names = {(clash.conversation, clash.form): clash.name for clash in self.clashes()}
+        renamed = frozenset(names.values())
         order = "SELECT conversation, format FROM part GROUP BY conversation, format ORDER BY min(number)"
-        query = "SELECT source, data FROM part WHERE conversation = ? AND format = ? ORDER BY number"
+        parts_query = "SELECT offset, size FROM part WHERE conversation = ? AND format = ? ORDER BY number"
+        claims_query = "SELECT claimed FROM claim WHERE conversation = ? AND format = ?"
         for key in self._database.execute(order):
-            yield SpooledConversation(
-                names.get(key, key[0]), tuple(self._database.execute(query, key)), digests, key in names
-            )
-
-    def parts(self, stored: SpooledConversation) -> list[Conversation]:
-        """The parts of a stored conversation, in the order of arrival; works in a forked process too."""
-        conversations: list[Conversation] = []
-        for source, data in stored.parts:
-            if source is None:
-                parts = msgspec.json.decode(data, type=list[Conversation])
-                conversations += [msgspec.structs.replace(each, id=stored.conversation) for each in parts]
-            else:
-                conversations += self._from_raw(stored.conversation, source, data)
-        return [
-            mark_ambiguous_agents(each, lambda escaped: self._has_conversation(escaped, stored.digests))
-            for each in conversations
-        ]
+            parts = tuple(self._data.get(*place) for place in self._database.execute(parts_query, key))
+            claims = [claimed for (claimed,) in self._database.execute(claims_query, key)]
+            known = known_conversations(claims, lambda name: name in renamed or self._has(name))
+            yield SpooledConversation(names.get(key, key[0]), parts, known)
 
     def conversations(self) -> Iterator[list[Conversation]]:
         """The parts of each conversation."""
-        return map(self.parts, self.stored())
-
-    def _from_raw(self, conversation: str, source: str, data: bytes) -> Iterator[Conversation]:
-        numbers = array("q", data)
-        for at in range(0, len(numbers), RAW_NUMBERS):
-            line, messages, *where = numbers[at : at + SIZE + 1]
-            place = SpillLocation(*where)
-            yield part(RawRun(conversation, source, line, messages, place), self.spill_file.get(place))
+        return map(SpooledConversation.decoded, self.stored())
 
     def _free(self, conversation: str, taken: set[str]) -> str:
         """ID~2, ID~3, …: the first that no conversation of the run has."""
-        query = "SELECT 1 FROM part WHERE conversation = ? LIMIT 1"
-        while self._database.execute(query, (name := unused_stem(conversation, taken),)).fetchone():
+        while self._has(name := unused_stem(conversation, taken)):
             continue
         return name
 
-    def _write_digests(self, more: Iterable[str]) -> SpillLocation:
-        """Write the sorted digests of all conversations, where a process that was copied earlier can look them up."""
-        rows = self._database.execute("SELECT DISTINCT conversation FROM part")
-        names = chain((conversation for (conversation,) in rows), more)
-        return self.spill_file.put(b"".join(sorted(_digest(scoped(name, "")[:-1]) for name in names)))
-
-    def _has_conversation(self, escaped: str, digests: SpillLocation) -> bool:
-        wanted, low, high = _digest(escaped), 0, digests.size // DIGEST
-        while low < high:
-            middle = (low + high) // 2
-            digest = self.spill_file.get(SpillLocation(digests.process, digests.offset + middle * DIGEST, DIGEST))
-            if digest == wanted:
-                return True
-            low, high = (middle + 1, high) if digest < wanted else (low, middle)
-        return False
-
-    def _keep(self, run: RawRun) -> _Raw:
-        place = run.data if isinstance(run.data, SpillLocation) else self.spill_file.put(run.data)
-        return _Raw(run.source, run.line, run.messages, *place, *run.done)
+    def _has(self, conversation: str) -> bool:
+        query = "SELECT 1 FROM part WHERE conversation = ? LIMIT 1"
+        return self._database.execute(query, (conversation,)).fetchone() is not None
 
     def _write(self) -> None:
-        rows = []
-        for (conversation, form, file), parts in self._unwritten.items():
-            for source, group in groupby(parts, key=lambda item: item.source if isinstance(item, _Raw) else None):
-                rows.append((self._number, conversation, form, file, source, _packed(list(group))))
-                self._number += 1
+        parts, claims = [], []
+        for number, ((conversation, form, file), group) in enumerate(self._unwritten.items(), self._number):
+            parts.append((number, conversation, form, file, *self._data.put(_encode(group))))
+            claims += [(conversation, form, name) for part in group for name in claimed_conversations(part)]
         try:
-            self._database.executemany("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self._database.executemany("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", parts)
+            self._database.executemany("INSERT OR IGNORE INTO claim VALUES (?, ?, ?)", claims)
         except sqlite3.Error as error:
-            raise _full(error) from error
+            raise _disk_full(error) from error
+        self._number += len(parts)
         self._unwritten, self._messages = {}, 0
 
 
-def _packed(parts: Sequence[Conversation | _Raw]) -> bytes:
-    places = [number for each in parts if isinstance(each, _Raw) for number in each[1:]]
-    return array("q", places).tobytes() if places else msgspec.json.encode(parts)
-
-
-def _digest(name: str) -> bytes:
-    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=DIGEST).digest()
-
-
-def _full(error: Exception) -> StoreError:
+def _disk_full(error: Exception) -> StoreError:
     return StoreError(f"no room to sort the input: {error}", remedy="free space in TMPDIR")
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[Conversation]).decode

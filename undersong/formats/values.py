@@ -60,14 +60,14 @@ def time_or_none(value: Any) -> datetime | None:
 
 def count(value: Any) -> int | None:
     """A whole number from 0, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 0 <= value < INTEGERS and value == int(value) else None
 
 
 def seconds(value: Any, unit: float = 1.0) -> float | None:
     """A duration from 0 in seconds, or None; ``unit`` is how many of the source's make a second."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value / unit if 0 <= value < INTEGERS and math.isfinite(value) else None
 
@@ -76,6 +76,8 @@ def name(value: Any) -> str | None:
     """A non-empty id or name as text: a string, a number, or the ``name`` or ``id`` of an object."""
     if isinstance(value, str):
         return value if value.strip() else None
+    if value is None:
+        return None
     if isinstance(value, dict):
         return name(value.get("name")) or name(value.get("id"))
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -133,8 +135,9 @@ def tool_result(value: Any) -> ToolResult | None:
 
 def convert_list(items: Any, convert: Callable[[Any], T | None]) -> tuple[T, ...]:
     """The items of a list that ``convert`` can read; () for what is no list."""
-    converted = (convert(item) for item in items) if isinstance(items, list) else ()
-    return tuple(item for item in converted if item is not None)
+    if not isinstance(items, list):
+        return ()
+    return tuple(value for item in items if (value := convert(item)) is not None)
 
 
 def _from_text(value: str) -> datetime:
