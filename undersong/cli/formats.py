@@ -8,8 +8,9 @@ import click
 @click.command("formats", short_help="List the input formats.")
 def command() -> None:
     """List the input formats; the name goes after --from where detection by content is not wanted."""
-    from undersong.formats import FORMATS
+    from undersong.formats import all_formats
 
-    width = max(len(each.name) for each in FORMATS)
-    for entry in FORMATS:
+    formats = list(all_formats())
+    width = max(len(entry.name) for entry in formats)
+    for entry in formats:
         click.echo(f"{entry.name:<{width}}  {entry.title}; known by {entry.detected}")

@@ -1,17 +1,23 @@
-"""The input formats: one module and one table line each, in the order in which they are tried."""
+"""The input formats in the order in which they are tried: one module and one table line each, then plug-ins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
-from typing import NamedTuple, Protocol, cast
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from undersong.datafiles.yaml_loader import did_you_mean
-from undersong.errors import UsageError
+from undersong.errors import UndersongError, UsageError
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.models import Conversation, InputFile, Problem
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "undersong.formats"  # of entry points: a name, and a module or object with ``sniff`` and ``read``
 Item = Conversation | Problem | InputFile
 
 
@@ -35,10 +41,55 @@ class Format(NamedTuple):
     title: str
     module: str
     detected: str
+    plugin: EntryPoint | None = None
 
     def reader(self) -> FormatReader:
-        """The module of this format."""
+        """The module of this format; raises UsageError for a plug-in that cannot be loaded."""
+        if self.plugin is not None:
+            return _PluginReader(self.plugin)
         return cast(FormatReader, import_module(f"undersong.formats.{self.module}"))
+
+
+class _PluginReader:
+    """The reader of an installed package; whatever it raises becomes an error that names the plug-in."""
+
+    def __init__(self, plugin: EntryPoint) -> None:
+        self._plugin = plugin
+        try:
+            self._reader: FormatReader = plugin.load()
+        except Exception as error:
+            raise UsageError(f"{_described(plugin)} cannot be loaded: {error!r}", remedy=_REMEDY) from error
+        for name in ("sniff", "read"):
+            if not callable(getattr(self._reader, name, None)):
+                raise UsageError(f"{_described(plugin)} has no function '{name}'", remedy=_REMEDY)
+
+    def sniff(self, sample: FormatSample) -> bool:
+        try:
+            return bool(self._reader.sniff(sample))
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def read(self, source: TextSource) -> Iterator[Item]:
+        try:
+            for item in self._reader.read(source):
+                if not isinstance(item, Item):
+                    raise TypeError(f"read() gave a {type(item).__name__}")
+                yield item
+        except UndersongError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> UndersongError:
+        return UsageError(f"{_described(self._plugin)} failed: {error!r}", remedy=_REMEDY)
+
+
+_REMEDY = "update or uninstall the package"
+
+
+def _described(plugin: EntryPoint) -> str:
+    package = f" of the package {plugin.dist.name} {plugin.dist.version}" if plugin.dist else ""
+    return f"the format plug-in '{plugin.name}'{package}"
 
 
 FORMATS: tuple[Format, ...] = (
@@ -57,17 +108,36 @@ FORMATS: tuple[Format, ...] = (
 ALIASES = {"mpc-es": "session"}
 
 
+@cache
+def plugin_formats() -> tuple[Format, ...]:
+    """The formats that installed packages add, by name; raises UsageError where one has a name that is taken."""
+    from importlib.metadata import entry_points  # here, since it costs a run without plug-ins some milliseconds
+
+    formats: dict[str, Format] = {}
+    for plugin in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        if plugin.name in formats or plugin.name in ALIASES or plugin.name in [form.name for form in FORMATS]:
+            raise UsageError(f"{_described(plugin)} has the name of another format", remedy=_REMEDY)
+        title = _described(plugin).removeprefix("the format ")
+        formats[plugin.name] = Format(plugin.name, title, plugin.module, "its own code", plugin)
+    return tuple(formats.values())
+
+
+def all_formats() -> Iterator[Format]:
+    """The table, then the plug-ins, which are looked for only when they are asked for."""
+    return chain(FORMATS, (form for form in plugin_formats()))
+
+
 def format_by_name(name: str) -> Format:
     """The format of ``--from NAME``; raises UsageError for an unknown name."""
     wanted = ALIASES.get(name, name)
-    for candidate in FORMATS:
+    for candidate in all_formats():
         if candidate.name == wanted:
             return candidate
-    names = [each.name for each in FORMATS] + list(ALIASES)
+    names = [form.name for form in all_formats()] + list(ALIASES)
     raise UsageError(f"unknown format '{name}'", remedy=did_you_mean(name, names))
 
 
 def detect(source: TextSource) -> Format | None:
-    """The first format of the table that knows the start of the input; raises InputError for what is not text."""
+    """The first format that knows the start of the input; raises InputError for what is not text."""
     sample = FormatSample(source)
-    return next((each for each in FORMATS if each.reader().sniff(sample)), None)
+    return next((form for form in all_formats() if form.reader().sniff(sample)), None)
