@@ -46,12 +46,12 @@ def claimed_conversations(part: Conversation) -> set[str]:
 def known_conversations(escaped: Iterable[str], is_known: Callable[[str], bool]) -> frozenset[str]:
     """The names ``mark_ambiguous_agents`` asks for, from those that are claimed: each that a conversation has, and with
     a mark before it as well. ``is_known`` is given an id as it is."""
-    known: set[str] = set()
+    names: set[str] = set()
     for name in escaped:
         while _escaped(unescaped := name.replace("%2F", "/").replace("%25", "%")) == name and is_known(unescaped):
-            known.add(name)
+            names.add(name)
             name = AMBIGUOUS_MARK + name
-    return frozenset(known)
+    return frozenset(names)
 
 
 def is_marked_ambiguous(agent: str) -> bool:

@@ -60,12 +60,12 @@ class Clash(NamedTuple):
 class SpooledConversation(NamedTuple):
     """The encoded parts of a conversation in the order of arrival, which can be sent to another process.
 
-    ``known``: the conversations of the run, escaped, whose authors its agents may be taken for.
+    ``rivals``: the conversations of the run, escaped, whose authors its agents may be taken for.
     """
 
     conversation: str
     parts: tuple[bytes, ...]
-    known: frozenset[str]
+    rivals: frozenset[str]
 
     @property
     def size(self) -> int:
@@ -79,7 +79,7 @@ class SpooledConversation(NamedTuple):
             for data in self.parts
             for part in _decode(data)
         ]
-        return [mark_ambiguous_agents(part, self.known.__contains__) for part in conversations]
+        return [mark_ambiguous_agents(part, self.rivals.__contains__) for part in conversations]
 
 
 class Spool(AbstractContextManager["Spool"]):
@@ -149,8 +149,8 @@ class Spool(AbstractContextManager["Spool"]):
         for key in self._database.execute(order):
             parts = tuple(self._data.get(*place) for place in self._database.execute(parts_query, key))
             claims = [claimed for (claimed,) in self._database.execute(claims_query, key)]
-            known = known_conversations(claims, lambda name: name in renamed or self._has(name))
-            yield SpooledConversation(names.get(key, key[0]), parts, known)
+            rivals = known_conversations(claims, lambda name: name in renamed or self._has(name))
+            yield SpooledConversation(names.get(key, key[0]), parts, rivals)
 
     def conversations(self) -> Iterator[list[Conversation]]:
         """The parts of each conversation."""

@@ -163,8 +163,8 @@ def scan_chunk(job: ScanJob, stored: Iterable[SpooledConversation]) -> ScannedCh
     problems: list[Problem] = []
     wanted: list[Conversation] = []
     sizes: list[int] = []  # 0 where the user left a conversation out
-    for each in stored:
-        conversation, notes = normalize_conversation(each.decoded())
+    for spooled in stored:
+        conversation, notes = normalize_conversation(spooled.decoded())
         problems += notes
         is_wanted = chosen(conversation, job.options)
         sizes.append(len(conversation.messages) if is_wanted else 0)
