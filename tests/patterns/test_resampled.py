@@ -20,8 +20,14 @@ from undersong.patterns.reference.partitions import Partition, partitions, timel
 from undersong.patterns.reference.search import filtered, search_partition
 from undersong.patterns.significance.estimate import PermutationStrengths, chance
 from undersong.patterns.significance.noise_resampling import noise, survival
-from undersong.patterns.significance.permutations import SequenceShuffler, draw_permutations, key_of
-from undersong.patterns.significance.resampled import GAVE_UP, NOTHING, SequencePositions
+from undersong.patterns.significance.permutations import (
+    GAVE_UP,
+    NOTHING,
+    SequencePositions,
+    SequenceShuffler,
+    draw_permutations,
+    key_of,
+)
 from undersong.patterns.tools.rule_tests import table
 from undersong.patterns.vectorized.exact_sum import NotVectorizable
 from undersong.patterns.vectorized.run import MatchArrays

@@ -20,7 +20,7 @@ from undersong.patterns.language.inputs import available_inputs, lacking
 from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.reference.partitions import Timeline, timelines
 from undersong.patterns.reference.search import ROWS, SearchResult
-from undersong.patterns.significance.fdr import family_size
+from undersong.patterns.significance.necessary_conditions import family_size
 from undersong.patterns.vectorized.exact_sum import NotVectorizable
 from undersong.patterns.vectorized.packed import DECIDABLE_INPUTS, Load, PackedTimelines, packed_source, packed_table
 from undersong.patterns.vectorized.row_source import TimelineSearch

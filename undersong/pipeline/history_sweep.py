@@ -14,8 +14,12 @@ from undersong.patterns.detect import Detection, MessageKey, PackedSearch, Span,
 from undersong.patterns.findings import order
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
-from undersong.patterns.significance.estimate import ResamplingConfig, Significance, estimate_significance
-from undersong.patterns.significance.fdr import false_discovery
+from undersong.patterns.significance.estimate import (
+    ResamplingConfig,
+    Significance,
+    estimate_significance,
+    false_discovery,
+)
 from undersong.patterns.tools.partial_match import emerging
 from undersong.patterns.vectorized.packed import StaleError, readable
 from undersong.patterns.vectorized.row_source import FEW

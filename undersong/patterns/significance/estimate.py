@@ -10,21 +10,20 @@ import numpy as np
 
 from undersong.models import Finding, Record, Row, RuleOutcome
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.reference.partitions import Partition, Timeline, groups, limits, timelines
+from undersong.patterns.reference.partitions import Partition, Timeline, groups, timelines
 from undersong.patterns.reference.search import Match, filtered, search_partition
-from undersong.patterns.significance.fdr import false_discovery, family_size
+from undersong.patterns.significance.necessary_conditions import family_size
 from undersong.patterns.significance.noise_resampling import Noise, noise, survival
 from undersong.patterns.significance.permutations import (
+    GAVE_UP,
+    NOTHING,
     Permutations,
     PermutationSearch,
     SequenceShuffler,
     draw_permutations,
     key_of,
 )
-from undersong.patterns.significance.resampled import GAVE_UP, NOTHING
 from undersong.patterns.vectorized.exact_sum import F, NotVectorizable
-from undersong.patterns.vectorized.start_filter import match_possible, nfa_of
-from undersong.patterns.vectorized.vector_logic import B
 from undersong.rows.percentile_ranks import absolute_rows
 
 ENOUGH = 10  # draws as strong as what was found; then it is known well enough that chance is not small
@@ -118,27 +117,27 @@ def _exceeds(table: PermutationStrengths, observed: float, key: bytes, most: int
     first, count = 0, _FIRST
     while first < most:
         count = min(count, max(1, _CELLS // rows), most - first)
-        yield from _as_strong(table, draw_permutations(key, first, count, rows, block), observed)
+        yield from (table.of(draw_permutations(key, first, count, rows, block)) >= observed).tolist()
         first += count
         count = max(4 * count, _NEXT // rows)
 
 
-def _as_strong(table: PermutationStrengths, permutations: Permutations, observed: float) -> list[bool]:
-    """Of each order whether it has a match that is as strong; only those in which one is possible are searched."""
-    where = np.flatnonzero(_can_match(table.shuffler, permutations))
-    reached = np.zeros(len(permutations), dtype=np.bool_)
-    if len(where):
-        reached[where] = table.of(permutations[where]) >= observed
-    return reached.tolist()
+def false_discovery(values: Sequence[float], family: int) -> list[float]:
+    """The q of each p-value among ``family`` tests; those that are not given count as 1.
 
-
-def _can_match(shuffler: SequenceShuffler, permutations: Permutations) -> B:
-    """The draws in which a match is possible."""
-    masks = shuffler.masks(permutations)
-    if masks is None:
-        return np.ones(len(permutations), dtype=np.bool_)
-    ends = limits(shuffler.partition, shuffler.rule.within, shuffler.rule.file.max_unread, [False] * len(shuffler.rows))
-    return match_possible(nfa_of(shuffler.rule.program), masks, ends)
+    q is the smallest share of false discoveries to expect if this test and all with a smaller p-value are believed:
+    the least p * family / rank over this rank and those above it (Benjamini and Hochberg 1995). Raises ValueError where
+    more values than tests are given.
+    """
+    if len(values) > family:
+        raise ValueError(f"{len(values)} p-values for {family} tests")
+    order = sorted(range(len(values)), key=lambda index: values[index], reverse=True)
+    q_values = [1.0] * len(values)
+    least = 1.0
+    for rank, index in zip(range(len(values), 0, -1), order, strict=True):
+        least = min(least, values[index] * family / rank)
+        q_values[index] = least
+    return q_values
 
 
 SequenceKey = tuple[str, str | None, str | None]  # agent, target, conversation (None: across conversations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -12,15 +12,20 @@ import msgspec
 import numpy as np
 
 from undersong.datafiles import yaml_loader
-from undersong.models import TRAITS, Row
+from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, Row
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.language.expressions import Field
+from undersong.patterns.language.expressions import Field, Node
 from undersong.patterns.reference.partitions import Entry, Partition
 from undersong.patterns.reference.search import search_partition
-from undersong.patterns.significance.permutations import key_of, scope
-from undersong.patterns.significance.resampled import NoisyRows, SequencePositions, looks_elsewhere
+from undersong.patterns.significance.permutations import (
+    CombinedRows,
+    SequencePositions,
+    key_of,
+    looks_elsewhere,
+    scope,
+)
 from undersong.patterns.vectorized.exact_sum import F, NotVectorizable
-from undersong.patterns.vectorized.vector_logic import Vectors
+from undersong.patterns.vectorized.row_source import RowSource
 
 FILE = "noise.yaml"
 ALIKE = 0.5  # least Jaccard index of two sets of message ids that count as the same finding
@@ -113,13 +118,13 @@ class _NoiseSearch:
         self.scores = [self.places.source.number(Field(trait)) for trait in TRAITS]
 
     def matches(self, noises: Sequence[F]) -> list[list[frozenset[str]]]:
-        """Of each replica the message ids of its matches; raises Unsuited where arrays do not do."""
+        """Of each replica the message ids of its matches; raises NotVectorizable where arrays do not do."""
         places, count = self.places, len(noises)
         traits: dict[str, F] = {
             name: self._noisy_scores(t, [noise[:, t] for noise in noises]) for t, name in enumerate(TRAITS)
         }
         readings = NoisyRows(places.source, count, traits)
-        match_arrays = places.find(Vectors(readings), readings, None, count)
+        match_arrays = places.find(readings, count)
         result: list[list[frozenset[str]]] = [[] for _ in noises]
         for k in places.matches(match_arrays).tolist():
             result[match_arrays.timelines[k]].append(places.named(match_arrays, k))
@@ -130,6 +135,30 @@ class _NoiseSearch:
         values = np.tile(self.scores[trait], (len(differences), 1))
         values[:, self.noisy] = np.minimum(1.0, np.maximum(0.0, values[:, self.noisy] + np.stack(differences)))
         return values.ravel()
+
+
+class NoisyRows(CombinedRows):
+    """Some rows again and again, each time with other traits: ``traits[t]`` has those of all times, one by one."""
+
+    def __init__(self, rows: RowSource, count: int, traits: Mapping[str, F]) -> None:
+        again = np.tile(np.arange(rows.size), count)
+        super().__init__(rows, again, again)
+        self.traits = traits
+
+    def number(self, node: Node) -> F:
+        """A number of every row, NaN where it is unknown."""
+        if isinstance(node, Field) and node.name in TRAITS:
+            return self.traits[node.name]
+        if isinstance(node, Field) and node.name in DIMENSIONS:
+            return self._dimension(node.name)
+        return super().number(node)
+
+    def _dimension(self, name: str) -> F:
+        """As ``fields.dimension``: the same sum in the same order."""
+        total = np.zeros(self.size)
+        for trait in DIMENSIONS[name]:
+            total = total + (1 - self.traits[trait] if trait in NEGATIVE_TRAITS else self.traits[trait])
+        return total / 4
 
 
 def _searched(rule: PatternRule, scoped: Partition, noise: F) -> list[frozenset[str]]:

@@ -8,8 +8,8 @@ traits, indicators, signals and everything that the scan found in the same text;
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 
 import msgspec
 import numpy as np
@@ -17,16 +17,19 @@ import numpy.typing as npt
 
 from undersong.models import Row
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.language.fields import FIELDS, MESSAGE_ATTRIBUTES, MESSAGE_FIELDS
+from undersong.patterns.language.expressions import Call, Field, Node
+from undersong.patterns.language.fields import FIELDS, MESSAGE_ATTRIBUTES, MESSAGE_FIELDS, Kind
 from undersong.patterns.reference.partitions import Entry, Partition, Timeline
 from undersong.patterns.reference.search import local_mask
-from undersong.patterns.significance.resampled import CombinedRows, SequencePositions, looks_elsewhere
 from undersong.patterns.vectorized.exact_sum import F, I
-from undersong.patterns.vectorized.vector_logic import Vectors
+from undersong.patterns.vectorized.row_source import RowSource
+from undersong.patterns.vectorized.run import MatchArrays, TableSearch
+from undersong.patterns.vectorized.table import FieldSource, RowTable
+from undersong.patterns.vectorized.vector_logic import B, Codes, Vectors
 
 Permutations = npt.NDArray[np.intp]  # draws × rows: which row's words stand at each place
-_TABLE = 20_000  # masks that are worked out beforehand, one per row and kind of place
-_CARDS = 1_000_000  # cards that all shuffles share; where there would be more, each batch makes those that it needs
+NOTHING = -np.inf  # the strength of a version without a match
+GAVE_UP = np.inf  # and of one whose search gave up
 
 
 def key_of(seed: int, purpose: str, rule: PatternRule, partition: Partition) -> bytes:
@@ -84,15 +87,6 @@ class SequenceShuffler:
             result = self._combined[source, kind] = row, local_mask(self.rule, row)
         return result
 
-    def masks(self, permutations: Permutations) -> npt.NDArray[np.uint64] | None:
-        """The masks of many orders, draws × rows; None where there are too many kinds of places to work them out."""
-        if len(self.rows) * len(self.samples) > _TABLE:
-            return None
-        kinds = range(len(self.samples))
-        table = [[self.combined(said, kind)[1] for kind in kinds] for said in range(len(self.rows))]
-        masks: npt.NDArray[np.uint64] = np.array(table, dtype=np.uint64)[permutations, np.array(self.kinds)]
-        return masks
-
     def reordered(self, order: Sequence[int]) -> tuple[Partition, list[int]]:
         """The sequence in another order, and the mask of each row."""
         combined = [self.combined(said, kind) for said, kind in zip(order, self.kinds, strict=True)]
@@ -101,46 +95,126 @@ class SequenceShuffler:
 
 
 class PermutationSearch:
-    """The orders of a deck's rows, many searched at once."""
+    """Many orders of a sequence's rows, searched at once."""
 
     def __init__(self, shuffler: SequenceShuffler, partition: Partition) -> None:
         self.places = SequencePositions(shuffler.rule, partition)
-        self.kinds = np.array(shuffler.kinds, dtype=np.int64)
-        examples = dict(zip(shuffler.kinds, self.places.own.tolist(), strict=True))
-        self.kind_examples = np.array([examples[kind] for kind in range(len(examples))], dtype=np.int64)
 
     def strongest(self, permutations: Permutations) -> F:
-        """Of each order the strength of its strongest match; raises Unsuited where arrays do not do."""
+        """Of each order the strength of its strongest match; raises NotVectorizable where arrays do not do."""
         count = len(permutations)
-        if len(self.kinds) * len(self.kind_examples) <= _CARDS:
-            combined_rows, rows = self._shared
-            matches = self.places.find(rows, combined_rows, self._row_numbers(permutations), count)
-        else:
-            combined_rows = self._made(permutations)
-            matches = self.places.find(Vectors(combined_rows), combined_rows, None, count)
-        return self.places.strongest(matches, count)
+        places = np.tile(np.arange(len(self.places.entries)), (count, 1))
+        words = places.copy()
+        words[:, self.places.own] = self.places.own[permutations]
+        combined_rows = CombinedRows(self.places.source, words.ravel(), places.ravel())
+        return self.places.strongest(self.places.find(combined_rows, count), count)
+
+
+class SequencePositions:
+    """The places of a sequence and of all rows around it that its rule looks at; ``own`` are those of its read rows."""
+
+    def __init__(self, rule: PatternRule, partition: Partition) -> None:
+        self.rule, self.partition = _as_chosen(rule), partition
+        self.entries = tuple(_around(rule, partition))
+        number = {entry.place: i for i, entry in enumerate(self.entries)}
+        self.own = np.array([number[entry.place] for entry in partition.rows], dtype=np.int64)
+        self.times = np.array([entry.time or 0 for entry in self.entries], dtype=np.int64)
+        self.read = np.array([entry.read for entry in self.entries], dtype=np.bool_)
 
     @cached_property
-    def _shared(self) -> tuple[CombinedRows, Vectors]:
-        """Every row as it stands, then the words of each read row at each kind of place."""
-        own, stands = self.places.own, np.arange(len(self.places.entries))
-        words = np.concatenate([stands, np.repeat(own, len(self.kind_examples))])
-        places = np.concatenate([stands, np.tile(self.kind_examples, len(own))])
-        combined_rows = CombinedRows(self.places.source, words, places, MESSAGE_FIELDS)
-        return combined_rows, Vectors(combined_rows)
+    def source(self) -> RowSource:
+        """The rows as they stand."""
+        return RowSource([entry.row for entry in self.entries])
 
-    def _row_numbers(self, permutations: Permutations) -> I:
-        """The cards of some orders, one order after the other."""
-        size = len(self.places.entries)
-        numbers = np.tile(np.arange(size), (len(permutations), 1))
-        numbers[:, self.places.own] = size + permutations * len(self.kind_examples) + self.kinds
-        return numbers.ravel()
+    def find(self, versions: FieldSource, count: int) -> MatchArrays:
+        """The matches in ``count`` versions of the rows; raises NotVectorizable where arrays do not do.
 
-    def _made(self, permutations: Permutations) -> CombinedRows:
-        stands = np.tile(np.arange(len(self.places.entries)), (len(permutations), 1))
-        words = stands.copy()
-        words[:, self.places.own] = self.places.own[permutations]
-        return CombinedRows(self.places.source, words.ravel(), stands.ravel(), MESSAGE_FIELDS)
+        A version is a timeline, so ``timelines`` are their numbers. Matches of other sequences may be among them.
+        """
+        size = len(self.entries)
+        timed = np.full(count, self.partition.timeline.timed)
+        times, read = np.tile(self.times, count), np.tile(self.read, count)
+        table = RowTable(versions, None, np.arange(count + 1) * size, times, timed, read)
+        if "target" in self.rule.file.partition_by:
+            table.targets = self._targets(table.targets)
+        return TableSearch(table, Vectors(versions)).find(self.rule)
+
+    def matches(self, matches: MatchArrays) -> I:
+        """The numbers of the matches that lie in this sequence."""
+        by = self.rule.file.partition_by
+        selected = np.ones(matches.size, dtype=np.bool_)
+        if "target" in by:
+            selected &= matches.targets == self._code(self.partition.target)
+        if "conversation" in by:
+            selected &= matches.conversations == self._code(self._conversation)
+        return np.flatnonzero(selected)
+
+    def strongest(self, matches: MatchArrays, count: int) -> F:
+        """The strength of each version's strongest match: NOTHING where there is none, GAVE_UP where the search did."""
+        result = np.full(count, NOTHING)
+        selected = self.matches(matches)
+        np.maximum.at(result, matches.timelines[selected], _strengths(matches)[selected])
+        result[matches.gave_up] = GAVE_UP
+        return result
+
+    def named(self, matches: MatchArrays, k: int) -> frozenset[str]:
+        """The message ids of a match."""
+        rows = slice(int(matches.offsets[k]), int(matches.offsets[k + 1]))
+        places = matches.rows[rows][matches.bindings[rows] >= 0] % len(self.entries)
+        return frozenset(self.entries[place].row.id for place in places.tolist())
+
+    @property
+    def _conversation(self) -> str | None:
+        own, whole = self.partition.conversation, self.partition.timeline.conversation
+        return whole if own is None else own
+
+    def _code(self, text: str | None) -> int:
+        return -1 if text is None else self.source.codes[text]
+
+    def _targets(self, codes: Codes) -> Codes:
+        """Everybody else as one: their own sequences are not asked for, and so there is one of them and not many."""
+        own = self._code(self.partition.target)
+        return np.where((codes >= 0) & (codes != own), own + 1, codes).astype(np.int32)
+
+
+class CombinedRows:
+    """Rows that are made of two: the words of one (``words``: its number) at the place of another (``places``)."""
+
+    def __init__(self, rows: RowSource, words: I, places: I) -> None:
+        self.rows, self.words, self.places = rows, words, places
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return len(self.words)
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        """The code of each text."""
+        return self.rows.codes
+
+    def kind(self, node: Node) -> Kind:
+        """What a field or a row function is."""
+        return self.rows.kind(node)
+
+    def number(self, node: Node) -> F:
+        """A number of every row, NaN where it is unknown."""
+        return np.asarray(self.rows.number(node)[self._of(node)])
+
+    def text(self, node: Node) -> Codes:
+        """The codes of a text of every row."""
+        return np.asarray(self.rows.text(node)[self._of(node)])
+
+    def truth(self, node: Node, wanted: bool) -> B:
+        """Where a condition on single rows holds or fails."""
+        return np.asarray(self.rows.truth(node, wanted)[self._of(node)])
+
+    def _of(self, node: Node) -> I:
+        if isinstance(node, Call):
+            return self.words
+        if not isinstance(node, Field):
+            raise TypeError(f"{node} is no field of a row")
+        return self.words if node.name in MESSAGE_FIELDS else self.places
 
 
 def replaced(partition: Partition, rows: tuple[Entry, ...]) -> Partition:
@@ -160,3 +234,36 @@ def scope(rule: PatternRule, partition: Partition) -> Partition:
     rows = tuple(entry._replace(place=place) for place, entry in enumerate(partition.rows))
     timeline = Timeline(partition.timeline.agent, partition.timeline.conversation, rows)
     return partition._replace(rows=rows, timeline=timeline)
+
+
+def looks_elsewhere(rule: PatternRule) -> bool:
+    """Whether a column looks at rows of the agent beyond the sequence."""
+    return any(window.window.over != "partition" for column in rule.columns for window in column.windows)
+
+
+@lru_cache(maxsize=256)
+def _as_chosen(rule: PatternRule) -> PatternRule:
+    """The rule for rows that its ``where`` has chosen already."""
+    if rule.trees.where is None:
+        return rule
+    return msgspec.structs.replace(rule, trees=rule.trees._replace(where=None), where=None)
+
+
+def _around(rule: PatternRule, partition: Partition) -> Iterator[Entry]:
+    """The rows that the rule looks at, unread ones too: they are the gaps."""
+    by, elsewhere = rule.file.partition_by, looks_elsewhere(rule)
+    for entry in partition.timeline.entries:
+        towards = "target" not in by or entry.row.target in (None, partition.target)
+        inside = "conversation" not in by or partition.conversation in (None, entry.row.conversation)
+        if elsewhere or (towards and inside):
+            yield entry
+
+
+def _strengths(matches: MatchArrays) -> F:
+    """What ``strength_of`` says of each match."""
+    values = matches.measures.get("strength")
+    if values is None:
+        return np.zeros(matches.size)
+    if isinstance(values, tuple):
+        return np.asarray(values[0], dtype=np.float64)
+    return np.where(np.isnan(values), 0.0, np.clip(values, 0.0, 1.0))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from undersong.patterns.language.expressions import Both, Call, Compare, Node, Number, Variable
 from undersong.patterns.language.row_pattern import (
@@ -299,7 +298,6 @@ def headed(masks: Masks, head: Outline) -> B:
     return fits
 
 
-_WINDOWS = 6  # groups of starts that ``within`` is asked for together
 _ACCEPTED = -1
 
 
@@ -334,50 +332,6 @@ def shortest(program: Program) -> int:
     while _ACCEPTED not in front:
         front, rows = {after for way in front for after in nfa.after[way]}, rows + 1
     return rows
-
-
-def match_possible(nfa: Nfa, masks: npt.NDArray[np.uint64], limits: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """For each sequence (masks: sequences × rows) whether a match is possible.
-
-    ``limits[i]`` is one past the furthest row that a match from row i may take; it never falls.
-    """
-    count, rows = masks.shape
-    everywhere = (1 << count) - 1
-    fitting = {mask: _sequences_by_row(masks, mask) if mask else [everywhere] * rows for mask in set(nfa.wanted)}
-    hit = 0
-    size = rows if limits[0] >= rows else -(-rows // _WINDOWS)
-    for first in range(0, rows, size):
-        last = min(first + size, rows)
-        hit |= _run(nfa, fitting, range(first, limits[last - 1]), last, everywhere)
-    bits = np.unpackbits(np.frombuffer(hit.to_bytes(-(-count // 8), "little"), dtype=np.uint8), bitorder="little")
-    return bits[:count].astype(np.bool_)
-
-
-def _run(nfa: Nfa, fitting: dict[int, list[int]], rows: range, starts_end: int, everywhere: int) -> int:
-    """The sequences with a match that starts before ``starts_end`` and lies within ``rows``."""
-    hit = 0
-    waiting = [0] * len(nfa.wanted)
-    for row in rows:
-        if row < starts_end:
-            for way in nfa.first:
-                waiting[way] = everywhere
-        following = [0] * len(waiting)
-        for way, where in enumerate(waiting):
-            taken = where & fitting[nfa.wanted[way]][row] if where else 0
-            if taken:
-                for after in nfa.after[way]:
-                    if after == _ACCEPTED:
-                        hit |= taken
-                    else:
-                        following[after] |= taken
-        waiting = following
-    return hit
-
-
-def _sequences_by_row(masks: npt.NDArray[np.uint64], mask: int) -> list[int]:
-    """Per row, the sequences (a bit each) in which it has a bit of ``mask``."""
-    packed = np.packbits((masks & np.uint64(mask)).T != 0, axis=1, bitorder="little")
-    return [int.from_bytes(row.tobytes(), "little") for row in packed]
 
 
 def _reached(program: Program, place: int) -> set[int]:

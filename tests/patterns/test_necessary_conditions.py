@@ -14,8 +14,9 @@ from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.reference.partitions import Partition, Timeline, partitions, timelines
 from undersong.patterns.reference.search import filtered, search_partition
-from undersong.patterns.significance.fdr import false_discovery, possible_pairs
-from undersong.patterns.significance.fdr import possible_pairs_in_table as at_once
+from undersong.patterns.significance.estimate import false_discovery
+from undersong.patterns.significance.necessary_conditions import possible_pairs
+from undersong.patterns.significance.necessary_conditions import possible_pairs_in_table as at_once
 from undersong.patterns.significance.permutations import SequenceShuffler, draw_permutations
 from undersong.patterns.tools.rule_tests import table
 from undersong.patterns.vectorized.row_source import table_of
