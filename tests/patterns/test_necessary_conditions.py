@@ -17,7 +17,7 @@ from undersong.patterns.reference.search import filtered, search_partition
 from undersong.patterns.significance.estimate import false_discovery
 from undersong.patterns.significance.necessary_conditions import possible_pairs
 from undersong.patterns.significance.necessary_conditions import possible_pairs_in_table as at_once
-from undersong.patterns.significance.permutations import SequenceShuffler, draw_permutations
+from undersong.patterns.significance.permutations import draw_permutations, permuted, scope
 from undersong.patterns.tools.rule_tests import table
 from undersong.patterns.vectorized.row_source import table_of
 from undersong.patterns.vectorized.run import TableSearch
@@ -208,11 +208,11 @@ def test_what_is_no_test_has_no_match_in_any_shuffle(seed: int) -> None:
     chosen, rows = random_rule(dice), random_rows(dice)
     for timeline in timelines(rows):
         for partition in partitions(filtered(chosen, timeline), chosen.file.partition_by):
-            deck = SequenceShuffler(chosen, partition)
+            scoped = scope(chosen, partition)
             if not partition.rows or possible_pairs(chosen, [alone(partition)]):
                 continue
-            for order in draw_permutations(b"none", 0, 6, len(deck.rows)).tolist():
-                assert not search_partition(chosen, deck.reordered(order)[0]).matches
+            for order in draw_permutations(b"none", 0, 6, len(scoped.rows)).tolist():
+                assert not search_partition(chosen, permuted(scoped, order)).matches
 
 
 def alone(partition: Partition) -> Timeline:

@@ -31,7 +31,7 @@ from undersong.patterns.significance.estimate import (
     sequential,
     strength_of,
 )
-from undersong.patterns.significance.permutations import SequenceShuffler, draw_permutations, key_of, scope
+from undersong.patterns.significance.permutations import draw_permutations, key_of, permuted, scope
 from undersong.patterns.tools.rule_tests import table
 from undersong.patterns.vectorized.start_filter import shortest
 
@@ -54,13 +54,11 @@ def column(*scores: float, head: str = "who day manipulation") -> str:
 
 def exact(chosen: PatternRule, partition: Partition) -> Fraction:
     """The share of all orders whose strongest match is at least as strong as what is there."""
-    deck = SequenceShuffler(chosen, partition)
     observed = max(map(strength_of, search_partition(chosen, partition).matches))
-    every = list(itertools.permutations(range(len(deck.rows))))
+    every = list(itertools.permutations(range(len(partition.rows))))
     strong = 0
     for order in every:
-        dealt, masks = deck.reordered(order)
-        matches = search_partition(chosen, dealt, masks=masks).matches
+        matches = search_partition(chosen, permuted(scope(chosen, partition), order)).matches
         strong += any(strength_of(match) >= observed for match in matches)
     return Fraction(strong, len(every))
 
@@ -80,12 +78,12 @@ def test_the_share_of_all_orders_is_what_a_pencil_gives() -> None:
 def test_many_draws_come_near_the_exact_share(scores: tuple[float, ...]) -> None:
     partition = only(column(*scores))
     wanted = float(exact(RISE, partition))
-    deck, key = SequenceShuffler(RISE, partition), key_of(5, "chance", RISE, partition)
+    key = key_of(5, "chance", RISE, partition)
     observed = max(map(strength_of, search_partition(RISE, partition).matches))
     hits = 0
     for order in draw_permutations(key, 0, 3000, len(scores)).tolist():
-        dealt, masks = deck.reordered(order)
-        hits += any(strength_of(m) >= observed for m in search_partition(RISE, dealt, masks=masks).matches)
+        matches = search_partition(RISE, permuted(scope(RISE, partition), order)).matches
+        hits += any(strength_of(m) >= observed for m in matches)
     assert hits / 3000 == pytest.approx(wanted, abs=4 * (wanted * (1 - wanted) / 3000) ** 0.5)
 
 
@@ -150,16 +148,16 @@ def test_what_was_said_moves_together_and_the_place_stays() -> None:
         4  kira>bo 5   focused  unknown  .5           .6        MAN-X        urgency
     """)
     looks = rule("A+", {"partition_by": ["agent", "target"]}, A='tier != "deep_with_context" and manipulation > 0')
-    deck = SequenceShuffler(looks, only(rows, ("agent", "target"), "bo"))
-    dealt, _ = deck.reordered([2, 0, 1])
+    scoped = scope(looks, only(rows, ("agent", "target"), "bo"))
+    dealt = permuted(scoped, [2, 0, 1])
     assert [(e.row.traits or {})["manipulation"] for e in dealt.rows] == [0.5, 0.1, 0.3]
     assert [(e.row.traits or {})["deception"] for e in dealt.rows] == [0.6, 0.2, 0.4]
     assert [tuple(i.id for i in e.row.indicators or ()) for e in dealt.rows] == [("MAN-X",), (), ("MAN-URGENCY",)]
     assert [dict(e.row.flags) for e in dealt.rows] == [{"urgency": 1}, {"demand": 1}, {}]
     assert [e.row.tier for e in dealt.rows] == ["deep", "standard", "focused"]
     assert [e.row.target for e in dealt.rows] == ["bo", None, "bo"]
-    assert [e.time for e in dealt.rows] == [e.time for e in deck.rows]
-    assert dealt.holes == deck.partition.holes == ((), (), ("3",))
+    assert [e.time for e in dealt.rows] == [e.time for e in scoped.rows]
+    assert dealt.holes == scoped.holes == ((), (), ("3",))
 
 
 def test_a_key_gives_the_same_orders_on_every_machine() -> None:
@@ -221,26 +219,6 @@ def test_the_worked_example_of_the_page_is_what_it_says() -> None:
 
 START = table(column(0.1))[0].time
 assert START is not None
-
-
-@pytest.mark.parametrize("chosen", all_rules(), ids=lambda chosen: chosen.id)
-def test_a_dealt_row_has_the_mask_that_it_would_have_had(chosen: PatternRule) -> None:
-    dice = random.Random(3)
-    rows = [
-        msgspec.structs.replace(row, tier=dice.choice(["deep", "standard"]), traits=_any_traits(dice, row))
-        for row in table(column(*[0.5] * 12, head="who day manipulation"))
-    ]
-    rows = [msgspec.structs.replace(row, target=dice.choice([None, "bo", "al"])) for row in rows]
-    partition = only(rows, ("agent", "target"), "bo")
-    deck = SequenceShuffler(chosen, partition)
-    for order in draw_permutations(b"deal", 0, 5, len(partition.rows)).tolist():
-        dealt, masks = deck.reordered(order)
-        plain = search_partition(chosen, dealt)
-        assert search_partition(chosen, dealt, masks=masks) == plain
-
-
-def _any_traits(dice: random.Random, row: Row) -> dict[str, float]:
-    return {trait: dice.choice([0.05, 0.3, 0.6, 0.9]) for trait in row.traits or {}}
 
 
 def test_only_columns_that_look_elsewhere_keep_the_rest_of_the_timeline() -> None:

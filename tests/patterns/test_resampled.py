@@ -24,7 +24,6 @@ from undersong.patterns.significance.permutations import (
     GAVE_UP,
     NOTHING,
     SequencePositions,
-    SequenceShuffler,
     draw_permutations,
     key_of,
 )
@@ -44,10 +43,9 @@ def matching(chosen: PatternRule, rows: list[Row]) -> Iterator[Partition]:
 
 def compare(chosen: PatternRule, partition: Partition, draws: int = 12) -> bool:
     """Whether arrays did; what they say must be what the reference says."""
-    deck = SequenceShuffler(chosen, partition)
-    dealt = draw_permutations(key_of(1, "chance", chosen, partition), 0, draws, len(deck.rows))
-    dealt = np.concatenate([np.arange(len(deck.rows))[None, :], dealt])
-    table_of_all = PermutationStrengths(deck, partition)
+    dealt = draw_permutations(key_of(1, "chance", chosen, partition), 0, draws, len(partition.rows))
+    dealt = np.concatenate([np.arange(len(partition.rows))[None, :], dealt])
+    table_of_all = PermutationStrengths(chosen, partition)
     at_once = table_of_all.of(dealt)
     suited, table_of_all.at_once = table_of_all.at_once is not None, None
     np.testing.assert_array_equal(at_once, table_of_all.of(dealt), err_msg=repr(chosen.file))
@@ -111,7 +109,7 @@ def test_a_match_towards_somebody_else_is_no_match_of_this_sequence() -> None:
     for_bo = next(
         each for t in timelines(table(TWO)) for each in partitions(t, ["agent", "target"]) if each.target == "bo"
     )
-    strengths = PermutationStrengths(SequenceShuffler(PAIR, for_bo), for_bo).of(np.array([[0, 1], [1, 0]]))
+    strengths = PermutationStrengths(PAIR, for_bo).of(np.array([[0, 1], [1, 0]]))
     assert strengths.tolist() == [NOTHING, 1.0]
     assert chance(PAIR, for_bo, seed=0, draws=19) is None
 
@@ -122,7 +120,7 @@ def test_unread_rows_stay_between_the_shuffled_ones() -> None:
         timelines(table("id who day manipulation\n1 k 0 .9\n2 k 1 ?\n3 k 2 .1\n4 k 3 .4\n"))[0], ["agent"]
     )
     orders_of_three = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]])
-    assert PermutationStrengths(SequenceShuffler(gapless, partition), partition).of(orders_of_three).tolist() == [
+    assert PermutationStrengths(gapless, partition).of(orders_of_three).tolist() == [
         NOTHING,
         NOTHING,
         1.0,
@@ -138,9 +136,7 @@ def test_a_shuffle_whose_search_gives_up_counts_as_strong(monkeypatch: pytest.Mo
         return find(self, *arguments)._replace(gave_up=np.array([1]))
 
     monkeypatch.setattr(SequencePositions, "find", giving_up)
-    strengths = PermutationStrengths(SequenceShuffler(plain, partition), partition).of(
-        np.array([[0, 1, 2, 3], [0, 1, 2, 3], [0, 3, 1, 2]])
-    )
+    strengths = PermutationStrengths(plain, partition).of(np.array([[0, 1, 2, 3], [0, 1, 2, 3], [0, 3, 1, 2]]))
     assert strengths.tolist() == [1.0, GAVE_UP, NOTHING]
 
 
@@ -150,7 +146,7 @@ def test_what_the_scan_called_a_message_moves_with_its_words() -> None:
     praised = rule("PRAISE OTHER", PRAISE='flag("praise")', OTHER='not flag("praise")')
     (partition,) = partitions(timelines(rows)[0], ["agent"])
     every = np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0]])
-    table_of_all = PermutationStrengths(SequenceShuffler(praised, partition), partition)
+    table_of_all = PermutationStrengths(praised, partition)
     assert (table_of_all.of(every) > NOTHING).tolist() == [True, True, False]
     table_of_all.at_once = None
     assert (table_of_all.of(every) > NOTHING).tolist() == [True, True, False]

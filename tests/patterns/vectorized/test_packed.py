@@ -17,7 +17,7 @@ from undersong.patterns.detect import PackedSearch, detect
 from undersong.patterns.language.expressions import Call, Field, Text
 from undersong.patterns.language.fields import FIELDS
 from undersong.patterns.reference.partitions import timelines
-from undersong.patterns.significance.fdr import possible_pairs
+from undersong.patterns.significance.necessary_conditions import possible_pairs
 from undersong.patterns.vectorized.packed import StaleError, packed_source, readable
 from undersong.patterns.vectorized.row_source import RowSource
 from undersong.rows.binary import pack

@@ -69,18 +69,9 @@ class PartitionResult(NamedTuple):
     gave_up: bool
 
 
-def search_partition(
-    rule: PatternRule, partition: Partition, *, masks: Sequence[int] | None = None, steps: int = STEPS
-) -> PartitionResult:
-    """Every match of a rule in one partition of a timeline that ``where`` has been applied to (see ``filtered``).
-
-    ``masks`` are those of ``local_mask`` per read row, where they are known already.
-    """
-    row_masks = [local_mask(rule, entry.row) for entry in partition.rows] if masks is None else masks
-    by_place = [0] * len(partition.timeline.entries)
-    for entry, mask in zip(partition.rows, row_masks, strict=True):
-        by_place[entry.place] = mask
-    run = _TimelineSearcher(rule, partition.timeline, steps, by_place)
+def search_partition(rule: PatternRule, partition: Partition, *, steps: int = STEPS) -> PartitionResult:
+    """Every match of a rule in one partition of a timeline that ``where`` has been applied to (see ``filtered``)."""
+    run = _TimelineSearcher(rule, partition.timeline, steps)
     complete = run.partition(partition)
     return PartitionResult(tuple(run.matches), not complete)
 
@@ -88,12 +79,10 @@ def search_partition(
 class _TimelineSearcher:
     """A rule on one timeline: what depends on single rows is computed once, for all its partitions."""
 
-    def __init__(self, rule: PatternRule, timeline: Timeline, steps: int, masks: list[int] | None = None) -> None:
+    def __init__(self, rule: PatternRule, timeline: Timeline, steps: int) -> None:
         self.rule, self.timeline, self.steps = rule, timeline, steps
         self.cache: dict[str, list[Value]] = {}
-        if masks is None:
-            masks = [local_mask(rule, entry.row) if entry.read else 0 for entry in timeline.entries]
-        self.masks = masks
+        self.masks = [local_mask(rule, entry.row) if entry.read else 0 for entry in timeline.entries]
         self.wanted = sum(1 << index for index in rule.required)
         self.matches: list[Match] = []
         self.count = self.gave_up = 0

@@ -18,10 +18,12 @@ from undersong.patterns.significance.permutations import (
     GAVE_UP,
     NOTHING,
     Permutations,
-    PermutationSearch,
-    SequenceShuffler,
+    SequencePositions,
     draw_permutations,
     key_of,
+    permuted,
+    scope,
+    strongest_permuted,
 )
 from undersong.patterns.vectorized.exact_sum import F, NotVectorizable
 from undersong.rows.percentile_ranks import absolute_rows
@@ -59,35 +61,33 @@ def chance(rule: PatternRule, partition: Partition, *, seed: int, draws: int, bl
     None where it did not match, or where the search of the sequence itself gave up. A draw whose search gives up counts
     as at least as strong.
     """
-    shuffler = SequenceShuffler(rule, partition)
-    table = PermutationStrengths(shuffler, partition)
-    as_it_is = np.arange(len(shuffler.rows), dtype=np.intp)[None, :]
-    observed = float(table.of(as_it_is)[0])
+    table = PermutationStrengths(rule, partition)
+    rows = len(partition.rows)
+    observed = float(table.of(np.arange(rows, dtype=np.intp)[None, :])[0])
     if observed in (NOTHING, GAVE_UP):
         return None
-    most = draws_for(len(shuffler.rows), draws)
-    return sequential(_exceeds(table, observed, key_of(seed, "chance", rule, partition), most, block))
+    key = key_of(seed, "chance", rule, partition)
+    return sequential(_exceeds(table, observed, key, draws_for(rows, draws), block))
 
 
 class PermutationStrengths:
     """The strongest match of each of many orders: all at once or, where arrays do not do, one search after another."""
 
-    def __init__(self, shuffler: SequenceShuffler, partition: Partition) -> None:
-        self.shuffler = shuffler
-        self.at_once: PermutationSearch | None = PermutationSearch(shuffler, partition)
+    def __init__(self, rule: PatternRule, partition: Partition) -> None:
+        self.rule, self.scoped = rule, scope(rule, partition)
+        self.at_once: SequencePositions | None = SequencePositions(rule, partition)
 
     def of(self, permutations: Permutations) -> F:
         """Per order the highest strength: NOTHING where nothing matches, GAVE_UP where the search did."""
         if self.at_once is not None:
             try:
-                return self.at_once.strongest(permutations)
+                return strongest_permuted(self.at_once, permutations)
             except (NotVectorizable, FloatingPointError):
                 self.at_once = None
         return np.array([self._searched(order) for order in permutations.tolist()], dtype=np.float64)
 
     def _searched(self, order: list[int]) -> float:
-        partition, masks = self.shuffler.reordered(order)
-        result = search_partition(self.shuffler.rule, partition, masks=masks)
+        result = search_partition(self.rule, permuted(self.scoped, order))
         return GAVE_UP if result.gave_up else max(map(strength_of, result.matches), default=NOTHING)
 
 
@@ -113,7 +113,7 @@ def draws_for(rows: int, draws: int) -> int:
 
 def _exceeds(table: PermutationStrengths, observed: float, key: bytes, most: int, block: int) -> Iterator[bool]:
     """Draw after draw, whether its strongest match is at least as strong as what was observed."""
-    rows = len(table.shuffler.rows)
+    rows = len(table.scoped.rows)
     first, count = 0, _FIRST
     while first < most:
         count = min(count, max(1, _CELLS // rows), most - first)

@@ -15,12 +15,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from undersong.models import Row
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Call, Field, Node
-from undersong.patterns.language.fields import FIELDS, MESSAGE_ATTRIBUTES, MESSAGE_FIELDS, Kind
+from undersong.patterns.language.fields import MESSAGE_ATTRIBUTES, MESSAGE_FIELDS, Kind
 from undersong.patterns.reference.partitions import Entry, Partition, Timeline
-from undersong.patterns.reference.search import local_mask
 from undersong.patterns.vectorized.exact_sum import F, I
 from undersong.patterns.vectorized.row_source import RowSource
 from undersong.patterns.vectorized.run import MatchArrays, TableSearch
@@ -56,58 +54,24 @@ def draw_permutations(key: bytes, first: int, count: int, rows: int, block: int 
     return np.concatenate([fixed, moved], axis=1).astype(np.intp)
 
 
-class SequenceShuffler:
-    """The read rows of one sequence, to be dealt again and again for one rule.
-
-    A row's words at another place make a new row. Two places that the rule cannot tell apart give the same one, so each
-    is made, and its conditions are tried, once.
-    """
-
-    def __init__(self, rule: PatternRule, partition: Partition) -> None:
-        self.rule = rule
-        self.partition = scope(rule, partition)
-        self.rows = self.partition.rows
-        looked = [FIELDS[name] for name in sorted(rule.needs & FIELDS.keys() - MESSAGE_FIELDS)]
-        kinds: dict[object, int] = {}
-        self.kinds = [
-            kinds.setdefault((entry.row.target, *(field.read(entry.row) for field in looked)), len(kinds))
-            for entry in self.rows
-        ]
-        self.samples = {kind: entry.row for kind, entry in zip(self.kinds, self.rows, strict=True)}
-        self._combined: dict[tuple[int, int], tuple[Row, int]] = {}
-
-    def combined(self, source: int, kind: int) -> tuple[Row, int]:
-        """The words of row ``source`` at a kind of place, and the mask of the conditions that this alone decides."""
-        result = self._combined.get((source, kind))
-        if result is None:
-            words = self.rows[source].row
-            row = msgspec.structs.replace(
-                self.samples[kind], **{name: getattr(words, name) for name in MESSAGE_ATTRIBUTES}
-            )
-            result = self._combined[source, kind] = row, local_mask(self.rule, row)
-        return result
-
-    def reordered(self, order: Sequence[int]) -> tuple[Partition, list[int]]:
-        """The sequence in another order, and the mask of each row."""
-        combined = [self.combined(said, kind) for said, kind in zip(order, self.kinds, strict=True)]
-        rows = tuple(Entry(row, old.time, old.place) for (row, _), old in zip(combined, self.rows, strict=True))
-        return replaced(self.partition, rows), [mask for _, mask in combined]
+def permuted(partition: Partition, order: Sequence[int]) -> Partition:
+    """The sequence in another order: at each place stand the words of the row that ``order`` names."""
+    rows = []
+    for entry, source in zip(partition.rows, order, strict=True):
+        words = partition.rows[source].row
+        moved = {name: getattr(words, name) for name in MESSAGE_ATTRIBUTES}
+        rows.append(entry._replace(row=msgspec.structs.replace(entry.row, **moved)))
+    return replaced(partition, tuple(rows))
 
 
-class PermutationSearch:
-    """Many orders of a sequence's rows, searched at once."""
-
-    def __init__(self, shuffler: SequenceShuffler, partition: Partition) -> None:
-        self.places = SequencePositions(shuffler.rule, partition)
-
-    def strongest(self, permutations: Permutations) -> F:
-        """Of each order the strength of its strongest match; raises NotVectorizable where arrays do not do."""
-        count = len(permutations)
-        places = np.tile(np.arange(len(self.places.entries)), (count, 1))
-        words = places.copy()
-        words[:, self.places.own] = self.places.own[permutations]
-        combined_rows = CombinedRows(self.places.source, words.ravel(), places.ravel())
-        return self.places.strongest(self.places.find(combined_rows, count), count)
+def strongest_permuted(positions: SequencePositions, permutations: Permutations) -> F:
+    """Of each order the strength of its strongest match, all at once; raises NotVectorizable where arrays do not do."""
+    count = len(permutations)
+    places = np.tile(np.arange(len(positions.entries)), (count, 1))
+    words = places.copy()
+    words[:, positions.own] = positions.own[permutations]
+    combined_rows = CombinedRows(positions.source, words.ravel(), places.ravel())
+    return positions.strongest(positions.find(combined_rows, count), count)
 
 
 class SequencePositions:
