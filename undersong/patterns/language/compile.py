@@ -211,31 +211,19 @@ class _RuleCompiler:
         return self._try("$.after_match", read)
 
     def _plain_keys(self) -> None:
-        for path, wrong, what, remedy in (
-            (
-                "$.falsepositives",
-                not self.file.falsepositives,
-                "falsepositives is empty",
-                "name an innocent look-alike",
-            ),
-            ("$.partition_by", "agent" not in self.file.partition_by, "partition_by lacks agent", "add agent"),
-            (
-                "$.partition_by",
-                len(set(self.file.partition_by)) < len(self.file.partition_by),
-                "partition_by names a key twice",
-                "name each once",
-            ),
-            ("$.max_unread", (self.file.max_unread or 0) < 0, "max_unread is below 0", "use 0 or more"),
-            ("$.max_unread", (self.file.max_unread or 0) > _MOST_UNREAD, "max_unread is too large", "leave it out"),
-            (
-                "$.id",
-                not self.file.id.isidentifier(),
-                f"id '{self.file.id}' is no plain word",
-                "use letters, digits and _",
-            ),
-        ):
+        file, unread = self.file, self.file.max_unread or 0
+        keys = file.partition_by
+        checks = [
+            ("falsepositives", not file.falsepositives, "falsepositives is empty", "name an innocent look-alike"),
+            ("partition_by", "agent" not in keys, "partition_by lacks agent", "add agent"),
+            ("partition_by", len(set(keys)) < len(keys), "partition_by names a key twice", "name each once"),
+            ("max_unread", unread < 0, "max_unread is below 0", "use 0 or more"),
+            ("max_unread", unread > _MOST_UNREAD, "max_unread is too large", "leave it out"),
+            ("id", not file.id.isidentifier(), f"id '{file.id}' is no plain word", "use letters, digits and _"),
+        ]
+        for key, wrong, what, remedy in checks:
             if wrong:
-                self._problem(path, what, remedy)
+                self._problem(f"$.{key}", what, remedy)
 
 
 def _read_pattern(text: str, names: tuple[str, ...]) -> tuple[row_pattern.Part, Program]:

@@ -177,6 +177,18 @@ class Program(NamedTuple):
     slots: int
 
 
+def successors(program: Program, place: int) -> tuple[int, ...]:
+    """Where an instruction that takes no row leads, whatever the rows are; anchors are taken to hold."""
+    operation, first, second = program.instructions[place]
+    if operation == SPLIT:
+        return first, second
+    if operation == JUMP:
+        return (first,)
+    if operation == STOP_IF_EMPTY:
+        return place + 1, second
+    return () if operation in (ROW, ACCEPT) else (place + 1,)
+
+
 class Skip(NamedTuple):
     """Where the search goes on after a match: ``past`` its last row, at the ``next`` row, or at a variable's row."""
 

@@ -36,10 +36,7 @@ from undersong.patterns.language.row_pattern import (
     ANY,
     AT_END,
     AT_START,
-    JUMP,
     ROW,
-    SPLIT,
-    STOP_IF_EMPTY,
     Bind,
     Or,
     Part,
@@ -47,6 +44,7 @@ from undersong.patterns.language.row_pattern import (
     Program,
     Repeat,
     below,
+    successors,
 )
 from undersong.patterns.language.values import MATCH
 from undersong.patterns.significance.necessary_conditions import RowKind, RowRequirement, measured, requirements_of
@@ -293,23 +291,14 @@ def _on_the_way(program: Program) -> set[int]:
     return {place for place, _, _ in live}
 
 
-def _next(program: Program, state: _State) -> Iterator[_State]:
+def _next(program: Program, state: _State) -> list[_State]:
     place, taken, ended = state
-    operation, first, second = program.instructions[place]
+    operation = program.instructions[place][0]
     if operation == ROW:
-        yield from () if ended else [(place + 1, True, False)]
-    elif operation == AT_START:
-        yield from () if taken else [(place + 1, False, ended)]
-    elif operation == AT_END:
-        yield place + 1, taken, True
-    elif operation == SPLIT:
-        yield from ((first, taken, ended), (second, taken, ended))
-    elif operation == JUMP:
-        yield first, taken, ended
-    elif operation != ACCEPT:  # the marks of a repetition
-        yield place + 1, taken, ended
-        if operation == STOP_IF_EMPTY:
-            yield second, taken, ended
+        return [] if ended else [(place + 1, True, False)]
+    if operation == AT_START and taken:
+        return []
+    return [(following, taken, ended or operation == AT_END) for following in successors(program, place)]
 
 
 def _variables(rule: PatternRule, places: Iterable[int]) -> frozenset[str]:

@@ -14,12 +14,9 @@ from undersong.patterns.language.row_pattern import (
     ANY,
     AT_END,
     AT_START,
-    JUMP,
-    MARK,
     ROW,
-    SPLIT,
-    STOP_IF_EMPTY,
     Program,
+    successors,
 )
 from undersong.patterns.reference.partitions import Partition, partitions, timelines
 from undersong.patterns.reference.search import filtered, local_mask, prepared
@@ -88,15 +85,10 @@ def row_instructions(program: Program, places: Iterable[int], row: int, rows: in
 
 
 def _following(program: Program, place: int, row: int, rows: int) -> tuple[int, ...]:
-    operation, first, second = program.instructions[place]
-    if operation == SPLIT:
-        return first, second
-    if operation == JUMP:
-        return (first,)
-    if operation == STOP_IF_EMPTY:
-        return place + 1, second
-    holds = operation == MARK or (operation == AT_START and row == 0) or (operation == AT_END and row == rows)
-    return (place + 1,) if holds else ()
+    operation = program.instructions[place][0]
+    if (operation == AT_START and row > 0) or (operation == AT_END and row < rows):
+        return ()
+    return successors(program, place)
 
 
 def _wanted(program: Program, names: Sequence[str], places: Iterable[int]) -> tuple[str, ...]:

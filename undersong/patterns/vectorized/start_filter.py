@@ -14,10 +14,7 @@ from undersong.patterns.language.expressions import Both, Call, Compare, Node, N
 from undersong.patterns.language.row_pattern import (
     ACCEPT,
     ANY,
-    JUMP,
     ROW,
-    SPLIT,
-    STOP_IF_EMPTY,
     Bind,
     Or,
     Part,
@@ -25,6 +22,7 @@ from undersong.patterns.language.row_pattern import (
     Program,
     Repeat,
     Then,
+    successors,
 )
 from undersong.patterns.vectorized.exact_sum import I
 from undersong.patterns.vectorized.jit import kernel, machine
@@ -344,17 +342,10 @@ def _reached(program: Program, place: int) -> set[int]:
         if place in seen:
             continue
         seen.add(place)
-        operation, first, second = program.instructions[place]
+        operation = program.instructions[place][0]
         if operation == ROW:
             row_places.add(place)
         elif operation == ACCEPT:
             row_places.add(_ACCEPTED)
-        elif operation == SPLIT:
-            open_places += [first, second]
-        elif operation == JUMP:
-            open_places.append(first)
-        elif operation == STOP_IF_EMPTY:
-            open_places += [place + 1, second]
-        else:  # anchors and marks
-            open_places.append(place + 1)
+        open_places += successors(program, place)
     return row_places
