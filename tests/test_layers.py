@@ -68,6 +68,15 @@ def test_packages_import_each_other_one_way() -> None:
     assert list(TopologicalSorter(graph()).static_order())
 
 
+def test_the_pattern_language_is_built_in_layers() -> None:
+    layers = ("language", "reference", "vectorized", "significance", "tools")
+    for above, layer in enumerate(layers, 1):
+        for path in (PACKAGE / "patterns" / layer).rglob("*.py"):
+            modules = {node.module or "" for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom)}
+            upper = {f"undersong.patterns.{name}" for name in layers[above:]}
+            assert not {module for module in modules if ".".join(module.split(".")[:3]) in upper}, path
+
+
 def test_the_arrows_between_packages_are_few() -> None:
     assert sum(map(len, graph().values())) <= 115
 

@@ -1,7 +1,7 @@
-"""The pattern language: YAML rules over rows of scores, and the matcher that runs them.
+"""The catalog of pattern rules: rule files are loaded, compiled, and chosen by id or alias.
 
-rule file → rules.compile_rule → PatternRule
-rows → partitions.timelines → search.search(rule, timelines) → matches
+rule file → language.compile.compile_rule → PatternRule
+rows → reference.partitions.timelines → reference.search.search(rule, timelines) → matches
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows and rules → findings, and what became of every rule; pure, no clock, no chance."""
+"""Pattern detection: rows and rules → findings, and an outcome of every rule; pure, no clock, no chance."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def detect(
 
 
 class PackedSearch:
-    """The rows of some agents as stores hold them packed (``stores.packed``).
+    """The rows of some agents as stores hold them packed (``rows.binary``).
 
     ``load`` gives rows of an agent by their places in its history, from 0 on: only those that a match names are loaded.
     Each rule must be ``readable``.
@@ -103,7 +103,7 @@ class PackedSearch:
 
 
 class _RowCorpus(NamedTuple):
-    """Rows to be searched, and what they have: see ``inputs.lacking``."""
+    """Rows to be searched, and what they have: see ``lacking``."""
 
     searches: TimelineSearch
     has: frozenset[str]
@@ -132,7 +132,7 @@ def _detection(
 
 
 def _deduplicated(findings: Iterable[Finding]) -> list[Finding]:
-    """Each id once: of matches that differ only in rows passed over before their first named one, the last stands."""
+    """Each id once: of matches that differ only in rows passed over before their first named one, the last remains."""
     last: dict[str, Finding] = {}
     for finding in findings:
         last.pop(finding.finding_id, None)

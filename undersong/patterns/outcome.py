@@ -1,4 +1,4 @@
-"""What came of a finding: after it began, did the agent ask the target for something, and what was answered? Pure."""
+"""Outcomes of findings: did the agent then ask the target for something, and what was answered? Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def outcome_hashes() -> dict[str, str]:
 
 
 def phrase_span(kind: str, text: str) -> tuple[int, int] | None:
-    """Where the first phrase of ``asks``, ``refuses`` or ``complies`` stands in a text."""
+    """The span of the first phrase of ``asks``, ``refuses`` or ``complies`` in a text."""
     match = _phrases(kind).search(text.replace("’", "'"))
     return match.span() if match else None
 

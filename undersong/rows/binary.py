@@ -48,7 +48,7 @@ def pack(row: Row) -> bytes | None:
 
 @lru_cache(maxsize=1 << 14)
 def key(name: str) -> int:
-    """What stands for a name: 64 bits of its SHA-256, never 0."""
+    """The key of a name: 64 bits of its SHA-256, never 0."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "little") or 1
 

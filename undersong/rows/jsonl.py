@@ -40,9 +40,9 @@ def read_rows(lines: Iterable[str | bytes], *, name: str) -> Iterator[Row | Prob
 
 
 def rows_from_mappings(values: Iterable[Mapping[str, Any] | Row], *, name: str) -> tuple[list[Row], list[Problem]]:
-    """The rows of plain mappings as ``read_rows`` has them of lines, and what is to be told of them.
+    """The rows of plain mappings as ``read_rows`` has them of lines, and their problems.
 
-    Told are repeated ids and names that are not read. Raises RecordError for a mapping that is no row.
+    Problems are repeated ids and names that are not read. Raises RecordError for a mapping that is no row.
     """
     reader = RowReader(name)
     taken = [reader.take(value) for value in values]
@@ -73,7 +73,7 @@ class RowReader:
             self._notes += self._unread.of(value, self.number)
             return self._accept(*_row(value, self.seen))
         except RecordError as error:
-            return Problem(what=error.what, where=f"{self.name}:{self.number}", remedy=error.remedy)
+            return self._problem(error)
 
     def take(self, value: Mapping[str, Any] | Row) -> Row | Problem:
         """The row of the next mapping; raises RecordError where it is none, with its place."""
@@ -89,10 +89,13 @@ class RowReader:
         try:
             return self._accept(row, positioned)
         except RecordError as error:
-            return Problem(what=error.what, where=f"{self.name}:{self.number}", remedy=error.remedy)
+            return self._problem(error)
+
+    def _problem(self, error: RecordError) -> Problem:
+        return Problem(what=error.what, where=f"{self.name}:{self.number}", remedy=error.remedy)
 
     def _accept(self, row: Row, positioned: bool) -> Row:
-        """The row where no other one with its id is kept; raises RecordError where one is."""
+        """The row where no other one with its id was accepted; raises RecordError where one is."""
         place = row.conversation, row.id
         before = self.accepted.get(place)
         if before is not None and (before.is_judged or row.state not in _JUDGED_STATES):
@@ -108,13 +111,13 @@ class RowReader:
         return row
 
     def notes(self) -> list[Problem]:
-        """Names that are not read in the lines since this was last asked, each once a file (``rowkeys``)."""
+        """Names that are not read in the lines since this was last asked, each once a file (``UnknownKeys``)."""
         notes, self._notes = self._notes, []
         return notes
 
 
 class _AcceptedRow(NamedTuple):
-    """The line that an id was kept from, the position of its row, and whether a judge said something of it."""
+    """The line that an id was accepted from, the position of its row, and whether a judge said something of it."""
 
     number: int
     position: int
@@ -227,7 +230,7 @@ def _indicators(value: Any) -> list[Any]:
 
 
 OTHER_NAMES = {"thread": "conversation", "ts": "time", "timestamp": "time"}
-MOST = 20  # names told of one file: a hostile one has another name in every row
+MOST = 20  # names reported of one file: a hostile one has another name in every row
 _MEANT = {name: name for name in Row.__struct_fields__} | OTHER_NAMES | {
     "scores": "traits", "traitscores": "traits", "author": "agent", "agentid": "agent", "sender": "agent",
     "recipient": "target", "conversationid": "conversation", "threadid": "conversation",
@@ -235,11 +238,11 @@ _MEANT = {name: name for name in Row.__struct_fields__} | OTHER_NAMES | {
 _KEYS = frozenset({*Row.__struct_fields__, *OTHER_NAMES, "scored"})
 _TRAITS = frozenset(TRAITS)
 _CLOSE = 0.8  # of difflib: `traist` and `trait` are close to `traits`; other keys may be anybody's own
-_LENGTH = 80  # characters of a name that are looked at and told
+_LENGTH = 80  # characters of a name that are looked at and reported
 
 
 class UnknownKeys:
-    """The names in the rows of one file that nobody reads: each is told once, at the first line that has it."""
+    """The names in the rows of one file that nobody reads: each is reported once, at the first line that has it."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -247,14 +250,14 @@ class UnknownKeys:
 
     def of(self, row: Mapping[str, Any], line: int) -> Iterator[Problem]:
         """A note for each new name in a row: traits and indicators that are none, keys that look like one it lacks."""
-        for what, remedy in (*_traits_rowkeys(row), *_indicators_rowkeys(row), *_keys(row)):
+        for what, remedy in (*_unknown_traits(row), *_unknown_indicators(row), *_keys(row)):
             if what not in self._reported and len(self._reported) < MOST:
                 self._reported.add(what)
                 last = " (further such names are not told)" if len(self._reported) == MOST else ""
                 yield Problem(what=f"{what}{last}", where=f"{self._file}:{line}", remedy=remedy, kind="note")
 
 
-def _traits_rowkeys(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _unknown_traits(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Names in ``traits`` that are no trait, and what may be meant."""
     traits = row.get("traits")
     if isinstance(traits, dict):
@@ -262,7 +265,7 @@ def _traits_rowkeys(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"trait {name[:_LENGTH]!r} is not read", _trait_meant(name[:_LENGTH])
 
 
-def _indicators_rowkeys(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _unknown_indicators(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Ids of indicators that no pattern of ours asks for, and those that may be meant."""
     indicators = row.get("indicators")
     for indicator in indicators if isinstance(indicators, list | dict) else ():

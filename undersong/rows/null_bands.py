@@ -1,4 +1,4 @@
-"""Which signals stand out in a corpus: each held against where other phrases land (the null band)."""
+"""Null bands: which signals of a corpus exceed the scores that other phrases get in it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def table(bands: Mapping[str, SignalBand]) -> bytes:
 
 
 def with_band(row: Row, name: str | None) -> Row:
-    """The row with the name of the table in which its signals' bands stand; a row without signals names none."""
+    """The row with the name of the table that holds its signals' bands; a row without signals names none."""
     band_table = name if row.state == "scored" and row.signals else None
     return row if row.bands == band_table else msgspec.structs.replace(row, bands=band_table)
 

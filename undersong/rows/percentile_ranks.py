@@ -1,4 +1,4 @@
-"""Scores of text that the judge was not measured on become ranks within the corpus: only their order counts."""
+"""Percentile ranks: scores of text that the judge was not measured on, of which only the order counts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def ranks_of(rows: Iterable[Row]) -> PercentileRanks:
 
 
 class RowSpool:
-    """Rows on their way out, kept in a temporary file until the ranks and null bands of all of them are known."""
+    """Rows on their way out, in a temporary file until the ranks and null bands of all of them are known."""
 
     def __init__(self, gives: Iterable[str] = ()) -> None:
         """``gives`` are the signals of the judge."""

@@ -1,4 +1,4 @@
-"""What rows must have before a rule can say anything about them."""
+"""Inputs of a rule: what rows must have before it can say anything about them, and what its parts depend on."""
 
 from __future__ import annotations
 
@@ -62,17 +62,13 @@ def lacking(
         if "indicators" in rule.needs and "indicators" not in gives:
             missing.add("indicators")
         if "traits" not in gives:
-            missing |= {need for need in rule.needs if need in FIELDS and (need in DIMENSIONS or _is_trait(need))}
+            missing |= rule.needs & _TRAITS
     if not missing:
         return ""
     if ranks and missing <= _TRAITS:
         return _RANKS_ONLY
     missing -= _TRAITS if ranks else set()  # named by what no other text would have either
     return f"needs {', '.join(sorted(name.removeprefix(_SIGNAL) for name in missing))}, which no read message has"
-
-
-def _is_trait(name: str) -> bool:
-    return any(name in traits for traits in DIMENSIONS.values())
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -128,7 +124,7 @@ class DependencyLevels:
 
 
 def _outer(node: Node) -> list[Node]:
-    """The node and everything below it, but not what stands within windows."""
+    """The node and everything below it, but not what is within windows."""
     nodes, open_nodes = [], [node]
     while open_nodes:
         nodes.append(open_nodes.pop())

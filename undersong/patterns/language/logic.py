@@ -1,4 +1,4 @@
-"""A typed tree → a plain Python function, with three-valued logic: unknown (None) is neither true nor false.
+"""Three-valued logic: a typed tree → a plain Python function, where unknown (None) is neither true nor false.
 
 A comparison with unknown is unknown. ``and`` is false as soon as one part is false, ``or`` true as soon as one part is
 true, whatever else is unknown; ``not`` unknown is unknown. A condition holds only where it is true.

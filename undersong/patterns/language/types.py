@@ -1,4 +1,4 @@
-"""Checks that an expression makes sense: known names, and numbers, texts and conditions where each belongs."""
+"""Type checking of expressions: known names, and numbers, texts and conditions where each belongs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MANY = frozenset({"least", "greatest", "coalesce"})
 
 
 class SymbolTable(NamedTuple):
-    """What an expression may name: ``fields`` by kind; with ``variables`` it stands in a measure."""
+    """What an expression may name: ``fields`` by kind; with ``variables`` it is a measure."""
 
     fields: Mapping[str, Kind]
     windows: bool = False

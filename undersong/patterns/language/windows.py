@@ -1,4 +1,4 @@
-"""Aggregates over a sliding window: push a value at the new end, drop one at the old end, read the result.
+"""Sliding-window aggregates: push a value at the new end, drop one at the old end, read the result.
 
 Sums are exact: every float64 is an integer times a power of 2, so sums of values, of squares and of index times value
 are integers, and a result is rounded once. It depends on the values in the window alone, whatever came and went.
@@ -38,7 +38,7 @@ class Aggregate(Protocol):
 
 
 class RunningMoments(msgspec.Struct, frozen=True, gc=False):
-    """Exact sums that only grow, without their values: each step is a new value, so that one can be kept and compared.
+    """Exact sums that only grow, without their values: each step is a new value, which can be stored and compared.
 
     ``summed`` and ``weighted`` (by place) are in units of 2**-scale, ``squares`` in units of 2**(-2 * scale).
     """
@@ -53,7 +53,7 @@ class RunningMoments(msgspec.Struct, frozen=True, gc=False):
         return self
 
     def plus(self, value: float, *, moments: bool = False) -> RunningMoments:
-        """With one more value; ``moments`` are only kept where ``std`` or ``slope`` is asked for."""
+        """With one more value; ``moments`` are only summed where ``std`` or ``slope`` is asked for."""
         if self.scale == USUAL and -LARGE < value < LARGE:
             units = value * UNITS
             exact = int(units)
@@ -231,7 +231,7 @@ class Smoothed:
 
 
 def aggregate(function: str, span: int | None = None) -> Aggregate:
-    """An empty window for one of the functions in ``kinds.WINDOWED``; ``span`` is for ewma."""
+    """An empty window for one of the functions in ``types.WINDOWED``; ``span`` is for ewma."""
     if function == "ewma":
         return Smoothed(span or 1)
     kinds: dict[str, Callable[[str], Aggregate]] = {

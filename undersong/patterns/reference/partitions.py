@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """One agent's rows in order: (time, position, id). Untimed conversations stand alone, timed ones flow together."""
+    """One agent's rows in order: (time, position, id). An untimed conversation is a timeline of its own."""
 
     agent: str
     conversation: str | None

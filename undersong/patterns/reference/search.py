@@ -51,7 +51,7 @@ class SearchResult(NamedTuple):
 
 
 def search(rule: PatternRule, timelines: Iterable[Timeline], *, steps: int = STEPS) -> SearchResult:
-    """Every match of a rule, timeline by timeline; matches found before giving up in a partition are kept."""
+    """Every match of a rule, timeline by timeline; matches from before giving up in a partition count."""
     runs = []
     for timeline in timelines:
         run = _TimelineSearcher(rule, filtered(rule, timeline), steps)

@@ -1,4 +1,4 @@
-"""How often the same rows in another order give a match at least as strong: a permutation test of one sequence."""
+"""Permutation tests and their correction: how often the same rows in another order match at least as strongly."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ ENOUGH = 10  # draws as strong as what was found; then it is known well enough t
 MOST = 100_000  # draws that may be asked for
 ALL_DRAWS = 500  # rows of a sequence up to which it has every draw; a longer one has fewer in proportion
 FEWEST = 19  # draws of the longest sequences: the least with which chance can be .05
-_FIRST = 64  # draws that are dealt together at first: most sequences stop soon
-_NEXT = 40_000  # rows of the draws that are dealt after these, at least: enough for machine code
-_CELLS = 200_000  # rows dealt together, at most
+_FIRST = 64  # draws that are searched together at first: most sequences stop soon
+_NEXT = 40_000  # rows of the draws that are searched after these, at least: enough for machine code
+_CELLS = 200_000  # rows searched together, at most
 
 
 class Chance(NamedTuple):
@@ -242,7 +242,7 @@ def _sequence_key(partition: Partition) -> SequenceKey:
 
 
 def _sequence_key_of_finding(finding: Finding, rule: PatternRule, untimed: Iterable[str | None]) -> SequenceKey:
-    """The sequence of a finding: untimed conversations stand alone, and a rule may ask for one each."""
+    """The sequence of a finding: an untimed conversation is its own sequence, and a rule may ask for one each."""
     conversation = finding.conversations[0]
     alone = conversation in untimed or "conversation" in rule.file.partition_by
     return finding.agent, finding.target, conversation if alone else None

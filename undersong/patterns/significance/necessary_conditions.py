@@ -233,7 +233,7 @@ def _once(term: Node) -> RowKind | None:
 
 
 def _of_one(tree: Node) -> Node:
-    """What is said of a variable's rows, of one row."""
+    """A condition on a variable's rows as one on a single row."""
     for part in walk(tree):
         if isinstance(part, Member):
             tree = replaced(tree, part, Field(part.name))
@@ -259,7 +259,7 @@ def _pairs_of(rule: PatternRule, timelines: Sequence[Timeline], run: TableSearch
 
 
 def possible_pairs(rule: PatternRule, timelines: Iterable[Timeline]) -> int:
-    """In how many sequences the rule could match at all, in some order of what was said there.
+    """In how many sequences the rule could match at all, in some order of its messages.
 
     As many read rows as its shortest match takes, and as many of each kind as ``necessary_conditions`` says; at least
     one of them directed where the sequence has a target.

@@ -1,4 +1,4 @@
-"""Whether a match would be there had the judge read the messages once more: replicas with the judge's noise."""
+"""Noise resampling: would a match be there had the judge read the messages once more, with its noise?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The rows of one sequence dealt in another order: what was said moves, the place where it was said stays.
+"""Permutations of one sequence: messages move over its places, and many orders are searched at once.
 
-A place is a row's time, target, conversation, tier, ``observed`` and the unread messages around it. What was said are
-traits, indicators, signals and everything that the scan found in the same text; they move together. The order of draw
+A place is a row's time, target, conversation, tier, ``observed`` and the unread messages around it. A message's traits,
+indicators, signals and everything that the scan found in its text move together. The order of draw
 ``d`` depends on nothing but the key and ``d``: it sorts the places by SHAKE-256 of both, the same on every machine.
 """
 
@@ -55,7 +55,7 @@ def draw_permutations(key: bytes, first: int, count: int, rows: int, block: int 
 
 
 def permuted(partition: Partition, order: Sequence[int]) -> Partition:
-    """The sequence in another order: at each place stand the words of the row that ``order`` names."""
+    """The sequence in another order: each place gets the words of the row that ``order`` names."""
     rows = []
     for entry, source in zip(partition.rows, order, strict=True):
         words = partition.rows[source].row
@@ -87,7 +87,7 @@ class SequencePositions:
 
     @cached_property
     def source(self) -> RowSource:
-        """The rows as they stand."""
+        """The rows in their own order."""
         return RowSource([entry.row for entry in self.entries])
 
     def find(self, versions: FieldSource, count: int) -> MatchArrays:

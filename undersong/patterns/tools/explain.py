@@ -1,4 +1,4 @@
-"""Row by row, what a rule saw in a sequence: symbols, what it waited for, and why it matched or where it stopped."""
+"""Explanation of a rule, row by row: symbols, what it waited for, and why it matched or where it stopped."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def explain(
 
 
 def _lacking(rule: PatternRule, rows: Iterable[Row], *, ranks: bool) -> str:
-    """Why the rule cannot say anything about these rows, as `detect` tells it; "" where it can or nothing was read."""
+    """Why the rule does not apply to these rows, as `detect` reports it; "" where it can or nothing was read."""
     read = [row for row in rows if row.state == "scored"]
     return lacking(rule, available_inputs(read, rule.needs), None, any_read=True, ranks=ranks) if read else ""
 

@@ -1,4 +1,4 @@
-"""Which rows two conditions can share: ranges of numbers and sets of texts that the conditions ask of each value.
+"""Contradictions and disjoint conditions, by the ranges of numbers and sets of texts that they allow.
 
 Only parts joined with ``and`` that compare one value (a field, function or window) with a constant count; what cannot
 be read that way is taken as possible. So "disjoint" and "impossible" are proofs, and their absence is none.
@@ -250,7 +250,7 @@ _State = tuple[int, bool, bool]  # a place in the program, whether a row was tak
 
 
 def beyond_anchors(rule: PatternRule) -> frozenset[str] | None:
-    """Variables of the pattern that no match has: their rows would stand before ``^`` or after ``$``.
+    """Variables of the pattern that no match has: their rows would be before ``^`` or after ``$``.
 
     None where that leaves no match at all.
     """

@@ -1,4 +1,4 @@
-"""How far a rule's pattern gets from a row, and what it waits for there: every way at once, without preference."""
+"""Partial matches: how far a rule gets from a row, and what it waits for there, every way at once."""
 
 from __future__ import annotations
 

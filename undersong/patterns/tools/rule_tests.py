@@ -1,4 +1,4 @@
-"""The cases beside a rule: small tables of rows, and whether the rule finds in them what they say."""
+"""Rule tests: small tables of rows beside a rule, and whether the rule finds in them what they say."""
 
 from __future__ import annotations
 
