@@ -75,15 +75,37 @@ class Row(Record, frozen=True):
     @classmethod
     def of(cls, message: Message, scan: Scan, route: Route, evaluation: Evaluation | None = None) -> Row:
         """The row of one message from what the steps said of it; without an evaluation it is unread."""
-        row = cls(  # by position, which is twice as fast as by name: one is made for every message
-            message.id, message.conversation, message.position, message.time, message.agent, message.target,
-            message.role, message.observed, message.branch, message.text,
-            route.tier, route.tier_before, route.width, route.sampled, route.reasons,
-            scan.triage, scan.flags, scan.total, scan.density, scan.hits, _names(scan.hits),
-            scan.hard_constraints, scan.loops, scan.deference, scan.sentiment_score,
-            scan.code_change_delta, scan.latency_drop,
-            "unread", "not evaluated", None, None, {}, None, None, {}, {}, None, None, message.source_ref,
-        )  # fmt: skip
+        row = cls(
+            id=message.id,
+            conversation=message.conversation,
+            position=message.position,
+            time=message.time,
+            agent=message.agent,
+            target=message.target,
+            role=message.role,
+            observed=message.observed,
+            branch=message.branch,
+            text=message.text,
+            tier=route.tier,
+            tier_before=route.tier_before,
+            width=route.width,
+            sampled=route.sampled,
+            reasons=route.reasons,
+            triage=scan.triage,
+            flags=scan.flags,
+            total=scan.total,
+            density=scan.density,
+            hits=scan.hits,
+            labels=_names(scan.hits),
+            hard_constraints=scan.hard_constraints,
+            loops=scan.loops,
+            deference=scan.deference,
+            sentiment_score=scan.sentiment_score,
+            code_change_delta=scan.code_change_delta,
+            latency_drop=scan.latency_drop,
+            reason="not evaluated",
+            source_ref=message.source_ref,
+        )
         return row if evaluation is None else _judged(row, evaluation)
 
 
