@@ -16,23 +16,27 @@ from undersong.patterns.language.row_pattern import compile_program, parse
 from undersong.patterns.reference.partitions import timelines
 from undersong.patterns.reference.search import search as reference
 from undersong.patterns.tools.rule_tests import table
-from undersong.patterns.vectorized import backtrace, jit, layout, targets
-from undersong.patterns.vectorized.dfa import BackwardAutomaton, RowRegions, nearest_ends, program_arrays
+from undersong.patterns.vectorized import dfa, jit, targets
+from undersong.patterns.vectorized.dfa import BackwardAutomaton, program_arrays
+from undersong.patterns.vectorized.environments import TableVectors
 from undersong.patterns.vectorized.layout import SequenceFrame
-from undersong.patterns.vectorized.row_source import search
-from undersong.patterns.vectorized.vector_logic import Masks
+from undersong.patterns.vectorized.row_source import search, table_of
+from undersong.patterns.vectorized.rule_plan import plan
+from undersong.patterns.vectorized.table import RowTable
+from undersong.patterns.vectorized.vector_logic import Masks, Vectors
 
 NAMES = ("A", "B", "C")
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("pattern", ["(A | A ANY?)* B", "((A{0,3}? ANY){0,5} A){1,4} B", "(A ANY{0,9}? A){2,9} C"])
-def test_tangled_patterns_take_rows_times_instructions_and_no_more(pattern: str) -> None:
-    program = program_arrays(compile_program(parse(pattern), NAMES))
-    for rows in (50, 100, 200):
-        whole = np.array([0]), np.array([rows])
-        ends, _ = nearest_ends(program, np.full(rows, 3, dtype=np.uint8), RowRegions(*whole, *whole))
-        assert len(ends) == (rows + 1) * len(program.operation)
+def test_tangled_patterns_have_as_many_states_however_long_rows_are_alike(pattern: str) -> None:
+    automaton = BackwardAutomaton(program_arrays(compile_program(parse(pattern), NAMES)))
+    numbers = [
+        len(set(automaton.read(np.full(rows, 3, dtype=np.uint8), np.array([0, rows])).before.tolist()))
+        for rows in (100, 200, 400)
+    ]
+    assert numbers[0] == numbers[1] == numbers[2]
 
 
 def test_an_automaton_meets_few_states_on_rows_that_are_all_alike() -> None:
@@ -45,8 +49,8 @@ def test_an_automaton_meets_few_states_on_rows_that_are_all_alike() -> None:
 @pytest.mark.parametrize("steps", [0, 20, 1 << 20])
 def test_matches_whose_states_do_not_meet_are_found_in_another_way(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "ENOUGH", 0)
-    monkeypatch.setattr(backtrace._trace, "at", lambda _size: backtrace._trace.plain)
-    monkeypatch.setattr(backtrace, "STEPS", steps)
+    monkeypatch.setattr(dfa._trace, "at", lambda _size: dfa._trace.plain)
+    monkeypatch.setattr(dfa, "STEPS", steps)
     keys = {"within": "6 hours", "after_match": "skip to next row"}
     even = rule("(LOW LOW)+ ANY", keys, LOW="manipulation < 0.5")
     row_timelines = timelines(busy(120, 3))
@@ -74,15 +78,6 @@ def test_matches_that_go_on_alike_are_those_walked_one_by_one(
     assert expected[0]
 
 
-@pytest.mark.parametrize("rows", [0, 1, 300])
-def test_places_put_in_order_by_counting_are_those_of_a_stable_sort(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    dice = np.random.default_rng(rows)
-    first, second = np.sort(dice.integers(0, 9, rows)), dice.integers(-1, 7, rows).astype(np.int32)
-    expected = np.lexsort((second, first))
-    monkeypatch.setattr(layout, "machine", lambda _size: True)
-    assert layout.sorted_by(first, second).tolist() == expected.tolist()
-
-
 def test_another_agents_rows_change_nothing() -> None:
     for seed in range(40):
         dice = random.Random(seed)
@@ -93,6 +88,17 @@ def test_another_agents_rows_change_nothing() -> None:
             continue
         together = [each for each in plain_result(search(chosen, timelines(rows)))[0] if each[0][0] == "kira"]
         assert together == plain_result(search(chosen, timelines(own)))[0]
+
+
+def test_what_many_tables_share_is_worked_out_once() -> None:
+    own = table_of(timelines(random_rows(random.Random(5))))
+    source = Vectors(own.source)
+    asked = tuple(condition.row for condition in plan(random_rule(random.Random(5))).conditions)
+    again = RowTable(own.source, np.arange(own.source.size), own.bounds, own.times, own.timed, own.read)
+    first = TableVectors(again, source).bits(asked)
+    shared = source.once("bits", asked, lambda _: pytest.fail("it is worked out anew"))
+    assert (TableVectors(again, source).bits(asked) == first).all()
+    assert (shared == first).all()
 
 
 def busy(count: int, others: int) -> list[Row]:

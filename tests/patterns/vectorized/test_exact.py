@@ -45,7 +45,7 @@ def test_every_shipped_rule_finds_the_same_on_the_cases_of_every_other() -> None
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Large tables' ways for small ones, as they are (nothing is compiled)."""
     for module in (
-        "exact_sum", "targets", "strategies", "aggregates", "backtrace", "start_filter", "reach", "layout",
+        "targets", "strategies", "start_filter", "reach", "layout",
     ):  # fmt: skip
         monkeypatch.setattr(f"undersong.patterns.vectorized.{module}.machine", lambda _size: True)
     monkeypatch.setattr(jit, "machine", lambda _size: False)

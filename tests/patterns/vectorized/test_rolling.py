@@ -28,14 +28,10 @@ def sample_sequences() -> tuple[WindowEvents, np.ndarray, np.ndarray, np.ndarray
     return WindowEvents(values, ~np.isnan(values)), bounds, np.arange(200), np.ones(len(bounds) - 1, dtype=np.bool_)
 
 
-@pytest.mark.parametrize("rows", [1, 7, 64, 1024])
 @pytest.mark.parametrize("asked", [MEAN, Window("sum", Field("x")), Window("mean", Field("x"), at_least=5)])
-def test_sums_that_go_along_are_those_of_arrays(
-    asked: Window, rows: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+def test_sums_that_go_along_are_those_of_arrays(asked: Window, request: pytest.FixtureRequest) -> None:
     expected = over_sequences(asked, *sample_sequences())
     request.getfixturevalue("by_loops")
-    monkeypatch.setattr(rolling, "_ROWS", rows)
     actual = over_sequences(asked, *sample_sequences())
     assert actual.tobytes() == expected.tobytes()
 

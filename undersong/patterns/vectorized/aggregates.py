@@ -1,7 +1,14 @@
-"""Measures of many matches at once, and the conditions on them."""
+"""Aggregates over many matches at once, exact, and the conditions on them.
+
+A sum is two float64, and a quotient is rounded once. Values from 2**-20 to 16 are multiples of 2**-72, and so is 0; so
+a sum of up to 4096 of them, and of them times their index, is exact as a pair of float64 values. Squares are not; there
+the error is bounded, and where the bound leaves two results possible the match is marked as ``hard`` and left to whole
+numbers.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 from weakref import proxy
@@ -9,20 +16,189 @@ from weakref import proxy
 import numpy as np
 
 from undersong.patterns.language import types, windows
-from undersong.patterns.language.expressions import Call, Compare, Field, Member, Node, Number, Variable, replaced, walk
+from undersong.patterns.language.expressions import Call, Field, Member, Node, Variable, replaced, walk
 from undersong.patterns.language.fields import Kind
 from undersong.patterns.language.logic import Value
 from undersong.patterns.language.row_pattern import ANY
 from undersong.patterns.language.values import MATCH
-from undersong.patterns.vectorized import statistics
 from undersong.patterns.vectorized.environments import FrameVectors
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
-from undersong.patterns.vectorized.jit import machine
-from undersong.patterns.vectorized.paths import MATCH as BOUND
-from undersong.patterns.vectorized.paths import MatchPaths, bound, some
+from undersong.patterns.vectorized.jit import kernel
+from undersong.patterns.vectorized.layout import ALL_BOUND, MatchPaths, bound, some
 from undersong.patterns.vectorized.vector_logic import B, Codes, Vectors
 
-_ROUGHLY = ("mean", "std", "slope")
+MEAN, SUM, STD, SLOPE, MIN, MAX, FIRST, LAST = range(8)
+FUNCTIONS = {
+    "mean": MEAN, "sum": SUM, "count": SUM, "std": STD, "slope": SLOPE, "min": MIN, "max": MAX, "first": FIRST,
+    "last": LAST,
+}  # fmt: skip
+MOST = 4096  # values of a match up to which its sums are exact pairs
+_LEAST, LARGEST = 2.0**-20, 16.0  # between them a float64 is a multiple of 2**-72
+_SPLIT = 134_217_729.0  # 2**27 + 1: Veltkamp's constant
+_LOST = 2.0**-100  # of a sum of squares, by each value that is added: some times what rounding a pair loses
+
+
+@kernel
+def two_product(one: float, other: float) -> tuple[float, float]:
+    """The product and its error (Dekker)."""
+    product = one * other
+    upper = one * _SPLIT
+    upper = upper - (upper - one)
+    lower = one - upper
+    high = other * _SPLIT
+    high = high - (high - other)
+    low = other - high
+    return product, ((upper * high - product) + upper * low + lower * high) + lower * low
+
+
+@kernel
+def add(high: float, low: float, more: float, rest: float) -> tuple[float, float]:
+    """The pair plus another."""
+    both = high + more
+    back = both - high
+    error = (high - (both - back)) + (more - back)
+    error += low + rest
+    near = both + error
+    back = near - both
+    return near, (both - (near - back)) + (error - back)
+
+
+@kernel
+def divide(high: float, low: float, by: float) -> tuple[float, float, bool]:
+    """The pair over a whole number, as a pair; and whether it is exactly that."""
+    first = high / by
+    product, error = two_product(first, by)
+    rest = (high - product) - error
+    left = rest + low
+    back = left - rest
+    lost = (rest - (left - back)) + (low - back)
+    second = left / by
+    product, error = two_product(second, by)
+    return first, second, lost == 0.0 and product == left and error == 0.0
+
+
+@kernel
+def rounding_certain(high: float, low: float, error: float) -> bool:
+    """Whether everything within the error rounds to the same."""
+    return high + (low - error) == high + (low + error)
+
+
+@kernel
+def spread(values, start: int, rows, size: int) -> tuple[float, bool]:  # type: ignore[no-untyped-def]
+    """Population standard deviation of some values; and whether it is settled."""
+    first = values[start + rows[0]]
+    sum_high = sum_low = square_high = square_low = 0.0
+    for i in range(size):
+        value = values[start + rows[i]]
+        high = value - first
+        back = high - value
+        low = (value - (high - back)) - (first + back)
+        sum_high, sum_low = add(sum_high, sum_low, high, low)
+        product, error = two_product(high, high)
+        square_high, square_low = add(square_high, square_low, product, error + 2.0 * high * low)
+    if square_high == 0.0:
+        return 0.0, True
+    n = float(size)
+    high, low = two_product(square_high, n)
+    low += square_low * n
+    product, error = two_product(sum_high, sum_high)
+    high, low = add(high, low, -product, -(error + 2.0 * sum_high * sum_low))
+    high, low, _ = divide(high, low, n * n)
+    return math.sqrt(max(high + low, 0.0)), rounding_certain(high, low, (size + 32) * _LOST * square_high / n)
+
+
+@kernel
+def trend(values, start: int, rows, size: int) -> tuple[float, bool]:  # type: ignore[no-untyped-def]
+    """Least-squares slope of some values on their index; and whether it is settled."""
+    first = values[start + rows[0]]
+    total_high = total_low = 0.0
+    for i in range(size):
+        high, low = add(values[start + rows[i]], 0.0, -first, 0.0)
+        weight = 2.0 * i - (size - 1)
+        product, error = two_product(high, weight)
+        total_high, total_low = add(total_high, total_low, product, error + low * weight)
+    if total_high == 0.0:
+        return 0.0, True
+    high, low = two_product(total_high, 6.0)
+    high, low, exact = divide(high, low + total_low * 6.0, size * (size * size - 1.0))
+    return high + low, exact or rounding_certain(high, low, abs(low) * 2.0**-48)
+
+
+@kernel
+def average(values, start: int, rows, size: int, mean: bool) -> float:  # type: ignore[no-untyped-def]
+    """Mean or sum of some values, rounded once."""
+    high = low = 0.0
+    for i in range(size):
+        high, low = add(high, low, values[start + rows[i]], 0.0)
+    if mean:
+        high, low, _ = divide(high, low, float(size))
+    return high + low
+
+
+@kernel
+def extreme(values, start: int, rows, size: int, least: bool) -> float:  # type: ignore[no-untyped-def]
+    """The least or the greatest of some values; of equals the last."""
+    best = values[start + rows[0]]
+    for i in range(1, size):
+        value = values[start + rows[i]]
+        if value <= best if least else value >= best:
+            best = value
+    return float(best)
+
+
+@kernel
+def statistic(function, variable, starts, first, last, bindings, values, output, hard):  # type: ignore[no-untyped-def]
+    """A function over the known values of the rows that each match binds to a variable.
+
+    ``output`` stays NaN where the result is unknown; ``hard`` marks what has to be worked out in another way.
+    """
+    rows = np.empty(MOST, dtype=np.int64)
+    for k in range(len(starts)):
+        size = bound_rows(variable, values, starts[k], bindings, first[k], last[k], function >= FIRST, rows)
+        if size > MOST and function != FIRST:
+            hard[k] = True
+        elif function == SUM:
+            output[k] = average(values, starts[k], rows, size, False)
+        elif size:
+            output[k], sure = result(function, values, starts[k], rows, size)
+            hard[k] = not sure
+
+
+@kernel
+def bound_rows(variable, values, start, bindings, first, last, unknown, rows):  # type: ignore[no-untyped-def]
+    """How many rows of a match are bound to a variable; their places in it go to ``rows``, as many as it holds.
+
+    Rows with an unknown value count only where ``unknown`` says so. A value whose sums may not be exact makes the
+    number too large to go on.
+    """
+    size = 0
+    for i in range(last - first):
+        bound = bindings[first + i]
+        if bound == variable or (variable == ALL_BOUND and bound >= 0):
+            value = values[start + i]
+            if unknown or value == value:
+                if size < len(rows):
+                    rows[size] = i
+                size += 1
+                if value != 0.0 and not _LEAST <= abs(value) <= LARGEST and not unknown:
+                    size += MOST
+    return size
+
+
+@kernel
+def result(function, values, start, rows, size):  # type: ignore[no-untyped-def]
+    """A function of at least one value, NaN where it needs two; and whether it is settled."""
+    if function == MEAN:
+        return average(values, start, rows, size, True), True
+    if function == STD:
+        return spread(values, start, rows, size)
+    if function == SLOPE:
+        return trend(values, start, rows, size) if size > 1 else (np.nan, True)
+    if function == FIRST or function == LAST:  # noqa: SIM109 - numba's tuples are slow
+        return values[start + rows[0 if function == FIRST else size - 1]], True
+    return extreme(values, start, rows, size, function == MIN), True
+
+
 _DEAR = 8  # steps of other loops that a row of an exact statistic takes, at least
 Measured = dict[str, Any]  # per measure an array: numbers with NaN, or a pair of where it holds and where it fails
 
@@ -47,20 +223,6 @@ class MatchVectors(Vectors):
         moved = MatchVectors(self.own.names, paths, rows, self.own.measures)
         moved._known = self._known
         return moved
-
-    def surely_fails(self, tree: Node) -> B | None:
-        """Where a statistic is so far on the other side of a bound that no rounding matters; None: not of that kind.
-
-        It is worked out with ordinary sums, a fraction of what exact ones cost.
-        """
-        if not machine(int(self.own.paths.sizes.sum())) or not isinstance(tree, Compare):
-            return None
-        left, right = tree.left, tree.right
-        if not isinstance(right, Number) or not isinstance(left, Call) or left.name not in _ROUGHLY:
-            return None
-        low, high = self.own.rough(left)
-        refused = {">": high < right.value, ">=": high < right.value, "<": low > right.value, "<=": low > right.value}
-        return refused.get(tree.operator)
 
 
 class _MatchLeaves:
@@ -106,39 +268,18 @@ class _MatchLeaves:
         if isinstance(argument, Variable):
             return self._counted(argument.name)
         variable, value = self._selector(types.single_variable(node)), value_in_row(argument)
-        if node.name not in statistics.FUNCTIONS:
+        if node.name not in FUNCTIONS:
             raise NotVectorizable(f"{node.name}() needs the values one by one")
         values = self._values(node.name, value)
         results = np.full(len(paths.starts), 0.0 if node.name in ("sum", "count") else np.nan)
         hard = np.zeros(len(paths.starts), dtype=np.bool_)
-        work = statistics.statistic.at(int(paths.sizes.sum()) * _DEAR)
-        work(statistics.FUNCTIONS[node.name], variable, *paths, values, results, hard)
+        work = statistic.at(int(paths.sizes.sum()) * _DEAR)
+        work(FUNCTIONS[node.name], variable, *paths, values, results, hard)
         for k in np.flatnonzero(hard).tolist():
             own = self._bound(k, variable, values)
             result = own[-1] if node.name == "last" else windows.over(node.name, own[~np.isnan(own)].tolist())
             results[k] = np.nan if result is None else result
         return results
-
-    def rough(self, node: Call) -> tuple[F, F]:
-        """Between what a statistic of each match surely lies; NaN where that is not known."""
-        argument, paths = node.arguments[0], self.paths
-        variable, values = self._selector(types.single_variable(node)), self._values(node.name, value_in_row(argument))
-        low, high = (np.full(len(paths.starts), np.nan) for _ in range(2))
-        size, function = self._alike(variable), statistics.FUNCTIONS[node.name]
-        if size:
-            statistics.rough_whole.at(size * len(low))(function, size, paths.starts, values, low, high)
-        else:
-            statistics.rough.at(int(paths.sizes.sum()))(function, variable, *paths, values, low, high)
-        return low, high
-
-    def _alike(self, variable: int) -> int:
-        """How many rows every match takes where all share their bindings, of this variable throughout; else 0."""
-        paths = self.paths
-        if not len(paths.first) or (paths.first != paths.first[0]).any() or (paths.last != paths.last[0]).any():
-            return 0
-        bindings = paths.bindings[paths.first[0] : paths.last[0]]
-        fits = bindings >= 0 if variable == BOUND else bindings == variable
-        return len(bindings) if fits.all() else 0
 
     def _values(self, function: str, value: Node) -> F:
         if self.rows.kind(value) == "boolean":
@@ -156,12 +297,12 @@ class _MatchLeaves:
 
     def _selector(self, name: str) -> int:
         if name == MATCH:
-            return BOUND
+            return ALL_BOUND
         return -1 if name == ANY else self.names.index(name)
 
     def _bound(self, k: int, variable: int, values: F) -> F:
         bindings = self.paths.bindings[self.paths.first[k] : self.paths.last[k]]
-        fits = bindings >= 0 if variable == BOUND else bindings == variable
+        fits = bindings >= 0 if variable == ALL_BOUND else bindings == variable
         return np.asarray(values[self.paths.starts[k] + np.flatnonzero(fits)])
 
 

@@ -1,26 +1,24 @@
-"""The preferred match from each row: one pass back over the rows, then a walk forward that never turns round.
+"""A deterministic automaton that reads rows backwards: its state before a row is what lies ahead of each instruction.
 
-The pass back finds, for each place in the program and each row, the nearest end that can be reached from there. Under a
-limit a branch leads to a match if and only if that end lies within it, so the walk takes the preferred branch that
-does. Both are linear in rows times instructions, whatever the pattern; the backtracking reference finds the same.
+The state says whether a match begins at the row and which branch the preferred match takes at each choice. States are
+made when rows ask for them. Linear in rows, whatever the pattern; the backtracking reference finds the same.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.language.row_pattern import ACCEPT, AT_START, JUMP, ROW, SPLIT, Program
+from undersong.patterns.language.row_pattern import ACCEPT, JUMP, ROW, SPLIT, Program
 from undersong.patterns.vectorized.exact_sum import I
 from undersong.patterns.vectorized.jit import ENOUGH, kernel
-from undersong.patterns.vectorized.paths import MatchPaths, sized
-from undersong.patterns.vectorized.vector_logic import Masks
+from undersong.patterns.vectorized.layout import MatchLimits, MatchPaths
+from undersong.patterns.vectorized.start_filter import MatchRequirements, with_enough_rows
+from undersong.patterns.vectorized.vector_logic import B, Masks
 
-NEVER = np.iinfo(np.int32).max
-_ROW, _SPLIT, _JUMP, _AT_START, _ACCEPT = ROW, SPLIT, JUMP, AT_START, ACCEPT
-Ends = np.ndarray[tuple[int], np.dtype[np.int32]]
+_ROW, _SPLIT, _ACCEPT = ROW, SPLIT, ACCEPT
 
 
 class ProgramArrays(NamedTuple):
@@ -31,15 +29,6 @@ class ProgramArrays(NamedTuple):
     second: I
     wanted: np.ndarray[tuple[int], np.dtype[np.uint64]]
     free: I
-
-
-class RowRegions(NamedTuple):
-    """Runs of rows (``first`` to before ``last``) in which matches lie, and the bounds of the sequences they are in."""
-
-    first: I
-    last: I
-    begin: I
-    end: I
 
 
 def program_arrays(program: Program) -> ProgramArrays:
@@ -79,76 +68,6 @@ def _after(program: Program, place: int) -> tuple[int, ...]:
     return (first,) if operation == JUMP else (place + 1,)
 
 
-def nearest_ends(program: ProgramArrays, masks: Masks, regions: RowRegions) -> tuple[Ends, I]:
-    """For each region, row by row, the nearest end per instruction; and where each region's numbers begin."""
-    size = len(program.operation)
-    offsets = np.concatenate([[0], np.cumsum((regions.last - regions.first + 1) * size)])
-    ends = np.empty(int(offsets[-1]), dtype=np.int32)
-    fill = _fill.at(len(ends))
-    fill(*program, masks, *regions, offsets, ends)
-    return ends, offsets
-
-
-@kernel
-def _fill(  # type: ignore[no-untyped-def]
-    operation, first, second, wanted, free, masks, region_first, region_last, begin, end, offsets, ends
-) -> None:
-    size = len(operation)
-    rows, accepts = np.flatnonzero(operation == _ROW), np.flatnonzero(operation == _ACCEPT)
-    for region in range(len(region_first)):
-        low, high = region_first[region], region_last[region]
-        for row in range(high, low - 1, -1):
-            here = offsets[region] + (row - low) * size
-            ends[here : here + size] = NEVER
-            for i in accepts:
-                ends[here + i] = row
-            for i in rows:
-                if row < high and (wanted[i] == 0 or masks[row] & wanted[i] != 0):
-                    ends[here + i] = ends[here + size + i + 1]
-            for i in free:
-                if operation[i] == _SPLIT:
-                    ends[here + i] = min(ends[here + first[i]], ends[here + second[i]])
-                elif operation[i] == _JUMP:
-                    ends[here + i] = ends[here + first[i]]
-                elif row == (begin[region] if operation[i] == _AT_START else end[region]):
-                    ends[here + i] = ends[here + i + 1]
-
-
-def paths(
-    program: ProgramArrays, ends: Ends, offsets: I, regions: RowRegions, starts: I, limits: I, owners: I
-) -> MatchPaths:
-    """The preferred match from each start (in region ``owners[i]``) that ends by ``limits[i]``."""
-    size = len(program.operation)
-    shifts = offsets[owners] - regions.first[owners] * size
-    room = sized(starts, np.maximum(limits - starts, 0))
-    walk = _walk.at(len(starts) * 20)
-    walk(program.operation, program.first, program.second, ends, shifts, *room, limits)
-    return room
-
-
-@kernel
-def _walk(operation, first, second, ends, shifts, starts, binding_first, last, bindings, limits):  # type: ignore[no-untyped-def]
-    """Write the bindings from ``binding_first`` on, as many as ``last`` then says."""
-    size = len(operation)
-    for k in range(len(starts)):
-        here, place, limit, used = shifts[k] + starts[k] * size, 0, limits[k], binding_first[k]
-        if ends[here] <= limit:
-            while operation[place] != _ACCEPT:
-                if operation[place] == _ROW:
-                    bindings[used] = second[place]
-                    used += 1
-                    here += size
-                    place += 1
-                elif operation[place] == _SPLIT:
-                    preferred = first[place]
-                    place = preferred if ends[here + preferred] <= limit else second[place]
-                elif operation[place] == _JUMP:
-                    place = first[place]
-                else:
-                    place += 1
-        last[k] = used
-
-
 MOST = 1 << 17  # states
 _SLOTS = 4 * MOST
 States = npt.NDArray[np.int32]
@@ -162,11 +81,10 @@ class TooManyStates(Exception):  # noqa: N818 - says that another way is better
 
 
 class StateTrace(NamedTuple):
-    """The state ``before`` each row and after the last; the class of a row is ``lookup[symbols[row]]``."""
+    """The state ``before`` each row and after the last, and the symbol of each row."""
 
     before: States
     symbols: npt.NDArray[np.integer]
-    lookup: npt.NDArray[np.int32]
     masks: Masks
 
 
@@ -176,8 +94,7 @@ class BackwardAutomaton:
     def __init__(self, program: ProgramArrays) -> None:
         self.program = program
         self.ahead: Ahead = np.full((64, len(program.operation)), NOWHERE, dtype=np.int16)
-        self._classes: dict[int, int] = {}
-        self.following: States = np.full((64, 8), -1, dtype=np.int32)
+        self.following: States = np.full((64, 256), -1, dtype=np.int32)
         _advance.at(ENOUGH)(*program, self.ahead[0], 0, True, self.ahead[0])
         self._known: States = np.zeros(_SLOTS, dtype=np.int32)  # hash table of states, each plus one; 0 is free
         self._known[_slot.at(ENOUGH)(self.ahead, 0, self._known)] = 1
@@ -187,50 +104,27 @@ class BackwardAutomaton:
         """The state before each row; no match goes across a fence. Raises Crowded at too many states."""
         states = np.empty(len(masks) + 1, dtype=np.int32)
         states[-1] = 0
-        rows: npt.NDArray[np.integer] = masks
-        lookup = self._lookup(masks)
-        if not len(lookup):
-            distinct = self._sorted(masks)
-            rows, lookup = np.searchsorted(distinct, masks), np.arange(len(distinct), dtype=np.int32)
+        symbols = self._symbols(masks)
         first, last = fences[:-1], fences[1:]
         segment, row, state = 0, int(last[0]) if len(last) else 0, 0
         follow = _follow.at(len(masks))
         while True:
             segment, row, state, self._number = follow(
-                *self.program, rows, lookup, masks, first, last, self.ahead, self.following, self._known,
+                *self.program, symbols, masks, first, last, self.ahead, self.following, self._known,
                 self._number, states, segment, row, state,
             )  # fmt: skip
             if segment == len(first):
                 break
             self._grow()
-        return StateTrace(states, rows, lookup, masks)
+        return StateTrace(states, symbols, masks)
 
-    def _lookup(self, masks: Masks) -> npt.NDArray[np.int32]:
-        """The class of each mask, as a table; empty where masks are too wide for one."""
-        if masks.dtype.itemsize > 2:
-            return np.zeros(0, dtype=np.int32)
-        seen = np.zeros(1 << 8 * masks.dtype.itemsize, dtype=np.bool_)
-        _see.at(len(masks))(masks, seen)
-        for mask in np.flatnonzero(seen).tolist():
-            self._class(mask)
-        lookup = np.zeros(len(seen), dtype=np.int32)
-        lookup[list(self._classes)] = list(self._classes.values())
-        return lookup
-
-    def _sorted(self, masks: Masks) -> Masks:
-        """The distinct masks, which are then the classes."""
+    def _symbols(self, masks: Masks) -> npt.NDArray[np.integer]:
+        """The alphabet: a mask of one byte is its own symbol, wider ones are numbered anew for each reading."""
+        if masks.dtype.itemsize == 1:
+            return masks
         distinct = np.unique(masks)
-        self._classes = {}
-        self.following[:] = -1
-        for mask in distinct.tolist():
-            self._class(mask)
-        return distinct
-
-    def _class(self, mask: int) -> None:
-        number = self._classes.setdefault(mask, len(self._classes))
-        if number == self.following.shape[1]:
-            more = np.full_like(self.following, -1)
-            self.following = np.concatenate([self.following, more], axis=1)
+        self.following = np.full((len(self.ahead), len(distinct)), -1, dtype=np.int32)
+        return np.searchsorted(distinct, masks)
 
     def meet(self, state: int, mask: int, number: int) -> None:
         """Make the state before a row of this mask. Raises Crowded at too many states."""
@@ -270,12 +164,6 @@ def _advance(operation, first, second, wanted, free, after, mask, at_end, ahead)
 
 
 @kernel
-def _see(masks, seen):  # type: ignore[no-untyped-def]
-    for mask in masks:
-        seen[mask] = True
-
-
-@kernel
 def _slot(ahead, state, hash_table):  # type: ignore[no-untyped-def]
     """Where the hash table has a state, or has room for it."""
     number = 0
@@ -303,14 +191,14 @@ def _meet(  # type: ignore[no-untyped-def]
 
 @kernel
 def _follow(  # type: ignore[no-untyped-def]
-    operation, goes, other, wanted, free, rows, lookup, masks, first, last, ahead, following, hash_table, number,
+    operation, goes, other, wanted, free, symbols, masks, first, last, ahead, following, hash_table, number,
     states, segment, row, state,
 ):  # fmt: skip
     """States backwards from a row on, up to one for which there is no room."""
     flat, width = following.ravel(), following.shape[1]
     while segment < len(first):
         while row > first[segment]:
-            symbol = lookup[rows[row - 1]]
+            symbol = int(symbols[row - 1])
             after = flat[(state * width + symbol) & _PLAIN]
             if after < 0:
                 if number == len(ahead):
@@ -326,3 +214,152 @@ def _follow(  # type: ignore[no-untyped-def]
         if segment < len(first):
             row, state = last[segment], 0
     return segment, row, state, number
+
+
+STEPS = 1 << 26  # rows that are read a second time; a pattern whose states do not meet is walked in another way
+_DONE = -128  # stands for the variable of what is no row instruction
+_FINISHED, _UNMADE, _ROOM, _SPENT = range(4)
+
+
+def traced(automaton: BackwardAutomaton, reading: StateTrace, candidate_starts: MatchStarts) -> MatchPaths:
+    """The matches of the starts, or of the first ones of them where the others take too many steps.
+
+    A start without a match within its reach has one of no rows.
+    """
+    starts = candidate_starts.starts
+    variable = np.where(automaton.program.operation == ROW, automaton.program.second, _DONE).astype(np.int8)
+    last = np.zeros(len(starts), dtype=np.int64)
+    bindings, own = np.empty(8 * len(starts) + 64, dtype=np.int8), np.empty(1024, dtype=np.int32)
+    trail = np.empty(len(reading.before), dtype=np.int16)
+    trace = _trace.at(len(starts) * 8)
+    number, steps = 0, 0
+    while True:
+        why, number, steps, one, other = trace(
+            reading.before, reading.symbols, automaton.ahead, automaton.following, variable,
+            *candidate_starts, last, bindings, own, trail, number, steps,
+        )  # fmt: skip
+        if why == _ROOM:
+            bindings, own = _longer(bindings, one), _longer(own, other)
+        elif why != _UNMADE or not _made(automaton, reading, one, other):
+            break
+    last = last[:number]
+    return MatchPaths(
+        starts[:number], np.concatenate([np.zeros(min(number, 1), dtype=np.int64), last[:-1]]), last, bindings
+    )
+
+
+def _longer(array: Any, size: int) -> Any:
+    return array if size <= len(array) else np.concatenate([array, np.empty(size - len(array), dtype=array.dtype)])
+
+
+def _made(automaton: BackwardAutomaton, reading: StateTrace, state: int, row: int) -> bool:
+    """Whether the state before a row could be made."""
+    try:
+        automaton.meet(state, int(reading.masks[row]), int(reading.symbols[row]))
+    except TooManyStates:
+        return False
+    return True
+
+
+@kernel
+def _trace(  # type: ignore[no-untyped-def]
+    before, symbols, ahead, following, variable, starts, reach, fences, last, bindings, own, trail, number,
+    steps,
+):  # fmt: skip
+    """Bindings of the matches from one start on; stops where a state has to be made, or an array is too short.
+
+    ``trail`` holds the instruction at each row up to before ``known``, the end of the match before: two matches that
+    are at the same one go on alike.
+    """
+    trail_end = 0
+    for k in range(number, len(starts)):
+        start, fence, used, limit = starts[k], fences[k], last[k - 1] if k else 0, -1
+        row, at, place = start, used, ahead[before[start], 0]
+        trail_end = trail_end if trail_end <= reach[k] else 0
+        while variable[place] != _DONE:
+            if row == reach[k]:
+                limit = row
+                break
+            rest = trail_end - row if row < trail_end and trail[row] == place else 0
+            if at + rest >= len(bindings):
+                return _ROOM, k, steps, 2 * (at + rest), 0
+            if rest > 0:
+                _again(bindings, used - rest, at, rest)
+                at, row = at + rest, trail_end
+                break
+            trail[row], bindings[at] = place, variable[place]
+            at, row = at + 1, row + 1
+            place = ahead[before[row] if row < fence else 0, place + 1]
+        if limit >= 0:
+            if steps > STEPS:
+                return _SPENT, k, steps, 0, 0
+            if limit - start > len(own):
+                return _ROOM, k, steps, 0, 2 * (limit - start)
+            row, state, met = _back(before, symbols, following, start, limit, own)
+            if row > start and met < start:
+                return _UNMADE, k, steps, state, row - 1
+            steps += limit - row
+            at = _bind(before, own, ahead, variable, start, limit, met, bindings, used)
+        trail_end, last[k] = row if limit < 0 else 0, at
+    return _FINISHED, len(starts), steps, 0, 0
+
+
+@kernel
+def _again(bindings, first, at, size):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        bindings[at + i] = bindings[first + i]
+
+
+@kernel
+def _back(before, symbols, following, start, limit, own):  # type: ignore[no-untyped-def]
+    """The states before the rows under a limit, up to the row from which on back they are as without one.
+
+    Gives the row and the state it has come to, and that row; it stops early before a state that has not been made.
+    """
+    row, state, met = limit, 0, start - 1
+    while row > start and met < start:
+        after = following[state, symbols[row - 1]]
+        if after < 0:
+            break
+        row, state = row - 1, after
+        own[row - start] = state
+        if state == before[row]:
+            met = row
+    return row, state, met
+
+
+@kernel
+def _bind(before, own, ahead, variable, start, limit, met, bindings, at):  # type: ignore[no-untyped-def]
+    """Write down the match under a limit; gives the place after its last row."""
+    row, place = start, ahead[before[start] if met >= start else own[0], 0]
+    while place >= 0 and variable[place] != _DONE:
+        bindings[at] = variable[place]
+        at, row = at + 1, row + 1
+        state = 0 if row >= limit else before[row] if row <= met else own[row - start]
+        place = ahead[state, place + 1]
+    return at
+
+
+class MatchStarts(NamedTuple):
+    """Rows of a frame from which there is a match, ascending; one past the furthest that it takes; the fence after."""
+
+    starts: I
+    reach: I
+    fences: I
+
+    def at(self, numbers: I | B) -> MatchStarts:
+        """Some of them."""
+        return MatchStarts(*(part[numbers] for part in self))
+
+
+def match_starts(
+    automaton: BackwardAutomaton, reading: StateTrace, limits: MatchLimits, wanted: MatchRequirements
+) -> MatchStarts:
+    """The starts whose matches may bind as many rows of each kind as ``having`` asks for.
+
+    They may be too many: the match itself is not known yet, only where it ends at the latest.
+    """
+    closed, starts = limits.bounds.closed, automaton.begins(reading.before)
+    starts = starts if closed is None else starts[~closed[starts]]
+    starts, reach = with_enough_rows(wanted, reading.masks, starts, limits.of(starts))
+    return MatchStarts(starts, reach, limits.fence(starts))

@@ -1,4 +1,4 @@
-"""What the leaves of a rule's expressions are, for the rows of a table and for the rows of a frame."""
+"""Evaluation environments: the values of the leaves of expressions, for the rows of a table and those of a frame."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
 from undersong.patterns.vectorized.rolling import WindowEvents, over_sequences
 from undersong.patterns.vectorized.table import DAY, RowTable, picked
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes, Vectors
-
-_MANY = 1  # a number is worked out for the whole table where this many times as many rows are asked for
 
 
 def leaf_kind(node: Node) -> Kind:
@@ -111,18 +109,11 @@ class TableVectors(Vectors):
         return super().once(what, node, lambda part: self.table.taken(self._of_source(what, part)))
 
     def _of_source(self, what: str, node: Any) -> Any:
-        if what == "number":
-            return self.source.number(node)
-        size = self.table.source.size
-        return self.source.once(what, node, lambda asked: in_chunks(self.source, what, asked, size))
+        return getattr(self.source, what)(node)
 
     def _level(self, what: str, node: Any) -> int:
         parts = node if what == "bits" else (node,)
         return max((self._levels.of(part) for part in parts if part is not None), default=ROW)
-
-    def knows(self, what: str, node: Node) -> bool:
-        """Whether it has been worked out."""
-        return (what, node) in self._known
 
 
 class RuleVectors(Vectors):
@@ -228,14 +219,9 @@ class _FrameLeaves:
             return self.vectors.number(column)
         if self.table.levels.of(node) == FRAME:
             return self.sequence_columns(node, self.places)
-        if self.table.levels.of(node) == ROW and not self._at_hand(node):
+        if self.table.levels.of(node) == ROW:
             return np.asarray(picked(self.table.shared.source.number(node), self.source_rows))
         return np.asarray(picked(self.table.number(node), self.rows))
-
-    def _at_hand(self, node: Node) -> bool:
-        """Whether a number is there, or better made, for the whole table."""
-        shared = self.table.shared
-        return _MANY * len(self.rows) >= shared.table.size or shared.knows("number", node)
 
     def text(self, node: Node) -> Codes:
         column = self._column(node)
@@ -253,40 +239,3 @@ class _FrameLeaves:
 
     def _column(self, node: Node) -> Node | None:
         return self.table.levels.columns.get(node.name) if isinstance(node, Field) else None
-
-
-BLOCK = 1 << 16  # rows
-
-
-def in_chunks(vectors: Vectors, what: str, asked: Any, size: int) -> Any:
-    """``vectors.what(asked)``, ``holds`` or ``bits``, for leaves of so many rows."""
-    if size < 2 * BLOCK:
-        return getattr(vectors, what)(asked)
-    parts = [
-        getattr(Vectors(_RowChunk(vectors, slice(first, first + BLOCK))), what)(asked)
-        for first in range(0, size, BLOCK)
-    ]
-    return np.concatenate(parts) if np.ndim(parts[0]) else parts[0]
-
-
-class _RowChunk:
-    """Some rows of leaves that are known for all."""
-
-    def __init__(self, vectors: Vectors, rows: slice) -> None:
-        self.vectors, self.rows = vectors, rows
-
-    @property
-    def codes(self) -> Mapping[str, int]:
-        return self.vectors.leaves.codes
-
-    def kind(self, node: Node) -> Kind:
-        return self.vectors.leaves.kind(node)
-
-    def number(self, node: Node) -> F:
-        return self.vectors.number(node)[self.rows]
-
-    def text(self, node: Node) -> Codes:
-        return self.vectors.text(node)[self.rows]
-
-    def truth(self, node: Node, wanted: bool) -> B:
-        return self.vectors.is_(node, wanted)[self.rows]  # type: ignore[no-any-return]

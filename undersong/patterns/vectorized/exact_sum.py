@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.vectorized.jit import kernel, machine
+from undersong.patterns.vectorized.jit import kernel
 
 F = npt.NDArray[np.float64]
 I = npt.NDArray[np.int64]  # noqa: E741 - beside F and B
@@ -61,12 +61,7 @@ def limbs(values: F) -> ExactTotal:
 
 def running(values: F) -> ExactTotal:
     """Running sums: element i is the sum before value i, the last one that of all."""
-    if not machine(len(values)):
-        return ExactTotal(*(_before(part) for part in limbs(values)))
-    sums = ExactTotal(*(np.zeros(len(values) + 1) for _ in range(3)))
-    if not _running.at(len(values))(np.ascontiguousarray(values), *sums):
-        raise NotVectorizable("a value has digits beyond 2**-72, or is too large")
-    return sums
+    return ExactTotal(*(_before(part) for part in limbs(values)))
 
 
 def counts(counted: npt.NDArray[np.bool_]) -> I:
@@ -78,8 +73,6 @@ def counts(counted: npt.NDArray[np.bool_]) -> I:
 
 def total(sums: ExactTotal) -> F:
     """The sums, rounded once."""
-    if machine(len(sums.a)):
-        return _quotients.at(len(sums.a))(*sums, np.ones(1, dtype=np.int64))  # type: ignore[no-any-return]
     return _pair(sums)[0]
 
 
@@ -89,8 +82,6 @@ def mean(sums: ExactTotal, number: I) -> F:
     The remainder of the first quotient is exact, and no such quotient lies so near the middle between two float64
     values, without being the middle, that the second one's rounding could matter: a sum is a multiple of 2**-72.
     """
-    if machine(len(number)):
-        return _quotients.at(len(number))(*sums, number)  # type: ignore[no-any-return]
     high, low = _pair(sums)
     n = np.where(number > 0, number, 1).astype(np.float64)
     first = high / n
@@ -110,28 +101,6 @@ def _pair(sums: ExactTotal) -> tuple[F, F]:
     near = high + low
     back = near - high
     return near, (high - (near - back)) + (low - back)
-
-
-@kernel
-def _running(values, a, b, c):  # type: ignore[no-untyped-def]
-    """The same as ``limbs`` and sums of them, in one go; False where a value does not fit."""
-    for i in range(len(values)):
-        first, second, third, fits = split(values[i], float(len(values)))
-        if not fits:
-            return False
-        a[i + 1], b[i + 1], c[i + 1] = a[i] + first, b[i] + second, c[i] + third
-    return True
-
-
-@kernel
-def _quotients(a, b, c, number):  # type: ignore[no-untyped-def]
-    """The same as ``_pair`` and the quotients, in one go; one number stands for all."""
-    result = np.full(len(a), np.nan)
-    for i in range(len(a)):
-        n = float(number[i if len(number) > 1 else 0])
-        if n > 0:
-            result[i] = quotient(a[i], b[i], c[i], n)
-    return result
 
 
 @kernel

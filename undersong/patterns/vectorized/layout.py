@@ -1,4 +1,4 @@
-"""The sequences that a rule runs over, one after the other, as places in a table."""
+"""Sequences and matches as index ranges: the rows of a table by partition, and the rows that each match takes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from undersong.patterns.vectorized.exact_sum import F, I
+from undersong.patterns.vectorized.exact_sum import F, I, counts
 from undersong.patterns.vectorized.jit import kernel, machine
-from undersong.patterns.vectorized.table import RowTable
+from undersong.patterns.vectorized.table import RowTable, ranges
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes
 
 _HOUR = 3_600_000_000  # microseconds
@@ -92,28 +93,8 @@ def grouped(table: RowTable, partition_by: Sequence[str]) -> RowOrder:
 
 def sorted_by(first: I, second: Codes) -> I:
     """Places by ``first``, which ascends already, then by the codes ``second``, then as they stand."""
-    shifted = second.astype(np.int64) + 1
-    if not machine(len(first)) or shifted.max(initial=0) > 8 * len(first):
-        return np.lexsort((second, first))
-    order = np.arange(len(first))
-    for key in (shifted, first):
-        following = np.zeros(int(key.max(initial=0)) + 2, dtype=np.int64)
-        order = _stable.at(len(order))(order, key, following)
-    return order
-
-
-@kernel
-def _stable(order, key, following):  # type: ignore[no-untyped-def]
-    """An order put by a key from 0 on; what has the same key stays as it is."""
-    for i in order:
-        following[key[i] + 1] += 1
-    for value in range(1, len(following)):
-        following[value] += following[value - 1]
-    result = np.empty(len(order), dtype=np.int64)
-    for i in order:
-        result[following[key[i]]] = i
-        following[key[i]] += 1
-    return result
+    keys = first * (int(second.max(initial=0)) + 2) + second
+    return np.argsort(keys, kind="stable")
 
 
 def undirected(table: RowTable, order: RowOrder) -> SequenceFrame:
@@ -133,30 +114,10 @@ def framed(
 ) -> SequenceFrame:
     """The frame of runs that still hold their unread rows; ``groups`` are those of the runs."""
     of = order.timelines[groups], order.conversations[groups]
-    if machine(len(rows)):
-        room = len(rows) + 1  # one more: for a row that is not kept
-        selected, holes = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-        begins = np.empty(len(bounds), dtype=np.int64)
-        number = _read_rows.at(len(rows))(table.read, rows, bounds, selected, holes, begins)
-        return SequenceFrame(selected[:number], begins, holes[:number], *of, targets, whole)
     read = table.read[rows]
     number = np.concatenate([[0], np.cumsum(read)])
     selected = np.flatnonzero(read)
     return SequenceFrame(rows[selected], number[bounds], np.diff(selected, prepend=-1) - 1, *of, targets, whole)
-
-
-@kernel
-def _read_rows(read, rows, bounds, selected, holes, begins):  # type: ignore[no-untyped-def]
-    """The read ones of some rows, the unread ones before each, and the first of each run; gives how many they are."""
-    number = hole = 0
-    for run in range(len(bounds) - 1):
-        begins[run] = number
-        for place in range(bounds[run], bounds[run + 1]):
-            selected[number], holes[number] = rows[place], hole
-            seen = int(read[rows[place]])
-            number, hole = number + seen, (hole + 1) * (1 - seen)
-    begins[-1] = number
-    return number
 
 
 class Bounds(NamedTuple):
@@ -213,20 +174,7 @@ class MatchLimits:
 
 def after(ordered: I, wanted: I) -> I:
     """``np.searchsorted(ordered, wanted, side="right")`` for wanted places in ascending order."""
-    if machine(len(wanted)) and len(wanted) * 16 > len(ordered):
-        return _after.at(len(wanted))(ordered, wanted)  # type: ignore[no-any-return]
     return np.searchsorted(ordered, wanted, side="right")
-
-
-@kernel
-def _after(ordered, wanted):  # type: ignore[no-untyped-def]
-    places = np.empty(len(wanted), dtype=np.int64)
-    place = 0
-    for k in range(len(wanted)):
-        while place < len(ordered) and ordered[place] <= wanted[k]:
-            place += 1
-        places[k] = place
-    return places
 
 
 def bisected(times: I, wanted: I, low: I, high: I) -> I:
@@ -261,3 +209,74 @@ def _bisect(times, wanted, low, high):  # type: ignore[no-untyped-def]
                 last = middle
         places[k] = near = first
     return places
+
+
+Bindings = np.ndarray[tuple[int], np.dtype[np.int8]]
+ALL_BOUND = -2  # all rows that are bound to a variable; -1 are those passed over
+
+
+class MatchPaths(NamedTuple):
+    """Matches: their first rows, and from which to before which place their ``bindings`` stand.
+
+    A binding is the variable of a row (-1: passed over). Matches may share bindings, and between them may stand some of
+    no match. A start without a match has a path of no rows.
+    """
+
+    starts: I
+    first: I
+    last: I
+    bindings: Bindings
+
+    @property
+    def sizes(self) -> I:
+        """The rows that each match takes."""
+        return self.last - self.first
+
+
+def sized(starts: I, sizes: I) -> MatchPaths:
+    """Matches of so many rows each, one after the other; their bindings are still to be written."""
+    last = np.cumsum(sizes, dtype=np.int64)
+    return MatchPaths(starts, last - sizes, last, np.empty(int(last[-1]) if len(last) else 0, dtype=np.int8))
+
+
+def some(paths: MatchPaths, selected: I | npt.NDArray[np.bool_]) -> MatchPaths:
+    """Some of the matches."""
+    return MatchPaths(paths.starts[selected], paths.first[selected], paths.last[selected], paths.bindings)
+
+
+def compact(paths: MatchPaths) -> MatchPaths:
+    """The same without bindings of no match, one match after the other."""
+    result = sized(paths.starts, paths.sizes)
+    result.bindings[:] = paths.bindings[ranges(paths.first, paths.last)]
+    return result
+
+
+def joined(parts: list[MatchPaths]) -> MatchPaths:
+    """Matches one after the other."""
+    sizes = np.array([len(part.bindings) for part in parts])
+    before = np.cumsum(sizes) - sizes
+    return MatchPaths(
+        np.concatenate([part.starts for part in parts]),
+        np.concatenate([part.first + shift for part, shift in zip(parts, before, strict=True)]),
+        np.concatenate([part.last + shift for part, shift in zip(parts, before, strict=True)]),
+        np.concatenate([part.bindings for part in parts]),
+    )
+
+
+def bound(paths: MatchPaths, variable: int) -> I:
+    """How many rows each match binds to a variable."""
+    least, most = (0, 127) if variable == ALL_BOUND else (variable, variable)
+    size = int(paths.sizes.sum())
+    if machine(size):
+        return _count.at(size)(paths.first, paths.last, paths.bindings, np.int8(least), np.int8(most))  # type: ignore[no-any-return]
+    before = counts((paths.bindings >= least) & (paths.bindings <= most))
+    return before[paths.last] - before[paths.first]
+
+
+@kernel
+def _count(first, last, bindings, least, most):  # type: ignore[no-untyped-def]
+    number = np.zeros(len(first), dtype=np.int64)
+    for k in range(len(first)):
+        for binding in bindings[first[k] : last[k]]:
+            number[k] += (binding >= least) & (binding <= most)
+    return number

@@ -1,4 +1,4 @@
-"""Windows over the rows before each row of many sequences at once, as ``columns.derive`` has them."""
+"""Sliding windows over the rows before each row of many sequences at once, as ``columns.derive`` has them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from undersong.patterns.vectorized.jit import kernel, machine
 from undersong.patterns.vectorized.vector_logic import B
 
 _HOUR = 3_600_000_000  # microseconds
-_ROWS = 1024  # that are summed together: what is known of them stays in the fastest cache
 SUMMED = frozenset({"mean", "sum", "count"})
 
 
@@ -65,17 +64,14 @@ def over_sequences(window: Window, events: WindowEvents, bounds: I, times: I, ti
 
 
 def _in_one_go(window: Window, events: WindowEvents, bounds: I, times: I, timed: B) -> F:
-    output = np.empty(len(times))
+    output = np.full(len(times), np.nan)
     usable = timed if window.hours is not None else np.ones(len(timed), dtype=np.bool_)
     span = np.inf if window.hours is None else float(window.hours * _HOUR)
-    number = float(np.count_nonzero(events.counted))
-    counted = np.ascontiguousarray(events.values), np.ascontiguousarray(events.counted), number, bounds
-    needs = window.function == "mean", least(window)
-    if window.rows is None and window.hours is None:
-        fits = _accumulate.at(len(times))(*counted, *needs, output)
-    else:
-        output[:] = np.nan
-        fits = _slide.at(len(times))(*counted, times, usable, window.rows or 0, span, *needs, output)
+    fits = _slide.at(len(times))(
+        np.ascontiguousarray(events.values), np.ascontiguousarray(events.counted),
+        float(np.count_nonzero(events.counted)), bounds, times, usable, window.rows or 0, span,
+        window.function == "mean", least(window), output,
+    )  # fmt: skip
     if not fits:
         raise NotVectorizable("a value has digits beyond 2**-72, or is too large")
     return output
@@ -84,58 +80,6 @@ def _in_one_go(window: Window, events: WindowEvents, bounds: I, times: I, timed:
 def least(window: Window) -> int:
     """How many values a window needs for a result."""
     return 0 if window.function == "count" and window.rows is None else window.at_least or window.rows or 1
-
-
-@kernel
-def _accumulate(values, counted, number, bounds, mean, needed, output):  # type: ignore[no-untyped-def]
-    """Sums over all counted rows before each row, some rows at a time; False where a value does not fit."""
-    firsts, seconds, thirds, numbers = np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS)
-    sequence, n, a, b, c = 0, 0.0, 0.0, 0.0, 0.0
-    for low in range(bounds[0], bounds[-1], _ROWS):
-        high, row = min(low + _ROWS, bounds[-1]), low
-        if not _limbs(values[low:high], counted[low:high], number, firsts, seconds, thirds):
-            return False
-        while row < high:
-            while row == bounds[sequence + 1]:
-                sequence, n, a, b, c = sequence + 1, 0.0, 0.0, 0.0, 0.0
-            until = min(bounds[sequence + 1], high)
-            here, to = row - low, until - low
-            n, a, b, c = _along(
-                counted[row:until], firsts[here:to], seconds[here:to], thirds[here:to], numbers[here:to], n, a, b, c
-            )
-            row = until
-        _divided(firsts, seconds, thirds, numbers, mean, needed, output[low:high])
-    return True
-
-
-@kernel
-def _limbs(values, counted, number, firsts, seconds, thirds):  # type: ignore[no-untyped-def]
-    """The limbs of each value, 0 of what does not count; False where one does not fit."""
-    unfit = 0
-    for i in range(len(values)):
-        firsts[i], seconds[i], thirds[i], fits = split(values[i] if counted[i] else 0.0, number)
-        unfit += not fits
-    return unfit == 0
-
-
-@kernel
-def _along(counted, firsts, seconds, thirds, numbers, n, a, b, c):  # type: ignore[no-untyped-def]
-    """Puts the sums before each row in the place of its limbs; gives those after the last."""
-    for i in range(len(counted)):
-        first, second, third = firsts[i], seconds[i], thirds[i]
-        firsts[i], seconds[i], thirds[i], numbers[i] = a, b, c, n
-        n, a, b, c = n + counted[i], a + first, b + second, c + third
-    return n, a, b, c
-
-
-@kernel
-def _divided(firsts, seconds, thirds, numbers, mean, needed, output):  # type: ignore[no-untyped-def]
-    """Sums, or means, over so many values; NaN over too few."""
-    for i in range(len(output)):
-        n = numbers[i]
-        by = n if mean and n > 0.0 else 1.0
-        result = quotient(firsts[i], seconds[i], thirds[i], by)
-        output[i] = result if n >= needed and (n > 0.0 or not mean) else np.nan
 
 
 @kernel

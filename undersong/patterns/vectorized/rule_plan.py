@@ -1,4 +1,4 @@
-"""What is known of a rule before it sees a row."""
+"""The execution plan of a rule: what is computed from it before it sees a row."""
 
 from __future__ import annotations
 

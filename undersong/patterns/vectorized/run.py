@@ -1,4 +1,4 @@
-"""One rule over one table."""
+"""The search of one table with one rule after the other."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.vectorized.aggregates import Measured, chosen
 from undersong.patterns.vectorized.environments import FrameVectors, RuleVectors, TableVectors
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
-from undersong.patterns.vectorized.layout import Bounds, MatchLimits, RowOrder, SequenceFrame, grouped, undirected
-from undersong.patterns.vectorized.paths import Bindings, compact, some
+from undersong.patterns.vectorized.layout import (
+    Bindings,
+    Bounds,
+    MatchLimits,
+    RowOrder,
+    SequenceFrame,
+    compact,
+    grouped,
+    some,
+    undirected,
+)
 from undersong.patterns.vectorized.reach import DirectedReach
 from undersong.patterns.vectorized.rule_plan import LayeredCondition, VectorPlan, plan
 from undersong.patterns.vectorized.select import SelectedMatches, Selection, select_matches
@@ -58,35 +67,26 @@ class _SharedLayout:
     def __init__(self, table: RowTable, order: RowOrder) -> None:
         self.table, self.order = table, order
         self.sums: dict[Node, Sums] = {}
-        self._frame: SequenceFrame | None = None
-        self._parts: TargetRows | None = None
-        self._count: int | None = None
 
-    @property
+    @cached_property
     def frame(self) -> SequenceFrame:
         """The sequences of rules without targets."""
-        if self._frame is None:
-            self._frame = undirected(self.table, self.order)
-        return self._frame
+        return undirected(self.table, self.order)
 
-    @property
+    @cached_property
     def parts(self) -> TargetRows:
         """The public and directed rows, for rules with targets."""
-        if self._parts is None:
-            self._parts = split_by_target(self.table, self.order)
-        return self._parts
+        return split_by_target(self.table, self.order)
 
     @cached_property
     def surroundings(self) -> DirectedReach:
         """How far the surroundings of directed rows reach."""
         return DirectedReach(self.table, self.parts)
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many sequences towards targets, and of public rows alone, hold a read row."""
-        if self._count is None:
-            self._count = sequences(self.parts)
-        return self._count
+        return sequences(self.parts)
 
 
 class TableSearch:

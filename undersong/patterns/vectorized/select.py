@@ -1,4 +1,4 @@
-"""From starts to the matches that stand, with their measures."""
+"""Match selection: ``having``, ``after_match`` and ``keep`` over all matches at once, and their measures."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undersong.patterns.language.expressions import Node
 from undersong.patterns.language.row_pattern import Skip
 from undersong.patterns.vectorized.aggregates import MatchVectors, Measured, chosen, joined, measured
 from undersong.patterns.vectorized.environments import FrameVectors, RuleVectors
-from undersong.patterns.vectorized.exact_sum import F, I
+from undersong.patterns.vectorized.exact_sum import F, I, counts
 from undersong.patterns.vectorized.jit import kernel, machine
-from undersong.patterns.vectorized.paths import MatchPaths, compact, some
-from undersong.patterns.vectorized.paths import joined as joined_paths
+from undersong.patterns.vectorized.layout import MatchPaths, compact, some
+from undersong.patterns.vectorized.layout import joined as joined_paths
 from undersong.patterns.vectorized.sequence_windows import SequenceColumns
-from undersong.patterns.vectorized.strategies import FixedLengthStrategy, MatchStrategy, SearchInput
+from undersong.patterns.vectorized.strategies import MatchStrategy, SearchInput
 from undersong.patterns.vectorized.table import picked, ranges
 from undersong.patterns.vectorized.vector_logic import B
 
@@ -44,12 +43,8 @@ class Selection:
         sequence_columns: SequenceColumns,
         strategy: MatchStrategy,
     ) -> None:
-        self.search_input, self.vectors, self.sequence_columns, self.strategy = (
-            search_input,
-            vectors,
-            sequence_columns,
-            strategy,
-        )
+        self.search_input, self.vectors = search_input, vectors
+        self.sequence_columns, self.strategy = sequence_columns, strategy
 
     @cached_property
     def rows(self) -> FrameVectors:
@@ -59,8 +54,6 @@ class Selection:
 
 def select_matches(selection: Selection) -> SelectedMatches | None:
     """The matches that stand; None where there is none."""
-    if isinstance(selection.strategy, FixedLengthStrategy):
-        selection.strategy.screen(selection.rows)
     parts = [found for found in _waves(selection) if len(found.runs)]
     if not parts:
         return None
@@ -119,10 +112,9 @@ def _allowed(selection: Selection, paths: MatchPaths, runs: I) -> tuple[MatchPat
     """The matches for which ``having`` holds; what one condition refuses is not asked for the next."""
     bound = _bound(selection, paths)
     for tree in selection.search_input.plan.having:
-        for question in (_not_refused, MatchVectors.holds):
-            passing = np.broadcast_to(question(bound, tree), len(runs))
-            if not passing.all():
-                paths, runs, bound = _subset(selection, paths, runs, bound, passing)
+        passing = np.broadcast_to(bound.holds(tree), len(runs))
+        if not passing.all():
+            paths, runs, bound = _subset(selection, paths, runs, bound, passing)
     return paths, runs, bound
 
 
@@ -134,11 +126,6 @@ def _subset(
     if int(paths.sizes.sum()) * _FEW < len(bound.own.rows.rows):
         bound = bound.on(*_rows(selection, paths))
     return paths, runs, bound
-
-
-def _not_refused(bound: MatchVectors, tree: Node) -> B:
-    refused = bound.surely_fails(tree)
-    return np.ones((), dtype=np.bool_) if refused is None else ~refused
 
 
 def _bound(selection: Selection, paths: MatchPaths) -> MatchVectors:
@@ -165,7 +152,7 @@ def _directed(search_input: SearchInput, paths: MatchPaths) -> B:
         return _bind_directed.at(size)(*paths, search_input.frame.rows, search_input.table.targets)  # type: ignore[no-any-return]
     paths = compact(paths)
     rows = search_input.frame.rows[ranges(paths.starts, paths.starts + paths.sizes)]
-    number = np.concatenate([[0], np.cumsum((search_input.table.targets[rows] >= 0) & (paths.bindings >= 0))])
+    number = counts((search_input.table.targets[rows] >= 0) & (paths.bindings >= 0))
     return np.asarray(number[paths.last] > number[paths.first])
 
 

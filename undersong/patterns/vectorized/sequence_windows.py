@@ -1,4 +1,4 @@
-"""What a frame adds to its rows: hours since the row before, windows over the sequence and over rows to others."""
+"""Columns that depend on the sequence: hours since the row before, sliding windows over it and over rows to others."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import numpy as np
 
 from undersong.patterns.language.expressions import Node, Window
 from undersong.patterns.vectorized.environments import FrameVectors, RuleVectors, events_of
-from undersong.patterns.vectorized.exact_sum import ExactTotal, F, I, NotVectorizable, counts, quotient, running
-from undersong.patterns.vectorized.jit import kernel, machine
+from undersong.patterns.vectorized.exact_sum import ExactTotal, F, I, NotVectorizable, counts, running
 from undersong.patterns.vectorized.layout import FramePositions, SequenceFrame
-from undersong.patterns.vectorized.rolling import WindowEvents, least, over_sequences, summed
+from undersong.patterns.vectorized.rolling import WindowEvents, over_sequences, summed
 from undersong.patterns.vectorized.rule_plan import running_sum
 from undersong.patterns.vectorized.table import RowTable
 from undersong.patterns.vectorized.targets import TargetRows
@@ -81,13 +80,6 @@ class SequenceColumns:
             raise NotVectorizable("rows to others are only summed so far")
         number, sums, own_number, own = self._sums_of(node)
         rows, at = self.frame.rows[places], self._places
-        if machine(len(rows)):
-            result = np.full(len(rows), np.nan)
-            _less.at(len(rows))(
-                number, *sums, own_number, *own, rows, self.table.timeline, self.table.bounds, places,
-                self.frame.bounds, at.directed, at.directed_first, node.function == "mean", least(node), result,
-            )  # fmt: skip
-            return result
         first = self.table.bounds[self.table.timeline[rows]]
         directed = at.directed[places]
         directed_first = at.directed_first[np.searchsorted(self.frame.bounds, places, side="right") - 1]
@@ -141,26 +133,3 @@ class SequenceColumns:
 
 def _sums(events: WindowEvents) -> tuple[I, ExactTotal]:
     return counts(events.counted), running(np.where(events.counted, events.values, 0.0))
-
-
-@kernel
-def _less(  # type: ignore[no-untyped-def]
-    number, a, b, c, own_number, own_a, own_b, own_c, rows, timeline, bounds, places, runs, directed, directed_first,
-    mean, needed, output,
-):  # fmt: skip
-    """Sums over the rows of a timeline before each row, less those over the rows directed at one target."""
-    run = 0
-    for k in range(len(rows)):
-        while runs[run] > places[k]:
-            run -= 1
-        while runs[run + 1] <= places[k]:
-            run += 1
-        row, first, own, own_first = rows[k], bounds[timeline[rows[k]]], directed[places[k]], directed_first[run]
-        n = number[row] - number[first] - (own_number[own] - own_number[own_first])
-        if n >= needed and (n > 0 or not mean):
-            output[k] = quotient(
-                a[row] - a[first] - (own_a[own] - own_a[own_first]),
-                b[row] - b[first] - (own_b[own] - own_b[own_first]),
-                c[row] - c[first] - (own_c[own] - own_c[own_first]),
-                float(n) if mean else 1.0,
-            )

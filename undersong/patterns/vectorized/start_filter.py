@@ -1,4 +1,4 @@
-"""How far matches come from directed rows: they pass over so many rows in a row, and no more."""
+"""Necessary conditions of a match, from its pattern alone: the rows at which it can start, and how far it can reach."""
 
 from __future__ import annotations
 
@@ -247,10 +247,7 @@ class TailFilter:
         selected = np.flatnonzero(starts + len(self.wanted.head) <= limits)
         if not self.wanted.rest:
             return selected
-        place, size = starts[selected] + self.wanted.taken, len(self.masks)
-        if machine(size) and (limits[selected] - place).sum() < size:  # fewer rows to look at than there are
-            rest = np.array(self.wanted.rest, dtype=np.uint64)
-            return selected[_in_time.at(size)(self.masks, rest, place, limits[selected])]
+        place = starts[selected] + self.wanted.taken
         for mask in self.wanted.rest:
             place = (self._next(mask, place) if mask else place) + 1
             in_reach = place <= limits[selected]
@@ -263,19 +260,6 @@ class TailFilter:
             self._fitting[mask] = np.append(fitting(self.masks, mask), len(self.masks))
         rows = self._fitting[mask]
         return np.asarray(rows[np.searchsorted(rows, places)])
-
-
-@kernel
-def _in_time(masks, rest, places, limits):  # type: ignore[no-untyped-def]
-    """Whether rows that fit the rest follow from each place on, one after the other, before its limit."""
-    in_time = np.zeros(len(places), dtype=np.bool_)
-    for k in range(len(places)):
-        step, row = 0, places[k]
-        while step < len(rest) and row < limits[k]:
-            step += rest[step] == 0 or np.uint64(masks[row]) & rest[step] != 0
-            row += 1
-        in_time[k] = step == len(rest) and row <= limits[k]
-    return in_time
 
 
 def with_enough_rows(wanted: MatchRequirements, masks: Masks, starts: I, limits: I) -> tuple[I, I]:

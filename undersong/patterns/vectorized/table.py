@@ -1,10 +1,10 @@
-"""Rows as arrays: one timeline after the other, each in order; fields are read when a rule asks for them."""
+"""A table of rows as arrays: one timeline after the other, each in order; fields are read when a rule asks for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,6 @@ from undersong.patterns.vectorized.jit import kernel, machine
 from undersong.patterns.vectorized.vector_logic import B, Codes, Leaves, Masks
 
 DAY = 86_400_000_000  # microseconds
-_BLOCK = 1 << 17  # rows of a table whose numbers stay in a cache while they are brought into order
-_WIDE = 4  # bytes of a value; narrower ones stay in a cache anyway
-_WORTH = 4  # arrays of wide values from which on the two steps of an index are worth their making
 
 
 class FieldSource(Leaves, Protocol):
@@ -27,15 +24,6 @@ class FieldSource(Leaves, Protocol):
     def size(self) -> int:
         """How many rows."""
         ...
-
-
-class _IndexSteps(NamedTuple):
-    """An index in two steps. Of each block of rows of a table: their places in the source, ascending; and for each of
-    its rows, which of these is its own.
-    """
-
-    places: Codes
-    own: Codes
 
 
 class RowTable:
@@ -50,7 +38,6 @@ class RowTable:
     ) -> None:
         self.source, self.index, self.bounds = source, index, bounds
         self._times, self.timed, self.read = times, timed, read
-        self._asked = 0
 
     @cached_property
     def times(self) -> I:
@@ -76,24 +63,7 @@ class RowTable:
         """Values of the source (an array, or one for all rows), row by row of this table."""
         if self.index is None or not np.ndim(values):
             return values
-        self._asked += values.itemsize >= _WIDE
-        often = values.itemsize >= _WIDE and self._asked >= _WORTH
-        if not often or not machine(self.size) or self._steps is None:
-            return picked(values, self.index)
-        output = np.empty(self.size, dtype=values.dtype)
-        _take.at(self.size)(np.ascontiguousarray(values), *self._steps, _BLOCK, output)
-        return output
-
-    @cached_property
-    def _steps(self) -> _IndexSteps | None:
-        """Each step stays within a cache, where the index goes to and fro in the whole source.
-
-        None where a row of the source stands in several rows of the table, as a card does in many shuffles.
-        """
-        steps = _IndexSteps(*(np.empty(self.size, dtype=np.int32) for _ in _IndexSteps._fields))
-        blocks = np.full(self.source.size, -1, dtype=np.int32)
-        first = np.arange(0, self.size, _BLOCK)
-        return steps if _part.at(self.size)(self.index, _BLOCK, first, blocks, *steps) else None
+        return picked(values, self.index)
 
     @cached_property
     def targets(self) -> Codes:
@@ -113,39 +83,6 @@ class RowTable:
         return RowTable(self.source, index, bounds, lambda: self.times[rows], self.timed, self.read[rows])
 
 
-@kernel
-def _part(index, block, first, blocks, places, own):  # type: ignore[no-untyped-def]
-    """Puts an index of different places apart into two steps; ``blocks`` is -1 for each row of the source.
-
-    False where a place comes again: then there are no such steps.
-    """
-    for row in range(len(index)):
-        if blocks[index[row]] >= 0:
-            return False
-        blocks[index[row]] = row // block
-    following = first.copy()
-    for place in range(len(blocks)):
-        number = blocks[place]
-        if number >= 0:
-            places[following[number]] = place
-            blocks[place] = following[number] - first[number]
-            following[number] += 1
-    for row in range(len(index)):
-        own[row] = blocks[index[row]]
-    return True
-
-
-@kernel
-def _take(values, places, own, block, output):  # type: ignore[no-untyped-def]
-    near = np.empty(min(block, len(output)), dtype=values.dtype)
-    for first in range(0, len(output), block):
-        last = min(first + block, len(output))
-        for row in range(first, last):
-            near[row - first] = values[places[row]]
-        for row in range(first, last):
-            output[row] = near[own[row]]
-
-
 def picked(values: Any, rows: npt.NDArray[np.integer]) -> Any:
     """``values[rows]``, for rows that are no negative numbers."""
     if not machine(len(rows)):
@@ -163,19 +100,7 @@ def _pick(values, rows, output):  # type: ignore[no-untyped-def]
 
 def fitting(masks: Masks, wanted: int) -> I:
     """The places of masks with one of the wanted bits, ascending."""
-    if machine(len(masks)):
-        places = np.empty(len(masks) + 1, dtype=np.int64)
-        return places[: _fit.at(len(masks))(masks, masks.dtype.type(wanted), places)].copy()
-    return np.flatnonzero(masks & masks.dtype.type(wanted))
-
-
-@kernel
-def _fit(masks, wanted, places):  # type: ignore[no-untyped-def]
-    number = 0
-    for place in range(len(masks)):
-        places[number] = place
-        number += masks[place] & wanted != 0
-    return number
+    return np.flatnonzero(masks & masks.dtype.type(wanted) != 0)
 
 
 def ranges(first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> I:
@@ -183,17 +108,4 @@ def ranges(first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> I:
     sizes = last - first
     ends = np.cumsum(sizes)
     whole = int(ends[-1]) if len(ends) else 0
-    if machine(whole):
-        numbers = np.empty(whole, dtype=np.int64)
-        _count_up.at(whole)(first, last, numbers)
-        return numbers
     return np.arange(whole, dtype=np.int64) + np.repeat(first - (ends - sizes), sizes)  # type: ignore[no-any-return]
-
-
-@kernel
-def _count_up(first, last, numbers):  # type: ignore[no-untyped-def]
-    used = 0
-    for k in range(len(first)):
-        for value in range(first[k], last[k]):
-            numbers[used] = value
-            used += 1

@@ -1,4 +1,4 @@
-"""Sequences towards targets: public rows belong to each target's, and are put into it only where something can match.
+"""Partitions by target: public rows belong to each target's, and are put into it only where something can match.
 
 A match of a target's sequence binds a row that is directed at it. So only the surroundings of such rows are looked at:
 as far as ``within`` and the longest match reach. Whatever starts elsewhere binds public rows alone and is refused.
@@ -127,31 +127,11 @@ def target_frame(
 
 def _complete(run: SequenceRuns, marked: ListMasks, required: Sequence[int]) -> B:
     """The runs in which each required bit occurs."""
-    wanted = sum(1 << index for index in required)
-    size = len(marked.public) + len(marked.chain)
-    if machine(size):
-        return _has_all.at(size)(*marked, *run[2:], np.uint64(wanted))  # type: ignore[no-any-return]
     complete = run.sizes > 0
     for index in required:
         before = [counts(masks & masks.dtype.type(1 << index) != 0) for masks in marked]
         public = before[0][run.public_last] - before[0][run.public_first]
         complete &= public + before[1][run.chain_last] - before[1][run.chain_first] > 0
-    return complete
-
-
-@kernel
-def _has_all(public, chain, public_first, public_last, chain_first, chain_last, wanted):  # type: ignore[no-untyped-def]
-    complete = np.zeros(len(public_first), dtype=np.bool_)
-    for run in range(len(complete)):
-        seen = np.uint64(0)
-        for i in range(chain_first[run], chain_last[run]):
-            seen |= np.uint64(chain[i])
-        for i in range(public_first[run], public_last[run]):
-            if seen & wanted == wanted:
-                break
-            seen |= np.uint64(public[i])
-        full = public_last[run] > public_first[run] or chain_last[run] > chain_first[run]
-        complete[run] = full and seen & wanted == wanted
     return complete
 
 
@@ -258,7 +238,7 @@ def merged(
     if machine(int(run.sizes.sum())):
         return _laid_out(order, lists, run, targets, marked, firsts, whole=whole, placed=placed)
     bounds = np.concatenate([[0], np.cumsum(run.sizes)])
-    places, in_chain = _sorted(lists, run, bounds)
+    places, in_chain = _in_order(lists, run, bounds)
     frame = framed(table, order.rows[places], bounds, order, run.group, targets, whole)
     directed = lists.chain_read[in_chain[table.read[order.rows[places]]]].astype(np.int32)
     return frame._replace(at=_place(lists, run, firsts, directed)), _masks(lists, marked)[frame.rows]
@@ -271,17 +251,17 @@ def _masks(lists: RowLists, marked: ListMasks) -> Masks:
     return masks
 
 
-def _sorted(lists: RowLists, run: SequenceRuns, bounds: I) -> tuple[I, I]:
-    from_public, from_chain = ranges(run.public_first, run.public_last), ranges(run.chain_first, run.chain_last)
-    runs = np.arange(len(run.group))
-    sizes = run.public_last - run.public_first, run.chain_last - run.chain_first
-    owner = np.concatenate([np.repeat(runs, sizes[0]), np.repeat(runs, sizes[1])])
-    values = np.concatenate([lists.public[from_public], lists.chain[from_chain]])
-    order = np.lexsort((values, owner))
-    is_chain = order >= len(from_public)
-    places, owner = values[order], owner[order]
-    before: I = np.cumsum(is_chain) - is_chain
-    return places, run.chain_first[owner] + before - before[bounds[:-1][owner]] if len(owner) else before
+def _in_order(lists: RowLists, run: SequenceRuns, bounds: I) -> tuple[I, I]:
+    """The places of each run's rows, and how many directed ones of the chain come before each row."""
+    directed, sizes = ranges(run.chain_first, run.chain_last), run.chain_last - run.chain_first
+    owner, public_before = np.repeat(np.arange(len(run.group)), sizes), lists.met + lists.missed
+    at = (bounds[:-1] - run.chain_first - run.public_first)[owner] + directed + public_before[directed]
+    is_chain = np.zeros(int(bounds[-1]), dtype=np.bool_)
+    is_chain[at] = True
+    places = np.empty(len(is_chain), dtype=np.int64)
+    places[at], places[~is_chain] = lists.chain[directed], lists.public[ranges(run.public_first, run.public_last)]
+    before = counts(is_chain)
+    return places, before[:-1] + np.repeat(run.chain_first - before[bounds[:-1]], np.diff(bounds))
 
 
 def _place(lists: RowLists, run: SequenceRuns, firsts: Firsts, directed: Codes) -> FramePositions:
