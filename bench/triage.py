@@ -16,21 +16,22 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from train.triage_report import (
+    ROUTED,
+    cross_calibrated,
+    figures,
+    ranked,
+    recall_at,
+    recall_table,
+    reliability,
+    reliability_table,
+)
 from undersong.ml.triage import FILE, SHIPPED, load_triage, triage_bytes
 from undersong.models import NEGATIVE_TRAITS, Conversation, Message, Scan
 from undersong.scan import load_book, scan_conversation
 from undersong.training.datasets import LabelledMessage, read_labels
-from undersong.training.model_card import figures, recall_table, reliability_table
-from undersong.training.triage import (
-    ROUTED,
-    TriageCorpus,
-    cross_calibrated,
-    out_of_fold,
-    ranked,
-    recall_at,
-    reliability,
-    train,
-)
+from undersong.training.triage import TriageCorpus, out_of_fold, train
 
 SIZE = 1100  # characters of a message in the speed measurement
 COUNT = 5000  # messages

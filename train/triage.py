@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from pathlib import Path
 
 import click
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from undersong.errors import UndersongError, UsageError
 from undersong.ml.triage import FILE, SHIPPED, triage_bytes
 from undersong.training.datasets import read_labels
 
 try:
-    from undersong.training.model_card import figures, reliability_table, triage_card
-    from undersong.training.triage import TriageCorpus, cross_calibrated, out_of_fold, ranked, reliability, train
+    from train.triage_report import cross_calibrated, figures, ranked, reliability, reliability_table, triage_card
+    from undersong.training.triage import TriageCorpus, out_of_fold, train
 except ModuleNotFoundError as error:
     raise SystemExit(f"error: {error.name} is not installed; pip install 'undersong[train]'") from error
 

@@ -10,20 +10,11 @@ import numpy as np
 import pytest
 
 from tests.training.test_trait_heads import labelled, write
+from train.triage_report import cross_calibrated, recall_at, reliability
 from undersong.errors import InputError
 from undersong.ml.triage import load_triage, triage_bytes
 from undersong.training.datasets import LabelledMessage
-from undersong.training.triage import (
-    TriageCorpus,
-    TriageRidge,
-    cross_calibrated,
-    out_of_fold,
-    platt,
-    probability,
-    recall_at,
-    reliability,
-    train,
-)
+from undersong.training.triage import TriageCorpus, TriageRidge, out_of_fold, platt, probability, train
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "train" / "triage.py"

@@ -5,7 +5,7 @@ Needs scikit-learn (``pip install undersong[train]``); scoring does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from undersong.ml import trait_heads as model
 from undersong.ml.triage import BLOCKS, BUCKETS, DIGITS, RecallPoint, Triage, TriageMetadata
 from undersong.models import NEGATIVE_TRAITS, TRAITS
 from undersong.training.datasets import LabelledMessage
-from undersong.training.evaluation import HARMFUL, NEGATIVE, Figure, auc, figure, resampled
+from undersong.training.evaluation import HARMFUL, NEGATIVE
 from undersong.training.trait_heads import (
     FOLDS,
     MOST,
@@ -127,14 +127,6 @@ def out_of_fold(corpus: TriageCorpus, extra: Array | None = None) -> Array:
     return raw
 
 
-def cross_calibrated(raw: Array, corpus: TriageCorpus) -> Array:
-    """Probabilities whose calibration, too, was fitted on other authors: what the reliability table is made of."""
-    probabilities = np.zeros_like(raw)
-    for seen, unseen in split(corpus.authors):
-        probabilities[unseen] = probability(raw[unseen], *platt(raw[seen], corpus.harmful[seen]))
-    return probabilities
-
-
 def platt(raw: Array, harmful: npt.NDArray[np.bool_]) -> tuple[float, float]:
     """Slope and intercept of the logistic curve of ``harmful`` over ``raw``, by Newton's method."""
     x = np.column_stack([raw, np.ones_like(raw)])
@@ -194,74 +186,6 @@ def _check(corpus: TriageCorpus) -> None:
     if not all(fold.any() and not fold.all() for fold in folds):
         what = f"in some of {min(FOLDS, authors)} folds every message or none has a negative trait ≥ {HARMFUL}"
         raise InputError(what, remedy="give labels of more authors, harmful and harmless")
-
-
-ROUTED = (
-    0.47  # share of messages at which recall is compared: what the keyword router of the first seed's family routes
-)
-BINS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 1.0)
-
-Flags = npt.NDArray[np.bool_]
-
-
-class Ranked(msgspec.Struct, frozen=True):
-    """One scorer: AUC, and the recall of harmful messages when the highest 47 % are routed."""
-
-    auc: Figure
-    recall: Figure
-
-
-class Reliability(msgspec.Struct, frozen=True):
-    """Messages whose probability lies from ``low`` to ``high``: the mean of it, and the share that was harmful."""
-
-    low: float
-    high: float
-    messages: int
-    expected: float
-    harmful: float
-
-
-def ranked(rows: Sequence[LabelledMessage], scores: Array, seed: int) -> Ranked:
-    """The figures of scores (rows,) that never saw their author, with intervals from resampling whole authors."""
-    corpus = TriageCorpus(rows)
-    harmful, authors = corpus.harmful, corpus.authors
-    measures: tuple[Callable[[Flags, Array], float], ...] = (auc, recall_at)
-    samples = [[each(harmful[r], scores[r]) for each in measures] for r in resampled(authors, seed)]
-    both = [figure(each(harmful, scores), np.array(samples)[:, i]) for i, each in enumerate(measures)]
-    return Ranked(*both)
-
-
-def recall_at(harmful: Flags, scores: Array, share: float = ROUTED) -> float:
-    """The share of harmful messages among at most ``share`` of all, the highest scores first.
-
-    Messages of equal score are routed together or not at all; what is left of the share is filled up in proportion, as
-    a draw among them would.
-    """
-    if not harmful.any():
-        return float("nan")
-    room = int(len(scores) * share)
-    levels, level = np.unique(-scores, return_inverse=True)
-    counts = np.bincount(level, minlength=len(levels))
-    harmful_counts = np.bincount(level, weights=harmful, minlength=len(levels))
-    before = np.cumsum(counts) - counts
-    part = np.clip((room - before) / counts, 0.0, 1.0)
-    return float((harmful_counts * part).sum() / harmful.sum())
-
-
-def reliability(probabilities: Array, harmful: Flags) -> tuple[Reliability, ...]:
-    """The reliability table; bins without messages are left out."""
-    place = np.clip(np.searchsorted(BINS, probabilities, side="right") - 1, 0, len(BINS) - 2)
-    return tuple(
-        Reliability(
-            low=BINS[i],
-            high=BINS[i + 1],
-            messages=int((place == i).sum()),
-            expected=float(probabilities[place == i].mean()),
-            harmful=float(harmful[place == i].mean()),
-        )
-        for i in range(len(BINS) - 1)
-        if (place == i).any()
-    )
 
 
 SHARE = 0.4  # of triage's spread in each head's own: harmful traits rise with it, the others fall; .3 to .6 are alike
