@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 JUDGES: dict[str, str] = {
     "offline": "undersong.judges.offline",
 }
-# the same, with a function ``open_judge(argument, terms) -> Judge``: the terms say what it may spend
+# the same, with a function ``open_judge(argument, limits) -> Judge``: the limits say what it may spend
 PAID: dict[str, str] = {
     "anthropic": "undersong.judges.llm.providers.anthropic",
     "openai": "undersong.judges.llm.providers.openai",

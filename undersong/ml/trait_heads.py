@@ -1,6 +1,6 @@
 """The trait heads: a small file of weights, and the scores that they give to a text.
 
-The file is one of ``modelfile``. Weights are whole numbers, so every sum over n-grams is exact in whatever order it is
+The file is one of ``model_file``. Weights are whole numbers, so every sum over n-grams is exact in whatever order it is
 taken: a text has the same scores on every machine and in every batch.
 """
 

@@ -71,7 +71,7 @@ class RidgeHeads:
         return np.asarray(kernel @ self._dual)
 
     def weights(self) -> tuple[npt.NDArray[np.int8], Array, npt.NDArray[np.uint8]]:
-        """Weights in whole steps, the size of a step, and the idf, as ``heads.Heads`` has them."""
+        """Weights in whole steps, the size of a step, and the idf, as ``ml.trait_heads.Heads`` has them."""
         idf = np.stack(self._idf)
         exact = np.stack([x.T @ self._dual for x in self._features]) * idf[:, :, None]
         scales = plain(np.maximum(np.abs(exact).max(axis=1), 1e-12) / 127)

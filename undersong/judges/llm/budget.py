@@ -1,4 +1,4 @@
-"""Money and calls of a run: every request is reserved before it goes out, and settled when its answer is there."""
+"""The budget of a run, in money and calls: reserved before a request goes out, committed when its answer is there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Budget:
         self.usage = Usage()
 
     async def reserve(self, max_cost: float) -> None:
-        """Reserve what a request may cost at most, in USD; raises SpentError where it cannot be paid."""
+        """Reserve what a request may cost at most, in USD; raises BudgetExhaustedError where it cannot be paid."""
         while not self._affords(max_cost):
             if self._under_way == 0:
                 raise self._used_up()
@@ -37,7 +37,7 @@ class Budget:
         self._under_way += 1
 
     def take_in_batch(self, most: float) -> None:
-        """Reserve what a question of a batch may cost at most, in USD; raises SpentError where it cannot be paid.
+        """Reserve the most that a question of a batch may cost, in USD; raises BudgetExhaustedError.
 
         It stays reserved where the batch could not be submitted: it may have arrived all the same.
         """
@@ -65,7 +65,7 @@ class Budget:
 
     @classmethod
     def shared(cls, limits: RunLimits) -> RunLimits:
-        """The terms with one purse for all judges that are opened with them."""
+        """The limits with one budget for all judges that are opened with them."""
         return (
             limits if limits.shared_budget is not None else msgspec.structs.replace(limits, shared_budget=cls(limits))
         )

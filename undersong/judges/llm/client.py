@@ -1,4 +1,4 @@
-"""One model in a judge: who is asked, at what price, how fast; and the bytes of its requests."""
+"""A caching client of one model: price, retries, budget and batches; answers are stored in the ledger."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class CachingClient:
         return self._ledger.paid([keyed.key]).get(keyed.key, {})
 
     async def answer(self, keyed: KeyedRequest, attempt: int) -> LedgerEntry:
-        """The answer to an attempt; raises TransportError, SpentError, JudgeError, or what the ledger raises."""
+        """The answer; raises TransportError, BudgetExhaustedError, JudgeError, or what the ledger raises."""
         place = keyed.key, attempt
         if place in self._under_way:
             return await asyncio.shield(self._under_way[place])
@@ -200,7 +200,7 @@ def _read(model: ModelClient, body: bytes) -> Completion:
 
 
 class GroupCommitter:
-    """Keeps answers that arrive together in one transaction, without a wait for later ones: each waits for its own."""
+    """Group commit: answers that arrive together are stored in one transaction; each waits for its own."""
 
     def __init__(self, ledger: AnswerLedger) -> None:
         self._ledger = ledger
@@ -274,10 +274,10 @@ async def _looked_after(model: ModelClient, ledger: AnswerLedger, budget: Budget
 
 
 def _unasked(
-    seats: Sequence[ModelClient], ledger: AnswerLedger, asked: Sequence[KeyedRequest], settlement: BatchSettlement
+    models: Sequence[ModelClient], ledger: AnswerLedger, asked: Sequence[KeyedRequest], settlement: BatchSettlement
 ) -> list[KeyedRequest]:
     """The questions that nobody asked yet, each once, in their order."""
-    own = {each.key: each for each in asked if each.model_client in seats}
+    own = {each.key: each for each in asked if each.model_client in models}
     answered = ledger.paid(own).keys() | settlement.waiting | settlement.without.keys()
     return [each for key, each in own.items() if key not in answered]
 

@@ -1,4 +1,4 @@
-"""Does a message talk to the reader of the transcript? Cues from a data file, looked for in plain and hidden text."""
+"""Detects prompt injection: cues from a data file, looked for in a message and in what it hides or encodes."""
 
 from __future__ import annotations
 

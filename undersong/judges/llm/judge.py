@@ -91,7 +91,7 @@ class LLMJudge(Judge):
         self.name, self.models, self.limits = name, dict(models), limits
         self.hashes = judge_hashes()
         self.prompt_hash = questions_hash()
-        named = {tier: seat.spec.name for tier, seat in sorted(self.models.items())}
+        named = {tier: model.spec.name for tier, model in sorted(self.models.items())}
         self.hash = hashed([named, self.prompt_hash, answer_checks_hash(), limits.framing])
         self.ledger = limits.ledger or MemoryLedger()
         self.budget = limits.shared_budget or Budget(limits)
@@ -101,7 +101,7 @@ class LLMJudge(Judge):
     def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
         """One Evaluation per question, in order.
 
-        Raises BrokenOffError, with what was answered before, where the provider turns every question away.
+        Raises JudgeAbortedError, with what was answered before, where the provider turns every question away.
         """
         self.sync_batches(
             self.keyed_request(each, render_question(each, self.limits.framing))
@@ -143,11 +143,11 @@ class LLMJudge(Judge):
             raise JudgeError(error.why, where=self.name, remedy="run the same command again later") from error
 
     async def _settle(self, asked: Sequence[KeyedRequest]) -> BatchSettlement:
-        seats = list({id(seat): seat for seat in self.models.values()}.values())
+        models = list({id(model): model for model in self.models.values()}.values())
         try:
-            return await collect_and_submit(seats, self.ledger, self.budget, asked)
+            return await collect_and_submit(models, self.ledger, self.budget, asked)
         finally:
-            await _close(seats)
+            await _close(models)
 
     def keyed_request(self, question: Question, prompt: RenderedPrompt, repair: str = "") -> KeyedRequest:
         """The question as it is sent to the model of its tier, with its key."""
@@ -194,7 +194,7 @@ class LLMJudge(Judge):
 
         ``make_request`` makes the request, with words of repair for the second one; ``use`` raises UnusableError.
         Raises
-        RefusedError, UnusableError, TransportError or SpentError.
+        RefusedError, UnusableError, TransportError or BudgetExhaustedError.
         """
         first = make_request("")
         stored, why = client.stored_answers(first), ""
@@ -211,7 +211,7 @@ class LLMJudge(Judge):
         raise UnusableError(f"{why}, also after one repair")
 
     def _stop_for_batches(self, key: str) -> None:
-        """Raise TransportError or SpentError for a question that is in a batch, or that a limit keeps out of one."""
+        """Raise TransportError or BudgetExhaustedError for a question in a batch, or kept out of one by a limit."""
         waiting, without, left = self._sync_batches
         if key in without:
             again = "; run the same command again to ask once more"

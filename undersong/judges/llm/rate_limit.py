@@ -1,4 +1,4 @@
-"""How fast is asked: pauses that a server asks for, and the ones between attempts."""
+"""Rate limits and retries: exponential backoff, and the pauses that a server asks for."""
 
 from __future__ import annotations
 

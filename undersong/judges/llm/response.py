@@ -1,4 +1,4 @@
-"""The text of an answer → what of it can be used, and a count of what cannot: nothing is taken on trust."""
+"""Parses and validates an answer: what can be used, and a count of what cannot; and the JSON schemas of answers."""
 
 from __future__ import annotations
 
