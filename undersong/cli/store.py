@@ -159,7 +159,7 @@ def sync(url: str, address: str) -> None:
 @command.command("seed")
 @STORE
 def seed(address: str) -> None:
-    """Put the taxonomy (traits, indicators) and the patterns into a Neo4j database, under the first design's names."""
+    """Put the taxonomy (traits, indicators) and the patterns into a Neo4j database, under the graph's names."""
     with open_store(address) as store:
         store.seed()
     click.echo(f"{address} holds the taxonomy and the patterns")

@@ -98,7 +98,7 @@ def _fitting(messages: Sequence[Message], places: list[int], limits: ReadingLimi
     return first + latest[::-1]
 
 
-RECENT = 5  # readings that a trend compares with the as many before: the width of the seed's window
+RECENT = 5  # readings that a trend compares with the as many before: the width of the rules' windows
 STEADY = 0.1  # a mean that moves less does not count as moving: the size of a judge's own noise (rules/noise.yaml)
 
 

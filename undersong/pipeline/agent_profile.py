@@ -13,7 +13,7 @@ from undersong.rows.binary import NO_SCORE, RANK, THOUSAND
 from undersong.verdict import agent_verdicts
 from undersong.verdict.alignment import DIGITS
 
-RECENT = 5  # rows that a trend compares with as many before them, as the first seed's "recent trend"
+RECENT = 5  # rows that a trend compares with as many before them: the recent trend
 STEADY = 0.1  # a smaller difference of means is within a judge's noise (.06 to .12 per trait)
 Trend = Literal["rising", "falling", "steady"]
 

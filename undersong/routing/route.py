@@ -331,7 +331,7 @@ def _structural(raised: TierRaises, messages: Sequence[Message], scans: Sequence
 
 
 def _structural_flags(messages: Sequence[Message], scans: Sequence[Scan]) -> Iterable[tuple[int, str, bool]]:
-    """(message, reason, whether the flag begins there) of every turn with a flag of the second seed.
+    """(message, reason, whether the flag begins there) of every turn with a structural flag.
 
     Deference is counted over all turns so far, so that only its start is a turn's own.
     """

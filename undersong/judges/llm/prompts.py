@@ -173,7 +173,7 @@ def _catalogue(shipped_taxonomy: Taxonomy, thorough: bool) -> Iterator[str]:
 
 Framing = Literal["data_first", "question_first"]
 SPEAKERS: dict[Role, str] = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
-LOW, HIGH = 0.25, 0.5  # averages up to and from which the history says so: the seed's example calls .52 high
+LOW, HIGH = 0.25, 0.5  # averages up to and from which the history says so: .52 is high
 
 
 class RenderedPrompt(NamedTuple):
@@ -259,7 +259,7 @@ def render_message(message: Message, scan: Scan, most: int) -> RenderedMessage:
 
 
 def scan_line(labels: Sequence[str], total: int) -> str:
-    """``flattery, isolation (2 flags)``, as in the first seed's example; nothing found is ``standard (0 flags)``."""
+    """``flattery, isolation (2 flags)``; nothing found is ``standard (0 flags)``."""
     return f"{', '.join(labels) or ('flagged' if total else 'standard')} ({counted(total, 'flag')})"
 
 
@@ -286,7 +286,7 @@ def control_question(nonce: str, prompts: PromptSet, words: str | None = None) -
 
 
 def history_lines(history: EvaluationHistory) -> Iterator[str]:
-    """The agent's history as in the first seed's example; numbers and names of ours only."""
+    """The agent's history in lines; numbers and names of ours only."""
     yield f"Evaluations: {history.evaluations}"
     for trait, mean in history.averages.items():
         level = " (high)" if mean >= HIGH else " (low)" if mean <= LOW else ""

@@ -149,7 +149,7 @@ def put_findings(transaction: Transaction, findings: Sequence[Finding]) -> None:
 
 @lru_cache(maxsize=1)
 def pattern_names() -> dict[str, str]:
-    """Rule id → the name of its Pattern node: the first seed's name where the rule has one as an alias."""
+    """Rule id → the name of its Pattern node: its older name where the rule has one as an alias."""
     return {rule.id: rule.file.aliases[0] for rule in all_rules() if rule.file.aliases}
 
 
