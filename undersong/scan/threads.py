@@ -44,7 +44,7 @@ def flagged_turns(messages: Sequence[Message], scans: Sequence[Scan]) -> list[Sc
 
 
 def thread_signals(turns: Sequence[ScannedTurn], rules: SignalRules) -> tuple[ThreadSignal, ...]:
-    """The four thread signals: escalation, repeat flags, concentration, cycling; ``message_ids`` are the flagged messages that carry each."""
+    """The four thread signals; ``message_ids`` are the flagged messages that carry each."""
     flagged = {turn.agent for turn in turns if turn.scan.total}
     if not flagged:
         return ()
