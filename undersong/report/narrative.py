@@ -392,10 +392,9 @@ def _q_words(finding: Finding) -> str:
 
 
 def _stability_words(finding: Finding) -> str:
-    if finding.stability is None or finding.replicas is None:
+    if finding.survived is None:
         return ""
-    survived = round(finding.stability * finding.replicas)
-    return f"still there in {survived:,} of {finding.replicas:,} replicas with the noise of a second reading"
+    return f"still there in {finding.survived:,} of {finding.replicas:,} replicas with the noise of a second reading"
 
 
 def _small(value: float) -> str:
