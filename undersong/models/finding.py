@@ -44,8 +44,9 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     ``message_conversations`` names the conversation of each of ``message_ids``, since ids may repeat between them.
     ``stages`` pairs each read message with its DEFINE variable; ``gap_ids`` are read rows passed over, ``unread_ids``
     holes. ``strength`` 0-1 is the rule's own measure, not a probability. ``chance``, ``q`` and ``stability`` are None
-    where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) are the counts of
-    ``chance``, ``replicas`` the number of which ``stability`` is a share. ``q`` belongs to a run: it is outside equality, as it is outside the id.
+    where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) are the counts of ``chance``,
+    ``replicas`` the number of which ``stability`` is a share. ``q`` belongs to a run: it is outside equality, as it is
+    outside the id.
     ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without
     a target or without texts. ``why`` is what moved the scores that the rule asks for; None where that is not told.
     """
