@@ -7,7 +7,7 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.json_stream import JsonRecord, records
+from undersong.formats.json_stream import JsonRecord, read_records
 from undersong.formats.skip_log import EMPTY, SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
@@ -27,13 +27,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per element of the export."""
-    notes = SkipLog()
-    for number, record in enumerate(records(source, ("conversations", "data"))):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            yield from _conversation(record, f"{source.stem}-{number}", notes)
-    yield from notes.problems()
+    return read_records(source, ("conversations", "data"), _conversation)
 
 
 def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
@@ -118,7 +112,7 @@ def _message(node: Any, ref: SourceRef, notes: SkipLog) -> dict[str, Any] | None
     return {
         "role": role,
         "author": values.string(message["author"].get("name")) or role,
-        "time": _time(message.get("create_time"), ref, notes),
+        "time": notes.time(message.get("create_time"), ref),
         "model": values.string(metadata.get("model_slug")),
         "source_ref": ref,
         **_text_or_tool_fields(role, text, message.get("recipient")),
@@ -153,14 +147,6 @@ def _part(part: Any) -> str | None:
 
 def _model(message: Mapping[str, Any], default: str | None) -> str | None:
     return default if message["role"] == "assistant" else None
-
-
-def _time(value: Any, ref: SourceRef, notes: SkipLog) -> Any:
-    try:
-        return values.time(value)
-    except ValueError:
-        notes.add("time that cannot be read, taken as unknown", ref)
-        return None
 
 
 def _nearest_message_above(node: str, parents: Mapping[str, str | None], messages: Mapping[str, Message]) -> str | None:

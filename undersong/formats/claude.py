@@ -9,8 +9,8 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.json_stream import JsonRecord, records
-from undersong.formats.skip_log import EMPTY, SkipLog, inside
+from undersong.formats.json_stream import JsonRecord, elements, problems_of, read_records
+from undersong.formats.skip_log import EMPTY, UNREADABLE_TIME, SkipLog
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.tree import branches
@@ -24,13 +24,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per element of the export."""
-    notes = SkipLog()
-    for number, record in enumerate(records(source, ("conversations", "data"))):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            yield from _conversation(record, f"{source.stem}-{number}", notes)
-    yield from notes.problems()
+    return read_records(source, ("conversations", "data"), _conversation)
 
 
 def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
@@ -41,12 +35,9 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
         return
     key = values.name(value.get("uuid")) or fallback
     messages: list[Message] = []
-    for index, item in enumerate(items):
-        place = inside(ref, "chat_messages", index)
-        try:
-            messages.append(_message(item, place, key, notes))
-        except RecordError as error:
-            yield Problem(what=error.what, where=str(place))
+    yield from problems_of(
+        elements(items, ref, "chat_messages"), lambda item, place: messages.append(_message(item, place, key, notes))
+    )
     if not items:
         notes.add(EMPTY, ref)
     if messages:
@@ -100,7 +91,7 @@ def _note_left_out(value: Mapping[str, Any], blocks: list[dict[str, Any]], ref: 
         if isinstance(value.get(key), list) and value[key]:
             notes.add("attached file, not read", ref, len(value[key]))
     if value.get("created_at") is not None and values.time_or_none(value["created_at"]) is None:
-        notes.add("time that cannot be read, taken as unknown", ref)
+        notes.add(UNREADABLE_TIME, ref)
 
 
 def _latency(blocks: list[dict[str, Any]]) -> float | None:

@@ -10,11 +10,11 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.json_stream import records
+from undersong.formats.json_stream import problems_of, records
 from undersong.formats.skip_log import SkipLog
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
-from undersong.models import Conversation, Message, Problem, Role, SourceRef
+from undersong.models import Conversation, Message, Role, SourceRef
 
 CLIENT = "claude-code"  # the author of what the program itself writes
 _WRAPPERS = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat: The messages below were generated")
@@ -31,14 +31,7 @@ def sniff(sample: FormatSample) -> bool:
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per session, and one per subagent."""
     notes, sessions = SkipLog(), _Sessions(source.stem)
-    for record in records(source):
-        if isinstance(record, Problem):
-            yield record
-            continue
-        try:
-            _line(record.value, record.ref, sessions, notes)
-        except RecordError as error:
-            yield Problem(what=error.what, where=str(record.ref))
+    yield from problems_of(records(source), lambda line, ref: _line(line, ref, sessions, notes))
     yield from sessions.conversations()
     yield from notes.problems()
 
@@ -106,7 +99,7 @@ def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: SkipLog) -> Non
     fields = {
         "conversation": conversation,
         "position": -1,
-        "time": _time(line, ref, notes),
+        "time": notes.time(line.get("timestamp"), ref),
         "source_ref": ref,
         "reply_to": getattr(sessions.parent(line, conversation), "id", None),
     }
@@ -216,11 +209,3 @@ def _content(line: Mapping[str, Any]) -> Any:
     if not isinstance(content, str | list):
         raise RecordError("a message without content")
     return content
-
-
-def _time(line: Mapping[str, Any], ref: SourceRef, notes: SkipLog) -> datetime | None:
-    try:
-        return values.time(line.get("timestamp"))
-    except ValueError:
-        notes.add("time that cannot be read, taken as unknown", ref)
-        return None

@@ -7,11 +7,11 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.json_stream import records
+from undersong.formats.json_stream import problems_of, records
 from undersong.formats.skip_log import SkipLog
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
-from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall, ToolResult
+from undersong.models import Conversation, Message, SourceRef, ToolCall, ToolResult
 
 _ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _CLIENT_TEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions instructions>")
@@ -32,14 +32,7 @@ def sniff(sample: FormatSample) -> bool:
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per file."""
     rollout = _Rollout(source.stem)
-    for record in records(source):
-        if isinstance(record, Problem):
-            yield record
-            continue
-        try:
-            rollout.add_line(record.value, record.ref)
-        except RecordError as error:
-            yield Problem(what=error.what, where=str(record.ref))
+    yield from problems_of(records(source), rollout.add_line)
     if rollout.messages:
         yield Conversation(
             id=rollout.id,
@@ -150,10 +143,6 @@ class _Rollout:
                   tool_results=(ToolResult(text=output, call_id=key, is_error=failed),))  # fmt: skip
 
     def _add(self, author: str, role: str, text: str, time: Any, ref: SourceRef, **more: Any) -> None:
-        try:
-            moment = values.time(time)
-        except ValueError:
-            moment = None
-            self.notes.add("time that cannot be read, taken as unknown", ref)
+        moment = self.notes.time(time, ref)
         fields = {"id": "", "author": author, "role": role, "text": text, "time": moment, "source_ref": ref}
         self.messages.append(fields | more)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from undersong.errors import RecordError
+from undersong.formats.skip_log import SkipLog, inside
 from undersong.formats.sources import TextSource
 from undersong.models import Message, Problem, SourceRef
+
+if TYPE_CHECKING:
+    from undersong.formats import Item
 
 FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
 BOM = b"\xef\xbb\xbf"
@@ -36,6 +40,44 @@ def records(source: TextSource, lists: Iterable[str] = ()) -> Iterator[JsonRecor
         yield from _from_lines(source)
     else:
         yield from _from_document(source, frozenset(lists))
+
+
+def read_records(
+    source: TextSource,
+    lists: Iterable[str],
+    convert: Callable[[JsonRecord, str, SkipLog], Iterator[Item]],
+) -> Iterator[Item]:
+    """What ``convert`` makes of each record of an input, then notes on what it left out.
+
+    ``convert`` takes the record, an id for a conversation without one of its own, and the log of what is left out.
+    """
+    notes = SkipLog()
+    for number, record in enumerate(records(source, lists)):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            yield from convert(record, f"{source.stem}-{number}", notes)
+    yield from notes.problems()
+
+
+def elements(values: Iterable[Any], ref: SourceRef, *steps: str) -> Iterator[JsonRecord]:
+    """The elements of a list that stands at some steps below ``ref``."""
+    for index, value in enumerate(values):
+        yield JsonRecord(value, inside(ref, *steps, index))
+
+
+def problems_of(
+    items: Iterable[JsonRecord | Problem], take: Callable[[Any, SourceRef], object], prefix: str = ""
+) -> Iterator[Problem]:
+    """Hand each record to ``take``; yields the problems among them, and one for each that ``take`` cannot read."""
+    for item in items:
+        if isinstance(item, Problem):
+            yield item
+            continue
+        try:
+            take(item.value, item.ref)
+        except RecordError as error:
+            yield Problem(what=f"{prefix}{error.what}", where=str(item.ref))
 
 
 def is_lines(source: TextSource) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.json_stream import JsonRecord, records
+from undersong.formats.json_stream import JsonRecord, elements, problems_of, read_records
 from undersong.formats.skip_log import SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
@@ -25,13 +25,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per post; the post is its first message."""
-    notes = SkipLog()
-    for number, record in enumerate(records(source, ("posts", "data"))):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            yield from _thread(record, f"{source.stem}-{number}", notes)
-    yield from notes.problems()
+    return read_records(source, ("posts", "data"), _thread)
 
 
 def _thread(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
@@ -108,7 +102,7 @@ def _message(value: Any, ref: SourceRef, key: str, parent: str | None, notes: Sk
         author=author or NOBODY,
         role="agent" if author else "participant",
         text=text,
-        time=_time(value.get("created_at"), ref, notes),
+        time=notes.time(value.get("created_at"), ref),
         reply_to=values.name(value.get("parent_id")) or parent,
         source_ref=ref,
     )
@@ -120,25 +114,16 @@ def _text(value: dict[str, Any]) -> str | None:
     return "\n".join(parts) if parts else None
 
 
-def _time(value: Any, ref: SourceRef, notes: SkipLog) -> Any:
-    try:
-        return values.time(value)
-    except ValueError:
-        notes.add("time that cannot be read, taken as unknown", ref)
-        return None
-
-
 def _cut_thread(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     """A thread of the ``a2a_threads.json`` kind: its messages in order, without ids."""
     value, ref = record
     key = values.name(value.get("thread_id")) or fallback
     messages: list[Message] = []
-    for index, item in enumerate(value["messages"]):
-        place = inside(ref, "messages", index)
-        try:
-            messages.append(_message(item, place, key, None, notes))
-        except RecordError as error:
-            yield Problem(what=f"message: {error.what}", where=str(place))
+    yield from problems_of(
+        elements(value["messages"], ref, "messages"),
+        lambda item, place: messages.append(_message(item, place, key, None, notes)),
+        "message: ",
+    )
     if messages:
         title = values.string(value.get("post_title"))
         yield Conversation(id=key, source_format="moltbook", messages=tuple(messages), title=title, source_ref=ref)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.json_stream import JsonRecord, records
+from undersong.formats.json_stream import JsonRecord, elements, records
 from undersong.formats.skip_log import EMPTY, SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
@@ -40,8 +40,7 @@ def read(source: TextSource) -> Iterator[Item]:
         elif isinstance(record.value, dict) and any(isinstance(record.value.get(key), list) for key in _LISTS):
             yield from _listed(record, f"{source.stem}-{number}", notes)
         elif isinstance(record.value, list):
-            items = [JsonRecord(each, inside(record.ref, index)) for index, each in enumerate(record.value)]
-            yield from _conversation(f"{source.stem}-{number}", items, record.ref, None, notes)
+            yield from _conversation(f"{source.stem}-{number}", elements(*record), record.ref, None, notes)
         else:
             bare.append(record)
     if bare:
@@ -56,20 +55,17 @@ def _listed(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]
         for key, role, kinds in _ALONE
         if isinstance(value.get(key), kinds) and value[key]
     ]
-    items += [
-        JsonRecord(each, inside(ref, key, index))
-        for key in _LISTS
-        if isinstance(value.get(key), list)
-        for index, each in enumerate(value[key])
-    ]
+    for key in _LISTS:
+        if isinstance(value.get(key), list):
+            items += elements(value[key], ref, key)
     if not items:
         notes.add(EMPTY, ref)
-    key = next((own_id for name in ("conversation_id", "id") if (own_id := values.name(value.get(name)))), fallback)
-    yield from _conversation(key, items, ref, values.string(value.get("model")), notes)
+    own_id = values.name(value.get("conversation_id")) or values.name(value.get("id")) or fallback
+    yield from _conversation(own_id, items, ref, values.string(value.get("model")), notes)
 
 
 def _conversation(
-    key: str, items: Sequence[JsonRecord], ref: SourceRef, model: str | None, notes: SkipLog
+    key: str, items: Iterable[JsonRecord], ref: SourceRef, model: str | None, notes: SkipLog
 ) -> Iterator[Item]:
     messages: list[Message] = []
     tools: dict[str, str] = {}

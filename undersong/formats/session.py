@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from undersong.errors import InputError, RecordError
 from undersong.formats import Item, values
-from undersong.formats.json_stream import JsonRecord, records
+from undersong.formats.json_stream import JsonRecord, read_records, records
 from undersong.formats.skip_log import EMPTY, SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import OpenInput, TextSource
@@ -26,7 +26,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per session object; turn times and breaks of a telemetry file fill what the session lacks."""
-    notes, beside = SkipLog(), NONE
+    beside = NONE
     stem = Path(source.name).name.split(".")[0]
     path = source.sibling(f"{stem}.telemetry.json") or source.sibling("telemetry.json")
     if path:
@@ -35,12 +35,9 @@ def read(source: TextSource) -> Iterator[Item]:
                 beside = item
             else:
                 yield item
-    for number, record in enumerate(records(source, ("sessions", "data"))):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            yield from _session(record, f"{source.stem}-{number}", beside, notes)
-    yield from notes.problems()
+    yield from read_records(
+        source, ("sessions", "data"), lambda record, fallback, notes: _session(record, fallback, beside, notes)
+    )
 
 
 def _session(record: JsonRecord, fallback: str, beside: Overlay, notes: SkipLog) -> Iterator[Item]:
@@ -104,29 +101,16 @@ def _turn(turn: Any, ref: SourceRef, key: str, index: int, clock: Overlay, notes
         role=role,
         text=text,
         agent=values.name(turn.get("agent_id")) or "",
-        time=_time(turn, ref, notes) or turn_time.time,
+        time=notes.time(turn.get("ts", turn.get("time")), ref) or turn_time.time,
         reply_to=values.name(turn.get("reply_to")),
         target=values.name(turn.get("target")),
         model=values.string(turn.get("model")),
         latency=turn_time.latency if latency is None else latency,
         tokens=turn_time.tokens if tokens is None else tokens,
-        tool_calls=_convert_list(turn.get("tool_calls"), values.tool_call),
-        tool_results=_convert_list(turn.get("tool_results"), values.tool_result),
+        tool_calls=values.convert_list(turn.get("tool_calls"), values.tool_call),
+        tool_results=values.convert_list(turn.get("tool_results"), values.tool_result),
         source_ref=ref,
     )
-
-
-def _convert_list(items: Any, convert: Any) -> tuple[Any, ...]:
-    converted = (convert(each) for each in items) if isinstance(items, list) else ()
-    return tuple(each for each in converted if each is not None)
-
-
-def _time(turn: Mapping[str, Any], ref: SourceRef, notes: SkipLog) -> Any:
-    try:
-        return values.time(turn.get("ts", turn.get("time")))
-    except ValueError:
-        notes.add("time that cannot be read, taken as unknown", ref)
-        return None
 
 
 class TurnTime(NamedTuple):
@@ -199,10 +183,7 @@ def overlay(value: Any) -> Overlay:
             turns[key] = TurnTime(time, latency, values.count(entry.get("tokens")))
         else:
             turns[number] = TurnTime(values.time_or_none(entry))
-    listed = value.get("breaks")
-    breaks = (_break(each) for each in listed) if isinstance(listed, list) else ()
-    session = value.get("session")
-    return Overlay(values.name(session), turns, tuple(each for each in breaks if each))
+    return Overlay(values.name(value.get("session")), turns, values.convert_list(value.get("breaks"), _break))
 
 
 def _break(value: Any) -> Break | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.json_stream import JsonRecord, records
+from undersong.formats.json_stream import JsonRecord, elements, read_records
 from undersong.formats.skip_log import EMPTY, SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
@@ -23,13 +23,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per record."""
-    notes = SkipLog()
-    for number, record in enumerate(records(source, ("data",))):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            yield from _conversation(record, f"{source.stem}-{number}", notes)
-    yield from notes.problems()
+    return read_records(source, ("data",), _conversation)
 
 
 def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
@@ -39,23 +33,20 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
     if not isinstance(turns, list):
         yield Problem(what="a record without a list of 'conversations'", where=str(ref))
         return
-    inner, key = inside(ref, "conversations"), values.name(value.get("id")) or fallback
+    key = values.name(value.get("id")) or fallback
     model = values.string(value.get("model"))
     if turns and all(isinstance(each, list) for each in turns):
-        for index, turn_list in enumerate(turns):
-            yield from _turns_conversation(
-                JsonRecord(turn_list, inside(inner, index)), f"{key}-{index}", model, ref, notes
-            )
+        for index, turn_list in enumerate(elements(turns, ref, "conversations")):
+            yield from _turns_conversation(turn_list, f"{key}-{index}", model, ref, notes)
     else:
-        yield from _turns_conversation(JsonRecord(turns, inner), key, model, ref, notes)
+        yield from _turns_conversation(JsonRecord(turns, inside(ref, "conversations")), key, model, ref, notes)
 
 
 def _turns_conversation(
     turns: JsonRecord, key: str, model: str | None, ref: SourceRef, notes: SkipLog
 ) -> Iterator[Item]:
     messages: list[Message] = []
-    for index, turn in enumerate(turns.value):
-        place = inside(turns.ref, index)
+    for turn, place in elements(*turns):
         try:
             fields = _turn(turn)
         except RecordError as error:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
 
+from undersong.formats import values
 from undersong.models import Problem, SourceRef
+
+EMPTY = "conversation without messages"
+UNREADABLE_TIME = "time that cannot be read, taken as unknown"
 
 
 class SkipLog:
@@ -18,13 +24,18 @@ class SkipLog:
         count, first = self._counts.get(what, (0, str(ref)))
         self._counts[what] = (count + number, first)
 
+    def time(self, value: Any, ref: SourceRef) -> datetime | None:
+        """The time that a value means; one that cannot be read is noted and None."""
+        try:
+            return values.time(value)
+        except ValueError:
+            self.add(UNREADABLE_TIME, ref)
+            return None
+
     def problems(self) -> Iterator[Problem]:
         """One note per reason, such as ``3 × hidden message, not read``."""
         for what, (count, first) in self._counts.items():
             yield Problem(what=f"{count} × {what}", where=first, kind="note")
-
-
-EMPTY = "conversation without messages"
 
 
 def inside(ref: SourceRef, *steps: str | int) -> SourceRef:
