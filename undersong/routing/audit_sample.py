@@ -106,7 +106,7 @@ class Census:
 
     def missed(self) -> Missed:
         """The estimate, or the exact count where the judge read all that the router left out."""
-        result = estimate([Stratum(self._left_out, self._read, self._harmful)], self._routed_harmful)
+        result = estimate(Stratum(self._left_out, self._read, self._harmful), self._routed_harmful)
         return msgspec.structs.replace(result, routed_unread=self._routed_unread)
 
 
@@ -115,26 +115,18 @@ def is_harmful(row: Row) -> bool:
     return any(score >= HARMFUL for trait, score in (row.absolute_scores or {}).items() if trait in NEGATIVE_TRAITS)
 
 
-def estimate(strata: Sequence[Stratum], routed_harmful: int) -> Missed:
-    """Harmful messages among those left out: each stratum by Clopper-Pearson, scaled to its messages, and summed.
+def estimate(stratum: Stratum, routed_harmful: int) -> Missed:
+    """Harmful messages among those left out: the drawn ones by Clopper-Pearson, scaled to all.
 
-    With several strata each interval is widened (Bonferroni), so that the sum covers at 95 % or more. ``number`` and
-    ``rate`` are None where a stratum has messages and none of them was read.
+    ``number`` and ``rate`` are None where there are messages and none of them was read.
     """
-    left_out, read = sum(s.messages for s in strata), sum(s.read for s in strata)
+    left_out, read, harmful = stratum
     counted = Missed(
-        left_out=left_out,
-        sampled=read,
-        harmful=sum(s.harmful for s in strata),
-        routed_harmful=routed_harmful,
-        exact=read == left_out,
+        left_out=left_out, sampled=read, harmful=harmful, routed_harmful=routed_harmful, exact=read == left_out
     )
-    if any(stratum.messages and not stratum.read for stratum in strata):
+    if left_out and not read:
         return counted
-    risk = (1 - CONFIDENCE) / max(sum(stratum.messages > stratum.read for stratum in strata), 1)
-    parts = [_scaled(stratum, risk) for stratum in strata if stratum.messages]
-    low, value, high = (sum((part[i] for part in parts), 0.0) for i in range(3))
-    number = value, low, high
+    number = _scaled(stratum)
     rate = _map_interval(number, lambda part: part / left_out if left_out else 0.0)
     share = _map_interval(number, lambda part: part / (part + routed_harmful) if part + routed_harmful else 0.0)
     return msgspec.structs.replace(counted, number=number, rate=rate, share=share)
@@ -145,28 +137,28 @@ def _map_interval(values: Interval, function: Callable[[float], float]) -> Inter
     return function(value), function(low), function(high)
 
 
-def clopper_pearson(successes: int, trials: int, risk: float = 1 - CONFIDENCE) -> tuple[float, float]:
-    """The exact binomial interval of a share, at confidence 1 - ``risk``.
+def clopper_pearson(successes: int, trials: int) -> tuple[float, float]:
+    """The exact binomial interval of a share, at ``CONFIDENCE``.
 
     >>> low, high = clopper_pearson(0, 30)
     >>> round(low, 3), round(high, 3)
     (0.0, 0.116)
     """
-    low = high = 0.0
+    low, risk = 0.0, 1 - CONFIDENCE
     if successes:
         low = _root(lambda p: 1 - at_most(successes - 1, trials, p) >= risk / 2)
     high = 1.0 if successes == trials else _root(lambda p: at_most(successes, trials, p) <= risk / 2)
     return low, high
 
 
-def _scaled(stratum: Stratum, risk: float) -> tuple[float, float, float]:
-    """(low, value, high) in messages; what was read is certain, so the interval stays between its counts."""
+def _scaled(stratum: Stratum) -> Interval:
+    """The number of harmful messages; what was read is certain, so the interval stays between its counts."""
     messages, read, harmful = stratum
     if messages == read:
         return float(harmful), float(harmful), float(harmful)
-    low, high = clopper_pearson(harmful, read, risk)
+    low, high = clopper_pearson(harmful, read)
     least, most = float(harmful), float(messages - (read - harmful))
-    return max(low * messages, least), messages * harmful / read, min(high * messages, most)
+    return messages * harmful / read, max(low * messages, least), min(high * messages, most)
 
 
 def _root(reached: Callable[[float], bool]) -> float:
