@@ -88,6 +88,13 @@ def rule_hashes() -> dict[str, str]:
     return {name: yaml_loader.file_hash(yaml_loader.RULES / name) for name in (*FILES, *session)}
 
 
+class SessionRules(DataFile, frozen=True, kw_only=True):
+    """Base of the files in ``rules/session``: why it looks as it does, and what it is known to miss."""
+
+    why: str
+    misses: str
+
+
 class Act(DataFile, frozen=True, kw_only=True):
     """Acts of one kind: participles, and words of tools that do such a thing."""
 
@@ -95,11 +102,9 @@ class Act(DataFile, frozen=True, kw_only=True):
     tools: frozenset[str]
 
 
-class ClaimsConfig(DataFile, frozen=True, kw_only=True):
+class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/claims.yaml``: see the comments there."""
 
-    why: str
-    misses: str
     fix: tuple[str, ...]
     acts: dict[str, Act]
     adv: tuple[str, ...]
@@ -115,11 +120,9 @@ class ClaimsConfig(DataFile, frozen=True, kw_only=True):
     complaint: str
 
 
-class OutcomesConfig(DataFile, frozen=True, kw_only=True):
+class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/outcomes.yaml``: see the comments there."""
 
-    why: str
-    misses: str
     edit_tools: frozenset[str]
     shell_tools: frozenset[str]
     paths: tuple[str, ...]
@@ -141,11 +144,9 @@ class OutcomesConfig(DataFile, frozen=True, kw_only=True):
     passed_check: tuple[str, ...]
 
 
-class LiabilityConfig(DataFile, frozen=True, kw_only=True):
+class LiabilityConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/liability.yaml``: see the comments there."""
 
-    why: str
-    misses: str
     blame: tuple[str, ...]
     takes: str
     system_error: tuple[str, ...]
@@ -153,11 +154,9 @@ class LiabilityConfig(DataFile, frozen=True, kw_only=True):
     recent: int
 
 
-class CamouflageConfig(DataFile, frozen=True, kw_only=True):
+class CamouflageConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/camouflage.yaml``: see the comments there."""
 
-    why: str
-    misses: str
     phrases: int
     density: float
     change: float
@@ -180,11 +179,9 @@ class StanceHeadConfig(DataFile, frozen=True, kw_only=True):
     false_rate: float = 1.0
 
 
-class StanceConfig(DataFile, frozen=True, kw_only=True):
+class StanceConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/stance.yaml``: see the comments there."""
 
-    why: str
-    misses: str
     pressure: tuple[str, ...]
     leading: tuple[str, ...]
     new_fact: str
@@ -219,11 +216,9 @@ class AnnotationRule(DataFile, frozen=True, kw_only=True):
     denied: str = ""
 
 
-class AnnotationsConfig(DataFile, frozen=True, kw_only=True):
+class AnnotationsConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/protective.yaml`` and ``conduct.yaml``: see the comments there."""
 
-    why: str
-    misses: str
     kinds: dict[str, AnnotationRule]
     least: float
     least_by: dict[str, float] = {}
@@ -236,11 +231,9 @@ class AnnotationsConfig(DataFile, frozen=True, kw_only=True):
         return frozenset(noted.signal for noted in self.kinds.values() if noted.signal)
 
 
-class RoleplayConfig(DataFile, frozen=True, kw_only=True):
+class RoleplayConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/fiction.yaml``: see the comments there."""
 
-    why: str
-    misses: str
     asked: str
     share: float
 
@@ -266,11 +259,9 @@ class ConductConfig(DataFile, frozen=True, kw_only=True):
     events: tuple[str, ...] = ()
 
 
-class DistressConfig(DataFile, frozen=True, kw_only=True):
+class DistressConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/distress.yaml``: see the comments there."""
 
-    why: str
-    misses: str
     sustained: int
     least_by: dict[str, float] = {}
     conduct: dict[str, ConductConfig]

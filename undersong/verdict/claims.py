@@ -34,18 +34,12 @@ class Claim(NamedTuple):
 
 
 class Grammar(NamedTuple):
-    """The patterns of ``claims.yaml``, compiled."""
+    """What is made of several entries of ``claims.yaml``; its other patterns stand by themselves."""
 
     forms: tuple[tuple[str, re.Pattern[str]], ...]
     fix: re.Pattern[str]
     acts: dict[str, tuple[str, ...]]
-    unsaid: re.Pattern[str]
-    provisional: re.Pattern[str]
     admits: re.Pattern[str]
-    continues: re.Pattern[str]
-    form: re.Pattern[str]
-    again: re.Pattern[str]
-    complaint: re.Pattern[str]
     triggers: frozenset[str]
 
 
@@ -68,22 +62,22 @@ def admits(text: str) -> re.Match[str] | None:
 
 def goes_on(text: str) -> bool:
     """Whether a message after a failure goes on with it."""
-    return grammar().continues.search(text) is not None
+    return pattern((claims_config().continues,)).search(text) is not None
 
 
 def of_form(text: str) -> bool:
     """Whether a change of comments or layout is the work that is spoken of."""
-    return grammar().form.search(text) is not None
+    return pattern((claims_config().form,)).search(text) is not None
 
 
 def complains(text: str) -> bool:
     """Whether somebody says that a thing is still wrong."""
-    return grammar().complaint.search(text) is not None
+    return pattern((claims_config().complaint,)).search(text) is not None
 
 
 def asks_again(text: str) -> bool:
     """Whether a user only asks to see the code once more."""
-    return grammar().again.search(text) is not None and not complains(text)
+    return pattern((claims_config().again,)).search(text) is not None and not complains(text)
 
 
 def goes_back(text: str) -> bool:
@@ -122,13 +116,7 @@ def grammar() -> Grammar:
         ),
         fix=re.compile(rf"\b(?:{_either(config.fix)})\b", FLAGS),
         acts={past: tuple(acts) for past, acts in words.items()},
-        unsaid=re.compile(config.unsaid, FLAGS),
-        provisional=re.compile(config.provisional, FLAGS),
         admits=re.compile("|".join(_filled(each, config) for each in config.admits), FLAGS),
-        continues=re.compile(config.continues, FLAGS),
-        form=re.compile(config.form, FLAGS),
-        again=re.compile(config.again, FLAGS),
-        complaint=re.compile(config.complaint, FLAGS),
         triggers=frozenset(
             word
             for each in (*config.fix, *words, *config.states, *config.triggers)
@@ -154,7 +142,7 @@ def _either(words: Sequence[str]) -> str:
 
 
 def _find_claims(text: str) -> Iterator[Claim]:
-    patterns, looked = grammar(), 0
+    patterns, unsaid, looked = grammar(), pattern((claims_config().unsaid,)), 0
     for first, last in sentences(text):
         sentence_text = text[first:last]
         if sentence_text.endswith("?") or patterns.triggers.isdisjoint(_WORD.findall(sentence_text.lower())):
@@ -164,13 +152,13 @@ def _find_claims(text: str) -> Iterator[Claim]:
             return
         for kind, shape in patterns.forms:
             for match in shape.finditer(sentence_text):
-                if not patterns.unsaid.search(clause_before(sentence_text, 0, match.start())):
+                if not unsaid.search(clause_before(sentence_text, 0, match.start())):
                     yield _claim(kind, match, first, text, patterns)
 
 
 def _claim(kind: str, match: re.Match[str], first: int, text: str, patterns: Grammar) -> Claim:
     place = (first + match.start(), first + match.end())
-    provisional = patterns.provisional.search(text, place[1], place[1] + AHEAD) is not None
+    provisional = pattern((claims_config().provisional,)).search(text, place[1], place[1] + AHEAD) is not None
     if kind == "past":
         phrase = match[0].lower()
         if patterns.fix.search(phrase):

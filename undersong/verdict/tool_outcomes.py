@@ -41,35 +41,13 @@ class ToolOutcome(NamedTuple):
     call: str | None = None
 
 
-class OutcomePatterns(NamedTuple):
-    """The patterns of ``outcomes.yaml``, compiled."""
-
-    failed_check: re.Pattern[str]
-    broke: re.Pattern[str]
-    refused: re.Pattern[str]
-    refusing: re.Pattern[str]
-    exit_code: re.Pattern[str]
-    passed_check: re.Pattern[str]
-
-
 @cache
-def outcome_patterns() -> OutcomePatterns:
-    """The shipped patterns."""
-    config = outcomes_config()
-
-    def lines(patterns: tuple[str, ...]) -> re.Pattern[str]:
-        # a pattern that heeds no case says so at its start; inside an alternation the flag needs a group
-        parts = [f"(?i:{each[4:]})" if each.startswith("(?i)") else each for each in patterns]
-        return re.compile("|".join(parts), re.MULTILINE)
-
-    return OutcomePatterns(
-        failed_check=lines(config.failed_check),
-        broke=lines(config.broke),
-        refused=lines(config.refused),
-        refusing=lines(config.refusing),
-        exit_code=re.compile(config.exit_code),
-        passed_check=lines(config.passed_check),
-    )
+def outcome_pattern(name: Literal["failed_check", "broke", "refused", "refusing", "passed_check"]) -> re.Pattern[str]:
+    """Any of the shipped patterns of one kind."""
+    # a pattern that heeds no case says so at its start; inside an alternation the flag needs a group
+    alternatives: tuple[str, ...] = getattr(outcomes_config(), name)
+    parts = [f"(?i:{each[4:]})" if each.startswith("(?i)") else each for each in alternatives]
+    return re.compile("|".join(parts), re.MULTILINE)
 
 
 def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -> ToolOutcome:
@@ -92,7 +70,7 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
 
 def pasted(message: Message) -> ToolOutcome | None:
     """The failing check that a user pasted, None where the words of no runner stand in the message."""
-    match = outcome_patterns().failed_check.search(message.text) or _traceback(message.text)
+    match = outcome_pattern("failed_check").search(message.text) or _traceback(message.text)
     if match is None:
         return None
     start, end = match.start(), min(match.end(), match.start() + LINE)
@@ -100,7 +78,7 @@ def pasted(message: Message) -> ToolOutcome | None:
 
 
 def _traceback(text: str) -> re.Match[str] | None:
-    return outcome_patterns().broke.search(text) if "Traceback (most recent call last)" in text else None
+    return outcome_pattern("broke").search(text) if "Traceback (most recent call last)" in text else None
 
 
 def _family(call: ToolCall, result: ToolResult) -> tuple[CallFamily, str]:
@@ -129,9 +107,9 @@ def _family(call: ToolCall, result: ToolResult) -> tuple[CallFamily, str]:
 
 def _is_of_check(text: str) -> bool:
     """Whether an output is that of a check, where nobody says which command was run."""
-    if outcome_patterns().failed_check.search(text) or outcome_patterns().passed_check.search(text):
+    if outcome_pattern("failed_check").search(text) or outcome_pattern("passed_check").search(text):
         return True
-    return outcome_patterns().broke.search(text) is not None and bool(_exit_code(None, text))
+    return outcome_pattern("broke").search(text) is not None and bool(_exit_code(None, text))
 
 
 def _state(result: ToolResult, family: CallFamily, command: bool) -> tuple[OutcomeState, str]:
@@ -142,7 +120,7 @@ def _state(result: ToolResult, family: CallFamily, command: bool) -> tuple[Outco
     inner = _inner(answer) if isinstance(answer, dict) else shown
     if family == "look":
         return ("failed", "") if result.is_error else ("unknown", "")
-    match = outcome_patterns().failed_check.search(inner)
+    match = outcome_pattern("failed_check").search(inner)
     if match and family in ("check", "call"):
         return "failed", match[0]
     code = _exit_code(answer, shown)
@@ -152,10 +130,10 @@ def _state(result: ToolResult, family: CallFamily, command: bool) -> tuple[Outco
     if code == 0 or success is True:
         return "passed", ""
     if family == "check":
-        passed = outcome_patterns().passed_check.search(inner)
+        passed = outcome_pattern("passed_check").search(inner)
         if passed:
             return "passed", passed[0]
-        broke = outcome_patterns().broke.search(inner) if result.is_error is None else None
+        broke = outcome_pattern("broke").search(inner) if result.is_error is None else None
         return ("failed", broke[0]) if broke else ("unknown", "")
     refused = None if command and result.is_error is False else _refused(inner, result.is_error)
     if refused:
@@ -166,8 +144,8 @@ def _state(result: ToolResult, family: CallFamily, command: bool) -> tuple[Outco
 def _refused(inner: str, is_error: bool | None) -> re.Match[str] | None:
     """A refusal at the start of a result; clients flag what their own tools say, seldom what a service answers."""
     start = inner[:START].strip()
-    strict = outcome_patterns().refused.search(start) or outcome_patterns().broke.match(start)
-    return strict if strict or is_error is False else outcome_patterns().refusing.search(start)
+    strict = outcome_pattern("refused").search(start) or outcome_pattern("broke").match(start)
+    return strict if strict or is_error is False else outcome_pattern("refusing").search(start)
 
 
 def _exit_code(answer: Any, text: str) -> int | None:
@@ -178,9 +156,7 @@ def _exit_code(answer: Any, text: str) -> int | None:
             if isinstance(code, int) and not isinstance(code, bool):
                 return code
         return None
-    matches = list(outcome_patterns().exit_code.finditer(text, 0, START)) or list(
-        outcome_patterns().exit_code.finditer(text[-START:])
-    )
+    matches = list(_exit_codes().finditer(text, 0, START)) or list(_exit_codes().finditer(text[-START:]))
     return int(matches[-1][1]) if matches else None
 
 
@@ -211,9 +187,9 @@ def _reason(inner: str, answer: Any) -> str:
             if name.lower() in outcomes_config().error_keys and isinstance(value, str):
                 return value
     match = (
-        outcome_patterns().broke.search(inner)
-        or outcome_patterns().refused.search(inner)
-        or outcome_patterns().refusing.search(inner)
+        outcome_pattern("broke").search(inner)
+        or outcome_pattern("refused").search(inner)
+        or outcome_pattern("refusing").search(inner)
     )
     return match[0] if match else ""
 
@@ -343,3 +319,8 @@ def _without_heredocs(command: str) -> str:
 @cache
 def _checks() -> re.Pattern[str]:
     return re.compile(outcomes_config().checks)
+
+
+@cache
+def _exit_codes() -> re.Pattern[str]:
+    return re.compile(outcomes_config().exit_code)
