@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from undersong.core.text import counted, mechanism_name
-from undersong.models import TIERS, AgentVerdict, Case, Conversation, Finding, SessionVerdict
+from undersong.models import TIERS, AgentVerdict, Case, Conversation, SessionVerdict
 from undersong.report.aggregates import RowAggregates, WordsOnly
 from undersong.report.citations import Citations, Cite
 from undersong.report.finding_view import FindingView, RuleWords, finding_view
@@ -52,7 +52,6 @@ class ReportView:
     sessions: tuple[SessionView, ...]
     listed: tuple[tuple[SessionVerdict, str, int], ...]
     findings: tuple[FindingView, ...]
-    all_findings: tuple[Finding, ...]
     agents: tuple[AgentVerdict, ...]
     tiers: tuple[tuple[str, int, int], ...]
     citations: Citations
@@ -184,7 +183,6 @@ def view(
             for each in order_sessions(case)[:LISTED]
         ),
         findings=tuple(finding_views.values()),
-        all_findings=tuple(findings[:LISTED]),
         agents=tuple(sorted(case.agents, key=alignment_rank)[:DETAIL]),
         tiers=tuple((tier, aggregates.before[tier], aggregates.after[tier]) for tier in _tiers(aggregates)),
         citations=citations,
@@ -240,8 +238,6 @@ def _session_marks(session: SessionView) -> Iterator[tuple[str, TurnMark]]:
 
 
 LEAST = 2  # months with sessions before there is a trend to show
-WIDTH, HEIGHT, LEFT, TOP = 760.0, 150.0, 66.0, 22.0
-MONTHS_SIZE = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "top": TOP}
 
 
 @dataclass(frozen=True)
@@ -257,17 +253,6 @@ class Month:
     deductions: int
     findings: int
     moments: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A month in the picture; ``height`` None where no session of it has a score."""
-
-    x: float
-    y: float | None
-    width: float
-    label: str
-    title: str
 
 
 def months(case: Case, spans: Mapping[str, tuple[datetime, datetime]]) -> tuple[Month, ...]:
@@ -293,23 +278,6 @@ def _month(name: str, sessions: list[SessionVerdict], finding_counts: Counter[st
         deductions=sum(len(session.deductions) for session in sessions),
         findings=sum(finding_counts[session.conversation] for session in sessions),
         moments=Counter(moment.kind for session in sessions for moment in session.moments),
-    )
-
-
-def bars(history: tuple[Month, ...]) -> tuple[Bar, ...]:
-    """The lowest score of each month as a bar from 0 to 100; every twelfth label or so where there are many."""
-    step = (WIDTH - LEFT) / max(len(history), 1)
-    every = max(1, len(history) // 12)
-    return tuple(
-        Bar(
-            x=round(LEFT + index * step + step * 0.15, 2),
-            y=None if month.lowest is None else round(TOP + (HEIGHT - TOP - 24) * (100 - month.lowest) / 100, 2),
-            width=round(step * 0.7, 2),
-            label=month.name if index % every == 0 else "",
-            title=f"{month.name}: "
-            + ("no score" if month.lowest is None else f"lowest score {month.lowest} of {month.scored} scored"),
-        )
-        for index, month in enumerate(history)
     )
 
 

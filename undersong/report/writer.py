@@ -35,22 +35,8 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.report.aggregates import RowAggregates, write_rows
 from undersong.report.finding_view import rule_words
 from undersong.report.order import detailed_sessions, order_findings
-from undersong.report.render import check_formats, formats_of, pages, write_exports
+from undersong.report.render import pages, write_exports
 from undersong.report.view_model import DETAIL, view
-
-__all__ = [
-    "CASE",
-    "CONVERSATIONS",
-    "DATA",
-    "EVALUATIONS",
-    "FINDINGS",
-    "ConversationLookup",
-    "check_folder",
-    "check_formats",
-    "formats_of",
-    "write",
-]
-
 
 CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
 CONVERSATIONS = "conversations.jsonl"  # the sessions that are shown in full, with every message

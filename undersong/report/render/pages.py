@@ -43,10 +43,9 @@ def environment() -> jinja2.Environment:
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
         narrative.judge_option, narrative.judge_words, narrative.kind_words, narrative.missed_words,
         narrative.outcome_words, narrative.score_words, narrative.to_read_words, view_model.agreement_table,
-        view_model.bars,
     )  # fmt: skip
     made.globals |= {function.__name__: function for function in functions}
-    made.globals |= {"levels": LEVELS, "months_size": view_model.MONTHS_SIZE}
+    made.globals["levels"] = LEVELS
     return made
 
 
