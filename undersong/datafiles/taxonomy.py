@@ -181,12 +181,6 @@ def taxonomy() -> Taxonomy:
 
 
 def _trait(name: Trait, trait: _Trait, indicators: tuple[str, ...]) -> TraitEntry:
-    return TraitEntry(
-        id=name,
-        dimension=trait.dimension,
-        polarity=trait.polarity,
-        value=trait.value,
-        description=trait.description,
-        anchors=trait.anchors,
-        indicators=indicators,
-    )
+    entry = asdict(trait)
+    del entry["prefixes"]  # of its indicators' ids, for the reader of the file
+    return TraitEntry(id=name, indicators=indicators, **entry)

@@ -19,15 +19,8 @@ class TierRule(DataFile, frozen=True):
     deep: int
 
 
-class Escalation(DataFile, frozen=True):
-    """Flag counts that rise strictly over this many of an agent's messages in a row."""
-
-    why: str
-    messages: int
-
-
-class RepeatFlags(DataFile, frozen=True):
-    """This many flagged messages of one agent in a thread."""
+class MessageCount(DataFile, frozen=True):
+    """A number of messages of one agent in a thread: with flag counts that rise strictly, or with any flag."""
 
     why: str
     messages: int
@@ -51,8 +44,8 @@ class Cycling(DataFile, frozen=True):
 class SignalRules(DataFile, frozen=True):
     """Thresholds of the four thread signals."""
 
-    escalation: Escalation
-    repeat_flags: RepeatFlags
+    escalation: MessageCount
+    repeat_flags: MessageCount
     trait_concentration: TraitConcentration
     cycling: Cycling
 
