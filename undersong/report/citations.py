@@ -40,17 +40,12 @@ class Cite:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """An excerpt beside a claim: verbatim pieces of one message, and whether it is cut."""
+    """An excerpt beside a claim: verbatim text of one message, and whether it is cut."""
 
     cite: Cite
-    pieces: tuple[TextRun, ...]
+    text: str
     cut_before: bool
     cut_after: bool
-
-    @property
-    def text(self) -> str:
-        """The pieces as one text."""
-        return "".join(piece.text for piece in self.pieces)
 
 
 class Citations:
@@ -94,7 +89,7 @@ class Citations:
         self._quotes.setdefault((message.conversation, message.id), []).extend(own)
         start, end = (own[0].start, own[0].end) if own else (0, len(message.text))
         cut = min(end, start + EXCERPT)
-        return Excerpt(cite, (TextRun(message.text[start:cut]),), start > 0, cut < len(message.text))
+        return Excerpt(cite, message.text[start:cut], start > 0, cut < len(message.text))
 
     def appendix(self) -> list[tuple[Message, str, tuple[TextRun, ...], bool]]:
         """Every linked message in order, its anchor, its quotes marked, and whether it is longer than what is shown."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from undersong.core.text import counted, mechanism_name
 from undersong.models import TIERS, AgentVerdict, Case, Conversation, SessionVerdict
@@ -289,22 +289,15 @@ MEASURES = {
 }
 
 
-class AgreementTable(NamedTuple):
-    """The head and the rows of the table: a trait, and each figure with its 95 % interval over authors."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def agreement_table(parameters: Mapping[str, Any]) -> AgreementTable | None:
-    """The table from the parameters of a report; None for a judge that nobody compared with labels."""
+def agreement_table(parameters: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """The head and then a row a trait, each figure with its 95 % interval over authors; () without any comparison."""
     calibration = parameters.get("calibration")
     if calibration is None:
-        return None
+        return ()
     figures = {name: calibration["figures"][name] for name in MEASURES if name in calibration["figures"]}
     traits: Mapping[str, Any] = next(iter(figures.values()), {})
-    rows = tuple((trait, *(_figure(each[trait]) for each in figures.values())) for trait in traits)
-    return AgreementTable(("trait", *(MEASURES[name] for name in figures)), rows)
+    rows = ((trait, *(_figure(each[trait]) for each in figures.values())) for trait in traits)
+    return (("trait", *(MEASURES[name] for name in figures)), *rows)
 
 
 def _figure(measured: Mapping[str, float | None]) -> str:
