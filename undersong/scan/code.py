@@ -5,21 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-import numpy as np
-
 from undersong.datafiles.scan_config import CodeRule, CodeTool, CommentRule
 from undersong.models import CodeBlock, Message, ToolCall
-from undersong.scan.token_index import MIX, Keys, joined_keys, keys_at, keys_of
 
 FENCES = (b"```", b"~~~")
-_MARKS = tuple(mark.decode() for mark in FENCES)
 DIFFS = frozenset({"diff", "patch"})
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^\n]*)(?:\n|\Z)", re.MULTILINE)
 _PATH_IN_INFO = re.compile(
@@ -52,7 +49,7 @@ def fences(text: str) -> Iterator[Fence]:
     if "```" not in text and "~~~" not in text:
         return
     opened: re.Match[str] | None = None
-    for line in _fence_lines(text):
+    for line in _FENCE.finditer(text):
         mark, info = line["mark"], line["info"].strip()
         if opened is None:
             if mark[0] == "~" or "`" not in info:
@@ -62,26 +59,6 @@ def fences(text: str) -> Iterator[Fence]:
             opened = None
     if opened is not None:
         yield Fence(opened.start(), len(text), opened.end(), len(text), opened["info"].strip())
-
-
-def _fence_lines(text: str) -> Iterator[re.Match[str]]:
-    """The lines that begin with a fence: marks are looked for first, which is quicker than looking at every line."""
-    line, places = 0, dict.fromkeys(_MARKS, -1)
-    while True:
-        for mark, place in places.items():
-            if place < line:
-                position = text.find(mark, line)
-                places[mark] = len(text) if position < 0 else position
-        first = min(places.values())
-        if first == len(text):
-            return
-        match = _FENCE.match(text, text.rfind("\n", line, first) + 1 or line)
-        if match is None:
-            after = text.find("\n", first)
-            line = len(text) if after < 0 else after + 1
-        else:
-            yield match
-            line = match.end()
 
 
 def normalise_code(code: str) -> str:
@@ -106,25 +83,13 @@ def code_of(message: Message, rule: CodeRule) -> list[ExtractedCode]:
     return [_with_substance(code, rule) for code in extracted if code.text or code.old]
 
 
-class _ComparableCode:
-    """Code that later code may be compared with; most is not, and its tokens are never counted."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    @cached_property
-    def pairs(self) -> Keys:
-        """See ``pairs_of``."""
-        return pairs_of(self._text)
-
-
 class AgentCodeHistory:
     """The code that one agent has written so far in a conversation."""
 
     def __init__(self, rule: CodeRule) -> None:
         self._hashes: dict[str | None, set[str]] = defaultdict(set)
         self._substances: dict[str | None, set[str | None]] = defaultdict(set)
-        self._last: dict[str | None, deque[_ComparableCode]] = defaultdict(lambda: deque(maxlen=rule.compared))
+        self._last: dict[str | None, deque[str]] = defaultdict(lambda: deque(maxlen=rule.compared))
 
     def change(self, codes: Sequence[ExtractedCode]) -> float | None:
         """How new a message's code is: 0 where every hash is known, 1 where nothing is alike, None without a past.
@@ -134,28 +99,24 @@ class AgentCodeHistory:
         Blocks are compared with earlier ones of the same path (those without a path with one another), an edit also
         with the code that it replaces. The mean over the blocks that have something to be compared with.
         """
-        versions = [_ComparableCode(code.text) for code in codes]
-        pairs = zip(codes, versions, strict=True)
-        changes = [change for each in pairs if (change := self._change(*each)) is not None]
-        for code, version in zip(codes, versions, strict=True):
+        changes = [change for code in codes if (change := self._change(code)) is not None]
+        for code in codes:
             self._hashes[code.block.path].add(code.block.sha256)
             self._substances[code.block.path].add(code.block.substance)
-            self._last[code.block.path].append(version)
+            self._last[code.block.path].append(code.text)
         return round(sum(changes) / len(changes), 4) if changes else None
 
-    def _change(self, code: ExtractedCode, version: _ComparableCode) -> float | None:
+    def _change(self, code: ExtractedCode) -> float | None:
         path = code.block.path
         if code.block.sha256 in self._hashes[path] or code.old == code.text:
             return 0.0
         if code.block.substance in self._substances[path] or code.block.substance == code.block.replaces:
             return LEAST_CHANGE
-        last = self._last[path]
-        if code.old is None and not last:
+        earlier = [*self._last[path], *([] if code.old is None else [code.old])]
+        if not earlier:
             return None
-        earlier = [each.pairs for each in last]
-        if code.old is not None:
-            earlier.append(pairs_of(code.old))
-        return max(LEAST_CHANGE, 1.0 - max(likeness(version.pairs, pairs) for pairs in earlier))
+        own = pairs_of(code.text)
+        return max(LEAST_CHANGE, 1.0 - max(likeness(own, pairs_of(text)) for text in earlier))
 
 
 def _of_fence(text: str, fence: Fence) -> ExtractedCode:
@@ -381,38 +342,14 @@ def _open_string(before: str) -> bool:
 
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_EDGE: Keys = MIX[2:3]  # the token before the first one, and after the last one
-_WORD, _MARK = 1, 2
-# of each byte of ASCII: part of a word, a mark by itself, or white space
-_KINDS = bytes(_WORD if chr(c).isalnum() or c == ord("_") else 0 if chr(c).isspace() else _MARK for c in range(256))
 
 
-def pairs_of(code: str) -> Keys:
-    """The pairs of neighbouring tokens, rising and all different: one that stands again is another pair each time.
-
-    Order is seen, and the cost is linear for any text but for sorting. Different ones are equal with chance 2**-64.
-    """
-    tokens = _ascii_tokens(code.encode()) if code.isascii() else keys_of(_TOKEN.findall(code))
-    keys = np.concatenate((_EDGE, tokens, _EDGE))
-    pairs = joined_keys((keys[:-1], keys[1:]))
-    pairs.sort()
-    fresh = np.flatnonzero(np.concatenate(([True], pairs[1:] != pairs[:-1])))
-    if len(fresh) < len(pairs):
-        times = np.arange(len(pairs)) - np.repeat(fresh, np.diff(fresh, append=len(pairs)))
-        pairs += times.astype(np.uint64) * MIX[1]
-        pairs.sort()
-    return pairs
+@lru_cache(maxsize=32)  # a version is compared with several later ones
+def pairs_of(code: str) -> Counter[tuple[str, str]]:
+    """The bigrams of the tokens, and how often each occurs."""
+    return Counter(pairwise(["", *_TOKEN.findall(code), ""]))
 
 
-def likeness(one: Keys, other: Keys) -> float:
-    """How much of two codes is the same, 0 to 1: shared pairs, of the mean of both (Dice)."""
-    return 2.0 * len(np.intersect1d(one, other, assume_unique=True)) / (len(one) + len(other))
-
-
-def _ascii_tokens(code: bytes) -> Keys:
-    """The keys of the tokens: what ``_TOKEN`` finds, for a whole text at once."""
-    data = b" %b " % code
-    kinds = np.frombuffer(data.translate(_KINDS), dtype=np.uint8)
-    starts = np.flatnonzero(kinds[1:] > (kinds[:-1] & _WORD)) + 1
-    ends = np.flatnonzero(kinds[:-1] > (kinds[1:] & _WORD)) + 1
-    return keys_at(data, starts, ends)
+def likeness(one: Counter[tuple[str, str]], other: Counter[tuple[str, str]]) -> float:
+    """How much of two codes is the same, 0 to 1: the Dice coefficient of their bigrams."""
+    return 2.0 * (one & other).total() / (one.total() + other.total())

@@ -15,7 +15,7 @@ from undersong.scan.loops import loops_of
 from undersong.scan.phrases import SignalBook
 from undersong.scan.structure import NO_DEFERENCE, AgentSoFar, sentiment_score, session_context_vector, telemetry
 from undersong.scan.text_batch import TextBatch
-from undersong.scan.threads import agent_flags, flagged_turns, thread_signals, turns_of
+from undersong.scan.threads import agent_flags, thread_signals, turns_of
 
 ALL: frozenset[str] = frozenset(SIGNALS)
 _fill = msgspec.structs.force_setattr
@@ -177,8 +177,7 @@ def add_structure(
 def thread_of(
     conversation: Conversation, scans: tuple[Scan, ...], book: SignalBook, signals: frozenset[str], summed: bool
 ) -> ThreadScan:
-    looked_at = turns_of if summed else flagged_turns
-    turns = looked_at(conversation.messages, scans) if "threads" in signals else []
+    turns = turns_of(conversation.messages, scans) if "threads" in signals else []
     detected = thread_signals(turns, book.routing.signals)
     if not summed:
         return ThreadScan(conversation=conversation.id, signals=detected)

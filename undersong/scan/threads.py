@@ -27,22 +27,6 @@ def turns_of(messages: Sequence[Message], scans: Sequence[Scan]) -> list[Scanned
     ]
 
 
-def flagged_turns(messages: Sequence[Message], scans: Sequence[Scan]) -> list[ScannedTurn]:
-    """As ``turns_of`` for the agents with a flag alone: all that ``thread_signals`` looks at."""
-    flagged = {
-        message.agent or message.author
-        for message, scan in zip(messages, scans, strict=True)
-        if scan.total and message.branch is None
-    }
-    if not flagged:
-        return []
-    return [
-        ScannedTurn(message.id, agent, scan)
-        for message, scan in zip(messages, scans, strict=True)
-        if (agent := message.agent or message.author) in flagged and message.branch is None
-    ]
-
-
 def thread_signals(turns: Sequence[ScannedTurn], rules: SignalRules) -> tuple[ThreadSignal, ...]:
     """The four thread signals; ``message_ids`` are the flagged messages that carry each."""
     flagged = {turn.agent for turn in turns if turn.scan.total}
