@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+
 from undersong.datafiles.scan_config import CodeRule, CodeTool, CommentRule
 from undersong.models import CodeBlock, Message, ToolCall
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from math import nan
 
 import numpy as np
@@ -14,9 +14,8 @@ from undersong.scan.code import FENCES
 from undersong.scan.near_duplicates import reply_loops
 from undersong.scan.ngram_loops import (
     LoopFinder,
-    RepeatedInMessage,
-    RepeatedNgrams,
     SpeakerTurns,
+    message_loops,
     non_prose_spans,
     occurrences,
     repeated_ngrams,
@@ -57,36 +56,6 @@ def loops_of(
     ):
         for message, own in loops_by_message.items():
             loops[message] = loops.get(message, ()) + own
-    return loops
-
-
-def message_loops(
-    finder: LoopFinder, speech: TokenIndex, repeated: RepeatedNgrams, only: int | None = None
-) -> dict[int, tuple[Loop, ...]]:
-    """The n-grams that occur ``repeated_ngrams`` times or more in one message, by its index; in ``only`` one if set."""
-    if not len(repeated.gram):
-        return {}
-    fresh = (np.diff(repeated.gram, prepend=-1) != 0) | (np.diff(repeated.message, prepend=-1) != 0)
-    occurrence = np.cumsum(fresh) - 1
-    count = np.bincount(occurrence)[occurrence]
-    again = np.flatnonzero(count >= finder.rule.repeats)
-    if only is not None:
-        again = again[repeated.message[again] == only]
-    if not len(again):
-        return {}
-    again = again[finder.is_informative(speech, repeated.place[again])]
-    again = again[np.argsort(repeated.place[again], kind="stable")]
-    edges = np.flatnonzero(np.diff(repeated.message[again], prepend=-1, append=-1)).tolist()
-    loops: dict[int, tuple[Loop, ...]] = {}
-    for first, after in pairwise(edges):
-        here = again[first:after]
-        repeated_here = RepeatedInMessage(
-            repeated.place[here].tolist(), count[here].tolist(), repeated.gram[here].tolist()
-        )
-        runs = ((" ".join(run.words), run.times, run) for run in finder.runs(speech.words, repeated_here))
-        loops[int(repeated.message[here[0]])] = tuple(
-            Loop(ngram=" ".join(run.words), count=run.times, scope="message") for run in finder.foremost(runs)
-        )
     return loops
 
 

@@ -31,10 +31,24 @@ def reply_loops(
     ``reply_share`` of their grams with one of the agent's last ``reply_lags`` turns or with the message just before, so
     the cost is bounded.
     """
-    alike = _alike(finder, speech, _pairs(finder, speech, repeated, agent_occurrences, turns))
-    if not alike:
+    shared = _shared_grams(finder, repeated, agent_occurrences, turns)
+    grams = np.maximum(np.diff(speech.first) - finder.rule.n + 1, 0)
+    likely = np.flatnonzero(shared >= np.maximum(finder.rule.reply_share * grams[:, None], 1))
+    if not len(likely):
         return {}
-    builder = _ReplyLoopBuilder(finder, speech, turns)
+    counted = np.flatnonzero(turns.agent >= 0)
+    by_agent = counted[np.argsort(turns.agent[counted], kind="stable")]
+    # sequences in which a turn knows the ones before it: those of its agent, those of its conversation
+    own, all_turns = _TurnSequence(by_agent, turns.agent_turn), _TurnSequence(counted, turns.conversation_turn)
+    alike: Alike = defaultdict(dict)
+    for cell in likely.tolist():
+        message, lag = divmod(cell, shared.shape[1])
+        earlier = all_turns.before(message, 1) if lag == ECHO else own.before(message, lag)
+        if earlier is None or shared[message, lag] < finder.rule.reply_share * grams[earlier]:
+            continue
+        if likeness(finder, speech.of(message), speech.of(earlier)):
+            alike[message][lag] = earlier
+    builder = _ReplyLoopBuilder(finder, speech, turns, (own, all_turns))
     loops = {message: builder.loops(message, alike[message]) for message in sorted(alike)}
     return {message: found for message, found in loops.items() if found}
 
@@ -52,13 +66,12 @@ def likeness(finder: LoopFinder, one: Sequence[str], other: Sequence[str]) -> fl
 class _ReplyLoopBuilder:
     """What the alike replies so far add up to: chains, and how long turns alternate."""
 
-    def __init__(self, finder: LoopFinder, speech: TokenIndex, turns: SpeakerTurns) -> None:
+    def __init__(
+        self, finder: LoopFinder, speech: TokenIndex, turns: SpeakerTurns, rows: tuple[_TurnSequence, _TurnSequence]
+    ) -> None:
         self._finder, self._speech, self._turns = finder, speech, turns
         self._chains: dict[int, tuple[int, ...]] = {}
-        counted = np.flatnonzero(turns.agent >= 0)
-        by_agent = counted[np.argsort(turns.agent[counted], kind="stable")]
-        # rows in which a turn knows the ones before it: those of its agent, those of its conversation
-        self._rows = (_TurnSequence(by_agent, turns.agent_turn), _TurnSequence(counted, turns.conversation_turn))
+        self._rows = rows
 
     def loops(self, message: int, lags: dict[int, int]) -> tuple[Loop, ...]:
         """The loops that a message completes; messages come in order."""
@@ -125,39 +138,18 @@ class _TurnSequence:
         return tuple(self._messages[place - steps - 1 : place + 1])
 
 
-def _pairs(
-    finder: LoopFinder,
-    speech: TokenIndex,
-    repeated: RepeatedNgrams,
-    agent_occurrences: Occurrences,
-    turns: SpeakerTurns,
-) -> list[tuple[int, int, int]]:
-    """(message, lag, earlier message) of those that share enough grams."""
-    rule = finder.rule
-    lags, size = rule.reply_lags + 1, len(turns.ids)
-    shared = np.zeros(size * lags, dtype=np.int64)
+def _shared_grams(
+    finder: LoopFinder, repeated: RepeatedNgrams, agent_occurrences: Occurrences, turns: SpeakerTurns
+) -> Ints:
+    """How many grams each message (a row) shares with the one so many turns of its agent before (a column)."""
+    lags, size = finder.rule.reply_lags + 1, len(turns.ids)
+    shared = np.bincount(_echoed(repeated, turns) * lags + ECHO, minlength=size * lags)
     for step in range(1, lags):
         later, earlier = agent_occurrences.message[step:], agent_occurrences.message[:-step]
         lag = turns.agent_turn[later] - turns.agent_turn[earlier]
         near = (agent_occurrences.agent_gram[step:] == agent_occurrences.agent_gram[:-step]) & (lag < lags)
         shared += np.bincount(later[near] * lags + lag[near], minlength=size * lags)
-    shared += np.bincount(_echoed(repeated, turns) * lags + ECHO, minlength=size * lags)
-    grams = np.maximum(np.diff(speech.first) - rule.n + 1, 0)
-    likely = np.flatnonzero(shared >= np.maximum(rule.reply_share * np.repeat(grams, lags), 1))
-    if not len(likely):
-        return []
-    counted = np.flatnonzero(turns.agent >= 0)
-    rows = (
-        _TurnSequence(counted, turns.conversation_turn),
-        _TurnSequence(counted[np.argsort(turns.agent[counted], kind="stable")], turns.agent_turn),
-    )
-    pairs = []
-    for cell in likely.tolist():
-        one, back = divmod(cell, lags)
-        other = rows[0].before(one, 1) if back == ECHO else rows[1].before(one, back)
-        if other is not None and shared[cell] >= rule.reply_share * grams[other]:
-            pairs.append((one, back, other))
-    return pairs
+    return shared.reshape(size, lags)
 
 
 def _echoed(repeated: RepeatedNgrams, turns: SpeakerTurns) -> Ints:
@@ -172,14 +164,6 @@ def _echoed(repeated: RepeatedNgrams, turns: SpeakerTurns) -> Ints:
     )
     messages: Ints = later[echoed]
     return messages
-
-
-def _alike(finder: LoopFinder, speech: TokenIndex, pairs: Sequence[tuple[int, int, int]]) -> Alike:
-    alike: Alike = defaultdict(dict)
-    for message, lag, earlier in pairs:
-        if likeness(finder, speech.of(message), speech.of(earlier)):
-            alike[message][lag] = earlier
-    return alike
 
 
 def _without_boilerplate(finder: LoopFinder, words: Sequence[str]) -> list[str]:

@@ -96,14 +96,6 @@ class LoopFinder:
                 times = min(own)
                 yield NgramRun(between(start, end), times, first + own.index(times))
 
-    def long_enough(self, places: Ints, messages: Ints, words: int) -> Flags:
-        """Which grams, in order, stand beside so many others that they are ``words`` words together, or more."""
-        begins = np.ones(len(places), dtype=np.bool_)
-        np.not_equal(places[1:], places[:-1] + 1, out=begins[1:])
-        begins[1:] |= messages[1:] != messages[:-1]
-        sizes = np.diff(np.flatnonzero(begins), append=len(places))
-        return np.repeat(sizes + self.rule.n > words, sizes)
-
     def _joined(self, places: Sequence[int], grams: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Where runs begin and end among repeated grams."""
         first, expected, seen = 0, places[0], set[int]()
@@ -282,6 +274,20 @@ def occurrences(repeated: RepeatedNgrams, turns: SpeakerTurns, apart: float) -> 
     )
 
 
+def message_loops(
+    finder: LoopFinder, speech: TokenIndex, repeated: RepeatedNgrams, only: int | None = None
+) -> dict[int, tuple[Loop, ...]]:
+    """The n-grams that occur ``repeats`` times or more in one message, by its index; in ``only`` one if set."""
+    fresh = (np.diff(repeated.gram, prepend=-1) != 0) | (np.diff(repeated.message, prepend=-1) != 0)
+    occurrence = np.cumsum(fresh) - 1
+    counts = np.bincount(occurrence)[occurrence]
+
+    def loop_of(run: NgramRun, _: int) -> Loop:
+        return Loop(ngram=" ".join(run.words), count=run.times, scope="message")
+
+    return _loops(finder, speech, repeated, counts, loop_of, only)
+
+
 def turn_loops(
     finder: LoopFinder, speech: TokenIndex, agent_occurrences: Occurrences, ids: Sequence[str], only: int | None = None
 ) -> dict[int, tuple[Loop, ...]]:
@@ -289,45 +295,44 @@ def turn_loops(
 
     With ``only`` the index of a message, those of that turn alone.
     """
-    again = np.flatnonzero(agent_occurrences.rank[agent_occurrences.entry] >= finder.rule.repeats - 1)
+    entry = agent_occurrences.entry
+    repeated = RepeatedNgrams(agent_occurrences.gram, agent_occurrences.place, agent_occurrences.message[entry])
+
+    def loop_of(run: NgramRun, rarest: int) -> Loop:
+        carriers = _carriers(int(entry[rarest]), agent_occurrences, finder.rule.recent, ids)
+        return Loop(ngram=" ".join(run.words), count=run.times, scope="turns", message_ids=carriers)
+
+    counts = agent_occurrences.rank[entry] + 1
+    return _loops(finder, speech, repeated, counts, loop_of, only, finder.rule.turn_words)
+
+
+def _loops(
+    finder: LoopFinder,
+    speech: TokenIndex,
+    repeated: RepeatedNgrams,
+    counts: Ints,
+    loop_of: Callable[[NgramRun, int], Loop],
+    only: int | None,
+    least: int = 0,
+) -> dict[int, tuple[Loop, ...]]:
+    """The loops of each message from the ``counts`` of its repeated grams, of runs of ``least`` words."""
+    often = np.flatnonzero(counts >= finder.rule.repeats)
     if only is not None:
-        again = again[agent_occurrences.message[agent_occurrences.entry[again]] == only]
-    if not len(again):
+        often = often[repeated.message[often] == only]
+    if not len(often):
         return {}
-    again = again[finder.is_informative(speech, agent_occurrences.place[again])]
-    again = again[np.argsort(agent_occurrences.place[again], kind="stable")]
-    message = agent_occurrences.message[agent_occurrences.entry[again]]
-    joined = finder.long_enough(agent_occurrences.place[again], message, finder.rule.turn_words)
-    again, message = again[joined], message[joined]
-    edges = np.flatnonzero(np.diff(message, prepend=-1, append=-1)).tolist()
+    often = often[finder.is_informative(speech, repeated.place[often])]
+    often = often[np.argsort(repeated.place[often], kind="stable")]
+    edges = np.flatnonzero(np.diff(repeated.message[often], prepend=-1, append=-1)).tolist()
     result = {}
     for first, after in pairwise(edges):
-        loops = _of_turn(finder, speech, agent_occurrences, again[first:after], ids)
+        here = often[first:after]
+        own = RepeatedInMessage(repeated.place[here].tolist(), counts[here].tolist(), repeated.gram[here].tolist())
+        runs = ((" ".join(run.words), run.times, run) for run in finder.runs(speech.words, own, least))
+        loops = tuple(loop_of(run, int(here[run.rarest])) for run in finder.foremost(runs))
         if loops:
-            result[int(message[first])] = loops
+            result[int(repeated.message[here[0]])] = loops
     return result
-
-
-def _of_turn(
-    finder: LoopFinder, speech: TokenIndex, agent_occurrences: Occurrences, again: Ints, ids: Sequence[str]
-) -> tuple[Loop, ...]:
-    """``again``: the standings in ``agent_occurrences`` of repeated grams in one turn, in order of their places."""
-    entries = agent_occurrences.entry[again]
-    repeated = RepeatedInMessage(
-        agent_occurrences.place[again].tolist(),
-        (agent_occurrences.rank[entries] + 1).tolist(),
-        agent_occurrences.gram[again].tolist(),
-    )
-    runs = finder.runs(speech.words, repeated, finder.rule.turn_words)
-    return tuple(
-        Loop(
-            ngram=" ".join(run.words),
-            count=run.times,
-            scope="turns",
-            message_ids=_carriers(int(entries[run.rarest]), agent_occurrences, finder.rule.recent, ids),
-        )
-        for run in finder.foremost((" ".join(run.words), run.times, run) for run in runs)
-    )
 
 
 def _carriers(entry: int, agent_occurrences: Occurrences, recent: int, ids: Sequence[str]) -> tuple[str, ...]:

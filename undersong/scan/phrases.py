@@ -1,4 +1,4 @@
-"""Needles in folded text: one pass over its bytes, then the word boundaries."""
+"""Dictionary matching (Aho-Corasick) of phrases in folded text, between word boundaries."""
 
 from __future__ import annotations
 
@@ -32,43 +32,24 @@ class Needle(NamedTuple):
     boundless: bool = False
 
 
-class AhoCorasickMatcher:
-    """A DFA over the heads of all strings: linear in the text, whatever their number.
+class Needles:
+    """The needles of a book with the Aho-Corasick automaton that finds their heads: linear in the text.
 
     With whole strings its table is several times as large, and what the processor's cache does not hold makes it
     slow: of natural text a third is saved.
     """
 
-    def __init__(self, strings: Sequence[bytes]) -> None:
-        by_head: dict[bytes, list[tuple[int, bytes]]] = {}
-        for index, string in enumerate(strings):
-            by_head.setdefault(string[:HEAD], []).append((index, string))
-        self._strings = tuple(by_head.values())
-        self._automaton = BytesAhoCorasick(list(by_head), implementation=Implementation.DFA)
-
-    def find(self, data: bytes) -> list[tuple[int, int, int]]:
-        """(index of the string, start, end) of every occurrence in any order, overlapping ones too."""
-        return [
-            (index, start, start + len(string))
-            for head, start, _ in self._automaton.find_matches_as_indexes(data, overlapping=True)
-            for index, string in self._strings[head]
-            if data.startswith(string, start)
-        ]
-
-
-class Needles:
-    """The needles of a book with the automaton that finds them."""
-
     def __init__(self, needles: Iterable[Needle]) -> None:
         self._bounded: list[tuple[bool, bool]] = []
-        by_text: dict[str, list[int]] = {}
+        by_head: dict[bytes, dict[bytes, list[int]]] = {}
         for index, one in enumerate(needles):
             self._bounded.append(
                 (not one.boundless and is_word(one.text[0]), not one.boundless and is_word(one.text[-1]))
             )
-            by_text.setdefault(one.text, []).append(index)
-        self._of_string = tuple(by_text.values())  # the automaton knows a text once, however many needles have it
-        self._matcher = AhoCorasickMatcher([text.encode() for text in by_text])
+            string = one.text.encode()
+            by_head.setdefault(string[:HEAD], {}).setdefault(string, []).append(index)
+        self._by_head = tuple(by_head.values())
+        self._automaton = BytesAhoCorasick(list(by_head), implementation=Implementation.DFA)
 
     def find(self, data: bytes) -> list[tuple[int, int, int]]:
         """(start, end, index of the needle) wherever one stands between word boundaries, in order.
@@ -76,10 +57,12 @@ class Needles:
         ``data`` is folded text as UTF-8 that begins and ends with BREAK.
         """
         return sorted(
-            (start, end, index)
-            for string, start, end in self._matcher.find(data)
-            for index in self._of_string[string]
-            if self._stands_alone(data, index, start, end)
+            (start, start + len(string), index)
+            for head, start, _ in self._automaton.find_matches_as_indexes(data, overlapping=True)
+            for string, indexes in self._by_head[head].items()
+            if data.startswith(string, start)
+            for index in indexes
+            if self._stands_alone(data, index, start, start + len(string))
         )
 
     def _stands_alone(self, data: bytes, index: int, start: int, end: int) -> bool:
