@@ -1,4 +1,4 @@
-"""One conversation that grows at its end: the Scans of ``scan_conversation``, each made when its message comes."""
+"""Incremental scan of a conversation that grows at its end: the Scans of ``scan_conversation``, one at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class IncrementalScan:
         self._loop_state = LoopState(book.loops)
         self.scans: list[Scan] = []
         for message, scan in zip(conversation.messages, scans, strict=True):
-            self._learn(message, _bare(scan), TextBatch([message.text]))
+            self._learn(message, msgspec.structs.replace(scan), TextBatch([message.text]))
             self.scans.append(scan)
 
     def append(self, conversation: Conversation) -> Scan:
@@ -64,11 +64,6 @@ class IncrementalScan:
         messages, last = conversation.messages, len(conversation.messages) - 1
         blocks = [TextBatch([message.text for message in messages])]
         return loops_of([conversation], messages, blocks, self._book.loops, last).get(last, ())
-
-
-def _bare(scan: Scan) -> Scan:
-    """A copy that may be filled in again."""
-    return msgspec.structs.replace(scan)
 
 
 class LoopState:

@@ -1,4 +1,4 @@
-"""Whole replies that come again: near-identical ones, echoes of another speaker, and A-B-A-B."""
+"""Near-duplicate replies: near-identical ones, echoes of another speaker, and A-B-A-B."""
 
 from __future__ import annotations
 

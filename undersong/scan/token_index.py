@@ -1,4 +1,4 @@
-"""The words of many messages as places and hashes, found for whole blocks at once."""
+"""Tokenisation with hashing: the words of many messages as offsets and 64-bit keys."""
 
 from __future__ import annotations
 
