@@ -8,7 +8,7 @@ import msgspec
 
 from undersong.errors import JudgeError, StoreError, UsageError
 from undersong.judges.protocol import Judge
-from undersong.models import Conversation, Emerging, Evaluation, Finding, Message, Record, Route, Row, Scan, SignalBand
+from undersong.models import Conversation, Emerging, Evaluation, Finding, Message, Record, Route, Row, SignalBand
 from undersong.monitor.agents import AgentTracker, FindingChanges
 from undersong.monitor.conversation import ConversationState, RoutingConfig
 from undersong.patterns.detect import quote, strongest_sentences
@@ -354,36 +354,16 @@ Pair = tuple[str, str]  # agent, target
 LookbackReads = dict[int, str]  # place in a conversation → the flagged message of another one for which it is read
 
 
-class ConversationPairs:
+def directed_messages(state: ConversationState) -> dict[Pair, list[DirectedMessage]]:
     """The directed messages of a conversation by (agent, target): they may call for others, or be called for."""
-
-    def __init__(self) -> None:
-        self.pairs: dict[Pair, list[DirectedMessage]] = {}
-        self._messages: tuple[Message, ...] = ()
-        self._scans: tuple[Scan, ...] = ()
-        self._ranks: list[int] = []
-
-    @classmethod
-    def from_conversation(cls, state: ConversationState) -> ConversationPairs:
-        """All of a conversation."""
-        pairs = cls()
-        pairs.extend(state)
-        return pairs
-
-    def extend(self, state: ConversationState) -> bool:
-        """Take what has come since; False, and nothing is taken, where what was there is not what it was."""
-        messages, scans, ranks = state.conversation.messages, state.scans, state.draft.ranks
-        count = len(self._messages)
-        if (messages[:count], scans[:count], ranks[:count]) != (self._messages, self._scans, self._ranks):
-            return False
-        for place in range(count, len(messages)):
-            message, scan = messages[place], scans[place]
-            score = scan.triage if ranks[place] == TRIAGE else None
-            directed = DirectedMessage.of(place, message, flagged=bool(scan.total), score=score)
-            if directed is not None and message.target is not None:
-                self.pairs.setdefault((directed.agent, message.target), []).append(directed)
-        self._messages, self._scans, self._ranks = messages, scans, ranks
-        return True
+    pairs: dict[Pair, list[DirectedMessage]] = {}
+    aligned = zip(state.conversation.messages, state.scans, state.draft.ranks, strict=True)
+    for place, (message, scan, rank) in enumerate(aligned):
+        score = scan.triage if rank == TRIAGE else None
+        directed = DirectedMessage.of(place, message, flagged=bool(scan.total), score=score)
+        if directed is not None and message.target is not None:
+            pairs.setdefault((directed.agent, message.target), []).append(directed)
+    return pairs
 
 
 class LookbackByPair:
@@ -392,7 +372,7 @@ class LookbackByPair:
     def __init__(self, look_back: int) -> None:
         self._look_back = look_back
         self._pairs: dict[Pair, dict[str, list[DirectedMessage]]] = {}
-        self._of: dict[str, ConversationPairs] = {}
+        self._of: dict[str, dict[Pair, list[DirectedMessage]]] = {}
 
     def contains(self, conversation: str) -> bool:
         """Whether a conversation has been looked at."""
@@ -401,22 +381,20 @@ class LookbackByPair:
     def update(self, state: ConversationState) -> set[Pair]:
         """Take a conversation as it now is; the pairs of which it had or has messages."""
         name = state.conversation.id
-        before = self._of.get(name)
-        now = before if before is not None and before.extend(state) else ConversationPairs.from_conversation(state)
-        pairs = now.pairs.keys() if before is None else before.pairs.keys() | now.pairs.keys()
-        for pair in pairs:
-            if pair in now.pairs:
-                self._pairs.setdefault(pair, {})[name] = now.pairs[pair]
+        before, now = self._of.get(name, {}), directed_messages(state)
+        for pair in before.keys() | now.keys():
+            if pair in now:
+                self._pairs.setdefault(pair, {})[name] = now[pair]
             else:
                 del self._pairs[pair][name]
         self._of[name] = now
-        return set(pairs)
+        return {*before, *now}
 
     def reads_for(self, conversations: Iterable[str]) -> dict[str, LookbackReads]:
         """What is called for in each of these conversations, over all its pairs."""
         names = set(conversations)
         reads: dict[str, LookbackReads] = {name: {} for name in names}
-        for pair in {pair for name in names if name in self._of for pair in self._of[name].pairs}:
+        for pair in {pair for name in names for pair in self._of.get(name, ())}:
             for name, called in self._reads_of_pair(pair).items():
                 if name in names:
                     reads[name] |= called
