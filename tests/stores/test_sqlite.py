@@ -19,7 +19,7 @@ from undersong.stores.erasure import forget
 from undersong.stores.integrity import problems
 from undersong.stores.protocol import AgentSweep
 from undersong.stores.sqlite import SQLiteStore
-from undersong.stores.sqlite.connection import MIGRATIONS
+from undersong.stores.sqlite.connection import run_migration
 
 from .deeds import NOON, answer, make_finding, row, scans, talk
 
@@ -220,7 +220,7 @@ def test_a_reader_of_the_older_version_is_told_of_and_the_next_try_ends_it(store
 def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_content(tmp_path: Path) -> None:
     path = tmp_path / "undersong.db"
     old = sqlite3.connect(path)
-    MIGRATIONS[0](old)
+    run_migration(old, "1_corpus.sql")
     old.execute("PRAGMA user_version = 1")
     old.execute("INSERT INTO evaluations VALUES ('c1', 'm0', 'j1', 'scored', ?)", (encode(answer()),))
     old.commit()
@@ -241,13 +241,12 @@ def test_histories_of_an_older_version_are_packed_when_it_is_brought_up_to_date(
     with SQLiteStore(path) as current:
         current.append(rows)
         wanted = list(current.packed("j1"))
-        place = next(place for place, each in enumerate(MIGRATIONS) if each.__name__ == "_packed")
     older = sqlite3.connect(path)
     older.executescript(
         "DROP INDEX history_agent; ALTER TABLE history DROP COLUMN cells;"
         " CREATE INDEX history_agent ON history (agent, judge, time, position, id, conversation, state);"
     )
-    MIGRATIONS[place](older)
+    run_migration(older, "5_packed.sql")
     older.commit()
     older.close()
     with SQLiteStore(path) as again:

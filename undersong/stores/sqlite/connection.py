@@ -6,7 +6,7 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -20,47 +20,16 @@ from undersong.rows.binary import pack
 from undersong.stores.codec import decoded, listed_statements
 
 BUSY_SECONDS = 30.0
-VERSIONS = Path(__file__).with_name("versions")  # what each version of the tables adds
+VERSIONS = Path(__file__).with_name("versions")
+MIGRATIONS = ("1_corpus.sql", "2_histories.sql", "3_ledger.sql", "4_live.sql", "5_packed.sql", "6_swept.sql")
 FIRST_TABLES = ("conversations", "messages", "evaluations", "findings")  # a file with these is ours
 
 
-def _execute_file(db: sqlite3.Connection, name: str) -> None:
+def run_migration(db: sqlite3.Connection, name: str) -> None:
+    """Bring the tables to the version of a file in ``versions``, within a transaction."""
+    db.create_function("cells_of", 1, _cells, deterministic=True)
     for statement in listed_statements(VERSIONS / name):
         db.execute(statement)
-
-
-def _corpus(db: sqlite3.Connection) -> None:
-    """Version 1. Times are integer microseconds UTC; ``body`` is the record's JSON."""
-    _execute_file(db, "1_corpus.sql")
-
-
-def _histories(db: sqlite3.Connection) -> None:
-    """Version 2. ``history`` holds one row per message and judge, ``agents`` the number of each agent's last change.
-
-    ``time`` is the event time: where a message has none, its predecessor's. ``cursors`` says up to which change a rule
-    has seen the agents, ``graves`` what was forgotten.
-    """
-    _execute_file(db, "2_histories.sql")
-
-
-def _ledger(db: sqlite3.Connection) -> None:
-    """Version 3: answers of paid judges as they came, batches under way, and agents' histories as of a run's start."""
-    _execute_file(db, "3_ledger.sql")
-
-
-def _live(db: sqlite3.Connection) -> None:
-    """Version 4: conversations that grow by a message at a time.
-
-    ``version`` is another one after every write. Where ``live`` is set, ``messages.live`` has the scan and the route of
-    each message, and the columns of the conversation have none.
-    """
-    _execute_file(db, "4_live.sql")
-
-
-def _packed(db: sqlite3.Connection) -> None:
-    """Version 5: the cells of a row at a fixed width (``packed``), in the index by agent, which a sweep reads alone."""
-    db.create_function("cells_of", 1, _cells, deterministic=True)
-    _execute_file(db, "5_packed.sql")
 
 
 def _cells(body: object) -> bytes | None:
@@ -68,14 +37,6 @@ def _cells(body: object) -> bytes | None:
         return pack(decoded(body, Row))
     except msgspec.DecodeError:
         return None  # whoever reads the row says so
-
-
-def _swept(db: sqlite3.Connection) -> None:
-    """Version 6: the packed histories that sweeps have read. They hold where ``changed`` is that of the agent."""
-    _execute_file(db, "6_swept.sql")
-
-
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_corpus, _histories, _ledger, _live, _packed, _swept)
 
 
 def open_database(path: Path) -> tuple[sqlite3.Connection, LockQueue]:
@@ -127,8 +88,8 @@ def version_of(db: sqlite3.Connection, path: Path) -> int:
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
     db.execute("BEGIN IMMEDIATE")
     version = version_of(db, path)
-    for number, migrate in enumerate(MIGRATIONS[version:], start=version + 1):
-        migrate(db)
+    for number, name in enumerate(MIGRATIONS[version:], start=version + 1):
+        run_migration(db, name)
         db.execute(f"PRAGMA user_version = {number}")
     db.execute("COMMIT")
 

@@ -1,3 +1,4 @@
+-- Version 1. Times are integer microseconds UTC; body is the record's JSON.
 CREATE TABLE conversations (id TEXT PRIMARY KEY, body BLOB NOT NULL, scans BLOB NOT NULL, routes BLOB);
 CREATE TABLE messages (conversation TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL,
   agent TEXT NOT NULL, target TEXT, time INTEGER, body BLOB NOT NULL, PRIMARY KEY (conversation, id));

@@ -1,3 +1,6 @@
+-- Version 2. history holds one row per message and judge, agents the number of each agent's last change.
+-- time is the event time: where a message has none, its predecessor's. cursors says up to which change a rule has
+-- seen the agents, graves what was forgotten.
 CREATE TABLE judges (number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, name TEXT NOT NULL);
 CREATE TABLE history (conversation TEXT NOT NULL, id TEXT NOT NULL, judge INTEGER NOT NULL,
   agent TEXT NOT NULL, time INTEGER, position INTEGER NOT NULL, state TEXT NOT NULL, body BLOB NOT NULL,

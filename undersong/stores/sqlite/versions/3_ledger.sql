@@ -1,3 +1,4 @@
+-- Version 3: answers of paid judges as they came, batches under way, and agents' histories as of a run's start.
 CREATE TABLE paid (key TEXT NOT NULL, attempt INTEGER NOT NULL, judge TEXT NOT NULL, model TEXT NOT NULL,
   prompt_hash TEXT NOT NULL, message_hash TEXT NOT NULL, context_hash TEXT NOT NULL, depth TEXT NOT NULL,
   body BLOB NOT NULL, input INTEGER NOT NULL, cached INTEGER NOT NULL, written INTEGER NOT NULL,
