@@ -36,7 +36,7 @@ import msgspec
 from planted import rows_of
 
 from tests.monitor import worlds
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.judges.protocol import Judge, Question, open_judge
 from undersong.models import Evaluation, Message, Row, Scan, encode
 from undersong.monitor import SyncMonitor

@@ -245,7 +245,7 @@ def test_an_edited_text_takes_its_finding_and_its_scores_with_it(undersong: Unde
         lines = (json.dumps({**row, "text": text}) + "\n" for row, text in zip(rows, texts, strict=True))
         Path("talk.jsonl").write_text("".join(lines))
 
-    from undersong.core.hashing import text_hash
+    from undersong.core.text import text_hash
     from undersong.models import Evaluation, Finding
     from undersong.stores.sqlite import SQLiteStore
 

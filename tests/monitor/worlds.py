@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.errors import JudgeError
 from undersong.judges.protocol import Judge, Question
 from undersong.models import (

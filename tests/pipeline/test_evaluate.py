@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.judges.protocol import Judge, Question, open_judge
 from undersong.models import Conversation, Evaluation, Message, Scan, ThreadScan
 from undersong.pipeline.evaluate import RoutedThread, evaluate

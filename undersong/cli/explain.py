@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from undersong.cli.options import echo, existing_store
-from undersong.core.hashing import text_hash
-from undersong.core.text import counted
+from undersong.core.text import counted, text_hash
 from undersong.errors import UsageError
 from undersong.models import NEGATIVE_TRAITS, Evaluation, Message
 from undersong.report.narrative import certainty_words, outcome_words

@@ -1,6 +1,13 @@
-"""Counts and names in words."""
+"""Counts and names in words, and the hash of a text."""
 
 from __future__ import annotations
+
+import hashlib
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 over a message's text; a lone surrogate is hashed as it stands."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

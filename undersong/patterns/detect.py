@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.errors import UndersongWarning
 from undersong.models import Finding, Hit, Message, Quote, Record, Row, RuleOutcome, encode
 from undersong.patterns.catalog import all_rules, load_rules, named

@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec
 
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.datafiles.yaml_loader import RULES, file_hash, read
 from undersong.models import Answer, Finding, Message, Outcome, Quote
 

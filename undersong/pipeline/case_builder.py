@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.core.hashing import text_hash
-from undersong.core.text import counted
+from undersong.core.text import counted, text_hash
 from undersong.judges.attribution import TraitContributions, top_words
 from undersong.judges.protocol import Judge
 from undersong.ml.trait_heads import Heads

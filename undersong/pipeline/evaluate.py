@@ -8,8 +8,7 @@ from typing import NamedTuple, Protocol, get_args
 
 import msgspec
 
-from undersong.core.hashing import text_hash
-from undersong.core.text import counted
+from undersong.core.text import counted, text_hash
 from undersong.errors import JudgeError, UndersongError
 from undersong.judges.context import prior_places, tool_places
 from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Question

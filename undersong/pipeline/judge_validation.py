@@ -10,8 +10,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from undersong.core.hashing import text_hash
-from undersong.core.text import counted
+from undersong.core.text import counted, text_hash
 from undersong.errors import InputError, UsageError
 from undersong.judges.llm.budget import Budget
 from undersong.judges.measurement import Calibration, RetestKind, Shift, shift

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.datafiles import yaml_loader
 from undersong.datafiles.yaml_loader import RULES, file_hash
 from undersong.ml.ngrams import words_of

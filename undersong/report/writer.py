@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from undersong.core.hashing import text_hash
 from undersong.core.manifest import (
     NAME,
     RUN,
@@ -28,6 +27,7 @@ from undersong.core.manifest import (
     seal,
     stored_manifest,
 )
+from undersong.core.text import text_hash
 from undersong.errors import StoreError, UndersongError, UsageError
 from undersong.models import Case, Conversation, Row, SessionVerdict, encode
 from undersong.patterns.catalog import all_rules

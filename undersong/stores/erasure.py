@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.errors import UsageError
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, ThreadScan
 from undersong.models.turn_flags import flagged_before

@@ -9,8 +9,15 @@ import msgspec
 from undersong.datafiles.verdict_config import mechanisms
 from undersong.judges.protocol import Segment
 from undersong.models import Confirmed, Conversation, Deduction, Message, Moment, Row, SessionVerdict
-from undersong.verdict.detectors.result import NO_POINTS, DetectorResult, candidate, deduction
-from undersong.verdict.transcript import Transcript, TranscriptTurn, quote
+from undersong.verdict.transcript import (
+    NO_POINTS,
+    DetectorResult,
+    Transcript,
+    TranscriptTurn,
+    candidate,
+    deduction,
+    quote,
+)
 
 KIND = "confirmed_by_judge"
 Answers = Mapping[tuple[str, str], Confirmed]

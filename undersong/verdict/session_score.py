@@ -33,9 +33,8 @@ from undersong.verdict.detectors.camouflage import semantic_camouflage
 from undersong.verdict.detectors.contradicted_claims import contradicted_claims, has_tool_evidence
 from undersong.verdict.detectors.instability import epistemic_instability
 from undersong.verdict.detectors.liability import liability_shifting
-from undersong.verdict.detectors.result import DetectorResult
 from undersong.verdict.detectors.same_code import MECHANISM, same_code_promises
-from undersong.verdict.transcript import Signals, Transcript
+from undersong.verdict.transcript import DetectorResult, Signals, Transcript
 
 __all__ = ["MECHANISM", "false_promises"]
 MARKED = {  # the kind of a moment, and the field of a mark that has its codes

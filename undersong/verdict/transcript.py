@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.datafiles.verdict_config import mechanisms
-from undersong.models import CodeBlock, Conversation, Message, Moment, Quote, Scan, ToolCall, ToolResult
+from undersong.models import CodeBlock, Conversation, Deduction, Message, Moment, Quote, Scan, ToolCall, ToolResult
 from undersong.verdict.claims import Claim, admits, claims, goes_on
 from undersong.verdict.own_text import asks_for_a_story, is_speech, prose, without_speech
 from undersong.verdict.tool_outcomes import ToolOutcome, outcome
@@ -201,3 +201,43 @@ def _agents(turns: Sequence[TranscriptTurn]) -> list[str]:
 def _waiting(waiting: Sequence[ToolCall], author: str) -> ToolCall:
     named = next((call for call in waiting if call.name == author), None)
     return named or (waiting[0] if waiting else ToolCall(name=author))
+
+
+NO_POINTS = "A candidate: no points are taken."
+
+
+class DetectorResult(NamedTuple):
+    """``absent`` is "" where the mechanism was looked for, else why there was nothing to look at."""
+
+    deductions: tuple[Deduction, ...] = ()
+    candidates: tuple[Moment, ...] = ()
+    absent: str = ""
+
+
+def deduction(
+    mechanism: str, kind: str, turn: TranscriptTurn, explanation: str, quotes: tuple[Quote, ...], episode: str = ""
+) -> Deduction:
+    """Points taken at a turn; the penalty is the mechanism's."""
+    rule = mechanisms().mechanisms[mechanism]
+    return Deduction(
+        mechanism=mechanism,
+        kind=kind,
+        points=rule.penalty,
+        message_id=turn.message.id,
+        position=turn.message.position,
+        explanation=f"{explanation} This is consistent with {rule.title.lower()}.",
+        quotes=quotes,
+        episode=episode,
+    )
+
+
+def candidate(
+    code: str,
+    title: str,
+    turn: TranscriptTurn,
+    explanation: str,
+    quotes: tuple[Quote, ...],
+    strength: float | None = None,
+) -> Moment:
+    """A turn that looks like a mechanism, and lacks the evidence that would take points; ``strength`` of a signal."""
+    return moment(turn.message, "candidate", code, title, f"{explanation} {NO_POINTS}", quotes, strength)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from undersong.core.hashing import text_hash
 from undersong.core.manifest import NAME, Manifest
+from undersong.core.text import text_hash
 from undersong.errors import UndersongError, UsageError
 from undersong.models import Confirmed, Deduction, Message, Moment, Quote, Record
 from undersong.verify.environment import Model, differences, installed_hashes, model_of

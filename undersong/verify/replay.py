@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.models import Conversation, Message, Row
 from undersong.pipeline.options import Options, silent
 from undersong.pipeline.stages import ingest_and_scan, routed_threads

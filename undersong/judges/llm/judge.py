@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import JudgeError, UsageError
 from undersong.judges.limits import LedgerEntry, MemoryLedger, RunLimits

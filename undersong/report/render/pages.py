@@ -12,8 +12,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from undersong.core.hashing import text_hash
-from undersong.core.text import counted, mechanism_name
+from undersong.core.text import counted, mechanism_name, text_hash
 from undersong.models import LEVELS
 from undersong.report import escape, headline, narrative, view_model
 from undersong.report.view_model import ReportView

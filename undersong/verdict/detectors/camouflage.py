@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from undersong.datafiles.verdict_config import camouflage_config, pattern
 from undersong.models import Hit
 from undersong.verdict.claims import complains
-from undersong.verdict.detectors.result import DetectorResult, candidate, deduction
 from undersong.verdict.own_text import sentences
 from undersong.verdict.tool_outcomes import pasted
-from undersong.verdict.transcript import Transcript, TranscriptTurn, quote
+from undersong.verdict.transcript import DetectorResult, Transcript, TranscriptTurn, candidate, deduction, quote
 
 MECHANISM, KIND = "semantic_camouflage", "empathy_without_change"
 EMPATHY = "empathy"  # label of the phrases in structure.yaml

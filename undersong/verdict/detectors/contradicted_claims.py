@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from undersong.datafiles.verdict_config import claims_config
 from undersong.models import Deduction
 from undersong.verdict.claims import Claim
-from undersong.verdict.detectors.result import deduction
 from undersong.verdict.own_text import sentence
 from undersong.verdict.tool_outcomes import ToolOutcome, pasted
-from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn, quote
+from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn, deduction, quote
 
 MECHANISM, AFTER, ERROR = "false_promise", "failing_after_claim", "tool_error"
 OF_CODE = ("fix", "tests", "works", "done")  # kinds of claim that a failing check speaks of

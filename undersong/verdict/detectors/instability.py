@@ -10,9 +10,17 @@ from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import PressureKind, pattern, stance_config
 from undersong.models import Deduction, Moment, Quote
-from undersong.verdict.detectors.result import DetectorResult, candidate, deduction
 from undersong.verdict.own_text import sentences
-from undersong.verdict.transcript import ASKS, Signals, Transcript, TranscriptTurn, quote
+from undersong.verdict.transcript import (
+    ASKS,
+    DetectorResult,
+    Signals,
+    Transcript,
+    TranscriptTurn,
+    candidate,
+    deduction,
+    quote,
+)
 
 MECHANISM, FLIP, CONCESSION = "epistemic_instability", "reversal_under_pressure", "concession_under_pressure"
 NO_PRESSURE = "nobody objects to what an agent says in this session, so there is no pressure under which it could turn"

@@ -11,10 +11,9 @@ from typing import NamedTuple
 from undersong.datafiles.verdict_config import liability_config, mechanisms, pattern
 from undersong.models import CodeBlock, Deduction, Message, Quote
 from undersong.verdict.claims import asks_again, asks_back, claims, complains, goes_back, of_form
-from undersong.verdict.detectors.result import deduction
 from undersong.verdict.own_text import sentence
 from undersong.verdict.tool_outcomes import changes_unseen
-from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn, quote
+from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn, deduction, quote
 
 MECHANISM, KIND = "false_promise", "same_hash"
 CHANGES = "change"  # the act of claims.yaml that speaks of code: "I have updated the function"

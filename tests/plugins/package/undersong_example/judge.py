@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from undersong.core.hashing import text_hash
+from undersong.core.text import text_hash
 from undersong.judges.limits import RunLimits
 from undersong.judges.protocol import Judge, Question
 from undersong.models import TRAITS, Evaluation
