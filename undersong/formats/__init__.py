@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from undersong.datafiles.yaml_loader import did_you_mean
@@ -124,7 +123,8 @@ def plugin_formats() -> tuple[Format, ...]:
 
 def all_formats() -> Iterator[Format]:
     """The table, then the plug-ins, which are looked for only when they are asked for."""
-    return chain(FORMATS, (form for form in plugin_formats()))
+    yield from FORMATS
+    yield from plugin_formats()
 
 
 def format_by_name(name: str) -> Format:
