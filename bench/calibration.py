@@ -38,7 +38,8 @@ from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import MESSAGE_ATTRIBUTES
 from undersong.patterns.reference.partitions import timelines
-from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance, false_discovery
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import estimate_significance, false_discovery
 from undersong.patterns.significance.necessary_conditions import possible_pairs
 from undersong.routing.audit_sample import clopper_pearson
 

@@ -21,7 +21,8 @@ from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import MESSAGE_ATTRIBUTES
 from undersong.patterns.reference.partitions import Partition, partitions, timelines
-from undersong.patterns.significance.estimate import ResamplingConfig, chance, estimate_significance, sequential
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import chance, estimate_significance, sequential
 from undersong.patterns.significance.necessary_conditions import possible_pairs
 from undersong.patterns.significance.permutations import draw_permutations, key_of, looks_elsewhere
 from undersong.patterns.tools.rule_tests import table

@@ -19,12 +19,12 @@ from undersong.patterns.catalog import all_rules, load_rules, named
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.reference.partitions import Partition, partitions, timelines
 from undersong.patterns.reference.search import search_partition
+from undersong.patterns.significance import REPLICAS
 from undersong.patterns.significance.estimate import (
     ALL_DRAWS,
     ENOUGH,
     FEWEST,
     MOST,
-    REPLICAS,
     Chance,
     chance,
     draws_for,

@@ -12,7 +12,8 @@ from undersong.patterns.catalog import all_rules, load_rules, named
 from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.reference.partitions import timelines
-from undersong.patterns.significance.estimate import ResamplingConfig, Significance, estimate_significance
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import Significance, estimate_significance
 from undersong.patterns.significance.necessary_conditions import possible_pairs
 from undersong.patterns.tools.rule_tests import table
 from undersong.report.narrative import basis_words, certainty_words

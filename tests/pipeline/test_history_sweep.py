@@ -19,7 +19,8 @@ from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect
 from undersong.patterns.incremental.live import LiveDetector
 from undersong.patterns.language.compile import PatternRule, compile_rule
-from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.history_sweep import chosen_judge, sweep
 from undersong.stores.erasure import forget
 from undersong.stores.sqlite import SQLiteStore

@@ -9,7 +9,8 @@ import msgspec
 from undersong.models import Row
 from undersong.patterns.catalog import all_rules, load_rules, named
 from undersong.patterns.detect import detect
-from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import estimate_significance
 from undersong.patterns.tools.explain import explain
 from undersong.patterns.tools.partial_match import emerging
 from undersong.pipeline.agent_profile import TargetProfile, profile

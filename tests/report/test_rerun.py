@@ -16,7 +16,7 @@ from undersong.core.manifest import canonical, digest_of
 from undersong.judges.protocol import JUDGES, Judge, Question
 from undersong.models import TRAITS, Evaluation
 from undersong.patterns.catalog import load_rules
-from undersong.patterns.significance.estimate import ResamplingConfig
+from undersong.patterns.significance import ResamplingConfig
 from undersong.pipeline.audit import audit
 from undersong.pipeline.options import Options
 from undersong.pipeline.redaction import redacted

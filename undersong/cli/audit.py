@@ -36,7 +36,7 @@ from undersong.report.order import FindingResult, Result
 from undersong.stores.protocol import Store, open_store
 
 if TYPE_CHECKING:
-    from undersong.patterns.significance.estimate import ResamplingConfig
+    from undersong.patterns.significance import ResamplingConfig
     from undersong.pipeline.options import Options
 
 LEDGER = "undersong-ledger.db"  # beside the report: paid answers, where the store is on a server

@@ -10,7 +10,7 @@ from undersong.cli.options import check_targets, failing, folder_rules, output, 
 from undersong.models import LEVELS, encode
 
 if TYPE_CHECKING:
-    from undersong.patterns.significance.estimate import ResamplingConfig
+    from undersong.patterns.significance import ResamplingConfig
 
 
 @click.command("detect", short_help="Patterns over rows of scores: one JSON finding per line.")

@@ -102,7 +102,7 @@ def chance_options(function: F) -> F:
 
     @wraps(function)
     def with_effort(*args: Any, with_chance: bool, draws: int, block: int, **chosen: Any) -> Any:
-        from undersong.patterns.significance.estimate import ResamplingConfig
+        from undersong.patterns.significance import ResamplingConfig
 
         effort = ResamplingConfig(draws=draws, block=block, seed=chosen["seed"]) if with_chance else None
         return function(*args, effort=effort, **chosen)

@@ -22,7 +22,8 @@ from undersong.patterns.catalog import rule_hashes as pattern_hashes
 from undersong.patterns.detect import Detection, detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import outcome_hashes
-from undersong.patterns.significance.estimate import ResamplingConfig, Significance, estimate_significance
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import Significance, estimate_significance
 from undersong.patterns.significance.noise_resampling import noise_hashes
 from undersong.pipeline.case_builder import (
     cited,

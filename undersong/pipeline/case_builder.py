@@ -34,7 +34,8 @@ from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
 from undersong.patterns.outcome import with_outcome
-from undersong.patterns.significance.estimate import ResamplingConfig, Significance
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import Significance
 from undersong.pipeline.options import Options
 from undersong.pipeline.stages import AuditCorpus, AuditState, reads_all
 from undersong.routing.budget import RANKS

@@ -14,8 +14,8 @@ from undersong.patterns.detect import Detection, MessageKey, PackedSearch, Span,
 from undersong.patterns.findings import order
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
+from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import (
-    ResamplingConfig,
     Significance,
     estimate_significance,
     false_discovery,

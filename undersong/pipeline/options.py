@@ -14,7 +14,7 @@ from undersong.errors import UsageError
 from undersong.judges.limits import RunLimits
 from undersong.ml.triage import Triage
 from undersong.models import SIGNALS, Conversation
-from undersong.patterns.significance.estimate import ResamplingConfig
+from undersong.patterns.significance import ResamplingConfig
 from undersong.routing.budget import BudgetCutoff, DemandHistogram, for_recall, within_share
 from undersong.routing.route import Policy
 

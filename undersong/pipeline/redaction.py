@@ -31,7 +31,8 @@ from undersong.models import (
 from undersong.patterns.detect import detect, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
-from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import estimate_significance
 from undersong.verdict import agent_verdicts
 
 __all__ = ["Masker", "hashes", "redacted"]

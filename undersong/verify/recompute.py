@@ -14,7 +14,8 @@ from undersong.models import Conversation, Finding, Message, Route, Row, Scan, S
 from undersong.patterns.detect import detect, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
-from undersong.patterns.significance.estimate import ResamplingConfig, estimate_significance
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.case_builder import count, highest, with_attribution
 from undersong.report.render import FORMATS, formats_of
 from undersong.report.writer import CONVERSATIONS, DATA, EVALUATIONS, write

@@ -12,6 +12,7 @@ from undersong.models import Finding, Record, Row, RuleOutcome
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.reference.partitions import Partition, Timeline, groups, timelines
 from undersong.patterns.reference.search import Match, filtered, search_partition
+from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.necessary_conditions import family_size
 from undersong.patterns.significance.noise_resampling import Noise, noise, survival
 from undersong.patterns.significance.permutations import (
@@ -246,19 +247,3 @@ def _sequence_key_of_finding(finding: Finding, rule: PatternRule, untimed: Itera
     conversation = finding.conversations[0]
     alone = conversation in untimed or "conversation" in rule.file.partition_by
     return finding.agent, finding.target, conversation if alone else None
-
-
-DRAWS = 999  # shuffles per sequence with a finding: chance can be as low as .001
-REPLICAS = 50  # noisy replicas per sequence with a finding: a share is known to about .07
-
-
-class ResamplingConfig(Record, frozen=True, kw_only=True):
-    """How much is drawn, from which seed; ``block`` above 1 shuffles runs of so many rows as one.
-
-    Without draws there is no chance and no q, without replicas no stability.
-    """
-
-    draws: int = DRAWS
-    replicas: int = REPLICAS
-    block: int = 1
-    seed: int = 0
