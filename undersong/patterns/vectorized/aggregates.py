@@ -199,6 +199,36 @@ def result(function, values, start, rows, size):  # type: ignore[no-untyped-def]
     return extreme(values, start, rows, size, function == MIN), True
 
 
+_ROUGH = 2.0**-34  # more than ordinary sums of MOST squares lose, of the sum of the squares
+_TINY = 2.0**-960  # more than falls below the least float64
+_AGAIN = 64  # starts after which sums that went along are made anew
+
+
+@kernel
+def wide_enough(size, starts, values, least, passing):  # type: ignore[no-untyped-def]
+    """The starts from which the spread of so many rows may reach ``least``, which is above 0; gives their number.
+
+    From one start to the next the sums go along; ``seen`` are the squares that went into them.
+    """
+    number, left, total, squares, seen, origin = 0, 0, 0.0, 0.0, 0.0, 0.0
+    needed, share = least * least * size * (1.0 - _ROUGH), 1.0 / size
+    for k in range(len(starts)):
+        start = starts[k]
+        if left > 0 and start == starts[k - 1] + 1:
+            gone, more = values[start - 1] - origin, values[start + size - 1] - origin
+            total, squares = total + (more - gone), squares + (more * more - gone * gone)
+            seen, left = seen + more * more, left - 1
+        else:
+            origin, total, squares, left = values[start], 0.0, 0.0, _AGAIN
+            for i in range(1, size):
+                value = values[start + i] - origin
+                total, squares = total + value, squares + value * value
+            seen = squares
+        passing[number] = start
+        number += not squares - total * total * share + seen * _ROUGH + _TINY < needed  # an unknown value refuses none
+    return number
+
+
 _DEAR = 8  # steps of other loops that a row of an exact statistic takes, at least
 Measured = dict[str, Any]  # per measure an array: numbers with NaN, or a pair of where it holds and where it fails
 

@@ -16,7 +16,7 @@ from undersong.patterns.vectorized.jit import kernel, machine
 from undersong.patterns.vectorized.layout import MatchPaths, compact, some
 from undersong.patterns.vectorized.layout import joined as joined_paths
 from undersong.patterns.vectorized.sequence_windows import SequenceColumns
-from undersong.patterns.vectorized.strategies import MatchStrategy, SearchInput
+from undersong.patterns.vectorized.strategies import FixedLengthStrategy, MatchStrategy, SearchInput
 from undersong.patterns.vectorized.table import picked, ranges
 from undersong.patterns.vectorized.vector_logic import B
 
@@ -54,6 +54,8 @@ class Selection:
 
 def select_matches(selection: Selection) -> SelectedMatches | None:
     """The matches that stand; None where there is none."""
+    if isinstance(selection.strategy, FixedLengthStrategy):
+        selection.strategy.screen(selection.rows)
     parts = [found for found in _waves(selection) if len(found.runs)]
     if not parts:
         return None

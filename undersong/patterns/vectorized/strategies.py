@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from undersong.patterns.language import types
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.expressions import Call, Compare, Node, Number
+from undersong.patterns.language.values import MATCH
 from undersong.patterns.reference.matcher import BacktrackingMatcher, GaveUp
 from undersong.patterns.vectorized import jit
+from undersong.patterns.vectorized.aggregates import MOST, value_in_row, wide_enough
 from undersong.patterns.vectorized.dfa import BackwardAutomaton, TooManyStates, match_starts, traced
+from undersong.patterns.vectorized.environments import FrameVectors
 from undersong.patterns.vectorized.exact_sum import I
 from undersong.patterns.vectorized.jit import machine
 from undersong.patterns.vectorized.layout import MatchLimits, MatchPaths, SequenceFrame, after, joined, sized
@@ -57,7 +62,7 @@ def choose_strategy(search_input: SearchInput) -> MatchStrategy:
     """The way that suits the rule and the number of rows."""
     plan_of_rule = search_input.plan
     if plan_of_rule.requirements.fixed:
-        return _FixedLengthStrategy(search_input)
+        return FixedLengthStrategy(search_input)
     masks = search_input.masks
     if plan_of_rule.code is not None and not plan_of_rule.anchored:
         ready = machine(max(len(masks), search_input.table.size))
@@ -115,15 +120,30 @@ class _AutomatonStrategy:
         return matches
 
 
-class _FixedLengthStrategy:
+class FixedLengthStrategy:
     """A pattern of single rows: a match from every start, by comparing shifted masks."""
 
     def __init__(self, search_input: SearchInput) -> None:
+        self.search_input = search_input
         self.starts = fixed_starts(search_input.plan.requirements.head, search_input.masks, search_input.limits)
-        self.runs = after(search_input.frame.bounds, self.starts) - 1
         self.lost = np.zeros(len(search_input.frame.targets), dtype=np.bool_)
         instructions = search_input.plan.rule.program.instructions[:-1]
         self.row = np.array([second for _, _, second in instructions], dtype=np.int8)
+
+    @cached_property
+    def runs(self) -> I:
+        return after(self.search_input.frame.bounds, self.starts) - 1
+
+    def screen(self, rows: FrameVectors) -> None:
+        """Leave out starts whose spread is surely below what ``having`` asks for; ``rows`` are all of the frame."""
+        size = len(self.row)
+        for tree in self.search_input.plan.having:
+            asked = spread_condition(tree, self.search_input.plan)
+            if asked is not None and machine(len(rows.rows)) and len(self.starts) * size >= len(rows.rows):
+                values = np.ascontiguousarray(np.broadcast_to(rows.number(asked.value), len(rows.rows)))
+                passing = np.empty(len(self.starts) + 1, dtype=np.int64)  # one more: for a start that is refused
+                number = wide_enough.at(len(values))(size, self.starts, values, asked.least, passing)
+                self.starts = passing[:number]
 
     def spans(self, numbers: I) -> I:
         return np.full(len(numbers), len(self.row))
@@ -135,14 +155,36 @@ class _FixedLengthStrategy:
 
 def fixed_starts(head: Outline, masks: Masks, limits: MatchLimits) -> I:
     """The rows from which a pattern of single rows, the head, matches within the limits."""
-    starts, bounds = np.flatnonzero(headed(masks, head)), limits.bounds
-    fits = starts + len(head) <= limits.fence(starts)
+    fits, bounds = headed(masks, head), limits.bounds
+    for rows in range(1, len(head)):
+        fits[limits.fences[(limits.fences >= rows) & (limits.fences < len(fits) + rows)] - rows] = False
     if bounds.closed is not None:
-        fits &= ~bounds.closed[starts]
-    starts = starts[fits]
+        fits &= ~bounds.closed[: len(fits)]
+    starts = np.flatnonzero(fits)
     if bounds.within is None:
         return starts
     return starts[limits.times[starts + len(head) - 1] - limits.times[starts] <= bounds.within]
+
+
+class _SpreadCondition(NamedTuple):
+    """The least spread that ``having`` asks of a value over all rows of a match."""
+
+    value: Node
+    least: float
+
+
+def spread_condition(tree: Node, plan: VectorPlan) -> _SpreadCondition | None:
+    """The spread that a condition asks of a pattern of single rows; None where it asks for something else."""
+    if not isinstance(tree, Compare) or tree.operator not in (">", ">="):
+        return None
+    left, right = tree.left, tree.right
+    if not isinstance(left, Call) or left.name != "std" or not isinstance(right, Number) or right.value <= 0:
+        return None
+    variable, bound = types.single_variable(left), {second for _, _, second in plan.rule.program.instructions[:-1]}
+    everywhere = min(bound) >= 0 if variable == MATCH else bound == {plan.rule.names.index(variable)}
+    if not everywhere or not 2 <= len(plan.requirements.head) <= MOST:
+        return None
+    return _SpreadCondition(value_in_row(left.arguments[0]), right.value)
 
 
 class _ReferenceStrategy:
