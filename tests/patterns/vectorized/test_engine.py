@@ -20,6 +20,7 @@ from undersong.patterns.vectorized import dfa, jit, targets
 from undersong.patterns.vectorized.dfa import BackwardAutomaton, program_arrays
 from undersong.patterns.vectorized.environments import TableVectors
 from undersong.patterns.vectorized.layout import SequenceFrame
+from undersong.patterns.vectorized.nearest_ends import RowRegions, nearest_ends
 from undersong.patterns.vectorized.row_source import search, table_of
 from undersong.patterns.vectorized.rule_plan import plan
 from undersong.patterns.vectorized.table import RowTable
@@ -29,7 +30,19 @@ NAMES = ("A", "B", "C")
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("pattern", ["(A | A ANY?)* B", "((A{0,3}? ANY){0,5} A){1,4} B", "(A ANY{0,9}? A){2,9} C"])
+TANGLED = ["(A | A ANY?)* B", "((A{0,3}? ANY){0,5} A){1,4} B", "(A ANY{0,9}? A){2,9} C"]
+
+
+@pytest.mark.parametrize("pattern", TANGLED)
+def test_tangled_patterns_take_rows_times_instructions_and_no_more(pattern: str) -> None:
+    program = program_arrays(compile_program(parse(pattern), NAMES))
+    for rows in (50, 100, 200):
+        whole = np.array([0]), np.array([rows])
+        ends, _ = nearest_ends(program, np.full(rows, 3, dtype=np.uint8), RowRegions(*whole, *whole))
+        assert len(ends) == (rows + 1) * len(program.operation)
+
+
+@pytest.mark.parametrize("pattern", TANGLED)
 def test_tangled_patterns_have_as_many_states_however_long_rows_are_alike(pattern: str) -> None:
     automaton = BackwardAutomaton(program_arrays(compile_program(parse(pattern), NAMES)))
     numbers = [

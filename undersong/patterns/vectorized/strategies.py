@@ -1,4 +1,4 @@
-"""Three matching strategies: shifted masks for a fixed length, the automaton, and the backtracking reference."""
+"""Four matching strategies: shifted masks for a fixed length, the automaton, the nearest ends, and backtracking."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from undersong.patterns.vectorized.environments import FrameVectors
 from undersong.patterns.vectorized.exact_sum import I
 from undersong.patterns.vectorized.jit import machine
 from undersong.patterns.vectorized.layout import MatchLimits, MatchPaths, SequenceFrame, after, joined, sized
+from undersong.patterns.vectorized.nearest_ends import RowRegions, paths_in_regions
 from undersong.patterns.vectorized.rule_plan import VectorPlan, plan
 from undersong.patterns.vectorized.start_filter import Outline, candidates, headed
 from undersong.patterns.vectorized.table import RowTable
 from undersong.patterns.vectorized.vector_logic import B, Masks
 
 APART = 100  # rows that the automaton takes, without machine code, while the reference finds the match of one start
+CHEAP = 40  # rows times instructions of the nearest ends that take about as long as a step of the reference
 
 
 class SearchInput(NamedTuple):
@@ -64,13 +66,19 @@ def choose_strategy(search_input: SearchInput) -> MatchStrategy:
     if plan_of_rule.requirements.fixed:
         return FixedLengthStrategy(search_input)
     masks = search_input.masks
-    if plan_of_rule.code is not None and not plan_of_rule.anchored:
-        ready = machine(max(len(masks), search_input.table.size))
-        if ready or (len(masks) >= jit.ENOUGH and _start_count(search_input) * APART > len(masks)):
-            automaton = _automaton_strategy(search_input)
-            if automaton is not None:
-                return automaton
-    return _ReferenceStrategy(search_input, *candidates(plan_of_rule.requirements, masks, search_input.limits))
+    ready = machine(max(len(masks), search_input.table.size))
+    if plan_of_rule.code is not None and not plan_of_rule.anchored and (ready or _many_starts(search_input)):
+        automaton = _automaton_strategy(search_input)
+        if automaton is not None:
+            return automaton
+    bounded = _NearestEndStrategy if ready and plan_of_rule.code is not None else _ReferenceStrategy
+    return bounded(search_input, *candidates(plan_of_rule.requirements, masks, search_input.limits))
+
+
+def _many_starts(search_input: SearchInput) -> bool:
+    """Whether the automaton is the quicker one without machine code, too."""
+    size = len(search_input.masks)
+    return size >= jit.ENOUGH and APART * _start_count(search_input) > size
 
 
 def _start_count(search_input: SearchInput) -> int:
@@ -94,7 +102,7 @@ def _automaton(rule: PatternRule) -> BackwardAutomaton:
 
 
 class _AutomatonStrategy:
-    """The automaton; the reference where its states do not meet under limits of time."""
+    """The automaton; the nearest ends where its states do not meet under limits of time."""
 
     def __init__(self, search_input: SearchInput) -> None:
         self.search_input = search_input
@@ -114,7 +122,7 @@ class _AutomatonStrategy:
         if not len(left):
             return matches
         starts = self.starts[left]
-        others = _ReferenceStrategy(self.search_input, starts, self.search_input.limits.of(starts))
+        others = _NearestEndStrategy(self.search_input, starts, self.search_input.limits.of(starts))
         matches = joined([matches, others.paths(np.arange(len(left)))])
         self.lost |= others.lost
         return matches
@@ -187,21 +195,40 @@ def spread_condition(tree: Node, plan: VectorPlan) -> _SpreadCondition | None:
     return _SpreadCondition(value_in_row(left.arguments[0]), right.value)
 
 
-class _ReferenceStrategy:
-    """The backtracking matcher of the reference under each start's limit, region by region.
-
-    For anchors, for many states, and where the tables are small.
-    """
+class _NearestEndStrategy:
+    """The nearest ends under each start's limit; for anchors, and where the automaton is too large."""
 
     def __init__(self, search_input: SearchInput, starts: I, limits: I) -> None:
         self.search_input, self.starts, self.limits = search_input, starts, limits
         self.runs = after(search_input.frame.bounds, self.starts) - 1
         self.lost = np.zeros(len(search_input.frame.targets), dtype=np.bool_)
-        self.first, self.last, self.owners = regions_of(search_input, self.starts, self.limits, self.runs)
-        self._matchers: dict[int, BacktrackingMatcher] = {}
 
     def spans(self, numbers: I) -> I:
         return self.limits[numbers] - self.starts[numbers]
+
+    def paths(self, numbers: I) -> MatchPaths:
+        code, bounds = self.search_input.plan.code, self.search_input.frame.bounds
+        starts, limits = self.starts[numbers], self.limits[numbers]
+        if code is None or not len(numbers):
+            return sized(starts, np.zeros(len(starts), dtype=np.int64))
+        first, last, owners = regions_of(self.search_input, starts, limits, self.runs[numbers])
+        runs, most = after(bounds, first) - 1, CHEAP * self.search_input.steps
+        regions = RowRegions(first, last, bounds[runs], bounds[runs + 1])
+        matches, too_large = paths_in_regions(code, self.search_input.masks, regions, starts, limits, owners, most)
+        self.lost[runs[too_large]] = True
+        return matches
+
+
+class _ReferenceStrategy(_NearestEndStrategy):
+    """The backtracking matcher of the reference under each start's limit, region by region.
+
+    For marks, and where the tables are small.
+    """
+
+    def __init__(self, search_input: SearchInput, starts: I, limits: I) -> None:
+        super().__init__(search_input, starts, limits)
+        self.first, self.last, self.owners = regions_of(search_input, self.starts, self.limits, self.runs)
+        self._matchers: dict[int, BacktrackingMatcher] = {}
 
     def paths(self, numbers: I) -> MatchPaths:
         bindings = [self._match(number) for number in numbers.tolist()]
