@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from undersong.patterns.vectorized.exact_sum import F, I, counts
 from undersong.patterns.vectorized.jit import kernel, machine
-from undersong.patterns.vectorized.table import RowTable, ranges
+from undersong.patterns.vectorized.table import RowTable, picked, ranges
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes
 
 _HOUR = 3_600_000_000  # microseconds
@@ -140,7 +140,7 @@ class MatchLimits:
     @cached_property
     def times(self) -> I:
         """The time of each row."""
-        return np.asarray(self.table.times[self.frame.rows])
+        return np.asarray(picked(self.table.times, self.frame.rows))
 
     @cached_property
     def fences(self) -> I:

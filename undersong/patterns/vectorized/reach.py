@@ -77,6 +77,10 @@ class DirectedReach:
             return place, place + 1
         if not len(read):
             return first, last
+        if machine(len(place)):
+            shortened = np.empty_like(first), np.empty_like(last)
+            _shorten.at(len(place))(place, first, last, read, before, longest, *shortened)
+            return shortened
         earliest, latest = before - (longest - 1), before + longest - 2
         first = np.where(earliest < 0, first, np.maximum(first, read[np.maximum(earliest, 0)]))
         beyond = np.maximum(read[np.minimum(latest, len(read) - 1)], place) + 1
@@ -157,6 +161,14 @@ def _fitting(masks: Masks, needs: Needs) -> Codes:
 def _number(masks, wanted, number):  # type: ignore[no-untyped-def]
     for row in range(len(masks)):
         number[row + 1] = number[row] + (masks[row] & wanted != 0)
+
+
+@kernel
+def _shorten(place, first, last, read, before, longest, found_first, found_last):  # type: ignore[no-untyped-def]
+    for k in range(len(place)):
+        earliest, latest = before[k] - (longest - 1), before[k] + longest - 2
+        found_first[k] = first[k] if earliest < 0 else max(first[k], read[earliest])
+        found_last[k] = min(last[k], max(read[latest], place[k]) + 1) if latest < len(read) else last[k]
 
 
 @kernel

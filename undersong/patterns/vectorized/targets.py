@@ -127,11 +127,31 @@ def target_frame(
 
 def _complete(run: SequenceRuns, marked: ListMasks, required: Sequence[int]) -> B:
     """The runs in which each required bit occurs."""
+    size = len(marked.public) + len(marked.chain)
+    if machine(size):
+        wanted = np.uint64(sum(1 << index for index in required))
+        return _has_all.at(size)(*marked, *run[2:], wanted)  # type: ignore[no-any-return]
     complete = run.sizes > 0
     for index in required:
         before = [counts(masks & masks.dtype.type(1 << index) != 0) for masks in marked]
         public = before[0][run.public_last] - before[0][run.public_first]
         complete &= public + before[1][run.chain_last] - before[1][run.chain_first] > 0
+    return complete
+
+
+@kernel
+def _has_all(public, chain, public_first, public_last, chain_first, chain_last, wanted):  # type: ignore[no-untyped-def]
+    complete = np.zeros(len(public_first), dtype=np.bool_)
+    for run in range(len(complete)):
+        seen = np.uint64(0)
+        for i in range(chain_first[run], chain_last[run]):
+            seen |= np.uint64(chain[i])
+        for i in range(public_first[run], public_last[run]):
+            if seen & wanted == wanted:
+                break
+            seen |= np.uint64(public[i])
+        full = public_last[run] > public_first[run] or chain_last[run] > chain_first[run]
+        complete[run] = full and seen & wanted == wanted
     return complete
 
 
