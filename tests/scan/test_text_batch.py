@@ -89,6 +89,7 @@ def test_loops_are_those_of_plain_counting() -> None:
 def test_hits_words_and_spans_of_a_block_are_those_of_its_texts(texts: list[str]) -> None:
     block = TextBatch(texts)
     assert block.word_counts == [len(text.split()) for text in texts]
+    assert [block.words_of(text) for text in range(len(texts))] == block.word_counts
     together = BOOK.hits_of(block)
     for index, text in enumerate(texts):
         hits = together.get(index, ())

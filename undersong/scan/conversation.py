@@ -107,7 +107,8 @@ def scans_of(
         else:
             scans += [Scan(message_id=message.id) for message in own]
         for index, message_hits in hits.items():
-            scans[first + index] = _flagged_scan(own[index], message_hits, block.word_counts[index])
+            words = scans[first + index].words if structure else block.words_of(index)
+            scans[first + index] = _flagged_scan(own[index], message_hits, words)
     for place, message_loops in loops.items():
         _fill(scans[place], "loops", message_loops)
     return scans

@@ -11,7 +11,7 @@ import numpy as np
 from undersong.models import Conversation, Loop, Message, Scan, ThreadScan
 from undersong.scan.code import FENCES
 from undersong.scan.conversation import ALL, add_structure, add_triage, agent_of, scans_of, thread_of
-from undersong.scan.loops import loops_of, non_prose_places
+from undersong.scan.loops import loops_of, prose_blocks
 from undersong.scan.ngram_loops import LoopFinder
 from undersong.scan.phrases import SignalBook
 from undersong.scan.structure import NOT_SPEAKERS, AgentSoFar
@@ -58,7 +58,7 @@ class IncrementalScan:
         agent = agent_of(message, self._agents, self._book.structure)
         has_code = bool(message.tool_calls) or bool(block.texts_with(FENCES))
         add_structure(scan, message, has_code, self._book.structure, agent)
-        return self._loop_state.add_message(message, TokenIndex([block], non_prose_places([message], [block])))
+        return self._loop_state.add_message(message, TokenIndex(*prose_blocks([message], [block])))
 
     def _loops(self, conversation: Conversation) -> tuple[Loop, ...]:
         messages, last = conversation.messages, len(conversation.messages) - 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from itertools import chain
 from math import nan
 
 import numpy as np
@@ -18,6 +17,7 @@ from undersong.scan.ngram_loops import (
     message_loops,
     non_prose_spans,
     occurrences,
+    prose_of,
     repeated_ngrams,
     turn_loops,
 )
@@ -42,7 +42,7 @@ def loops_of(
     """
     if not messages:
         return {}
-    speech = TokenIndex(blocks, non_prose_places(messages, blocks))
+    speech = TokenIndex(*prose_blocks(messages, blocks))
     turns, group = _turns(conversations)
     repeated = repeated_ngrams(speech, group, finder.rule.n)
     if not len(repeated.gram):
@@ -59,20 +59,29 @@ def loops_of(
     return loops
 
 
-def non_prose_places(messages: Sequence[Message], blocks: Sequence[TextBatch]) -> dict[int, tuple[Ints, Ints]]:
-    """For a block by its index the starts and ends of its code and quoted lines."""
-    non_prose, first = dict[int, tuple[Ints, Ints]](), 0
+def prose_blocks(
+    messages: Sequence[Message], blocks: Sequence[TextBatch]
+) -> tuple[list[TextBatch], dict[int, tuple[Ints, Ints]]]:
+    """The blocks, and where in each there is code or a quoted line; texts with an own folding are folded again."""
+    prose, non_prose, first = [], dict[int, tuple[Ints, Ints]](), 0
     for number, block in enumerate(blocks):
-        edges = [
-            block.places(index, [*chain.from_iterable(spans)])
-            for index in block.texts_with(_MARKS)
-            if (spans := non_prose_spans(messages[first + index].text))
-        ]
+        texts = [message.text for message in messages[first : first + len(block)]]
         first += len(block)
+        spans = {
+            index: quoted_spans for index in block.texts_with(_MARKS) if (quoted_spans := non_prose_spans(texts[index]))
+        }
+        again = spans.keys() & block.folded.keys()
+        if again:
+            pieces = [block.folded.get(index, text) for index, text in enumerate(texts)]
+            block = TextBatch(
+                [prose_of(texts[index]) if index in again else piece for index, piece in enumerate(pieces)]
+            )
+        prose.append(block)
+        edges = [block.places(index, np.ravel(spans[index])) for index in sorted(spans.keys() - again)]
         if edges:
             both = np.concatenate(edges)
             non_prose[number] = both[0::2], both[1::2]
-    return non_prose
+    return prose, non_prose
 
 
 def _turns(conversations: Sequence[Conversation]) -> tuple[SpeakerTurns, Ints]:

@@ -1,4 +1,4 @@
-"""Batched text search: many texts as one array of case-folded bytes, and the spans of its matches in the texts."""
+"""Many texts → one stretch of folded bytes, searched at once, with the way back to every verbatim span."""
 
 from __future__ import annotations
 
@@ -8,45 +8,87 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from undersong.scan.unicode_fold import BREAK, Folded, SpanMap, fold_characters
+from undersong.scan.unicode_fold import (
+    ASCII,
+    BREAK,
+    LEAD,
+    SPLITS,
+    STAYS,
+    SURROGATE,
+    TOGETHER,
+    Folded,
+    NonAsciiCharacters,
+    fold,
+    folded,
+    non_ascii_characters,
+)
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-EDGE = BREAK.encode()
+EDGE = ord(BREAK)
 NONE: Ints = np.zeros(0, dtype=np.int64)
+SEPARATOR, SEPARATORS = 0x1C, 4  # \x1c to \x1f, which split words as white space does; BREAK is one of them
+SPLITTERS = range(SEPARATOR, SEPARATOR + SEPARATORS)
 SPACE, LINE_FEED, RETURN, TAB, SPACES = 0x20, 0x0A, 0x0D, 0x09, 5  # \t \n \v \f \r follow each other
 CAPITALS, LETTERS, CASE = np.uint8(ord("A")), np.uint8(26), np.uint8(0x20)  # what lies between "A" and "a"
-_WHITE = bytes(chr(byte).isspace() and byte < 0x80 for byte in range(256))
-CONTINUES, LEAD = 0x80, 0xC0  # a byte of UTF-8 that continues a character, and the bits that say so
 
 
 class TextBatch:
-    """Texts side by side as UTF-8, each between BREAKs.
+    """Texts side by side, folded, each between BREAKs.
 
-    ``raw`` has their characters folded but for those of ASCII; ``starts`` are the places of the texts in it. ``data``
-    is ``raw`` in lower case, with one space for each run of white space and BREAKs for a blank line.
+    ``raw`` is the text as UTF-8 with characters beyond ASCII folded, in which ASCII letters and white space are still
+    those of the source; ``starts`` are the places of the texts in it. ``data`` is ``raw`` folded: lower case, one space
+    for each run of white space, BREAKs for a blank line. Texts with characters that fold together (letters and their
+    marks) are folded one by one: ``folded`` holds them by their index.
     """
 
     def __init__(self, texts: Sequence[str | Folded]) -> None:
-        self._original = texts
-        self._maps: dict[int, SpanMap | Folded] = {}  # the ways back to texts in which offsets change
-        encoded = [self._piece(index, text).encode() for index, text in enumerate(texts)]
-        self.raw = EDGE.join([b"", *encoded, b""])
-        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
-        self.starts: Ints = np.cumsum(lengths + 1) - lengths
-        self.ends: Ints = self.starts + lengths
+        self.folded = {index: each for index, each in enumerate(texts) if isinstance(each, Folded)}
+        self._original: Sequence[str | Folded] = texts
+        self._lay([each.text if isinstance(each, Folded) else each for each in texts])
+        self._removed = NONE  # places in ``raw`` that ``data`` is without, each less the number before it
+        self.data = self._folded_bytes()
 
-    def _piece(self, index: int, text: str | Folded) -> str:
-        if isinstance(text, Folded):
-            self._maps[index] = text
-            return text.text
-        if text.isascii():
-            return text
-        folded, spans = fold_characters(text)
-        if spans is not None:
-            self._maps[index] = spans
-        return folded
+    def _lay(self, pieces: Sequence[str]) -> None:
+        """Put pieces side by side, those in ``folded`` as they are there, and fold characters."""
+        joined = f"{BREAK}{BREAK.join(pieces)}{BREAK}"
+        self._source: Bytes = np.frombuffer(joined.encode("utf-8", SURROGATE), dtype=np.uint8)
+        lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+        self._characters = np.cumsum(lengths + 1) - lengths  # the number of characters before each text
+        self._tails = self._before = NONE  # places of bytes that continue a character; the characters up to each
+        self._cut = NONE  # places of the source that ``raw`` is without
+        self._split = set(self.folded)  # texts whose words are counted as they were given
+        self._bytes = self._source
+        if not joined.isascii():
+            letters, self._tails = non_ascii_characters(self._source)
+            self._before = self._tails - np.arange(len(self._tails))
+            if self._folds_more(letters, pieces):
+                return
+            self._split.update(self._texts_with(letters, SPLITS))
+            self._bytes, self._cut = folded(self._source, letters)
+        self._kept = self._cut - np.arange(len(self._cut))  # what ``raw`` has of the source before each cut
+        self.starts = self._raw_place(self._characters)
+        self.raw = self._bytes.tobytes()
+
+    def _folds_more(self, letters: NonAsciiCharacters, pieces: Sequence[str]) -> bool:
+        """Fold texts with characters that fold together, if any, and begin anew with them."""
+        together = self._texts_with(letters, TOGETHER).difference(self.folded)
+        if together:
+            self.folded |= {index: fold(pieces[index]) for index in together}
+            self._lay([self.folded[i].text if i in self.folded else each for i, each in enumerate(pieces)])
+            return True
+        if self.folded:
+            done = np.isin(self._text_of_source(letters.places), list(self.folded))
+            letters.kinds[done] = STAYS
+        return False
+
+    def _texts_with(self, letters: NonAsciiCharacters, kind: int) -> set[int]:
+        return set(np.unique(self._text_of_source(letters.of(kind))).tolist())
+
+    def _text_of_source(self, places: Ints) -> Ints:
+        starts = self._characters + np.searchsorted(self._before, self._characters, side="right")
+        return np.searchsorted(starts, places, side="right") - 1
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -54,6 +96,57 @@ class TextBatch:
     def text_of(self, places: Ints) -> Ints:
         """The index of the text in which each place of ``raw`` lies."""
         return np.searchsorted(self.starts, places, side="right") - 1
+
+    def spans(self, starts: Sequence[int], ends: Sequence[int]) -> list[tuple[int, tuple[int, int] | None]]:
+        """Text and verbatim span of stretches of ``data``; None where it would cut a character in two."""
+        first, last = self._lifted(starts), self._lifted(np.asarray(ends, dtype=np.int64) - 1)
+        texts = self.text_of(first)
+        begin, end, after = (self._in_source(places) for places in (first, last, last + 1))
+        whole = ~(self._continues(begin) | self._continues(after))
+        origin = self._characters[texts]
+        begin = begin - np.searchsorted(self._tails, begin, side="right") - origin
+        end = end - np.searchsorted(self._tails, end, side="right") - origin + 1
+        stretches = zip(texts.tolist(), begin.tolist(), end.tolist(), whole.tolist(), strict=True)
+        return [(text, self._span(text, start, end) if kept else None) for text, start, end, kept in stretches]
+
+    def _span(self, text: int, start: int, end: int) -> tuple[int, int] | None:
+        return self.folded[text].span(start, end) if text in self.folded else (start, end)
+
+    def _continues(self, places: Ints) -> npt.NDArray[np.bool_]:
+        continues: npt.NDArray[np.bool_] = (self._source[places] & LEAD) == ASCII
+        return continues
+
+    def _in_source(self, places: Ints) -> Ints:
+        """The places in the source of places of ``raw``."""
+        return places + np.searchsorted(self._kept, places, side="right") if len(self._cut) else places
+
+    def places(self, text: int, offsets: Sequence[int] | Ints) -> Ints:
+        """Where offsets in a text, which is not in ``folded``, lie in ``raw``."""
+        return self._raw_place(self._characters[text] + np.asarray(offsets, dtype=np.int64))
+
+    @cached_property
+    def word_counts(self) -> list[int]:
+        """How many words each text has, between white space."""
+        first = np.flatnonzero(_word_begins(self._white, self._bytes)) + 1
+        counts: list[int] = np.diff(np.searchsorted(first, np.append(self.starts, len(self.raw)))).tolist()
+        for index in self._split:
+            counts[index] = self._original_word_count(index)
+        return counts
+
+    def words_of(self, text: int) -> int:
+        """How many words one text has: for a few texts of a block this costs less than the counts of all."""
+        if text in self._split:
+            return self._original_word_count(text)
+        start, end = int(self.starts[text]), int(self.ends[text])
+        own, white = self.raw[start:end], self._white[start:end]
+        if own and self._single and not any(map(own.__contains__, SPLITTERS)):
+            return int(np.count_nonzero(white)) + 1 - int(white[0]) - int(white[-1])
+        around = slice(start - 1, end)
+        return int(np.count_nonzero(_word_begins(self._white[around], self._bytes[around])))
+
+    def _original_word_count(self, text: int) -> int:
+        original = self._original[text]
+        return 0 if isinstance(original, Folded) else len(original.split())
 
     def texts_with(self, marks: Iterable[bytes]) -> list[int]:
         """The texts that hold one of the marks."""
@@ -67,76 +160,49 @@ class TextBatch:
         return sorted(indexes)
 
     @cached_property
-    def word_counts(self) -> list[int]:
-        """How many words each text has, between white space."""
-        white = np.frombuffer(self.raw.translate(_WHITE), dtype=np.bool_)
-        first = np.flatnonzero(white[:-1] > white[1:]) + 1
-        counts: list[int] = np.diff(np.searchsorted(first, np.append(self.starts, len(self.raw)))).tolist()
-        for index, text in enumerate(self._original):
-            if isinstance(text, str) and not text.isascii():
-                counts[index] = len(text.split())
-        return counts
+    def ends(self) -> Ints:
+        """The place after each text in ``raw``."""
+        return np.append(self.starts[1:], len(self.raw)) - 1
 
-    def spans(self, starts: Sequence[int], ends: Sequence[int]) -> list[tuple[int, tuple[int, int] | None]]:
-        """Text and verbatim span of stretches of ``data``; None where it would cut a character in two."""
-        first, last = self._in_raw(np.asarray(starts)), self._in_raw(np.asarray(ends) - 1)
-        texts = self.text_of(first)
-        origin, begin, end = map(self._characters, (self.starts[texts], first, last + 1))
-        stretches = zip(texts.tolist(), (begin - origin).tolist(), (end - origin).tolist(), strict=True)
-        return [
-            (text, self._maps[text].span(start, stop) if text in self._maps else (start, stop))
-            for text, start, stop in stretches
-        ]
+    def _raw_place(self, characters: Ints) -> Ints:
+        """Where the character after so many begins in ``raw``."""
+        source = characters + np.searchsorted(self._before, characters, side="right")
+        return source - np.searchsorted(self._cut, source)
 
-    def places(self, text: int, offsets: Sequence[int]) -> Ints:
-        """Where offsets in a text lie in ``raw``."""
-        spans = self._maps.get(text)
-        if isinstance(spans, SpanMap):
-            offsets = [spans.place(offset) for offset in offsets]
-        characters = self._characters(self.starts[text]) + np.array(offsets, dtype=np.int64)
-        return characters + np.searchsorted(self._tails - np.arange(len(self._tails)), characters, side="right")
+    def _lifted(self, places: Sequence[int] | Ints) -> Ints:
+        offsets = np.asarray(places, dtype=np.int64)
+        return offsets + np.searchsorted(self._removed, offsets, side="right")
 
-    def _characters(self, places: Ints) -> Ints:
-        """How many characters ``raw`` has before each place."""
-        return places - np.searchsorted(self._tails, places)
-
-    @cached_property
-    def _tails(self) -> Ints:
-        """The places in ``raw`` of bytes that continue a character."""
-        if self.raw.isascii():
-            return NONE
-        return np.flatnonzero((np.frombuffer(self.raw, dtype=np.uint8) & LEAD) == CONTINUES)
-
-    def _in_raw(self, places: Ints) -> Ints:
-        """The places in ``raw`` of places in ``data``."""
-        removed = self._collapsed[1]
-        return places + np.searchsorted(removed, places, side="right")
-
-    @property
-    def data(self) -> bytes:
-        """``raw`` folded."""
-        return self._collapsed[0]
-
-    @cached_property
-    def _collapsed(self) -> tuple[bytes, Ints]:
-        """``data``, and the places in ``raw`` that it is without, each less the number before it."""
-        source = np.frombuffer(self.raw, dtype=np.uint8)
-        result = _byte_by_byte(source)
-        white = result == SPACE
-        again: Ints = np.flatnonzero(white[1:] & white[:-1]) + 1
-        if not len(again):
-            return result.tobytes(), NONE
+    def _folded_bytes(self) -> bytes:
+        folded = _byte_by_byte(self._bytes)
+        self._white = white = folded == SPACE
+        doubled = white[1:] & white[:-1]
+        self._single = not doubled.any()
+        if self._single:
+            return folded.tobytes()
+        again: Ints = np.flatnonzero(doubled) + 1
         first = np.flatnonzero(np.diff(again, prepend=-1) != 1)  # the second place of each run of white space
         starts = again[first] - 1
-        blank = np.zeros(len(first), dtype=np.bool_)
-        for line_end in (LINE_FEED, RETURN):
-            later = np.add.reduceat(source[again] == line_end, first, dtype=np.int64)
-            blank |= later + (source[starts] == line_end) > 1
+        blank = self._several(LINE_FEED, starts, again, first) | self._several(RETURN, starts, again, first)
         in_blank = np.repeat(blank, np.diff(first, append=len(again)))
-        result[again[in_blank]] = EDGE[0]
-        result[starts[blank]] = EDGE[0]
+        result = folded
+        result[again[in_blank]] = EDGE
+        result[starts[blank]] = EDGE
         removed = again[~in_blank]
-        return np.delete(result, removed).tobytes(), removed - np.arange(len(removed))
+        if len(removed):
+            self._removed = removed - np.arange(len(removed))
+            keep = np.ones(len(result), dtype=bool)
+            keep[removed] = False
+            result = result[keep]
+        return result.tobytes()
+
+    def _several(self, byte: int, starts: Ints, again: Ints, first: Ints) -> npt.NDArray[np.bool_]:
+        """Which runs of white space have a byte twice: ``again`` are their places but the first, from ``first`` on."""
+        own = (self._bytes[again] == byte).view(np.uint8)
+        repeated: npt.NDArray[np.bool_] = (
+            np.add.reduceat(own, first, dtype=np.int64) + (self._bytes[starts] == byte) > 1
+        )
+        return repeated
 
 
 def _byte_by_byte(data: Bytes) -> Bytes:
@@ -147,3 +213,10 @@ def _byte_by_byte(data: Bytes) -> Bytes:
     if white.any():
         folded += white.view(np.uint8) * (np.uint8(SPACE) - data)
     return folded
+
+
+def _word_begins(white: npt.NDArray[np.bool_], data: Bytes) -> npt.NDArray[np.bool_]:
+    """For each byte but the last whether a word begins after it; ``white``: where white space is."""
+    between = white | ((data - np.uint8(SEPARATOR)) < SEPARATORS)
+    begins: npt.NDArray[np.bool_] = between[:-1] > between[1:]
+    return begins

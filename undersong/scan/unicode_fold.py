@@ -1,4 +1,4 @@
-"""Unicode case folding (NFKC) for matching, with a map from folded offsets back to the verbatim text."""
+"""Text → folded text for matching, with a map from its offsets back to the verbatim text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import unicodedata
 from bisect import bisect_right
 from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 BREAK = "\x1e"  # stands for a blank line: no phrase contains it, so no phrase matches across one
 LONGEST_CLUSTER = (
@@ -25,7 +28,6 @@ _IGNORABLE = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, from a broken export
-SURROGATE = "surrogatepass"
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 _RUN = re.compile(r"[ \t\n\r\f\v]{2,}")
 _ODD_SPACES = ("  ", "\r", "\f", "\v")
@@ -78,15 +80,6 @@ class SpanMap:
         source_end = self.end[last] or self.start[last] + end - self.at[last]
         return self.start[first] + (0 if self.end[first] else start - self.at[first]), source_end
 
-    def place(self, source: int) -> int:
-        """The folded offset of a source offset; after the stretch, where it falls inside a whole one."""
-        segment = bisect_right(self.start, source) - 1
-        if segment < 0:
-            return 0
-        stop = self.at[segment + 1] if segment + 1 < len(self.at) else self.length
-        inside = source - self.start[segment]
-        return stop if self.end[segment] and inside else min(self.at[segment] + inside, stop)
-
 
 class Folded(NamedTuple):
     """Folded text and the maps back, innermost last; no map means that offsets are those of the source."""
@@ -109,7 +102,7 @@ def fold(text: str) -> Folded:
 
     A run of white space is one space, a blank line is BREAK. ``span`` of the result leads back to the text.
     """
-    folded, characters = (text.lower(), None) if text.isascii() else fold_characters(text)
+    folded, characters = (text.lower(), None) if text.isascii() else _fold_characters(text)
     collapsed, spaces = _collapse(folded)
     return Folded(collapsed, tuple(one for one in (characters, spaces) if one is not None))
 
@@ -136,32 +129,9 @@ def _collapse(text: str) -> tuple[str, SpanMap | None]:
     return re.sub(r"[\t\n\r\f\v]", " ", "".join(pieces)), spans
 
 
-def fold_characters(text: str) -> tuple[str, SpanMap | None]:
-    """The text with each character folded and its white space as it is; no map means that no offset changes."""
+def _fold_characters(text: str) -> tuple[str, SpanMap | None]:
     for character, plain in _COMMON:
         text = text.replace(character, plain)
-    characters = set("".join(_NON_ASCII.findall(text)))
-    if any(map(_joins, characters)):
-        return _fold_clusters(text)
-    folded = text.encode("utf-8", SURROGATE).lower().decode("utf-8", SURROGATE)  # the letters of ASCII
-    changing = {character: plain for character in characters if (plain := _fold_cluster(character)) != character}
-    for character, plain in changing.items():
-        folded = folded.replace(character, plain)
-    longer = [character for character, plain in changing.items() if len(plain) != 1]
-    if not longer:
-        return folded, None
-    spans, last = SpanMap(), 0
-    for match in re.finditer(f"[{''.join(sorted(longer))}]", text):
-        place = match.start()
-        spans.plain(last, place - last)
-        spans.whole(place, place + 1, len(changing[match[0]]))
-        last = place + 1
-    spans.plain(last, len(text) - last)
-    return folded, spans
-
-
-def _fold_clusters(text: str) -> tuple[str, SpanMap | None]:
-    """As ``fold_characters``, for a text with characters that fold with the one before them."""
     spans, pieces, last = SpanMap(), [], 0
     for run in _NON_ASCII.finditer(text):
         start, end = run.span()
@@ -204,20 +174,24 @@ def _clusters(text: str, start: int, end: int) -> list[tuple[int, int]]:
 def _stays(run: str) -> bool:
     """Whether a run of characters folds to itself, one by one: most scripts without capitals, most symbols."""
     if len(run) == 1:
-        return _stays_alone(run)
+        return stays_alone(run)
     return run.isalpha() and not _IGNORABLE.search(run) and not _extends(run[0]) and _folds_to_itself(run)
 
 
 @lru_cache(maxsize=16384)
-def _stays_alone(character: str) -> bool:
+def stays_alone(character: str) -> bool:
     """Whether a character folds to itself, whatever stands beside it."""
     return not _extends(character) and _folds_to_itself(character)
 
 
-@lru_cache(maxsize=16384)
-def _joins(character: str) -> bool:
+def joins_others(character: str) -> bool:
     """Whether a character may fold with the one before it."""
     return _extends(character) and not _IGNORABLE.match(character)
+
+
+def fold_alone(character: str) -> str:
+    """What a character folds to where none beside it joins it."""
+    return _fold_cluster(character)
 
 
 def _folds_to_itself(run: str) -> bool:
@@ -237,3 +211,110 @@ def _fold(cluster: str) -> str:
 
 
 _fold_cluster = lru_cache(maxsize=16384)(_fold)
+
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Codes = npt.NDArray[np.uint32]
+
+ASCII, LEAD = 0x80, 0xC0  # below: a byte that is a character; from here on: one with which a longer character begins
+LONGEST = 4  # bytes of a character in UTF-8
+SURROGATE = "surrogatepass"  # half a character, from a broken export
+# what a character does: folds to itself; to others, in as many words; so that words are counted in the source only;
+# with what is beside it, or to more bytes than it has, so that its text is folded alone
+UNKNOWN, STAYS, CHANGES, SPLITS, TOGETHER = range(5)
+_LENGTH_2, _LENGTH_3, _LENGTH_4 = LEAD, 0xE0, 0xF0  # first bytes of characters of that length
+_CODES = 0x110000
+
+
+class NonAsciiCharacters(NamedTuple):
+    """Characters beyond ASCII: where each begins, how many bytes it has, its code point, and what it does."""
+
+    places: Ints
+    lengths: Bytes
+    codes: Codes
+    kinds: Bytes
+
+    def of(self, kind: int) -> Ints:
+        """Where those that do this begin."""
+        matching: Ints = self.places[self.kinds == kind]
+        return matching
+
+
+def non_ascii_characters(data: Bytes) -> tuple[NonAsciiCharacters, Ints]:
+    """The characters beyond ASCII in UTF-8, and the places of the bytes that continue one."""
+    positions = np.flatnonzero(data >= ASCII)
+    leads = data[positions] >= LEAD
+    places = positions[leads]
+    first = data[places]
+    lengths = (first >= _LENGTH_2).view(np.uint8) + (first >= _LENGTH_3) + (first >= _LENGTH_4) + np.uint8(1)
+    codes = _codes(data, places, first, lengths)
+    return NonAsciiCharacters(places, lengths, codes, _TABLE.kinds_of(codes)), positions[~leads]
+
+
+def _codes(data: Bytes, places: Ints, first: Bytes, lengths: Bytes) -> Codes:
+    codes = first.astype(np.uint32) & (np.uint32(0x7F) >> lengths)
+    for place in range(1, LONGEST):
+        longer = lengths > place
+        if place == 1:  # every one of them
+            codes = codes << 6 | (data[places + 1] & 0x3F)
+        else:
+            codes[longer] = codes[longer] << 6 | (data[places[longer] + place] & 0x3F)
+    return codes
+
+
+def folded(data: Bytes, letters: NonAsciiCharacters) -> tuple[Bytes, Ints]:
+    """The bytes with every character that CHANGES or SPLITS folded, and the places of those that are left out."""
+    changing = (letters.kinds == CHANGES) | (letters.kinds == SPLITS)
+    if not changing.any():
+        return data, letters.places[:0]
+    places, codes = letters.places[changing], letters.codes[changing]
+    become, sizes, lengths = _TABLE.become[codes], _TABLE.sizes[codes], letters.lengths[changing]
+    result = data.copy()
+    left_out: list[Ints] = []
+    for place in range(LONGEST):
+        own = sizes > place
+        result[places[own] + place] = become[own] >> (8 * place) & 0xFF
+        left_out.append(places[~own & (lengths > place)] + place)
+    cut = np.sort(np.concatenate(left_out))
+    stays = np.ones(len(data), dtype=np.bool_)
+    stays[cut] = False
+    return result[stays], cut
+
+
+class _FoldingTable:
+    """What each character does and becomes, learnt as it is met: up to four bytes, the first one lowest."""
+
+    def __init__(self) -> None:
+        self.kinds: Bytes = np.zeros(_CODES, dtype=np.uint8)
+        self.become: Codes = np.zeros(_CODES, dtype=np.uint32)
+        self.sizes: Bytes = np.zeros(_CODES, dtype=np.uint8)
+
+    def kinds_of(self, codes: Codes) -> Bytes:
+        """What the characters of these code points do."""
+        kinds = self.kinds[codes]
+        if not kinds.all():
+            for code in np.unique(codes[kinds == UNKNOWN]).tolist():
+                self._learn(code)
+            kinds = self.kinds[codes]
+        return kinds
+
+    def _learn(self, code: int) -> None:
+        character = chr(code)
+        kind = _kind_of(character)
+        if kind in (CHANGES, SPLITS):
+            encoded = fold_alone(character).encode()
+            self.become[code], self.sizes[code] = int.from_bytes(encoded, "little"), len(encoded)
+        self.kinds[code] = kind
+
+
+def _kind_of(character: str) -> int:
+    if stays_alone(character):
+        return STAYS
+    folding = fold_alone(character)
+    if joins_others(character) or len(folding.encode()) > len(character.encode("utf-8", SURROGATE)):
+        return TOGETHER
+    return CHANGES if folding and not character.isspace() and not any(map(str.isspace, folding)) else SPLITS
+
+
+_TABLE = _FoldingTable()
