@@ -33,7 +33,7 @@ class Seen:
 
 
 class SharedCells(dict[str, Value]):
-    """What a rule derives of a row in the same way for every sequence of the agent."""
+    """Lazily computed columns of a row that have the same value in every sequence of the agent."""
 
     __slots__ = ("plan", "seen")
 
@@ -46,7 +46,7 @@ class SharedCells(dict[str, Value]):
 
 
 class OwnCells(dict[str, Value]):
-    """What a rule derives of a row in one sequence.
+    """Lazily computed columns of a row in one sequence.
 
     ``aimed`` are the tallies of the rows directed at the sequence's own target (() where there is none), ``eager`` the
     values of windows that must see every row of the sequence.

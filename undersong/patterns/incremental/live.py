@@ -118,7 +118,7 @@ class Changes(NamedTuple):
 
 
 class LiveTimeline:
-    """A timeline: its live state, the last row that it has seen, and the findings that were told.
+    """A timeline: its live state, the last row that it has seen, and the findings that were reported.
 
     ``marks`` are copies of the state after some rows, so that a row that is a little late need not replay them all.
     """
@@ -168,7 +168,7 @@ class LiveDetector:
         self.clear()
 
     def clear(self) -> None:
-        """Hold no rows and nothing that was told, as at the beginning; the rules are not made ready again."""
+        """Forget all rows and reported findings, as at the beginning; the rules are not compiled again."""
         self.archive = RowLog()
         self.timelines: dict[TimelineKey, LiveTimeline] = {}
         self._has = NEVER_MISSING
@@ -214,20 +214,20 @@ class LiveDetector:
         return _changes(findings, [])
 
     def findings(self) -> tuple[Finding, ...]:
-        """What has been told and stands, by agent, target, time and rule."""
+        """The current findings, by agent, target, time and rule."""
         return _ordered(finding for thread in self.timelines.values() for finding in thread.reported.values())
 
     def outcomes(self) -> tuple[RuleOutcome, ...]:
-        """What became of every rule so far."""
+        """The outcome of every rule so far."""
         return tuple(self._outcome(index, rule) for index, rule in enumerate(self.rules))
 
     def current(self, line: TimelineKey) -> dict[str, Finding]:
-        """What has been told of a timeline and stands, by id."""
+        """The current findings of a timeline, by id."""
         thread = self.timelines.get(line)
         return thread.reported if thread is not None else {}
 
     def inactive(self) -> frozenset[str]:
-        """The ids of the rules that tell nothing so far, since an input of theirs was not seen."""
+        """The ids of the rules without findings so far because an input of theirs was not seen."""
         return frozenset(rule.id for index, rule in enumerate(self.rules) if index not in self._active)
 
     def _advance(self, line: TimelineKey, changes: list[TimelineChange]) -> list[CurrentFinding] | None:

@@ -85,7 +85,7 @@ class RowLog:
         return changes + self._insert(row, log, logged, replaces=before is not None)
 
     def get(self, conversation: str, row_id: str) -> Row | None:
-        """The row that is kept under an id."""
+        """The row stored under an id."""
         log = self.conversations.get(conversation)
         logged = log.rows.get(row_id) if log else None
         return None if logged is None else _row(conversation, row_id, logged)

@@ -78,7 +78,7 @@ class Exact(NamedTuple):
 
 
 class WindowSlots:
-    """The windows over an agent's rows, each kept once for all rules that ask for it.
+    """The windows over an agent's rows, each stored once for all rules that ask for it.
 
     ``agent`` are over all its rows, ``others`` the running sums over what it directs at anyone, ``apart`` the windows
     over ``others`` that are no running sums: these are kept for each target.

@@ -19,7 +19,7 @@ Needs = tuple[tuple[int, int], ...]  # masks, and how many rows a match needs th
 
 
 class DirectedReach:
-    """What rules with the same sequences share: how far the surroundings of each row of the chain reach in time."""
+    """Interval bounds shared by rules with the same sequences: how far around each row of the chain a match reaches."""
 
     def __init__(self, table: RowTable, parts: TargetRows) -> None:
         self.table, self.parts = table, parts

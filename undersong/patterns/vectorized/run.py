@@ -90,7 +90,7 @@ class _SharedLayout:
 
 
 class TableSearch:
-    """A table, and everything that several rules ask of it."""
+    """A table, with a cache of everything that several rules ask of it."""
 
     def __init__(self, table: RowTable, source: Vectors) -> None:
         self.table, self.source = table, source

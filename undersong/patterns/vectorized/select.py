@@ -26,7 +26,7 @@ _SPANS = 1 << 26  # rows that the starts of a wave may look at
 
 
 class SelectedMatches(NamedTuple):
-    """The matches that stand: the run of each, their paths with starts as rows of the frame, and their measures."""
+    """The selected matches: the run of each, their paths with starts as rows of the frame, and their measures."""
 
     runs: I
     paths: MatchPaths
@@ -34,7 +34,7 @@ class SelectedMatches(NamedTuple):
 
 
 class Selection:
-    """What matches are measured on."""
+    """The context of match selection: the search input, the rule's expressions and its strategy."""
 
     def __init__(
         self,

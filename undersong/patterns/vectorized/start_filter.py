@@ -115,7 +115,7 @@ Outline = tuple[int, ...]
 
 
 class MatchRequirements(NamedTuple):
-    """What every match of a pattern needs: masks of variables, 0 for any row.
+    """Necessary conditions of a match: masks of variables, 0 for any row.
 
     Its first rows fit ``head``, one after the other; the ``rest`` is found in this order, with any rows between, from
     the row after the first ``taken`` ones on. ``fixed``: the head is the whole pattern. ``longest``: how many rows a
@@ -138,7 +138,7 @@ class MatchRequirements(NamedTuple):
 def match_requirements(
     part: Part, program: Program, names: tuple[str, ...], having: tuple[Node, ...]
 ) -> MatchRequirements:
-    """The outlook of a row pattern and its program."""
+    """The necessary conditions of a row pattern and its program."""
     requirements, counts = _pattern_requirements(part, program, names), tuple(_counts(having, names))
     bound = {second for operation, _, second in program.instructions if operation == ROW} - {-1}
     return requirements._replace(
@@ -236,7 +236,7 @@ def _headed_in(wanted: MatchRequirements, masks: Masks, limits: MatchLimits) -> 
 
 
 class TailFilter:
-    """Where the rest of an outlook is found."""
+    """Finds the rest of a pattern's required rows after a start."""
 
     def __init__(self, wanted: MatchRequirements, masks: Masks) -> None:
         self.wanted, self.masks = wanted, masks

@@ -30,7 +30,7 @@ CHEAP = 40  # rows times instructions of the nearest ends that take about as lon
 
 
 class SearchInput(NamedTuple):
-    """What is walked: a rule's plan, the rows of a frame with their masks, and what ends a match there."""
+    """The input of a matching strategy: a rule's plan, rows with their masks, and the limits of a match."""
 
     plan: VectorPlan
     table: RowTable
@@ -41,7 +41,7 @@ class SearchInput(NamedTuple):
 
 
 class MatchStrategy(Protocol):
-    """``starts`` are rows of the frame, ``runs`` their runs; runs in which the search gave up are ``lost``."""
+    """Strategy interface: ``starts`` are rows of the frame, ``lost`` the runs in which the search gave up."""
 
     starts: I
     lost: B
@@ -61,7 +61,7 @@ class MatchStrategy(Protocol):
 
 
 def choose_strategy(search_input: SearchInput) -> MatchStrategy:
-    """The way that suits the rule and the number of rows."""
+    """The matching strategy that suits the rule and the number of rows."""
     plan_of_rule = search_input.plan
     if plan_of_rule.requirements.fixed:
         return FixedLengthStrategy(search_input)

@@ -51,7 +51,7 @@ def mask_type(bits: int) -> np.dtype[np.unsignedinteger]:
 
 
 class Leaves(Protocol):
-    """What depends on the rows: their fields, windows and aggregates."""
+    """Leaf values of expressions: the fields, windows and aggregates of rows."""
 
     @property
     def codes(self) -> Mapping[str, int]:
