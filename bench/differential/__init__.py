@@ -20,7 +20,9 @@ Before bytes are compared, these are replaced, and nothing else (``normal.py``):
 3. ``run.json`` of a report keeps its keys alone: it holds the times of the run;
 4. ``paid.sent`` of a store (when a question was sent) becomes 0, and the time ``forgotten`` of a name <TIME>;
 5. in the section of the judge rows of tables and requests are sorted, and of a file that grows while it is watched the
-   findings that hold at the end are compared: the order of concurrent answers, and of pieces read, is nobody's.
+   findings that hold at the end are compared: the order of concurrent answers, and of pieces read, is nobody's. Of a
+   request the method, path, body and headers count, but for those of the connection and the SDK's retry count and
+   time-out (``wire.py``).
 
 Hash seeds are random, so that an order that follows Python's sets shows, but in the section of the monitor: there, one
 step's findings and new conversations are in such an order (three of 200 worlds), and both versions have the seed 0.

@@ -13,7 +13,8 @@ from pathlib import Path
 from bench.differential.bench import Side
 from bench.differential.inside.names import SERVER
 
-OF_THE_CONNECTION = {"host", "connection", "accept-encoding", "x-stainless-read-timeout"}
+OF_THE_CONNECTION = {"host", "connection", "accept-encoding", "x-stainless-read-timeout", "x-stainless-retry-count",
+                     "x-stainless-timeout"}  # fmt: skip
 
 
 class Recorder:
