@@ -16,7 +16,10 @@ GOOD = [
 BAD = [
     ("", "--judge 'openai:': names no model; write openai:MODEL or openai:MODEL@http://…"),
     ("@http://h", "--judge 'openai:@http://h': names no model; write openai:MODEL or openai:MODEL@http://…"),
-    ("m+hihg", "--judge 'openai:m+hihg': unknown effort 'hihg'; known are minimal, low, medium, high, xhigh, max"),
+    (
+        "m+hihg",
+        "--judge 'openai:m+hihg': unknown effort 'hihg'; known are none, minimal, low, medium, high, xhigh, max",
+    ),
 ]
 
 

@@ -92,6 +92,22 @@ class Cell(msgspec.Struct):
     harmful: float = 0.0
 
 
+class PartSums(msgspec.Struct):
+    """Messages of one line of a plan, their tokens, and their cost in USD or None = price not known."""
+
+    messages: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = 0.0
+
+    def add(self, tokens_in: int, tokens_out: int, cost: float | None) -> None:
+        """Add one message."""
+        self.messages += 1
+        self.tokens_in += tokens_in
+        self.tokens_out += tokens_out
+        self.cost = None if cost is None or self.cost is None else self.cost + cost
+
+
 class TierJudge(NamedTuple):
     """Who reads a tier, at what price, and how many tokens that takes."""
 
@@ -118,7 +134,7 @@ def plan(
     """
     tier_judges = _tier_judges(options, ledger)
     everything = options.read_all or (not is_paid(options.judge) and reads_all(open_judge(options.judge), options))
-    parts: dict[tuple[str, Width], list[int]] = {}
+    parts: dict[tuple[str, Width], PartSums] = {}
     cells: Cells = {}
     places = FlaggedPlaces()
     twice = is_paid(options.judge)
@@ -128,10 +144,8 @@ def plan(
             if twice:
                 places.add(thread)
             for scan, route, tokens_in, tokens_out in _sizes(thread, tier_judges, everything):
-                part = parts.setdefault(_line(route, everything), [0, 0, 0])
-                for place, count in enumerate((1, tokens_in, tokens_out)):
-                    part[place] += count
                 cost = tier_judges[route.tier].price.cost(tokens_in, tokens_out)
+                parts.setdefault(_line(route, everything), PartSums()).add(tokens_in, tokens_out, cost)
                 cell = cells.setdefault((_rank(route, scan), -(scan.triage or 0.0)), Cell())
                 cell.messages += 1
                 cell.cost = None if cost is None or cell.cost is None else cell.cost + cost
@@ -228,8 +242,7 @@ def _order(key: tuple[str, Width]) -> tuple[int, str]:
     return (names.index(key[0]) if key[0] in names else len(names)), key[1]
 
 
-def _part(key: tuple[str, Width], counted: list[int], tier_judges: dict[Tier, TierJudge]) -> PlanLine:
-    messages, tokens_in, tokens_out = counted
+def _part(key: tuple[str, Width], sums: PartSums, tier_judges: dict[Tier, TierJudge]) -> PlanLine:
     tier: Tier = key[0] if key[0] in tier_judges else "standard"
     judge = tier_judges[tier]
     return PlanLine(
@@ -237,10 +250,10 @@ def _part(key: tuple[str, Width], counted: list[int], tier_judges: dict[Tier, Ti
         width=key[1],
         judge=judge.name,
         learned_from=judge.rates.learned_from,
-        messages=messages,
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
-        cost=judge.price.cost(tokens_in, tokens_out),
+        messages=sums.messages,
+        tokens_in=sums.tokens_in,
+        tokens_out=sums.tokens_out,
+        cost=sums.cost,
     )
 
 
@@ -312,16 +325,16 @@ def _plan_confirmation(
     expected = max(places.count, round(messages * history.questions / history.readings)) if learned else places.count
     sent = places.sent / places.count if places.count else history.sent / max(history.questions, 1)
     fixed, answer = _rates(history, deep.rates)
-    tokens_in = round(expected * (fixed + deep.rates.per_byte * sent))
-    tokens_out = round(expected * answer)
+    tokens_in, tokens_out = round(fixed + deep.rates.per_byte * sent), round(answer)
+    cost = deep.price.cost(tokens_in, tokens_out)
     return ConfirmationPlan(
         judge=deep.price.name,
         known=places.count,
         expected=expected,
         learned_from=learned,
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
-        cost=deep.price.cost(tokens_in, tokens_out),
+        tokens_in=expected * tokens_in,
+        tokens_out=expected * tokens_out,
+        cost=None if cost is None else expected * cost,
     )
 
 

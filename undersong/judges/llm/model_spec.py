@@ -16,7 +16,7 @@ PROVIDERS = {
 }
 NAMED: tuple[Tier, ...] = ("focused", "deep", "deep_with_context")
 _NEXT = re.compile(rf",(?=(?:{'|'.join(NAMED)})=)")
-EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _SHAPE = re.compile(r"(?P<model>[^@]+?)(?:\+(?P<effort>[a-z]+))?(?:@(?P<url>https?://.+))?")
 
 
