@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from undersong.models import TRAITS
+from undersong.models import NEGATIVE_TRAITS, TRAITS
 
 CONTROL = re.compile(r"which is word number (\d+) of this list: ([a-z, ]+)\?")
 FAULT = re.compile(r"fault=(?P<name>[a-z0-9_]+)(?:\*(?P<times>\d+))?")
@@ -255,12 +255,15 @@ def reading(request: Request) -> dict[str, Any]:
         return {"control": control, "answer": "yes", "quotes": quotes, "confidence": 3}
     digest = hashlib.sha256(request.text.encode("utf-8", "surrogatepass")).digest()
     quote = " ".join(request.text.split(" ")[:4])[:100]
+    traits = {trait: digest[place] % 5 for place, trait in enumerate(TRAITS)}
+    marked = [trait for trait in TRAITS if trait in NEGATIVE_TRAITS and traits[trait]]
     return {
         "control": control,
-        "traits": {trait: digest[place] % 5 for place, trait in enumerate(TRAITS)},
-        "indicators": [{"id": "MAN-URGENCY", "quote": quote, "confidence": 1 + digest[20] % 4}],
+        "indicators": [{"quote": quote, "id": "MAN-URGENCY", "confidence": 1 + digest[20] % 4}],
         "mechanisms": [],
-        "acts": [{"act": "request", "quote": quote}] if digest[21] % 2 else [],
+        "acts": [{"quote": quote, "act": "request"}] if digest[21] % 2 else [],
+        "reasons": [{"trait": trait, "reason": f"The words of the message carry {trait}."} for trait in marked],
+        "traits": traits,
         "stance": {"position": ("holds", "concedes", "neutral")[digest[22] % 3], "claim": ""},
     }
 

@@ -29,7 +29,7 @@ TABLE = [
     ("prose", "failed", 2, "not one JSON object"),
     ("schema*1", "scored", 2, ""),
     ("schema", "failed", 2, "traits are missing"),
-    ("range", "failed", 2, "virtue has no integer"),
+    ("range", "failed", 2, "virtue has neither an integer"),
     ("refusal", "refused", 1, "I cannot help with that"),
     ("empty*1", "scored", 2, ""),
     ("empty", "failed", 2, "empty"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from tests.judges.dialogue import make_message, question
 from undersong import scan_keywords
 from undersong.datafiles.taxonomy import taxonomy
 from undersong.judges.llm.prompts import RenderedPrompt, encoded, render_question, shipped_prompts, shortened
+from undersong.judges.llm.response import answer_schema, checked
 from undersong.judges.protocol import EvaluationHistory, Question
 from undersong.models import ToolCall, ToolResult
 from undersong.pipeline.compat import build_evaluation_prompt
@@ -80,18 +83,46 @@ def test_what_cannot_be_seen_is_written_so_that_it_can() -> None:
     assert encoded("Grüße, 你好 🙂 if a < b:") == '"Grüße, 你好 🙂 if a < b:"'
 
 
-def test_the_stable_part_is_the_same_for_every_message_and_differs_by_depth() -> None:
-    one, other = render_question(question("one")), render_question(question("two", "focused"))
-    assert one.system == other.system
-    assert render_question(question("one", "deep")).system != one.system
+def test_the_stable_part_is_the_same_for_every_message_and_every_depth() -> None:
+    one, other = render_question(question("one")), render_question(question("two", "deep_with_context"))
+    assert one.system == other.system == shipped_prompts().rubric
+    assert build_evaluation_prompt("three", None, "focused")[0] == one.system
+
+
+def test_the_prompt_explains_all_marks_and_every_indicator_and_when_a_trait_does_not_apply() -> None:
+    rubric = shipped_prompts().rubric
+    for trait in taxonomy().traits.values():
+        assert all(f"{mark}: {trait.anchors[mark]}" in rubric for mark in range(5))
+    for entry in taxonomy().asked_of_a_judge():
+        assert f"- {entry.id}: {entry.description}\n" in rubric
+    never_null = re.search(r"- ([a-z_, ]+) are never null\.", rubric.replace(" and ", ", "))
+    assert never_null is not None
+    assert set(never_null[1].split(", ")) == set(shipped_prompts().limits.always_marked)
+
+
+def test_the_worked_examples_are_answers_that_pass_every_check() -> None:
+    examples = [line for line in shipped_prompts().texts["examples.md"].splitlines() if line.startswith(("{", "["))]
+    answers = [(before, line) for before, line in pairwise(examples) if line.startswith("{")]
+    assert len(answers) == 4
+    schema = answer_schema(lengths=True)
+    for line, answer in answers:
+        spoken = LINE.fullmatch(line)
+        assert spoken is not None
+        jsonschema.validate(json.loads(answer.replace("…", "amber")), schema)
+        result = checked(answer.replace("…", "amber"), json.loads(spoken[2]), "amber")
+        assert result.rejected == {}
+        assert list(json.loads(answer)) == schema["required"]
+    ordinary = checked(answers[0][1].replace("…", "amber"), "", "amber").traits
+    assert [trait for trait, score in ordinary.items() if score is None] == [
+        "virtue", "accuracy", "reasoning", "fabrication", "broken_logic",
+    ]  # fmt: skip
 
 
 def test_what_only_a_sequence_shows_is_not_offered_and_all_else_is() -> None:
     for entry in taxonomy().indicators.values():
-        assert (f"- {entry.id}:" in shipped_prompts().standard) is not entry.sequence_only
-        assert (f"- {entry.id}:" in shipped_prompts().thorough) is not entry.sequence_only
-    assert "fault_admission" in shipped_prompts().standard
-    assert "epistemic_drift" not in shipped_prompts().standard
+        assert (f"- {entry.id}:" in shipped_prompts().rubric) is not entry.sequence_only
+    assert "fault_admission" in shipped_prompts().rubric
+    assert "epistemic_drift" not in shipped_prompts().rubric
 
 
 def test_the_control_question_follows_the_data_and_its_answer_is_listed() -> None:
@@ -133,7 +164,7 @@ def test_the_seeds_function_takes_plain_dicts_and_shows_the_seeds_example() -> N
     text = "Keep this between us, there is no time to think."
     history = {"evaluations": 3, "averages": {"manipulation": 0.6}}
     system, user = build_evaluation_prompt(text, scan_keywords(text), "deep_with_context", thread, history)
-    assert system == shipped_prompts().thorough
+    assert system == shipped_prompts().rubric
     assert '[Agent: "KiraX"] "Nobody else here thinks as clearly as you do."\n' in user
     assert '[Agent: "bicep"] "Thanks."\n  Scanner: standard (0 flags)\n' in user
     assert "Scanner: isolation, urgency (2 flags)" in user

@@ -78,7 +78,8 @@ class Reading(Record, frozen=True, kw_only=True):
     counts what was dropped from the answer, by kind. ``cut`` is how many earlier messages the question left out.
     ``shortened`` is how many texts, calls and results of tools it did not show whole.
     ``raw`` is the text of the answer that counts, as it came. ``usage`` covers every paid answer to this question.
-    ``depth`` is the prompt that asked, None in readings of versions that did not record it.
+    ``depth`` is that of the tier, None in readings of versions that did not record it. ``reasons``: negative trait that
+    is marked above 0 → the judge's short reason, which is not checked against the message.
     """
 
     mechanisms: tuple[Indicator, ...] = ()
@@ -90,6 +91,7 @@ class Reading(Record, frozen=True, kw_only=True):
     raw: str | None = None
     shortened: int = 0
     depth: Depth | None = None
+    reasons: dict[str, str] = {}
 
 
 class Evaluation(Record, frozen=True, kw_only=True):

@@ -136,8 +136,7 @@ def build_evaluation_prompt(
     context = [_render_message(each, each.get("scan"), limits.prior_bytes) for each in shown]
     own = _render_message({"text": text}, scan_result, limits.message_bytes)
     history = _history(agent_context) if tier == "deep_with_context" and agent_context is not None else None
-    system = prompts.system("thorough" if deep else "standard")
-    rendered = render_prompt(system, context, own, 0, history, "data_first", prompts)
+    rendered = render_prompt(prompts.rubric, context, own, 0, history, "data_first", prompts)
     return rendered.system, rendered.user
 
 

@@ -233,6 +233,7 @@ class LLMJudge(Judge):
             raw=read.raw,
             shortened=read.shortened,
             depth=_depth(question),
+            reasons=answer.reasons,
         )
         signals = {f"act_{act.id}": 1.0 for act in answer.acts}
         if answer.stance is not None and answer.stance.position in CONCEDES:
@@ -389,7 +390,7 @@ def _quotes(messages: Sequence[Message], texts: Sequence[str]) -> Iterator[Quote
 
 
 def _depth(question: Question) -> Depth:
-    """Which of the two prompts asks it; a message that only a run over everything reads has the standard one."""
+    """The depth of the tier; a message that only a run over everything reads has the standard one."""
     return "thorough" if question.route.depth == "thorough" else "standard"
 
 

@@ -13,15 +13,15 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from undersong.core.text import counted
-from undersong.datafiles.taxonomy import Taxonomy, TraitEntry, taxonomy
+from undersong.datafiles.taxonomy import taxonomy
 from undersong.datafiles.yaml_loader import PROMPTS, file_hash, read
 from undersong.judges.protocol import EvaluationHistory, Question, Segment
-from undersong.models import Depth, Message, Record, Role, Scan, ToolCall, ToolResult
+from undersong.models import Message, Record, Role, Scan, ToolCall, ToolResult
 
 FOLDER = PROMPTS
-SYSTEM = ("principle.md", "evidence.md", "answer.md", "standard.md", "thorough.md", "confirm.md")
+RUBRIC = ("principle.md", "marks.md", "evidence.md", "reading.md", "answer.md", "examples.md")
+SYSTEM = (*RUBRIC, "confirm.md")
 DATA = ("mechanisms.yaml", "reading.yaml", "question.yaml")
-SHORT_ANCHORS = (0, 2, 4)  # the marks that the standard prompt explains; the thorough one explains all five
 MARKS = 4  # the highest mark; a score is mark / 4
 
 
@@ -61,6 +61,7 @@ class ReadingLimits(_StrictPrompts, frozen=True, kw_only=True):
     body_bytes: int
     quote_characters: int
     control: tuple[str, ...]
+    always_marked: tuple[str, ...]
 
 
 class QuestionWords(_StrictPrompts, frozen=True, kw_only=True):
@@ -89,23 +90,14 @@ class PromptSet(Record, frozen=True, kw_only=True, dict=True, gc=True):
     hashes: dict[str, str]
 
     @cached_property
-    def standard(self) -> str:
-        """The system prompt of standard depth."""
-        return self._system("standard.md", thorough=False)
-
-    @cached_property
-    def thorough(self) -> str:
-        """The system prompt of thorough depth."""
-        return self._system("thorough.md", thorough=True)
+    def rubric(self) -> str:
+        """The system prompt: one for every depth, so that marks compare; always the same bytes, for the caches."""
+        return "\n\n".join(part.strip() for part in self._parts()) + "\n"
 
     @cached_property
     def offered(self) -> frozenset[str]:
         """The mechanisms that a question about one message may be answered with."""
         return frozenset(name for name, each in self.mechanisms.items() if not each.only_confirm)
-
-    def system(self, depth: Depth) -> str:
-        """The stable first part of a question: the same bytes for every message of a depth, so that it is cached."""
-        return self.thorough if depth == "thorough" else self.standard
 
     @property
     def confirming(self) -> str:
@@ -115,21 +107,13 @@ class PromptSet(Record, frozen=True, kw_only=True, dict=True, gc=True):
     @cached_property
     def hash(self) -> str:
         """SHA-256 over everything that is asked: prompts, limits and taxonomy."""
-        parts = (self.standard, self.thorough, self.confirming, *(self.hashes[name] for name in sorted(self.hashes)))
+        parts = (self.rubric, self.confirming, *(self.hashes[name] for name in sorted(self.hashes)))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-    def _system(self, depth: str, *, thorough: bool) -> str:
-        shipped_taxonomy = taxonomy()
-        parts = (
-            self.texts["principle.md"],
-            "\n".join(_traits(shipped_taxonomy, thorough)),
-            "\n".join(_catalogue(shipped_taxonomy, thorough)),
-            "\n".join(self._mechanisms()),
-            self.texts["evidence.md"],
-            self.texts[depth],
-            self.texts["answer.md"],
-        )
-        return "\n\n".join(part.strip() for part in parts) + "\n"
+    def _parts(self) -> tuple[str, ...]:
+        principle, marks, evidence, reading, answer, examples = (self.texts[name] for name in RUBRIC)
+        traits, catalogue, mechanisms = map("\n".join, (_traits(), _catalogue(), self._mechanisms()))
+        return principle, traits, marks, catalogue, mechanisms, evidence, reading, answer, examples
 
     def _mechanisms(self) -> Iterator[str]:
         yield "# Mechanisms\n"
@@ -152,23 +136,17 @@ def shipped_prompts() -> PromptSet:
     )
 
 
-def _traits(shipped_taxonomy: Taxonomy, thorough: bool) -> Iterator[str]:
+def _traits() -> Iterator[str]:
     yield "# Traits\n\nA mark from 0 to 4 each. In a negative trait 4 is the worst, in a positive one the best.\n"
-    for trait in shipped_taxonomy.traits.values():
+    for trait in taxonomy().traits.values():
         yield f"- {trait.id} ({trait.polarity}): {trait.description}"
-        yield from _anchors(trait, thorough)
+        yield "  " + " ".join(f"{mark}: {trait.anchors[mark]}" for mark in range(MARKS + 1))
 
 
-def _anchors(trait: TraitEntry, thorough: bool) -> Iterator[str]:
-    marks = range(MARKS + 1) if thorough else SHORT_ANCHORS
-    yield "  " + " ".join(f"{mark}: {trait.anchors[mark]}" for mark in marks)
-
-
-def _catalogue(shipped_taxonomy: Taxonomy, thorough: bool) -> Iterator[str]:
-    """Ids with our description; the standard prompt has the names alone."""
+def _catalogue() -> Iterator[str]:
     yield "# Catalogue of indicators\n"
-    for indicator in shipped_taxonomy.asked_of_a_judge():
-        yield f"- {indicator.id}: {indicator.description if thorough else indicator.name.replace('_', ' ')}"
+    for indicator in taxonomy().asked_of_a_judge():
+        yield f"- {indicator.id}: {indicator.description}"
 
 
 Framing = Literal["data_first", "question_first"]
@@ -214,8 +192,7 @@ def render_question(
     ]
     tools = [render_message(each, Scan(message_id=each.id), prompts.limits.tool_bytes) for each in question.tools]
     own = render_message(question.message, question.scan, prompts.limits.message_bytes)
-    system = prompts.system(question.route.depth)
-    return render_prompt(system, context, own, question.cut, question.history, framing, prompts, tools)
+    return render_prompt(prompts.rubric, context, own, question.cut, question.history, framing, prompts, tools)
 
 
 def render_prompt(

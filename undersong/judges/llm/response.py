@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,12 +12,14 @@ import msgspec
 
 from undersong.datafiles.taxonomy import taxonomy
 from undersong.judges.llm.prompts import MARKS, PromptSet, shipped_prompts
-from undersong.models import TRAITS, Indicator, Stance
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Indicator, Stance
 
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(?P<body>.*?)\n?\s*```\s*\Z", re.DOTALL)
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)")
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "/": "/"}
 CLAIM = 300  # characters of a claim that are kept
+REASON = 200  # characters of a reason that are kept
+NEGATIVE = tuple(trait for trait in TRAITS if trait in NEGATIVE_TRAITS)
 
 
 class UnusableError(ValueError):
@@ -25,13 +27,17 @@ class UnusableError(ValueError):
 
 
 class Answer(NamedTuple):
-    """What an answer says, checked; ``rejected`` counts by kind what was dropped."""
+    """What an answer says, checked; ``rejected`` counts by kind what was dropped or is missing.
 
-    traits: dict[str, float]
+    ``traits`` has all twelve; None = does not apply to this message. ``reasons``: negative trait marked above 0 → why.
+    """
+
+    traits: dict[str, float | None]
     indicators: tuple[Indicator, ...]
     mechanisms: tuple[Indicator, ...]
     acts: tuple[Indicator, ...]
     stance: Stance | None
+    reasons: dict[str, str]
     rejected: dict[str, int]
 
 
@@ -47,22 +53,24 @@ class Confirmation(NamedTuple):
 def checked(text: str, message: str, control: str, prompts: PromptSet | None = None) -> Answer:
     """The answer, as far as it holds.
 
-    Raises UnusableError where it is no JSON object, where a trait has no mark from 0 to 4, and where the control
-    question is answered wrongly: then the model may have followed the transcript instead of us. Unknown ids, quotes
-    that are not in the message and values out of range are dropped and counted; a code fence and unknown keys are
-    passed over.
+    Raises UnusableError where it is no JSON object, where a trait has neither a mark from 0 to 4 nor null, and where
+    the control question is answered wrongly: then the model may have followed the transcript instead of us. Unknown
+    ids, quotes that are not in the message and values out of range are dropped and counted, and so are reasons for
+    marks that need none, and marks without their reason; a code fence and unknown keys are passed over.
     """
     prompts, rejected = prompts or shipped_prompts(), Counter[str]()
     value = _object(text)
     _control(value, control)
     quotes = _QuoteChecker(message, prompts.limits.quote_characters, rejected)
+    traits = _traits(value.get("traits"), prompts.limits.always_marked, rejected)
     return Answer(
-        traits=_traits(value.get("traits")),
+        traits=traits,
         indicators=_seen(value, "indicators", "id", _asked_ids(), quotes),
         mechanisms=_seen(value, "mechanisms", "id", prompts.offered, quotes),
         acts=_seen(value, "acts", "act", prompts.acts.keys(), quotes),
         stance=_stance(value.get("stance"), rejected),
-        rejected=dict(sorted(rejected.items())),
+        reasons=_reasons(value, traits, rejected),
+        rejected=dict(sorted((+rejected).items())),
     )
 
 
@@ -131,14 +139,37 @@ def _control(value: Mapping[str, Any], control: str) -> None:
         raise UnusableError("the control question is answered wrongly")
 
 
-def _traits(value: Any) -> dict[str, float]:
+def _traits(value: Any, always_marked: Sequence[str], rejected: Counter[str]) -> dict[str, float | None]:
+    """Scores from 0 to 1, None where a trait does not apply; a null that was not offered is counted."""
     if not isinstance(value, dict):
         raise UnusableError("traits are missing")
-    for trait in TRAITS:
-        mark = value.get(trait)
-        if isinstance(mark, bool) or not isinstance(mark, int) or not 0 <= mark <= MARKS:
-            raise UnusableError(f"{trait} has no integer from 0 to {MARKS}")
-    return {trait: value[trait] / MARKS for trait in TRAITS}
+    marks: dict[str, int | None] = {trait: _mark(trait, value) for trait in TRAITS}
+    rejected["null_not_offered"] += sum(marks[trait] is None for trait in always_marked)
+    return {trait: None if mark is None else mark / MARKS for trait, mark in marks.items()}
+
+
+def _mark(trait: str, value: Mapping[str, Any]) -> int | None:
+    mark = value.get(trait, "")
+    if isinstance(mark, float) and mark.is_integer():
+        mark = int(mark)
+    if mark is None or (isinstance(mark, int) and not isinstance(mark, bool) and 0 <= mark <= MARKS):
+        return mark
+    raise UnusableError(f"{trait} has neither an integer from 0 to {MARKS} nor null")
+
+
+def _reasons(value: Mapping[str, Any], traits: Mapping[str, float | None], rejected: Counter[str]) -> dict[str, str]:
+    """Trait → reason, of negative traits that are marked above 0; the first one of each."""
+    marked = [trait for trait in NEGATIVE if traits[trait]]
+    reasons: dict[str, str] = {}
+    for item in _items(value, "reasons", rejected):
+        trait, reason = item.get("trait"), item.get("reason")
+        if trait not in marked or trait in reasons or not isinstance(reason, str) or not reason.strip():
+            rejected["reason_superfluous"] += 1
+            continue
+        rejected["reason_too_long"] += len(reason) > REASON
+        reasons[trait] = reason.strip()[:REASON]
+    rejected["reason_missing"] += len(marked) - len(reasons)
+    return {trait: reasons[trait] for trait in marked if trait in reasons}
 
 
 def _seen(value: Mapping[str, Any], name: str, key: str, allowed: Any, quotes: _QuoteChecker) -> tuple[Indicator, ...]:
@@ -191,30 +222,38 @@ def _character(match: re.Match[str]) -> str:
     return chr(int(match[1], 16)) if match[1] else _PLAIN.get(match[2], match[0])
 
 
-MOST_INDICATORS, MOST_MECHANISMS, MOST_ACTS = 12, 4, 4
-QUOTE, LONGEST_CLAIM = 200, 120  # characters; grammars of local servers enforce them, hosted ones are only told
+MOST_INDICATORS, MOST_MECHANISMS, MOST_ACTS = 8, 4, 4
+QUOTE, LONGEST_CLAIM, LONGEST_REASON = (
+    200,
+    120,
+    120,
+)  # characters; grammars of local servers enforce them, hosted ones are only told
 CONFIDENCE = [1, 2, 3, 4]
 STANCES = ["holds", "concedes", "neutral"]
 
 
 @cache
 def answer_schema(*, lengths: bool) -> dict[str, Any]:
-    """The answer to a question about one message.
+    """The answer to a question about one message: evidence first, then reasons, then the marks that follow from them.
 
-    Marks are enumerations, since no server enforces the bounds of a number. ``lengths``: with limits on strings and
-    lists, which grammars of local servers enforce and the hosted interfaces refuse to be given.
+    Marks are enumerations, since no server enforces the bounds of a number. A mark that may be null is an ``anyOf``,
+    which both vendors and the grammars of local servers take; Anthropic allows at most 16 of them in a schema.
+    ``lengths``: with limits on strings and lists, which grammars of local servers enforce and the hosted interfaces
+    refuse to be given.
     """
     prompts = shipped_prompts()
     mechanisms = [name for name, each in prompts.mechanisms.items() if not each.only_confirm]
     indicators = [each.id for each in taxonomy().asked_of_a_judge()]
     quote = _text(QUOTE, lengths)
+    reason = _object_schema(trait=_names(NEGATIVE), reason=_text(LONGEST_REASON, lengths))
     return _object_schema(
-        control={"type": "string", "enum": list(prompts.limits.control)},
-        traits=_object_schema(**{trait: {"type": "integer", "enum": list(range(MARKS + 1))} for trait in TRAITS}),
+        control=_names(prompts.limits.control),
         indicators=_list(_seen_schema("id", indicators, quote), MOST_INDICATORS, lengths),
         mechanisms=_list(_seen_schema("id", mechanisms, quote), MOST_MECHANISMS, lengths),
-        acts=_list(_object_schema(act={"type": "string", "enum": list(prompts.acts)}, quote=quote), MOST_ACTS, lengths),
-        stance=_object_schema(position={"type": "string", "enum": STANCES}, claim=_text(LONGEST_CLAIM, lengths)),
+        acts=_list(_object_schema(quote=quote, act=_names(prompts.acts)), MOST_ACTS, lengths),
+        reasons=_list(reason, len(NEGATIVE), lengths),
+        traits=_object_schema(**{trait: _mark_schema(trait not in prompts.limits.always_marked) for trait in TRAITS}),
+        stance=_object_schema(position=_names(STANCES), claim=_text(LONGEST_CLAIM, lengths)),
     )
 
 
@@ -223,8 +262,8 @@ def confirm_schema(*, lengths: bool) -> dict[str, Any]:
     """The answer to ``confirm``."""
     quoted = _object_schema(message={"type": "integer", "enum": [1, 2]}, quote=_text(QUOTE, lengths))
     return _object_schema(
-        control={"type": "string", "enum": list(shipped_prompts().limits.control)},
-        answer={"type": "string", "enum": ["yes", "no"]},
+        control=_names(shipped_prompts().limits.control),
+        answer=_names(("yes", "no")),
         quotes=_list(quoted, 2, lengths),
         confidence={"type": "integer", "enum": CONFIDENCE},
     )
@@ -247,7 +286,14 @@ def _text(most: int, lengths: bool) -> dict[str, Any]:
     return {"type": "string"} | ({"maxLength": most} if lengths else {})
 
 
+def _names(names: Iterable[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(names)}
+
+
+def _mark_schema(nullable: bool) -> dict[str, Any]:
+    mark = {"type": "integer", "enum": list(range(MARKS + 1))}
+    return {"anyOf": [mark, {"type": "null"}]} if nullable else mark
+
+
 def _seen_schema(key: str, names: list[str], quote: dict[str, Any]) -> dict[str, Any]:
-    return _object_schema(
-        **{key: {"type": "string", "enum": names}}, quote=quote, confidence={"type": "integer", "enum": CONFIDENCE}
-    )
+    return _object_schema(quote=quote, **{key: _names(names)}, confidence={"type": "integer", "enum": CONFIDENCE})

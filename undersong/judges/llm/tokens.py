@@ -48,15 +48,15 @@ class TokenRates(NamedTuple):
 def rule_of_thumb(tokens: Tokens) -> TokenRates:
     """The rule of thumb of ``prices.yaml``."""
     per_byte = 1 / tokens.bytes_each
-    fixed = {depth: (_system_bytes(depth) + schema_bytes(answer_schema)) * per_byte for depth in DEPTHS}
-    return TokenRates(fixed, per_byte, dict.fromkeys(DEPTHS, float(tokens.answer)), 0)
+    fixed = (_system_bytes() + schema_bytes(answer_schema)) * per_byte
+    return TokenRates(dict.fromkeys(DEPTHS, fixed), per_byte, dict.fromkeys(DEPTHS, float(tokens.answer)), 0)
 
 
 def rates(judge: str, ledger: AnswerSizes | None) -> TokenRates:
     """The rates of a judge: learned from the first answers that are kept of it, or the rule of thumb.
 
-    Tokens are linear in the bytes of the question, with an offset per depth; of a depth that was not asked yet the
-    offset is scaled by the length of its prompt.
+    Tokens are linear in the bytes of the question, with an offset per depth; a depth that was not asked yet has that of
+    the other, since both have one prompt.
     """
     tokens = load_prices().tokens
     sizes = ledger.sizes(judge, questions_hash(), tokens.learn_from) if ledger is not None else []
@@ -80,7 +80,7 @@ def _slope(sizes: Sequence[tuple[str, int, int, int]]) -> float:
             x.extend(centred[:, 0])
             y.extend(centred[:, 1])
     spread = float(np.dot(x, x))
-    whole = sum(sent + _system_bytes(depth) for depth, sent, _, _ in sizes)
+    whole = sum(sent + _system_bytes() for _, sent, _, _ in sizes)
     ratio = sum(taken for _, _, taken, _ in sizes) / whole
     return float(np.clip(np.dot(x, y) / spread, LEAST, MOST)) if spread > 0 else ratio
 
@@ -89,8 +89,7 @@ def _other(offsets: dict[str, float | None], depth: str) -> float:
     own = offsets[depth]
     if own is not None:
         return own
-    measured, value = next((name, value) for name, value in offsets.items() if value is not None)
-    return value * _system_bytes(depth) / _system_bytes(measured)
+    return next(value for value in offsets.values() if value is not None)
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -102,5 +101,5 @@ def schema_bytes(schema: Schema) -> int:
     return len(msgspec.json.encode(schema(lengths=False)))
 
 
-def _system_bytes(depth: str) -> int:
-    return len((shipped_prompts().thorough if depth == "thorough" else shipped_prompts().standard).encode())
+def _system_bytes() -> int:
+    return len(shipped_prompts().rubric.encode())
