@@ -90,8 +90,8 @@ judge_options = _terms(  # what a paid judge may spend, and how it is asked
     ("budget", "max_calls", "concurrency", "timeout", "batch", "price_in", "price_out"),
     click.option("--budget", type=_USD, metavar="USD", help="Stop asking a paid judge before it costs more."),
     click.option("--max-calls", type=_CALLS, metavar="N", help="Stop asking a paid judge after so many requests."),
-    click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1, 1024), help="At a time."),
-    click.option("--timeout", default=120.0, show_default=True, type=_USD, help="Seconds for one answer."),
+    click.option("--concurrency", type=click.IntRange(1, 1024), help="At a time; default: the provider's, else 16."),
+    click.option("--timeout", type=_USD, help="Seconds for one answer; default: the provider's, else 120."),
     click.option("--batch", is_flag=True, help="Hand questions to the provider's batches; run again to collect."),
     *_PRICE_OPTIONS,
 )

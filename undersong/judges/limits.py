@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from undersong.judges.llm.budget import Budget
 
 
+CONCURRENCY = 16  # questions at a time, where neither the user nor the provider's preset says how many
+TIMEOUT = 120.0  # seconds for one request, as above
+
+
 class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One answer of a provider as it is kept: the key of its question, and the bytes that came.
 
@@ -101,8 +105,9 @@ class MemoryLedger:
 class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a run allows a paid judge.
 
-    ``budget`` in USD and ``max_calls`` None: no limit. ``timeout`` is for one request in seconds, ``attempts`` how
-    often a question is sent before it counts as failed, ``backoff`` the first pause in seconds. ``price_in`` and
+    ``budget`` in USD and ``max_calls`` None: no limit. ``concurrency`` (questions at a time) and ``timeout`` (seconds
+    for one request) None: those of the provider, else 16 and 120. ``attempts`` is how often a question is sent before
+    it counts as failed, ``backoff`` the first pause in seconds. ``price_in`` and
     ``price_out`` (USD for a million tokens) go before the price file. ``sample`` tells repeated readings of one
     question apart, ``framing`` the two ways to put it. ``batch``: hand questions to the provider's batch interface.
     ``shared_budget`` is shared by judges that have one budget together; None: each has its own.
@@ -110,8 +115,8 @@ class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     budget: float | None = None
     max_calls: int | None = None
-    concurrency: int = 16
-    timeout: float = 120.0
+    concurrency: int | None = None
+    timeout: float | None = None
     attempts: int = 6
     backoff: float = 1.0
     price_in: float | None = None

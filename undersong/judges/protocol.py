@@ -30,6 +30,10 @@ PAID: dict[str, str] = {
     "openai": "undersong.judges.llm.providers.openai",
     "replay": "undersong.judges.llm.providers.replay",
     "tiers": "undersong.judges.llm.judge",  # focused=X,deep=Y,deep_with_context=Z
+    **dict.fromkeys(
+        ("azure", "bedrock", "command", "gemini", "llamacpp", "lmstudio", "ollama", "openrouter", "vllm"),
+        "undersong.judges.llm.judge",  # the presets of rules/providers.yaml beside the two vendors
+    ),
 }
 PLUGINS = "undersong.judges"  # entry points of other packages: a judge's name → its ``open_judge``, of either form
 
@@ -181,7 +185,7 @@ def open_judge(spec: str, limits: RunLimits | None = None) -> Judge:
     ``limits`` say what a judge may spend and where its answers are kept; the offline judge needs none.
     """
     name, _, argument = spec.partition(":")
-    if "=" in name:
+    if "=" in name or PAID.get(name) == PAID["tiers"]:
         name, argument = "tiers", spec
     opener = _opener(name)
     judge: Judge = opener(argument, limits or RunLimits()) if _takes_limits(opener) else opener(argument)

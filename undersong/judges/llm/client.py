@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from undersong.errors import JudgeError, UsageError
-from undersong.judges.limits import AnswerLedger, LedgerEntry, Pending, RunLimits
+from undersong.judges.limits import TIMEOUT, AnswerLedger, LedgerEntry, Pending, RunLimits
 from undersong.judges.llm.budget import Budget, BudgetExhaustedError
 from undersong.judges.llm.model_spec import ModelSpec
 from undersong.judges.llm.pricing import Price, price_of
@@ -36,12 +36,12 @@ class ModelClient:
             remedy = "give --price-in and --price-out, or use --max-calls"
             raise UsageError(f"the price of {spec.name} is not known, so no budget can be kept", remedy=remedy)
         self.retry_policy = RetryPolicy(attempts=limits.attempts, backoff=limits.backoff)
-        self._timeout = limits.timeout
+        self._timeout = limits.timeout or TIMEOUT
 
     def request(self, system: str, user: str, depth: str, schema: Schema) -> Request:
         """A request in the dialect of the server: one with an address of its own enforces lengths."""
         return Request(
-            system, user, schema(lengths=self.spec.url is not None), shipped_prompts().limits.answer_tokens[depth]
+            system, user, schema(lengths=not self.spec.hosted), shipped_prompts().limits.answer_tokens[depth]
         )
 
     def max_cost(self, request: Request) -> float:

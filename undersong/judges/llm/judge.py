@@ -15,7 +15,7 @@ import msgspec
 from undersong.core.text import text_hash
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import JudgeError, UsageError
-from undersong.judges.limits import LedgerEntry, MemoryLedger, RunLimits
+from undersong.judges.limits import CONCURRENCY, TIMEOUT, LedgerEntry, MemoryLedger, RunLimits
 from undersong.judges.llm.budget import Budget, BudgetExhaustedError
 from undersong.judges.llm.client import (
     WAITS,
@@ -27,7 +27,7 @@ from undersong.judges.llm.client import (
     usage_of,
 )
 from undersong.judges.llm.injection import suspicious
-from undersong.judges.llm.model_spec import PROVIDERS, ModelSpec, name_of, tier_specs
+from undersong.judges.llm.model_spec import BACKENDS, ModelSpec, name_of, tier_specs_of
 from undersong.judges.llm.prompt_fingerprint import answer_checks_hash, judge_hashes, questions_hash
 from undersong.judges.llm.prompts import RenderedPrompt, render_question, render_segment, shipped_prompts
 from undersong.judges.llm.response import (
@@ -46,20 +46,27 @@ from undersong.models import Confirmed, Depth, Evaluation, Message, Quote, Readi
 
 def model_client(spec: ModelSpec, limits: RunLimits, *, asks: bool = True) -> ModelClient:
     """The model with its backend; without ``asks`` no key is needed, and only kept answers are read."""
-    module, name = PROVIDERS[spec.provider]
+    module, name = BACKENDS[spec.preset.speaks]
     provider = import_module(module)
+    if limits.batch and not spec.preset.batch:
+        raise UsageError("has no batches", where=f"--judge {spec.name}", remedy="leave out --batch")
+    if limits.timeout is None:
+        limits = msgspec.structs.replace(limits, timeout=spec.preset.timeout or TIMEOUT)
     return ModelClient(spec, limits, getattr(provider, name)(spec, limits) if asks else None, provider.parse_completion)
 
 
 def judge_of(by_tier: dict[Tier, ModelSpec], limits: RunLimits, *, asks: bool = True) -> LLMJudge:
     """A judge that asks these models; tiers with the same model share one connection and one pace."""
     models = {spec: model_client(spec, limits, asks=asks) for spec in dict.fromkeys(by_tier.values())}
+    if limits.concurrency is None:
+        concurrency = min(spec.preset.concurrency or CONCURRENCY for spec in models)
+        limits = msgspec.structs.replace(limits, concurrency=concurrency)
     return LLMJudge(name_of(by_tier), {tier: models[spec] for tier, spec in by_tier.items()}, limits)
 
 
 def open_judge(argument: str, limits: RunLimits) -> LLMJudge:
-    """The judge of ``focused=X,deep=Y,deep_with_context=Z``."""
-    return judge_of(tier_specs(argument), limits)
+    """The judge of ``PROVIDER:MODEL`` or of ``focused=X,deep=Y,deep_with_context=Z``."""
+    return judge_of(tier_specs_of(argument), limits)
 
 
 SIGNALS = ("act_request", "act_complies", "act_refuses", "concedes", "suspected_injection", "control_failed")
@@ -120,7 +127,7 @@ class LLMJudge(Judge):
         )
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self.limits.concurrency, len(questions))):
+                for _ in range(min(self.limits.concurrency or CONCURRENCY, len(questions))):
                     group.create_task(_work(waiting, client, ask, answers, failures))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None

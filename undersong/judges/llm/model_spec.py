@@ -1,4 +1,7 @@
-"""Parses ``--judge``: ``PROVIDER:MODEL+EFFORT@URL``, or ``focused=X,deep=Y,deep_with_context=Z`` with one per tier."""
+"""Parses ``--judge``: ``PROVIDER:MODEL+EFFORT@URL``, or ``focused=X,deep=Y,deep_with_context=Z`` with one per tier.
+
+``command:PROGRAM ARGUMENTS`` names a program instead of a model.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,17 @@ from typing import NamedTuple
 
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import UsageError
+from undersong.judges.llm.presets import Preset, load_presets, refuse_secrets
 from undersong.models import Tier
 
-# provider → module and class of its backend
-PROVIDERS = {
+# interface → module and class of its backend
+BACKENDS = {
     "anthropic": ("undersong.judges.llm.providers.anthropic", "AnthropicBackend"),
     "openai": ("undersong.judges.llm.providers.openai", "OpenAIBackend"),
+    "bedrock": ("undersong.judges.llm.providers.bedrock", "BedrockBackend"),
+    "command": ("undersong.judges.llm.providers.command", "CommandBackend"),
 }
+VENDORS = ("anthropic", "openai")
 NAMED: tuple[Tier, ...] = ("focused", "deep", "deep_with_context")
 _NEXT = re.compile(rf",(?=(?:{'|'.join(NAMED)})=)")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -34,10 +41,24 @@ class ModelSpec(NamedTuple):
         effort = f"+{self.effort}" if self.effort else ""
         return f"{self.provider}:{self.model}{effort}" + (f"@{self.url}" if self.url else "")
 
+    @property
+    def preset(self) -> Preset:
+        """How its provider is asked."""
+        return load_presets()[self.provider]
+
+    @property
+    def hosted(self) -> bool:
+        """Whether it takes the parameters of the vendors' own models; a server by address may be of any kind."""
+        return self.preset.hosted and (self.url is None or self.provider not in VENDORS)
+
 
 def parse_model_spec(provider: str, argument: str) -> ModelSpec:
     """The spec of what follows the provider's colon; raises UsageError for what is none."""
+    if provider == "command" and argument.strip():
+        return ModelSpec(provider, argument.strip())
     match = _SHAPE.fullmatch(argument)
+    if match is not None and match["url"] is not None:
+        refuse_secrets(match["url"], f"--judge {provider}:{match['model']}")
     where = f"--judge '{provider}:{argument}'"  # in quotes: a colon follows
     if match is None:
         raise UsageError("names no model", where=where, remedy=f"write {provider}:MODEL or {provider}:MODEL@http://…")
@@ -74,8 +95,8 @@ def tier_specs_of(judge: str) -> dict[Tier, ModelSpec]:
 def spec_of(name: str) -> ModelSpec:
     """``anthropic:MODEL`` and the like; raises UsageError for a provider that is not known."""
     provider, _, model = name.partition(":")
-    if provider not in PROVIDERS:
-        remedy = did_you_mean(provider, list(PROVIDERS))
+    if provider not in load_presets():
+        remedy = did_you_mean(provider, list(load_presets()))
         raise UsageError(f"'{provider}' asks no model", where=f"--judge {name}", remedy=remedy)
     return parse_model_spec(provider, model)
 

@@ -15,8 +15,9 @@ import msgspec
 
 from undersong.core.sanitize import one_line
 from undersong.errors import JudgeError
-from undersong.judges.limits import RunLimits
+from undersong.judges.limits import TIMEOUT, RunLimits
 from undersong.judges.llm.model_spec import ModelSpec
+from undersong.judges.llm.presets import endpoint_of
 from undersong.judges.llm.prompts import shipped_prompts
 
 if TYPE_CHECKING:
@@ -144,7 +145,6 @@ async def read_bounded(chunks: AsyncIterator[bytes]) -> bytes:
 
 INSTALL = "pip install 'undersong[llm]'"
 ERROR_EXCERPT = 400  # bytes of an error that is not in the documented form
-OWN_KEY = "UNDERSONG_JUDGE_KEY"  # for a server by address: the provider's key is never sent to another host
 
 
 class SdkBackend(ABC):
@@ -152,7 +152,6 @@ class SdkBackend(ABC):
 
     library: str
     client: str
-    key: str
     path: str
 
     def __init__(self, spec: ModelSpec, limits: RunLimits) -> None:
@@ -163,10 +162,9 @@ class SdkBackend(ABC):
             what = f"the library '{self.library}' is not installed"
             raise JudgeError(what, where=spec.name, remedy=INSTALL) from error
         environment = os.environ if limits.environment is None else limits.environment
-        self._spec, self._timeout = spec, limits.timeout
-        self._secret = environment.get(self.key if spec.url is None else OWN_KEY, "")
-        if not self._secret and spec.url is None:
-            raise JudgeError("no key", where=spec.name, remedy=f"set {self.key} in the environment")
+        self._spec, self._timeout = spec, limits.timeout or TIMEOUT
+        self._endpoint = endpoint_of(spec.provider, spec.url, environment)
+        self._secret = self._endpoint.secret
         self._open: Any = None
 
     async def send(self, request: Request) -> Response:
@@ -189,15 +187,31 @@ class SdkBackend(ABC):
     def _client(self) -> Any:
         """The SDK's client with its connections, made anew for every event loop; its own retries are off."""
         if self._open is None:
-            http = self._sdk.DefaultAsyncHttpxClient(timeout=self._timeout, verify=ssl_context())
+            hooks = {"request": [self._without_bearer]}
+            http = self._sdk.DefaultAsyncHttpxClient(timeout=self._timeout, verify=ssl_context(), event_hooks=hooks)
             self._open = getattr(self._sdk, self.client)(
                 api_key=self._secret or "none",
-                base_url=self._spec.url,
+                base_url=self._endpoint.url,
+                default_query=self._endpoint.query,
+                default_headers=self._headers(),
                 max_retries=0,
                 timeout=self._timeout,
                 http_client=http,
             )
         return self._open
+
+    def _headers(self) -> dict[str, Any]:
+        """Headers beside the SDK's own; a key in a header of its own or for basic authentication replaces the SDK's."""
+        if self._secret.startswith("Basic "):
+            return {"Authorization": self._secret, "X-Api-Key": self._sdk.Omit()}
+        if self._endpoint.headers:
+            return dict(self._endpoint.headers)
+        return {}
+
+    async def _without_bearer(self, request: Any) -> None:
+        """Leave out the SDK's header for the key where the key has a header of its own."""
+        if self._endpoint.headers:
+            request.headers.pop("Authorization", None)
 
     def _max_tokens(self, request: Request) -> int:
         return request.max_tokens + (shipped_prompts().limits.thinking_tokens if self._spec.effort else 0)

@@ -39,7 +39,7 @@ class _AnthropicMessage(msgspec.Struct):
 class AnthropicBackend(SdkBackend):
     """Messages with a JSON schema; the stable part is marked for the provider's cache."""
 
-    library, client, key = "anthropic", "AsyncAnthropic", "ANTHROPIC_API_KEY"
+    library, client = "anthropic", "AsyncAnthropic"
     path = "/v1/messages"
 
     async def submit(self, requests: Iterable[Request]) -> str:

@@ -49,7 +49,7 @@ class _ChatCompletion(msgspec.Struct):
 class OpenAIBackend(SdkBackend):
     """Chat completions with a JSON schema."""
 
-    library, client, key = "openai", "AsyncOpenAI", "OPENAI_API_KEY"
+    library, client = "openai", "AsyncOpenAI"
     path = "/chat/completions"
 
     async def submit(self, requests: Iterable[Request]) -> str:
@@ -80,7 +80,7 @@ class OpenAIBackend(SdkBackend):
 
     def _body(self, request: Request) -> dict[str, Any]:
         schema = {"name": "reading", "strict": True, "schema": request.schema}
-        own = self._spec.url is None
+        own = self._spec.hosted
         return {
             "model": self._spec.model,
             "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}],
