@@ -71,12 +71,15 @@ class Request(NamedTuple):
 class JudgeServer:
     """One server; ``seen`` are the requests, ``delivered`` counts answers that were sent whole, by question.
 
+    ``received`` is all that came, batches and files included: the head and the body, byte by byte.
+
     An answer leaves ``delay`` seconds after its question came: what it takes to make it is part of them.
     """
 
     def __init__(self, delay: float = 0.0, log: Path | None = None, *, keep: bool = True) -> None:
         self.delay, self.keep = delay, keep
         self.seen: list[Request] = []
+        self.received: list[tuple[bytes, bytes]] = []
         self.delivered: Counter[str] = Counter()
         self.batches: dict[str, list[Any]] = {}
         self.files: dict[str, bytes] = {}
@@ -105,6 +108,8 @@ class JudgeServer:
                 first, *lines = head.decode("latin-1").rstrip().split("\r\n")
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
                 raw = await reader.readexactly(int(headers.get("content-length", "0")))
+                if self.keep:
+                    self.received.append((head, raw))
                 came = asyncio.get_running_loop().time()
                 method, path, _ = first.split(" ", 2)
                 if not await self._answer(method, path.partition("?")[0], headers, raw, writer, came):
