@@ -28,7 +28,9 @@ def value(form, name=""):
     if name == "control":
         return asked[2].split(", ")[int(asked[1]) - 1]
     if "enum" in form:
-        return 0 if 0 in form["enum"] else form["enum"][0]
+        return form["enum"][0]
+    if "anyOf" in form:
+        return value(form["anyOf"][0], name)
     kind = form.get("type")
     if kind == "object":
         return {key: value(part, key) for key, part in form.get("properties", {}).items()}
