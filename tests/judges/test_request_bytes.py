@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,7 +104,7 @@ def allowed_lines() -> re.Pattern[str]:
     mechanisms = "|".join(re.escape(each.confirm) for each in shipped_prompts().mechanisms.values())
     count = r"[\d,]+ messages?"
     fields = {"count": count, "cut": f"(?:{re.escape(words.cut)})?", "messages": count, "number": r"\d",
-              "words": "[a-z, ]+", "description": f"(?:{mechanisms})"}  # fmt: skip
+              "words": "[a-z, ]+", "why": "[a-z0-9_, ]+", "description": f"(?:{mechanisms})"}  # fmt: skip
     lines = ["# Message [12]", r"  Evaluations: \d+", rf"  Avg (?:{'|'.join(TRAITS)}): [\d.]+(?: \((?:high|low)\))?",
              "  Recent trend: [a-z_, ]+", r"  Prior pattern flags: [a-z_ ,()\dx]+", ""]  # fmt: skip
     for template in (
@@ -112,6 +113,7 @@ def allowed_lines() -> re.Pattern[str]:
         words.tools,
         words.message,
         words.question,
+        words.repair,
         words.around,
         words.confirm,
     ):
@@ -121,6 +123,14 @@ def allowed_lines() -> re.Pattern[str]:
         pattern = pattern.replace(re.escape(f"{{{name}}}"), fields[name])
         pattern = pattern.replace(re.escape(re.escape(f"{{{name}}}")), fields[name])
     return re.compile(pattern)
+
+
+def check_question(user: str, allowed: re.Pattern[str]) -> None:
+    """Blocks as we write them, and outside of them nothing but our words."""
+    (nonce,) = {line.split()[-1] for line in user.split("\n") if line.startswith("BEGIN DATA ")}
+    ours, _ = outside(RenderedPrompt("", user, "", nonce))
+    for line in ours.split("\n"):
+        assert allowed.fullmatch(line), line
 
 
 def check_all(served: Served) -> list[SentQuestion]:
@@ -135,10 +145,7 @@ def check_all(served: Served) -> list[SentQuestion]:
     assert len({question.envelope for question in sent}) <= 2, "one body for readings, one for confirmations"
     for user, envelope in sent:
         assert MARK not in envelope
-        (nonce,) = {line.split()[-1] for line in user.split("\n") if line.startswith("BEGIN DATA ")}
-        ours, _ = outside(RenderedPrompt("", user, "", nonce))
-        for line in ours.split("\n"):
-            assert allowed.fullmatch(line), line
+        check_question(user, allowed)
     return sent
 
 
@@ -157,6 +164,21 @@ def test_tool_names_results_titles_and_authors_stay_in_the_blocks(
     assert "Tool result, an error: " in shown
     assert any("\nMechanism: " in question.user for question in sent)
     assert shown.count(MARK) > 20
+
+
+def test_a_program_reads_the_same_blocks_also_when_it_is_asked_once_more(undersong: Undersong) -> None:
+    Path("save.py").write_text("import sys\nopen('log', 'a').write(sys.stdin.read() + '\\0')\nprint('{}')\n", "utf-8")
+    Path("talk.json").write_text(json.dumps(SESSION), encoding="utf-8")
+    undersong("audit", "talk.json", "--judge", f"command:{sys.executable} save.py", "--all", "--no-chance")
+    heads, allowed = set(), allowed_lines()
+    prompts = Path("log").read_text("utf-8").split("\0")[:-1]
+    for prompt in prompts:
+        head, schema, user = re.split(r"# JSON Schema of the answer\n(.*)\n\n", prompt, maxsplit=1)
+        heads.add(head + schema)
+        check_question(user, allowed)
+    assert len(heads) <= 2
+    assert not any(MARK in head for head in heads)
+    assert any("An earlier answer could not be used" in prompt for prompt in prompts)
 
 
 @pytest.mark.parametrize("sample", FILES)
