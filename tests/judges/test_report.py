@@ -80,3 +80,10 @@ def test_a_judge_that_answers_nothing_at_all_has_failed(
         ran = undersong(verb, "talk.jsonl", "--judge", served.spec(), "--all", *out)
         assert ran.code == code, ran.err
         assert ("none of 2 messages got an answer that can be used" in ran.err) == (code == 4)
+
+
+def test_explain_shows_what_the_judge_quoted_and_its_reasons(undersong: Undersong, served: Served) -> None:
+    undersong("audit", "samples", "--judge", served.spec(), "--all")
+    shown = undersong("explain", "k13").out
+    assert "  MAN-URGENCY: “" in shown
+    assert ", in the judge's words: The words of the message carry " in shown

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from undersong.cli.options import echo, existing_store
+from undersong.core.sanitize import one_line
 from undersong.core.text import counted, text_hash
 from undersong.errors import UsageError
 from undersong.models import NEGATIVE_TRAITS, Evaluation, Message
@@ -51,6 +52,7 @@ def _message_lines(store: Store, conversation_id: str, message_id: str) -> Itera
     for evaluation in now:
         yield from _evaluation_lines(evaluation)
         yield from why_lines(evaluation, message, sorted(NEGATIVE_TRAITS))
+        yield from _reading_lines(evaluation)
     yield from (f"an earlier version of the text was scored by {each.judge}" for each in earlier)
 
 
@@ -95,6 +97,16 @@ def _evaluation_lines(evaluation: Evaluation) -> Iterator[str]:
     yield f"{evaluation.state} by {evaluation.judge} ({evaluation.judge_hash[:16]}…){why}"
     for trait, score in (evaluation.traits or {}).items():
         yield f"  {trait:<13} {score:.3f} {'█' * round(score * 20)}"
+
+
+def _reading_lines(evaluation: Evaluation) -> Iterator[str]:
+    """What an LLM judge quoted, and its short reasons for negative marks."""
+    if evaluation.reading is None:
+        return
+    for seen in (*(evaluation.indicators or ()), *evaluation.reading.mechanisms):
+        yield f"  {seen.id}: “{one_line(seen.quote or '', QUOTED)}”"
+    for trait, reason in evaluation.reading.reasons.items():
+        yield f"  {trait}, in the judge's words: {one_line(reason, QUOTED)}"
 
 
 def _stage_scores(store: Store, message: Message, rule: RuleWords, stage: str) -> Iterator[str]:
@@ -149,6 +161,7 @@ def _rows_alone(store: Store, conversation: str, stages: dict[str, str]) -> Iter
                 yield "  " + ", ".join(f"{trait} {score:.2f}" for trait, score in row.traits.items())
 
 
+QUOTED = 200  # characters of a quote or a reason
 WORDS = 3  # told per trait
 
 
