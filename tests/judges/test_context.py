@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 import pytest
 
 from tests.judges.dialogue import Served, make_message, question
-from undersong.judges.context import prior_places, tool_places
+from undersong.judges.context import Past, history, prior_places, tool_places
 from undersong.judges.llm.prompts import shipped_prompts
-from undersong.models import Message, Tier
+from undersong.models import TRAITS, Message, Tier
 
 
 def tree(*parents: int | None) -> list[Message]:
@@ -85,3 +87,18 @@ def test_a_reading_records_which_prompt_asked(served: Served, tier: Tier, depth:
     assert answered.reading is not None
     assert failed.reading is not None
     assert answered.reading.depth == failed.reading.depth == depth
+
+
+def test_a_history_is_over_the_scores_that_there_are() -> None:
+    column, absent = TRAITS.index("manipulation"), TRAITS.index("accuracy")
+    readings = []
+    for hour in range(11):
+        scores: list[float | None] = [0.5] * len(TRAITS)
+        scores[column] = None if hour in (0, 7, 8) else 0.2 if hour < 6 else 0.8
+        scores[absent] = None
+        readings.append((hour, tuple(scores)))
+    past = history(Past(tuple(readings)), datetime(2026, 1, 1, tzinfo=UTC))
+    assert past.evaluations == 11
+    assert "accuracy" not in past.averages | past.trends
+    assert (past.averages["manipulation"], past.trends["manipulation"]) == (0.425, "rising")
+    assert (past.averages["virtue"], past.trends["virtue"]) == (0.5, "steady")

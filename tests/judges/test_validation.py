@@ -62,7 +62,23 @@ def test_intervals_hold_the_figure_and_follow_the_seed() -> None:
     assert calibrated(labels, scores, groups, seed=3) == (figures, harmful)
 
 
-def reading(width: str, **traits: float) -> Evaluation:
+def test_figures_are_over_the_scores_that_there_are() -> None:
+    dice = np.random.default_rng(1)
+    labels = dice.random((60, 12))
+    scores = np.clip(labels + dice.normal(0, 0.2, labels.shape), 0, 1)
+    groups = [f"a{n % 20}" for n in range(60)]
+    some, none = scores.copy(), scores.copy()
+    some[1::2, 4], none[:, 4] = np.nan, np.nan
+    figures, _ = calibrated(labels, some, groups, seed=3)
+    everything, _ = calibrated(labels, scores, groups, seed=3)
+    assert figures["spearman"]["accuracy"].value == round(spearman(labels[::2, 4], scores[::2, 4]), 3)
+    assert {name: figures[name]["virtue"] for name in figures} == {n: everything[n]["virtue"] for n in everything}
+    without, harmful = calibrated(labels, none, groups, seed=3)
+    assert {without[name]["accuracy"].value for name in without} == {None}
+    assert harmful.value is not None
+
+
+def reading(width: str, **traits: float | None) -> Evaluation:
     return Evaluation(
         message_id="m", state="scored", judge="j", judge_hash="h", message_hash="", width=width,  # type: ignore[arg-type]
         traits=dict.fromkeys(TRAITS, 0.0) | traits,
@@ -80,6 +96,20 @@ def test_shifts_are_told_by_width_with_their_sign() -> None:
     assert noise_of([repeated, context], assumed)["virtue"] == 1.0
     assert noise_of([repeated, context], assumed)["manipulation"] == 0.25
     assert noise_of([context], assumed) == {**assumed, "virtue": 1.044}  # what nobody measured is assumed beside it
+
+
+def test_two_readings_are_compared_where_both_have_a_score() -> None:
+    pairs = [
+        (reading("message", accuracy=None), reading("message", accuracy=1.0)),
+        (reading("message", accuracy=0.5, manipulation=None), reading("message", accuracy=0.75, manipulation=0.75)),
+        (reading("message", reasoning=None), reading("message", reasoning=None)),
+    ]
+    (repeated,) = shift("repeat", "j", "h", pairs)
+    assert (repeated.messages, repeated.flips, repeated.apart["accuracy"]) == (3, 1, 0.125)
+    nothing = [(reading("message", accuracy=None), reading("message"))]
+    (lacking,) = shift("repeat", "j", "h", nothing)
+    assert "accuracy" not in lacking.apart
+    assert noise_of([lacking], dict.fromkeys(TRAITS, 0.3))["accuracy"] == 0.3
 
 
 def test_validation_prints_figures_and_reports_carry_them(undersong: Undersong, served: Served) -> None:

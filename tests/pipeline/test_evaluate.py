@@ -10,7 +10,7 @@ import pytest
 
 from undersong.core.text import text_hash
 from undersong.judges.protocol import Judge, Question, open_judge
-from undersong.models import Conversation, Evaluation, Message, Scan, ThreadScan
+from undersong.models import TRAITS, Conversation, Evaluation, Message, Scan, ThreadScan
 from undersong.pipeline.evaluate import RoutedThread, evaluate
 from undersong.routing.route import load_policy, route
 from undersong.stores.sqlite import SQLiteStore
@@ -126,6 +126,18 @@ def test_an_answer_that_no_store_could_keep_fails_alone(ledger: SQLiteStore, cha
     result = evaluate([thread("Hello.", "Goodbye.")], Careless(), ledger, read_all=True)
     assert [each.state for each in result.evaluations[0]] == ["failed", "scored"]
     assert reason in (result.evaluations[0][0].reason or "")
+
+
+@pytest.mark.parametrize("traits", [dict.fromkeys(TRAITS), {**dict.fromkeys(TRAITS, 0.5), "accuracy": None}])
+def test_an_answer_in_which_traits_do_not_apply_is_kept_as_it_is(
+    ledger: SQLiteStore, traits: dict[str, float | None]
+) -> None:
+    class Sparing(Listener):
+        def evaluate(self, questions: Sequence[Question]) -> list[Evaluation]:
+            return [msgspec.structs.replace(each, traits=traits) for each in super().evaluate(questions)]
+
+    (answer,) = evaluate([thread("Hello.")], Sparing(), ledger, read_all=True).evaluations[0]
+    assert (answer.state, answer.traits) == ("scored", traits)
 
 
 class Raising(Listener):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from undersong.errors import RecordError
 from undersong.models import TRAITS, Indicator, Problem, Row, encode
 from undersong.patterns.detect import detect_patterns
-from undersong.rows.jsonl import read_rows, row_of
+from undersong.rows.jsonl import read_rows, rounded, row_of
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "rows.md").read_text(encoding="utf-8")
 SCORED = {"id": "1", "agent": "kira", "traits": {"manipulation": 0.5}}
@@ -112,8 +112,29 @@ def test_a_remedy_fits_what_is_wrong(line: str | bytes, remedy: str) -> None:
     assert remedy in problem.remedy
 
 
-def test_a_score_of_null_is_missing_and_an_unknown_trait_is_ignored() -> None:
-    assert row_of({**SCORED, "traits": {"virtue": None, "charm": 0.3, "goodwill": 1}}).traits == {"goodwill": 1.0}
+def test_a_score_of_null_stays_null_and_an_unknown_trait_is_ignored() -> None:
+    traits = {"virtue": None, "charm": 0.3, "goodwill": 1}
+    assert row_of({**SCORED, "traits": traits}).traits == {"virtue": None, "goodwill": 1.0}
+
+
+@pytest.mark.parametrize(("state", "read_as"), [("scored", "scored"), (None, "unread"), ("unread", "unread")])
+def test_a_row_to_which_no_trait_applies_is_read_where_it_says_so(state: str | None, read_as: str) -> None:
+    row = row_of({"id": "1", "agent": "a", "traits": dict.fromkeys(TRAITS), "state": state})
+    assert (row.state, row.traits) == (read_as, dict.fromkeys(TRAITS) if read_as == "scored" else None)
+
+
+def test_only_null_stands_for_a_missing_score() -> None:
+    for junk in ("", "null", "n/a", [], False):
+        (problem,) = read(json.dumps({**SCORED, "traits": {"virtue": junk}}))
+        assert isinstance(problem, Problem)
+        assert (problem.where, "virtue is" in problem.what) == ("rows.jsonl:1", True)
+
+
+def test_rounding_leaves_null_as_it_is() -> None:
+    row = Row(id="1", agent="a", state="scored", traits={"virtue": None, "goodwill": 0.12345})
+    assert rounded(row).traits == {"virtue": None, "goodwill": 0.123}
+    even = Row(id="1", agent="a", state="scored", traits={"virtue": None, "goodwill": 0.5})
+    assert rounded(even) is even
 
 
 def test_one_bad_mapping_is_an_error() -> None:
@@ -122,7 +143,7 @@ def test_one_bad_mapping_is_an_error() -> None:
 
 
 @given(
-    traits=st.none() | st.dictionaries(st.sampled_from(TRAITS), st.floats(0, 1), min_size=1),
+    traits=st.none() | st.dictionaries(st.sampled_from(TRAITS), st.none() | st.floats(0, 1), min_size=1),
     target=st.none() | st.text(max_size=5),
     time=st.none() | st.datetimes(timezones=st.just(UTC)),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,3 +87,11 @@ def test_a_rule_over_traits_is_not_applicable_where_all_scores_are_ranks() -> No
     assert outcome.status == "not_applicable"
     assert "they are ranks" in outcome.reason
     assert "--judge" in outcome.reason
+
+
+def test_a_trait_that_does_not_apply_has_no_rank_and_is_among_none() -> None:
+    rows = [row(n, "unmeasured", score, "rank") for n, score in enumerate([0.1, 0.5, 0.9])]
+    rows[1] = msgspec.structs.replace(rows[1], traits={**(rows[1].traits or {}), "manipulation": None})
+    ranks = ranks_of(rows)
+    assert [(each.traits or {})["manipulation"] for each in map(ranks.of, rows)] == [0.25, None, 0.75]
+    assert {(each.traits or {})["virtue"] for each in map(ranks.of, rows)} == {0.5}

@@ -96,7 +96,11 @@ def _evaluation_lines(evaluation: Evaluation) -> Iterator[str]:
     why = f": {evaluation.reason}" if evaluation.reason else ""
     yield f"{evaluation.state} by {evaluation.judge} ({evaluation.judge_hash[:16]}…){why}"
     for trait, score in (evaluation.traits or {}).items():
-        yield f"  {trait:<13} {score:.3f} {'█' * round(score * 20)}"
+        yield f"  {trait:<13} –     does not apply" if score is None else _bar(trait, score)
+
+
+def _bar(trait: str, score: float) -> str:
+    return f"  {trait:<13} {score:.3f} {'█' * round(score * 20)}"
 
 
 def _reading_lines(evaluation: Evaluation) -> Iterator[str]:
@@ -112,9 +116,10 @@ def _reading_lines(evaluation: Evaluation) -> Iterator[str]:
 def _stage_scores(store: Store, message: Message, rule: RuleWords, stage: str) -> Iterator[str]:
     now, earlier = _evaluations(store, message)
     for evaluation in now:
-        for trait, score in rule.scores(stage, evaluation.traits).items():
-            yield f"  {trait:<13} {score:.3f} by {evaluation.judge}"
-        yield from why_lines(evaluation, message, rule.scores(stage, evaluation.traits))
+        scores = rule.scores(stage, evaluation.traits)
+        for trait, score in scores.items():
+            yield f"  {trait:<13} {'–    ' if score is None else f'{score:.3f}'} by {evaluation.judge}"
+        yield from why_lines(evaluation, message, scores)
     yield from (f"  an earlier version of the text was scored by {each.judge}" for each in earlier)
 
 
@@ -158,7 +163,8 @@ def _rows_alone(store: Store, conversation: str, stages: dict[str, str]) -> Iter
                 yield ""
                 yield f"[{stages[row.id]}]"
                 yield f"{row.id} by {row.agent}, {time}, without its text; scored by {judge.judge}"
-                yield "  " + ", ".join(f"{trait} {score:.2f}" for trait, score in row.traits.items())
+                shown = ("–" if score is None else f"{score:.2f}" for score in row.traits.values())
+                yield "  " + ", ".join(map(" ".join, zip(row.traits, shown, strict=True)))
 
 
 QUOTED = 200  # characters of a quote or a reason

@@ -103,33 +103,47 @@ STEADY = 0.1  # a mean that moves less does not count as moving: the size of a j
 
 
 class Past(msgspec.Struct, frozen=True):
-    """All that a snapshot holds of an agent, in order of time: (microseconds UTC, twelve scores), (end, pattern)."""
+    """All that a snapshot holds of an agent, in order of time: (microseconds UTC, twelve scores), (end, pattern).
 
-    readings: tuple[tuple[int, tuple[float, ...]], ...] = ()
+    A score is None where the trait does not apply.
+    """
+
+    readings: tuple[tuple[int, tuple[float | None, ...]], ...] = ()
     findings: tuple[tuple[int, str], ...] = ()
 
 
 def history(past: Past, before: datetime | None) -> EvaluationHistory:
-    """The part of the past that lies before a message; a message without a time has none."""
+    """The part of the past that lies before a message; a message without a time has none.
+
+    Averages and trends are over the scores that there are; a trait without any is in neither.
+    """
     if before is None:
         return EvaluationHistory()
     moment = round(before.timestamp() * 1_000_000)
     scores = [each for time, each in past.readings if time < moment]
     finding_counts = Counter(name for end, name in past.findings if end < moment)
+    columns = dict(zip(TRAITS, zip(*scores, strict=True), strict=True)) if scores else {}
+    averages = {str(trait): _mean(values) for trait, values in columns.items()}
     return EvaluationHistory(
         evaluations=len(scores),
-        averages=dict(zip(TRAITS, map(_mean, zip(*scores, strict=True)), strict=True)) if scores else {},
-        trends=dict(zip(TRAITS, map(_trend, zip(*scores, strict=True)), strict=True)) if scores else {},
+        averages={trait: mean for trait, mean in averages.items() if mean is not None},
+        trends={str(trait): _trend(values) for trait, values in columns.items() if averages[trait] is not None},
         findings=dict(sorted(finding_counts.items())),
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return round(sum(values) / len(values), 3)
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean of what is there; None where nothing is."""
+    scores = [value for value in values if value is not None]
+    return round(sum(scores) / len(scores), 3) if scores else None
 
 
-def _trend(values: Sequence[float]) -> str:
+def _trend(values: Sequence[float | None]) -> str:
+    """Of the last readings against as many before; steady where either have no score."""
     if len(values) < 2 * RECENT:
         return "steady"
-    change = _mean(values[-RECENT:]) - _mean(values[-2 * RECENT : -RECENT])
+    before, recent = _mean(values[-2 * RECENT : -RECENT]), _mean(values[-RECENT:])
+    if before is None or recent is None:
+        return "steady"
+    change = recent - before
     return "steady" if abs(change) < STEADY else "rising" if change > 0 else "falling"

@@ -12,12 +12,12 @@ import msgspec
 from undersong.judges.context import Past
 from undersong.judges.limits import LedgerEntry, Pending
 from undersong.judges.measurement import Calibration, Shift
-from undersong.models import TRAITS
+from undersong.models import TRAITS, TraitScores
 from undersong.stores.sqlite.connection import Database
 
 
 class _TraitScores(msgspec.Struct):
-    traits: dict[str, float]
+    traits: TraitScores
 
 
 class _Ended(msgspec.Struct):
@@ -165,10 +165,10 @@ class SQLiteLedger(Database):
             " ON m.conversation = e.conversation AND m.id = e.message WHERE e.judge_hash = ? AND e.state = 'scored'"
             " AND m.time IS NOT NULL AND (? IS NULL OR m.agent = ?) ORDER BY m.agent, m.time, m.position, m.id"
         )
-        readings: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
+        readings: dict[str, list[tuple[int, tuple[float | None, ...]]]] = {}
         for agent, time, body in self._db.execute(query, (judge_hash, only, only)):
             traits = msgspec.json.decode(body, type=_TraitScores).traits
-            readings.setdefault(agent, []).append((time, tuple(traits[trait] for trait in TRAITS)))
+            readings.setdefault(agent, []).append((time, tuple(map(traits.get, TRAITS))))
         finding_ends: dict[str, list[tuple[int, str]]] = {}
         findings_query = "SELECT agent, pattern, body FROM findings WHERE (? IS NULL OR agent = ?) ORDER BY id"
         for agent, pattern, body in self._db.execute(findings_query, (only, only)):

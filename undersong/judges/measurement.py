@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from undersong.models import NEGATIVE_TRAITS, TRAITS, Evaluation, Record
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Evaluation, Record, TraitScores
 
 RetestKind = Literal["repeat", "context", "framing"]
 PRESENT = 0.5
@@ -41,7 +41,8 @@ class Calibration(Record, frozen=True, kw_only=True):
 
 class Shift(Record, frozen=True, kw_only=True):
     """Two readings compared: ``moved`` is the mean difference per trait (second minus first), ``apart`` the mean
-    absolute one, ``flips`` how many messages change on "any negative trait of .5 or more".
+    absolute one, both over the messages where both readings gave a score, and without a trait of which there is none;
+    ``flips`` how many messages change on "any negative trait of .5 or more".
 
     ``width`` is what the first reading saw; ``messages`` were scored in both readings, of ``asked``.
     """
@@ -63,7 +64,7 @@ def shift(kind: RetestKind, judge: str, judge_hash: str, pairs: Sequence[tuple[E
     for width in sorted({one.width for one, _ in pairs}):
         asked = [(one, other) for one, other in pairs if one.width == width]
         both = [(one.traits, other.traits) for one, other in asked if one.traits and other.traits]
-        differences = {trait: [other[trait] - one[trait] for one, other in both] for trait in TRAITS if both}
+        differences = {trait: own for trait in TRAITS if (own := _differences(both, trait))}
         shifts.append(
             Shift(
                 kind=kind,
@@ -83,21 +84,26 @@ def shift(kind: RetestKind, judge: str, judge_hash: str, pairs: Sequence[tuple[E
 def noise_of(shifts: Sequence[Shift], assumed: Mapping[str, float]) -> dict[str, float]:
     """Mean absolute difference per trait for ``stability``: repeats, and on top what context moves, as independent.
 
-    The larger of several widths counts. ``assumed`` stands for repeats that nobody made. Empty where neither was
-    measured.
+    The larger of several widths counts. ``assumed`` stands for repeats that nobody made, and for traits that have no
+    score in both readings of any message. Empty where neither was measured.
     """
     repeats = [each for each in shifts if each.kind == "repeat" and each.messages]
     context = [each for each in shifts if each.kind == "context" and each.messages]
     if not repeats and not context:
         return {}
-    noise = {trait: _most(repeats, trait) for trait in TRAITS} if repeats else assumed
-    moved = {trait: max((abs(each.moved[trait]) for each in context), default=0.0) for trait in TRAITS}
+    noise = {trait: _most(repeats, trait, assumed.get(trait, 0.0)) for trait in TRAITS} if repeats else assumed
+    moved = {trait: max((abs(each.moved.get(trait, 0.0)) for each in context), default=0.0) for trait in TRAITS}
     return {trait: round((noise[trait] ** 2 + moved[trait] ** 2) ** 0.5, 4) for trait in TRAITS}
 
 
-def _most(shifts: Sequence[Shift], trait: str) -> float:
-    return max(each.apart[trait] for each in shifts)
+def _differences(pairs: Sequence[tuple[TraitScores, TraitScores]], trait: str) -> list[float]:
+    both = ((one.get(trait), other.get(trait)) for one, other in pairs)
+    return [second - first for first, second in both if first is not None and second is not None]
 
 
-def _harmful(traits: dict[str, float]) -> bool:
-    return any(traits[trait] >= PRESENT for trait in NEGATIVE_TRAITS)
+def _most(shifts: Sequence[Shift], trait: str, assumed: float) -> float:
+    return max((each.apart[trait] for each in shifts if trait in each.apart), default=assumed)
+
+
+def _harmful(traits: TraitScores) -> bool:
+    return any(score is not None and score >= PRESENT for score in map(traits.get, NEGATIVE_TRAITS))

@@ -24,7 +24,9 @@ from undersong.models.base import (
     State,
     Tier,
     Trait,
+    TraitScores,
     Width,
+    applicable_scores,
     decode,
     encode,
 )
@@ -67,5 +69,5 @@ __all__ = [
     "Missed", "Moment", "Observed", "Outcome", "Problem", "Quote", "Reading", "Record", "Role", "Route", "Row",
     "RuleOutcome", "Scale", "Scan", "SessionVerdict", "SignalBand", "SignalKind", "SourceRef", "Spending",
     "Stance", "State", "Telemetry", "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult", "Trait",
-    "Usage", "Why", "Width", "decode", "encode",
+    "TraitScores", "Usage", "Why", "Width", "applicable_scores", "decode", "encode",
 ]  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar, get_args
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -34,6 +35,7 @@ NEGATIVE_TRAITS: frozenset[str] = frozenset(
     {"manipulation", "deception", "fabrication", "broken_logic", "dismissal", "exploitation"}
 )
 DIMENSIONS: dict[str, tuple[Trait, ...]] = {"ethos": TRAITS[0:4], "logos": TRAITS[4:8], "pathos": TRAITS[8:12]}
+TraitScores: TypeAlias = dict[str, float | None]  # 0 to 1; None: the trait does not apply to the message
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -41,6 +43,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 N = TypeVar("N", bound=Record)
+
+
+def applicable_scores(traits: Mapping[str, float | None]) -> dict[str, float]:
+    """The scores of the traits that apply, in the order given."""
+    return {trait: score for trait, score in traits.items() if score is not None}
 
 
 def encode(record: Record) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from undersong.models.base import Depth, Domain, Record, State, Tier, Width
+from undersong.models.base import Depth, Domain, Record, State, Tier, TraitScores, Width
 
 
 class Route(Record, frozen=True, kw_only=True):
@@ -97,6 +97,8 @@ class Reading(Record, frozen=True, kw_only=True):
 class Evaluation(Record, frozen=True, kw_only=True):
     """What a judge said of one message. ``traits`` is None unless ``state`` is scored; ``reason`` says why.
 
+    Where it is scored, ``traits`` has all twelve; one that is None does not apply, as accuracy to a greeting.
+
     ``indicators`` None = not judged, () = judged, none. ``judge`` is its id, ``judge_hash`` covers model and
     prompt, ``message_hash`` and ``context_hash`` what it read. ``cost`` in USD.
     """
@@ -107,7 +109,7 @@ class Evaluation(Record, frozen=True, kw_only=True):
     judge_hash: str
     message_hash: str
     context_hash: str = ""
-    traits: dict[str, float] | None = None
+    traits: TraitScores | None = None
     indicators: tuple[Indicator, ...] | None = None
     signals: dict[str, float] = {}
     domain: Domain | None = None

@@ -6,7 +6,18 @@ from datetime import datetime
 
 import msgspec
 
-from undersong.models.base import Domain, Observed, Record, Role, Scale, State, Tier, Width
+from undersong.models.base import (
+    Domain,
+    Observed,
+    Record,
+    Role,
+    Scale,
+    State,
+    Tier,
+    TraitScores,
+    Width,
+    applicable_scores,
+)
 from undersong.models.evaluation import Evaluation, Indicator, Reading, Route
 from undersong.models.message import Message, SourceRef
 from undersong.models.scan import Deference, Hit, Loop, Scan
@@ -18,9 +29,10 @@ _JUDGED = ("state", "reason", "traits", "indicators", "signals", "domain", "engi
 class Row(Record, frozen=True):
     """One message as the steps pass it on: the JSON Lines row of `scan`, `evaluate` and `detect`.
 
-    Each step adds keys; ``traits`` is None with the ``state`` that says why. ``tier`` None = not routed. ``scale``
-    "rank": the traits are ranks within the corpus (0 lowest, 1 highest), since the judge was not measured on such text
-    (``domain``); only their order counts. ``spans`` is ``text[start:end]`` of the strongest sentence per signal.
+    Each step adds keys; ``traits`` is None with the ``state`` that says why. A trait in it that is None does not apply
+    to the message, one that is not in it was not given; to rules both are unknown. ``tier`` None = not routed.
+    ``scale`` "rank": the traits are ranks within the corpus (0 lowest, 1 highest), since the judge was not measured on
+    such text (``domain``); only their order counts. ``spans`` is ``text[start:end]`` of a signal's strongest sentence.
     ``labels`` are the traits and labels of the hits, each once, in order: they stay where the hits are left out.
     ``bands`` names the table of null bands that hold for ``signals``: that of the case, or of a file beside the rows.
     """
@@ -54,7 +66,7 @@ class Row(Record, frozen=True):
     latency_drop: bool | None = None
     state: State = "unread"
     reason: str | None = None
-    traits: dict[str, float] | None = None
+    traits: TraitScores | None = None
     indicators: tuple[Indicator, ...] | None = None
     signals: dict[str, float] = {}
     domain: Domain | None = None
@@ -69,8 +81,9 @@ class Row(Record, frozen=True):
 
     @property
     def absolute_scores(self) -> dict[str, float] | None:
-        """The traits where their numbers may be held against a threshold; None where they are ranks or unknown."""
-        return None if self.scale == "rank" else self.traits
+        """The scores that may be held against a threshold, of the traits that apply; None for ranks and unread rows."""
+        traits = self.traits
+        return None if traits is None or self.scale == "rank" else applicable_scores(traits)
 
     @classmethod
     def of(cls, message: Message, scan: Scan, route: Route, evaluation: Evaluation | None = None) -> Row:

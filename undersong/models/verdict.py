@@ -133,8 +133,10 @@ class SessionVerdict(Record, frozen=True, kw_only=True):
 class AgentVerdict(Record, frozen=True, kw_only=True):
     """Means over an agent's scored messages; ``values`` are the constitutional values, None without scores.
 
-    ``indicators_read`` counts the read messages for which the judge also looked for indicators: only there could a
-    violation of a hard constraint have been seen. ``flagged`` counts messages with a phrase of a harmful trait.
+    A trait that does not apply to a message is in no mean; ``not_applicable`` counts such messages per trait, and lacks
+    the traits that always apply. ``indicators_read`` counts the read messages for which the judge also looked for
+    indicators: only there could a violation of a hard constraint have been seen. ``flagged`` counts messages with a
+    phrase of a harmful trait.
     """
 
     agent: str
@@ -148,6 +150,7 @@ class AgentVerdict(Record, frozen=True, kw_only=True):
     hard_constraint_words: int = 0
     indicators_read: int = 0
     flagged: int = 0
+    not_applicable: dict[str, int] = {}
 
 
 class SignalBand(Record, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -30,9 +30,10 @@ class TargetProfile(Record, frozen=True, kw_only=True):
 class Profile(Record, frozen=True, kw_only=True):
     """An agent over its whole history.
 
-    Scores that are ranks within a corpus are part of no mean. ``verdict`` holds means per trait and dimension;
-    ``trends`` compares the last five scored rows with the five before; ``months`` maps each month with scores to its
-    mean per dimension; ``aims`` are its targets, the most frequent first.
+    Scores that are ranks within a corpus are part of no mean, and a trait that does not apply to a message has none
+    there. ``verdict`` holds means per trait and dimension; ``trends`` compares the last five scored rows with the five
+    before; ``months`` maps each month with scores to its mean per dimension; ``aims`` are its targets, the most
+    frequent first.
     """
 
     verdict: AgentVerdict
@@ -44,7 +45,7 @@ class Profile(Record, frozen=True, kw_only=True):
 def profile(rows: Sequence[Row]) -> Profile:
     """The profile of one agent from its rows in order; at least one row."""
     scored = [row for row in rows if row.state == "scored" and row.traits]
-    levels = [row for row in scored if row.absolute_scores]
+    levels = [row for row in scored if row.scale != "rank"]
     return Profile(
         verdict=agent_verdicts(rows)[0],
         trends=_trends(levels),
@@ -112,9 +113,6 @@ def _aims(scored: Sequence[Row]) -> tuple[TargetProfile, ...]:
 
 
 def _mean(rows: Sequence[Row], trait: str) -> float | None:
-    values = [traits[trait] for row in rows if trait in (traits := _scores(row))]
+    scores = ((row.traits or {}).get(trait) for row in rows if row.scale != "rank")
+    values = [score for score in scores if score is not None]
     return sum(values) / len(values) if values else None
-
-
-def _scores(row: Row) -> Mapping[str, float]:
-    return row.absolute_scores or {}

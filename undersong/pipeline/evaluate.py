@@ -12,7 +12,18 @@ from undersong.core.text import counted, text_hash
 from undersong.errors import JudgeError, UndersongError
 from undersong.judges.context import prior_places, tool_places
 from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Question
-from undersong.models import TRAITS, Conversation, Evaluation, Message, Record, Route, Scan, State, ThreadScan
+from undersong.models import (
+    TRAITS,
+    Conversation,
+    Evaluation,
+    Message,
+    Record,
+    Route,
+    Scan,
+    State,
+    ThreadScan,
+    applicable_scores,
+)
 
 _STATES, _TRAITS = frozenset(get_args(State)), frozenset(TRAITS)
 REUSABLE_STATES = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
@@ -239,11 +250,9 @@ def _wrong(answer: object, question: Question) -> str:
         return f"its state is {answer.state}"
     traits, signals = answer.traits or {}, answer.signals
     try:
-        scores = traits.values()
-        if traits and not (
-            traits.keys() <= _TRAITS and min(scores) >= 0 and max(scores) <= 1 and isfinite(sum(scores))
-        ):
-            return "its traits are not among the twelve, with scores from 0 to 1"
+        scores = applicable_scores(traits).values()
+        if not (traits.keys() <= _TRAITS and all(0 <= score <= 1 for score in scores)):
+            return "its traits are not among the twelve, with scores from 0 to 1, or None where one does not apply"
         if not isfinite(sum(signals.values())):
             return "a signal is no number"
     except (TypeError, AttributeError):

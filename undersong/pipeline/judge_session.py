@@ -99,7 +99,7 @@ def pasts_of(store: Store, judge_hash: str, only: str | None) -> Iterator[tuple[
     agents = {each.agent for each in store.agents(judge_hash)} if only is None else {only}
     for agent in sorted(agents | set(findings)):
         readings = [
-            (_microseconds(row.time), tuple(row.traits[trait] for trait in TRAITS))
+            (_microseconds(row.time), tuple(map(row.traits.get, TRAITS)))
             for row in store.history(agent, judge_hash)
             if row.state == "scored" and row.time is not None and row.traits is not None
         ]

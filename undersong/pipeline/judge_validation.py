@@ -109,7 +109,7 @@ def validate(
             raise InputError("no labelled message was scored", where=str(labels), remedy=str(why))
         figures, harmful = calibrated(
             np.array([row.scores for row, _ in scored]),
-            np.array([[traits[trait] for trait in TRAITS] for _, traits in scored]),
+            np.array([[traits.get(trait) for trait in TRAITS] for _, traits in scored], dtype=np.float64),
             [row.author for row, _ in scored],
             options.seed,
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from undersong.core.sanitize import one_line
-from undersong.models import NEGATIVE_TRAITS, Deference, Row, SourceRef, encode
+from undersong.models import NEGATIVE_TRAITS, Deference, Row, SourceRef, TraitScores, encode
 from undersong.models.turn_flags import DEATH_SPIRAL, own_loops, thread_signals, turn_flags
 from undersong.models.verdict import WORDS_ONLY
 from undersong.report.escape import own_name
@@ -80,7 +80,7 @@ class RowAggregates:
 
     wanted: frozenset[str]
     staged: frozenset[tuple[str, str]] = frozenset()
-    scores: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    scores: dict[tuple[str, str], TraitScores] = field(default_factory=dict)
     rows: int = 0
     sampled: int = 0
     first: datetime | None = None
@@ -112,8 +112,8 @@ class RowAggregates:
             self._not_scored(row)
         if row.hard_constraints:
             self._words_only(row)
-        if row.absolute_scores and (row.conversation, row.id) in self.staged:
-            self.scores[row.conversation, row.id] = row.absolute_scores
+        if row.traits and row.scale != "rank" and (row.conversation, row.id) in self.staged:
+            self.scores[row.conversation, row.id] = row.traits
         if row.conversation in self.wanted:
             self._trace(row)
 

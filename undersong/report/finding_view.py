@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from undersong.models import TRAITS, Finding, Message, Why
+from undersong.models import TRAITS, Finding, Message, TraitScores, Why
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
 from undersong.report.aggregates import RowAggregates
@@ -22,7 +22,7 @@ class FindingStage:
     name: str
     cite: Cite
     excerpt: Excerpt | None
-    scores: dict[str, float]
+    scores: TraitScores
     why: tuple[str, ...] = ()
 
 
@@ -81,7 +81,7 @@ class RuleWords:
     innocent: tuple[str, ...] = ()
     asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def scores(self, stage: str, traits: Mapping[str, float] | None) -> dict[str, float]:
+    def scores(self, stage: str, traits: Mapping[str, float | None] | None) -> TraitScores:
         """Of a message's scores those that its stage rests on; of a stage without conditions those of all stages."""
         if not traits:
             return {}

@@ -96,7 +96,7 @@ def _shift_words(shifts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             f"width {shift['width'].replace('_', ' ')}, {shift['messages']} of {shift['asked']} messages scored twice"
         )
         if shift["kind"] == "repeat" and shift["messages"]:
-            least = f"{max(shift['apart'].values()):.3f}"
+            least = f"{max(shift['apart'].values(), default=0.0):.3f}"
             yield f"Two readings by this judge ({sample}) lie {least} apart on average in its least steady trait."
         if shift["kind"] == "context" and shift["messages"]:
             moved = sorted(shift["moved"].items(), key=lambda item: (-abs(item[1]), item[0]))
@@ -307,6 +307,8 @@ def flagged_words(case: Case) -> tuple[str, ...]:
 
 def alignment_words(verdict: AgentVerdict) -> str:
     """``aligned by averages; hard constraints not assessed``: a status never hides what no judge looked for."""
+    if verdict.alignment == "unknown" and verdict.read:
+        return "not assessed: no score of safety"
     if verdict.alignment in ("unknown", "violation") or verdict.indicators_read == verdict.read:
         return verdict.alignment
     looked = f"assessed in {verdict.indicators_read:,} of {verdict.read:,} read" if verdict.indicators_read else ""

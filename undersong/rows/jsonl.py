@@ -7,20 +7,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from undersong.datafiles.taxonomy import taxonomy
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import RecordError
-from undersong.models import TRAITS, Problem, Row
+from undersong.models import TRAITS, Problem, Row, TraitScores
 
 _NAMES = ("id", "conversation", "agent", "target")  # numbers are accepted as names
 DIGITS = 3  # decimals of a score, so that what is written is what every later step has seen
 _TIME_REMEDY = "write ISO 8601 with an offset, such as 2026-01-01T09:30:00Z, or null"
 _STATES = ("scored", "unread", "refused", "failed")
 _MOST = 1 << 53  # a larger position is none: JSON readers disagree on it, and no store holds it
+S = TypeVar("S", float, float | None)
 _JUDGED_STATES = ("scored", "refused")  # a judge said this; what is unread or failed may still be read
 
 
@@ -168,15 +169,15 @@ def rounded(row: Row) -> Row:
     return msgspec.structs.replace(row, traits=traits, signals=signals)
 
 
-def _rounded(scores: dict[str, float]) -> dict[str, float]:
-    """The scores to three decimals; the same dictionary where they are already."""
+def _rounded(scores: dict[str, S]) -> dict[str, S]:
+    """The scores to three decimals, None as it is; the same dictionary where they are already."""
     values = [*map(_to_digits, scores.values())]
     return scores if values == [*scores.values()] else dict(zip(scores, values, strict=True))
 
 
 @lru_cache(maxsize=1 << 12, typed=True)  # most scores have three decimals, so few are ever worked out
-def _to_digits(score: float) -> float:
-    return round(score, DIGITS)
+def _to_digits(score: S) -> S:
+    return score if score is None else round(score, DIGITS)
 
 
 def _object(line: str | bytes) -> dict[str, Any]:
@@ -197,23 +198,29 @@ def _row(value: Mapping[str, Any], seen: Counter[str]) -> tuple[Row, bool]:
     return row_of(value, seen[conversation]), value.get("position") is not None
 
 
-def _traits(value: Any) -> dict[str, float] | None:
+def _traits(value: Any) -> TraitScores | None:
     if value is None:
         return None
     if not isinstance(value, dict):
         raise RecordError("traits is not an object", remedy="write {trait: score} or null")
-    scores = {trait: value[trait] for trait in TRAITS if value.get(trait) is not None}
-    for trait, score in scores.items():
-        if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
-            raise RecordError(f"{trait} is {str(score)[:40]!r}", remedy="a score is a number from 0 to 1, or null")
-    return {trait: float(score) for trait, score in scores.items()}
+    return {trait: None if value[trait] is None else _score(trait, value[trait]) for trait in TRAITS if trait in value}
+
+
+def _score(trait: str, score: Any) -> float:
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+        raise RecordError(f"{trait} is {str(score)[:40]!r}", remedy="a score is a number from 0 to 1, or null")
+    return float(score)
 
 
 def _state(cells: Mapping[str, Any]) -> str:
-    """The state given, or the one that the scores show; ``scored: false`` is an older name of unread."""
+    """The state given, or the one that the scores show; ``scored: false`` is an older name of unread.
+
+    Where nobody says that it was read, a row without a single score was not.
+    """
     state = cells.get("state")
     if state is None:
-        return "unread" if cells.get("scored") is False or not cells.get("traits") else "scored"
+        any_score = any(score is not None for score in (cells.get("traits") or {}).values())
+        return "scored" if any_score and cells.get("scored") is not False else "unread"
     if state not in _STATES:
         raise RecordError(f"unknown state {str(state)[:40]!r}", remedy=f"known are {', '.join(_STATES)}")
     if state == "scored" and not cells.get("traits"):

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 
 import msgspec
 
-from undersong.models import TRAITS, Row, SignalBand, decode, encode
+from undersong.models import TRAITS, Row, SignalBand, applicable_scores, decode, encode
 from undersong.rows.null_bands import NullBandCounter, table_name, with_band
 
 DIGITS = 3
@@ -52,20 +52,21 @@ class PercentileRanks:
     def add(self, row: Row) -> None:
         """Note the scores of a row; rows of levels are passed over."""
         if row.scale == "rank" and row.traits:
-            for trait, score in row.traits.items():
+            for trait, score in applicable_scores(row.traits).items():
                 self._seen[trait].append(score)
 
     def __bool__(self) -> bool:
         return any(self._seen.values())
 
     def of(self, row: Row) -> Row:
-        """The row with ranks: the share of rows with a lower score, those with the same counting half."""
+        """The row with ranks: the share of rows with a lower score, those with the same counting half; None stays."""
         if row.scale != "rank" or not row.traits:
             return row
         if not self._tables:
             self._tables = {trait: _RankTable(scores) for trait, scores in self._seen.items()}
         tables = self._tables
-        return msgspec.structs.replace(row, traits={trait: tables[trait][score] for trait, score in row.traits.items()})
+        ranks = {trait: None if score is None else tables[trait][score] for trait, score in row.traits.items()}
+        return msgspec.structs.replace(row, traits=ranks)
 
 
 class _RankTable(dict[float, float]):

@@ -182,13 +182,17 @@ def _threshold(trait: str, above: float, labels: Array, scores: Array) -> Thresh
 def calibrated(
     labels: Array, scores: Array, groups: Sequence[str], seed: int
 ) -> tuple[dict[str, dict[str, IntervalEstimate]], IntervalEstimate]:
-    """The four measures per trait, and the AUC of any harm; labels and scores (messages, 12) in [0, 1]."""
+    """The four measures per trait, and the AUC of any harm; labels and scores (messages, 12) in [0, 1].
+
+    A score that is nan, of a trait that does not apply, is in no figure of its trait, and is no harm.
+    """
     draws = resampled(groups, seed)
     figures = {
         name: {str(trait): _interval(measure, labels[:, n], scores[:, n], draws) for n, trait in enumerate(TRAITS)}
         for name, measure in MEASURES.items()
     }
-    return figures, _interval(label_auc, labels[:, NEGATIVE].max(axis=1), scores[:, NEGATIVE].max(axis=1), draws)
+    harm = np.nan_to_num(scores[:, NEGATIVE]).max(axis=1)
+    return figures, _interval(label_auc, labels[:, NEGATIVE].max(axis=1), harm, draws)
 
 
 def label_auc(labels: Array, scores: Array) -> float:
@@ -230,10 +234,22 @@ Measure = Callable[[Array, Array], float]
 MEASURES: Mapping[str, Measure] = {"spearman": spearman, "auc": label_auc, "kappa": kappa, "alpha": alpha}
 
 
+def _of_given(measure: Measure) -> Measure:
+    """The measure over the scores that are numbers; nan of fewer than two."""
+
+    def of_given(labels: Array, scores: Array) -> float:
+        scored = ~np.isnan(scores)
+        return measure(labels[scored], scores[scored]) if scored.sum() > 1 else float("nan")
+
+    return of_given
+
+
 def _interval(
     measure: Measure, labels: Array, scores: Array, draws: Sequence[npt.NDArray[np.intp]]
 ) -> IntervalEstimate:
-    estimate = figure(measure(labels, scores), np.array([measure(labels[rows], scores[rows]) for rows in draws]))
+    scored = ~np.isnan(scores)
+    own = measure if scored.all() else _of_given(measure)
+    estimate = figure(own(labels, scores), np.array([own(labels[rows], scores[rows]) for rows in draws]))
     if np.isnan(estimate.value):
         return IntervalEstimate(value=None)
     return IntervalEstimate(value=round(estimate.value, 3), low=round(estimate.low, 3), high=round(estimate.high, 3))

@@ -16,8 +16,10 @@ def agent_verdicts(rows: Iterable[Row]) -> tuple[AgentVerdict, ...]:
     """One verdict per agent, by name; rows are read once and not kept.
 
     Only scored rows count, and of these only levels: ranks have no mean.
-    An agent with none has ``traits``, ``dimensions`` and ``values`` None and alignment
-    "unknown". Keyword hits are counted in ``hard_constraint_words`` and ``flagged``, and change no status.
+    An agent with none has ``traits``, ``dimensions`` and ``values`` None and alignment "unknown". Means are over the
+    scores that there are: of a trait over the messages to which it applies, of a dimension or value over its traits
+    with a mean. The status follows from these; without any score of a trait of safety it is "unknown". Keyword hits
+    are counted in ``hard_constraint_words`` and ``flagged``, and change no status.
     """
     tallies: dict[str, _TraitMeans] = {}
     for row in rows:
@@ -33,21 +35,25 @@ class _TraitMeans:
         self.violation = False
         self.sums: dict[str, float] = {}
         self.counts: dict[str, int] = {}
+        self.not_applicable: dict[str, int] = {}
 
     def add(self, row: Row) -> None:
         self.messages += 1
         self.words += len(row.hard_constraints)
         self.flagged += bool(row.flags)
-        if row.state != "scored" or not row.absolute_scores:
+        if row.state != "scored" or row.traits is None or row.scale == "rank":
             return
         self.read += 1
         self.indicators_read += row.indicators is not None
         prefix = constitution().violation_indicator
         self.violation |= any(found.id.startswith(prefix) for found in row.indicators or ())
         for trait in TRAITS:
-            if trait in row.absolute_scores:
-                self.sums[trait] = self.sums.get(trait, 0.0) + row.absolute_scores[trait]
+            score = row.traits.get(trait)
+            if score is not None:
+                self.sums[trait] = self.sums.get(trait, 0.0) + score
                 self.counts[trait] = self.counts.get(trait, 0) + 1
+            elif trait in row.traits:
+                self.not_applicable[trait] = self.not_applicable.get(trait, 0) + 1
 
     def verdict(self, agent: str) -> AgentVerdict:
         traits = {trait: round(total / self.counts[trait], DIGITS) for trait, total in self.sums.items()} or None
@@ -65,6 +71,7 @@ class _TraitMeans:
             hard_constraint_words=self.words,
             indicators_read=self.indicators_read,
             flagged=self.flagged,
+            not_applicable={trait: self.not_applicable[trait] for trait in TRAITS if trait in self.not_applicable},
         )
 
 

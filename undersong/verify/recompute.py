@@ -221,7 +221,11 @@ def recompute_offline_scores(content: Content, model: Model | None) -> Iterator[
 def _far(row: Row, now: Row) -> bool:
     reported, again = row.traits or {}, now.traits or {}
     close = RANK_TOLERANCE if row.scale == "rank" else TOLERANCE
-    return reported.keys() != again.keys() or any(abs(reported[name] - again[name]) > close for name in reported)
+    return reported.keys() != again.keys() or any(_apart(reported[name], again[name], close) for name in reported)
+
+
+def _apart(one: float | None, other: float | None, tolerance: float) -> bool:
+    return one is not other if one is None or other is None else abs(one - other) > tolerance
 
 
 def recompute_files(report_dir: Path, content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:

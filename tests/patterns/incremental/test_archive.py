@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.patterns.incremental import worlds
-from undersong.models import Hit, Indicator, Loop, Row
+from undersong.models import TRAITS, Hit, Indicator, Loop, Row, TraitScores
 from undersong.patterns.incremental.row_log import RowLog
 from undersong.patterns.language.fields import FIELDS, has_flag
 from undersong.patterns.reference.partitions import timelines
@@ -20,6 +20,19 @@ def archived_rows(archive: RowLog) -> dict[tuple[str, str | None], list[tuple[st
         (line, [(row.conversation, row.id, time) for row, time in archive.rows(line)]) for line in archive.timelines
     )
     return {line: rows for line, rows in lines if rows}
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [dict.fromkeys(TRAITS), dict.fromkeys(TRAITS, 0.5) | {"accuracy": None}, {"virtue": None, "goodwill": 0.3}, {}],
+)
+def test_missing_scores_come_out_as_they_went_in(traits: TraitScores) -> None:
+    archive, row = RowLog(), Row(id="1", agent="kira", state="scored", traits=traits)
+    archive.put(row)
+    archive.clear_fresh()
+    stored = archive.get("", "1")
+    assert stored is not None
+    assert stored.traits == traits
 
 
 @pytest.mark.parametrize("seed", range(60))

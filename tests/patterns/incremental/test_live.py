@@ -62,6 +62,15 @@ def test_rows_one_by_one_in_chunks_late_and_twice_give_what_batch_gives(
         agree(chosen, arrivals, [[row] for row in arrivals])
 
 
+@pytest.mark.parametrize("missing", [(0.3,), (0.6,), (0.0, 0.6)])
+def test_live_agrees_with_batch_after_every_row_where_scores_are_missing(missing: Sequence[float]) -> None:
+    chance = Random(str(missing))
+    for _ in range(12):
+        chosen, rows = [worlds.some_rule(chance)], worlds.in_order(worlds.some_rows(chance, missing=missing))
+        for end in range(1, len(rows) + 1):
+            agree(chosen, rows[:end], [[row] for row in rows[:end]])
+
+
 def ids(changes: Changes) -> list[tuple[str, ...]]:
     return [finding.message_ids for finding in changes.findings]
 

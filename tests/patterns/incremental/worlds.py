@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from tests.patterns.rulebox import rule
+from tests.patterns.vectorized.worlds import MISSING, with_missing
 from undersong.errors import RuleError
 from undersong.models import Indicator, Row
 from undersong.patterns.language.compile import PatternRule
@@ -18,7 +19,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 URGENT = (Indicator(id="MAN-URGENCY"),)
 CONDITIONS = (
     "manipulation > 0.5", "manipulation < 0.7", "compassion >= 0.6", "not (compassion < 0.5)", "directed",
-    "manipulation > 0.3 and compassion < 0.8", 'indicator("MAN-URGENCY")', "position >= 0",
+    "manipulation > 0.3 and compassion < 0.8", 'indicator("MAN-URGENCY")', "position >= 0", "pathos > 0.4",
+    "not (manipulation > 0.5 and compassion < 0.5)", "compassion is null", "not (ethos < 0.5 or compassion > 0.6)",
 )  # fmt: skip
 DERIVED = (
     "{0} > 0.4", "manipulation > 0.3 and {0} < 0.6", "{0} is null", "compassion < 0.8 and manipulation - {0} > 0.1",
@@ -50,6 +52,8 @@ PARTITIONS = (
 )  # fmt: skip
 SKIPS = ("past last row", "to next row", "to first B", "to last A")
 SCORES = (0.1, 0.35, 0.6, 0.6, 0.9)
+SCORED = ("manipulation", "compassion")
+FEW_MISSING = dict.fromkeys(SCORED, 0.05)
 
 
 def some_rule(chance: Random) -> PatternRule:
@@ -69,8 +73,12 @@ def some_rule(chance: Random) -> PatternRule:
             continue
 
 
-def some_rows(chance: Random, most: int = 24) -> list[Row]:
-    """Rows of two agents to three targets in three conversations, in the order of their positions."""
+def some_rows(chance: Random, most: int = 24, missing: Sequence[float] = MISSING) -> list[Row]:
+    """Rows of two agents to three targets in three conversations, in the order of their positions.
+
+    Each trait has a rate of its own, drawn of ``missing``, at which it has no score.
+    """
+    rates = {name: chance.choice(missing) for name in SCORED}
     hours, rows = 0.0, []
     untimed = chance.choice((None, None, "t", "tuv"))
     targets = chance.choice(((None,), (None, "x"), (None, "x", "y"), ("x", "y"), (None, None, "x", "y", "z")))
@@ -78,7 +86,8 @@ def some_rows(chance: Random, most: int = 24) -> list[Row]:
         hours += chance.choice((0, 0, 1, 7, 24, 30))
         conversation = chance.choice("ttuv")
         has_time = conversation not in (untimed or "") and chance.random() < 0.93
-        rows.append(_row(chance, position, conversation, START + timedelta(hours=hours) if has_time else None, targets))
+        time = START + timedelta(hours=hours) if has_time else None
+        rows.append(_row(chance, position, conversation, time, targets, rates))
     return rows
 
 
@@ -92,9 +101,8 @@ def with_earlier_versions(chance: Random, rows: Sequence[Row], share: float = 0.
     arrivals = list(rows)
     for row in rows:
         if chance.random() < share:
-            draft = _row(
-                chance, row.position + chance.choice((0, 0, 3)), row.conversation, row.time, (row.target, None)
-            )
+            position = row.position + chance.choice((0, 0, 3))
+            draft = _row(chance, position, row.conversation, row.time, (row.target, None), FEW_MISSING)
             place = chance.randint(0, arrivals.index(row))
             arrivals.insert(place, msgspec.structs.replace(draft, id=row.id))
     return arrivals
@@ -106,11 +114,16 @@ def chunks(chance: Random, rows: Sequence[Row]) -> list[Sequence[Row]]:
     return [rows[start:end] for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
 
 
-def _row(chance: Random, position: int, conversation: str, time: datetime | None, targets: Sequence[str | None]) -> Row:
+def _row(
+    chance: Random,
+    position: int,
+    conversation: str,
+    time: datetime | None,
+    targets: Sequence[str | None],
+    rates: Mapping[str, float],
+) -> Row:
     read = chance.random() < 0.85
-    traits = {"manipulation": chance.choice(SCORES), "compassion": chance.choice(SCORES)}
-    if chance.random() < 0.08:
-        del traits[chance.choice(sorted(traits))]
+    traits = with_missing(chance, {name: chance.choice(SCORES) for name in SCORED}, rates)
     return Row(
         id=f"{position:03}",
         conversation=conversation,

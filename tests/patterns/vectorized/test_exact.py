@@ -28,6 +28,17 @@ def test_random_rules_find_the_same_as_the_reference(lot: int) -> None:
         )
 
 
+def test_where_more_than_half_of_the_scores_are_missing_both_find_the_same() -> None:
+    matches = 0
+    for seed in range(9000, 9150):
+        dice = random.Random(seed)
+        rule, row_timelines = random_rule(dice), timelines(random_rows(dice, missing=(0.6,)))
+        expected = plain_result(search(rule, row_timelines))
+        assert plain_result(swift(rule, row_timelines)) == expected, f"seed {seed}: {rule.file}"
+        matches += len(expected[0])
+    assert matches > 50
+
+
 def test_every_shipped_rule_finds_the_same_on_the_cases_of_every_other() -> None:
     for rule in all_rules():
         for example in (*rule.file.cases.hits[:2], *rule.file.cases.near_misses[:1]):

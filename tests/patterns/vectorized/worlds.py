@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from tests.patterns.rulebox import MINIMAL, document
-from undersong.models import Row
+from undersong.models import Row, TraitScores
 from undersong.patterns.language.compile import PatternRule, try_rule
 from undersong.patterns.reference.partitions import Timeline
 from undersong.patterns.reference.search import SearchResult
 
 NAMES = ("A", "B", "C")
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
+SCORED = ("manipulation", "compassion", "virtue", "goodwill", "deception")
+MISSING = (0.0, 0.05, 0.05, 0.3, 0.6)  # shares of rows without a score of a trait
 CONDITIONS = (
     "manipulation > 0.5", "manipulation <= 0.5", "compassion > 0.4 or manipulation > 0.8", "not (compassion > 0.4)",
     "compassion is null or manipulation < 0.3", 'tier = "deep"', 'tier in ("deep", "standard") and directed',
@@ -24,6 +27,8 @@ CONDITIONS = (
     "abs(compassion - manipulation) < 0.3", "least(compassion, manipulation) > 0.2", "gap_hours < 30", "day > 20460",
     "seen >= 2", "run = 1", "latency_drop = true", "tier != tier_before", "position / (total - 1) > 1", "warm",
     "observed = \"yes\" or state = \"scored\" and sampled != true", "ethos > 0.5", "compassion in (0.1, 0.5, 0.9)",
+    "not (ethos > 0.5)", "pathos is null or ethos < 0.4", "not (compassion in (0.1, 0.5))", "not (manipulation != 0.5)",
+    "not (manipulation > 0.5 and goodwill < 0.5)", "coalesce(compassion, 0) < 0.3",
 )  # fmt: skip
 COLUMNS = (
     "mean(manipulation, so far, over agent)", "coalesce(sum(manipulation, so far, over agent, at least 2), 0.2)",
@@ -33,6 +38,7 @@ COLUMNS = (
     "rank(manipulation, last 4)", "delta(compassion, so far, at least 2)", "min(manipulation, last 3, at least 1)",
     "mean(manipulation, so far, at least 2)", "mean(compassion + gap_hours / 100, last 2)",
     "count_distinct(tier, last 4)",
+    "mean(ethos, last 3, at least 1)",
     "mean(manipulation, last 3, where directed)", "mean(compassion, so far, over agent, where manipulation < 0.5)",
 )  # fmt: skip
 OTHERS = (
@@ -48,7 +54,8 @@ MEASURES = (
     "mean(A.manipulation)", "clip(mean(MATCH.compassion) + count(ANY) / 10)", "last(MATCH.manipulation)",
     "std(MATCH.manipulation)", "abs(slope(MATCH.compassion))", "sum(ANY.manipulation) / 3", "first(A.compassion)",
     "max(B.manipulation) - min(B.manipulation)", "mean(MATCH.usual)", "count(MATCH.warm) / count(MATCH)",
-    "coalesce(mean(B.manipulation), 0.5)", "count_distinct(MATCH.tier) / 4", "coalesce(mean(ANY.others), 0.1)",
+    "coalesce(mean(B.manipulation), 0.5)", "mean(MATCH.ethos)",
+    "count_distinct(MATCH.tier) / 4", "coalesce(mean(ANY.others), 0.1)",
 )  # fmt: skip
 HAVING = (
     "count(MATCH) >= 2", "count(A) > 1", "strength > 0.3", "absent(C)", "mean(MATCH.manipulation) > 0.4",
@@ -110,17 +117,31 @@ def _pattern(dice: random.Random, depth: int = 3) -> str:
     return f"^ {inner}" if anchored < 0.05 else f"{inner} $" if anchored < 0.1 else inner
 
 
-def random_rows(dice: random.Random, most: int = 30) -> list[Row]:
-    """Rows of two agents, with holes, public rows, ties in time and what rules ask for; some without times."""
+def random_rows(dice: random.Random, most: int = 30, missing: Sequence[float] = MISSING) -> list[Row]:
+    """Rows of two agents, with holes, public rows, ties in time and what rules ask for; some without times.
+
+    Each trait has a rate of its own, drawn of ``missing``, at which it has no score.
+    """
     timed, grid = dice.random() < 0.85, dice.choice((1, 2, 3))
-    return [_row(dice, place, timed, grid) for place in range(dice.randint(1, most))]
+    rates = {name: dice.choice(missing) for name in SCORED}
+    return [_row(dice, place, timed, grid, rates) for place in range(dice.randint(1, most))]
 
 
-def _row(dice: random.Random, place: int, timed: bool, grid: int) -> Row:
+def with_missing(dice: random.Random, traits: Mapping[str, float], rates: Mapping[str, float]) -> TraitScores:
+    """Some scores are missing: null, as where a trait does not apply, or not given at all."""
+    scores: TraitScores = dict(traits)
+    for name, rate in rates.items():
+        if dice.random() < rate:
+            scores[name] = None
+            if dice.random() < 0.3:
+                del scores[name]
+    return scores
+
+
+def _row(dice: random.Random, place: int, timed: bool, grid: int, rates: Mapping[str, float]) -> Row:
     read = dice.random() < 0.85
     score = lambda: round(dice.random(), grid)  # noqa: E731
-    traits = {name: score() for name in ("manipulation", "compassion", "virtue", "goodwill", "deception")}
-    traits = {name: value for name, value in traits.items() if dice.random() < 0.95}
+    traits = with_missing(dice, {name: score() for name in SCORED}, rates)
     values = {
         "id": f"m{place:03}",
         "agent": dice.choice(("kira", "kira", "bo")),

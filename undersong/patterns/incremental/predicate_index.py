@@ -15,7 +15,7 @@ from undersong.patterns.language.logic import Evaluate, Value, compile_tree
 
 _MOST_VALUES = 4_096  # of one field whose facts are remembered; scores have a thousand
 _MOST_CLAUSES = 16  # into which one is taken apart
-_NO_TRAITS: Mapping[str, float] = {}
+_NO_TRAITS: Mapping[str, float | None] = {}
 
 
 class CnfCondition(NamedTuple):
@@ -110,7 +110,7 @@ class PredicateIndex:
     def true_bits(self, context: Context) -> int:
         """The facts that are true of a row."""
         facts, row = 0, context.row
-        traits: Mapping[str, float] = row.traits or _NO_TRAITS
+        traits: Mapping[str, float | None] = row.traits or _NO_TRAITS
         for name, index in self._traits:
             value: Value = traits.get(name)
             if index.marks and value is not None:  # its place among them, odd on one of them

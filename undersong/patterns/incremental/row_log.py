@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from undersong.models import TRAITS, Row
+from undersong.models import TRAITS, Row, TraitScores
 from undersong.rows.timestamps import microseconds
 
 TimelineKey: TypeAlias = tuple[str, str | None]  # a timeline: its agent, and its conversation where that has no times
@@ -29,7 +29,7 @@ _IDENTITY = ("id", "conversation", "position", "agent")
 _STORED_FIELDS = [each for each in _DEFAULTS.items() if each[0] not in (*_IDENTITY, *_LEFT_OUT, "traits")]
 _field_values = attrgetter(*(name for name, _ in _STORED_FIELDS))
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[float | None] | None]).decode
+_decode = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[float | None] | TraitScores | None]).decode
 
 
 class LoggedRow(msgspec.Struct, gc=False):
@@ -184,16 +184,18 @@ def slim(row: Row) -> Row:
 
 
 def _pack(row: Row) -> bytes:
-    """What a slim row says beyond its identity, without what is at its default; scores without their names."""
+    """What a slim row says beyond its identity, without what is at its default; all twelve scores without names."""
     pairs = zip(_STORED_FIELDS, _field_values(row), strict=True)
     values = {name: value for (name, default), value in pairs if value is not default and value != default}
-    return _encode((values, None if row.traits is None else [row.traits.get(trait) for trait in TRAITS]))
+    scores = row.traits
+    whole = scores is not None and len(scores) == len(TRAITS)
+    return _encode((values, [*map(scores.get, TRAITS)] if scores is not None and whole else scores))
 
 
 def _unpack(packed: bytes, **identity: str | int) -> Row:
     values, scores = _decode(packed)
     if scores is not None:
-        values["traits"] = {trait: score for trait, score in zip(TRAITS, scores, strict=True) if score is not None}
+        values["traits"] = dict(zip(TRAITS, scores, strict=True)) if isinstance(scores, list) else scores
     return slim(msgspec.convert(values | identity, Row))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, WHOLE_REPLIES, Row
 from undersong.patterns.language.expressions import Call, Field, Member, Node, Text, walk
@@ -28,12 +28,18 @@ class RowField(NamedTuple):
 
 
 def dimension(row: Row, name: str) -> float | None:
-    """The mean of a dimension's four traits, negatives inverted; None unless all four are known."""
-    traits = row.traits or {}
+    """The mean of those of a dimension's four traits that are known, negatives inverted; None where none is."""
+    traits: Any = row.traits or {}
     try:
-        return sum([1 - traits[trait] if negative else traits[trait] for trait, negative in _SIGNED[name]]) / 4
-    except KeyError:
-        return None
+        return sum([1 - traits[trait] if negative else traits[trait] for trait, negative in _SIGNED[name]]) / 4  # type: ignore[no-any-return]
+    except (KeyError, TypeError):  # a trait that was not given, or does not apply
+        return _mean_of_known(traits, _SIGNED[name])
+
+
+def _mean_of_known(traits: Mapping[str, float | None], signed: Sequence[tuple[str, bool]]) -> float | None:
+    scores = ((traits.get(trait), negative) for trait, negative in signed)
+    values = [1 - score if negative else score for score, negative in scores if score is not None]
+    return sum(values) / len(values) if values else None
 
 
 def _trait(name: str) -> RowField:

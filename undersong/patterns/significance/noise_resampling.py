@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from undersong.datafiles import yaml_loader
-from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, Row
+from undersong.models import DIMENSIONS, TRAITS, Row
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Field, Node
 from undersong.patterns.reference.partitions import Entry, Partition
@@ -24,6 +24,7 @@ from undersong.patterns.significance.permutations import (
     looks_elsewhere,
     scope,
 )
+from undersong.patterns.vectorized.dimensions import dimension_of
 from undersong.patterns.vectorized.exact_sum import F, NotVectorizable
 from undersong.patterns.vectorized.row_source import RowSource
 
@@ -150,15 +151,8 @@ class NoisyRows(CombinedRows):
         if isinstance(node, Field) and node.name in TRAITS:
             return self.traits[node.name]
         if isinstance(node, Field) and node.name in DIMENSIONS:
-            return self._dimension(node.name)
+            return dimension_of({trait: self.traits[trait] for trait in DIMENSIONS[node.name]})
         return super().number(node)
-
-    def _dimension(self, name: str) -> F:
-        """As ``fields.dimension``: the same sum in the same order."""
-        total = np.zeros(self.size)
-        for trait in DIMENSIONS[name]:
-            total = total + (1 - self.traits[trait] if trait in NEGATIVE_TRAITS else self.traits[trait])
-        return total / 4
 
 
 def _searched(rule: PatternRule, scoped: Partition, noise: F) -> list[frozenset[str]]:
@@ -208,9 +202,9 @@ def _noisy(entry: Entry, differences: Sequence[float]) -> Entry:
     if not entry.read or not scores:
         return entry
     traits = {
-        trait: min(1.0, max(0.0, scores[trait] + difference))
+        trait: min(1.0, max(0.0, score + difference))
         for trait, difference in zip(TRAITS, differences, strict=True)
-        if trait in scores
+        if (score := scores.get(trait)) is not None
     }
     row: Row = msgspec.structs.replace(entry.row, traits=traits)
     return entry._replace(row=row)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import RuleError
-from undersong.models import NEGATIVE_TRAITS, TRAITS, Deference, Indicator, Loop, Record, Row
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Deference, Indicator, Loop, Record, Row, TraitScores
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.rulefile import Example
 from undersong.patterns.reference.partitions import timelines
@@ -100,17 +100,15 @@ def _row(header: list[str], cells: list[str], position: int, base: dict[str, flo
         raise RuleError(f"row {position + 1}: {error}", where=where) from error
 
 
-def _traits(
-    header: Iterable[str], values: dict[str, str], base: dict[str, float], where: str
-) -> dict[str, float] | None:
-    """All twelve traits but those whose cell is ``-``; None for an unread row."""
+def _traits(header: Iterable[str], values: dict[str, str], base: dict[str, float], where: str) -> TraitScores | None:
+    """All twelve traits, None for one whose cell is ``-``; None for an unread row."""
     named = [name for name in header if name in TRAITS]
     if any(values.get(name) == _UNREAD for name in named):
         return None
-    traits: dict[str, float] = {trait: base.get(trait, 0.1 if trait in NEGATIVE_TRAITS else 0.5) for trait in TRAITS}
+    traits: TraitScores = {trait: base.get(trait, 0.1 if trait in NEGATIVE_TRAITS else 0.5) for trait in TRAITS}
     for name in named:
         if name not in values:
-            del traits[name]
+            traits[name] = None
             continue
         try:
             traits[name] = float(values[name])

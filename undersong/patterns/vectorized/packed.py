@@ -9,12 +9,13 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, Row
+from undersong.models import DIMENSIONS, TRAITS, Row
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Call, Field, Node, Text, walk
 from undersong.patterns.language.fields import FIELDS, Kind
 from undersong.patterns.language.inputs import NEVER_MISSING
 from undersong.patterns.reference.partitions import Entry, Timeline
+from undersong.patterns.vectorized.dimensions import dimension_of
 from undersong.patterns.vectorized.exact_sum import F, I, counts, mean, running
 from undersong.patterns.vectorized.table import RowTable
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes
@@ -173,21 +174,13 @@ class PackedSource:
 
     def _number(self, name: str) -> F:
         if name in DIMENSIONS:
-            return self._dimension(name)
+            return dimension_of({trait: self.number(Field(trait)) for trait in DIMENSIONS[name]})
         if name in COUNTS:
             number = self.cells[name]
             return np.where(number == NO_COUNT, np.nan, number.astype(np.float64))
         if name == "position":
             return self.cells[name].astype(np.float64)
         return np.asarray(_LEVELS[self._traits[TRAITS.index(name)]])
-
-    def _dimension(self, name: str) -> F:
-        """As ``fields.dimension``: the same sum in the same order."""
-        total = np.zeros(self.size)
-        for trait in DIMENSIONS[name]:
-            scores = self.number(Field(trait))
-            total = total + (1 - scores if trait in NEGATIVE_TRAITS else scores)
-        return total / 4
 
     def _gives(self, name: str) -> bool:
         if name in NEVER_MISSING:
