@@ -3,7 +3,9 @@
 python bench/judge_server.py [--port 0] [--delay 0.2] [--log FILE]
 
 It answers as a judge would: marks that follow from the question's bytes, the right answer to the control question, one
-quote from the message. A message that holds ``fault=NAME`` gets that fault instead (see FAULTS); ``NAME*N`` the first N
+quote from the message. It is as strict as the documents say: thinking counts against the longest answer, a prompt is
+read from the cache only once an answer over it has ended, and parameters that it ``refuses`` are an error. A message
+that holds ``fault=NAME`` gets that fault instead (see FAULTS); ``NAME*N`` the first N
 times. Every answer that was handed to the network whole is written to the log, with the hash of its question.
 """
 
@@ -16,7 +18,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -37,17 +39,25 @@ GIANT = 10_000_000
 
 
 class Answer(NamedTuple):
-    """What goes back: ``cut`` bytes of the body are sent before the connection breaks off; ``drip`` seconds a byte."""
+    """What goes back: ``cut`` bytes of the body are sent before the connection breaks off; ``drip`` seconds a byte.
+
+    ``late`` seconds pass before its first byte. ``tokens`` are what is charged for it, in and out.
+    """
 
     status: int
     body: bytes
     headers: dict[str, str] = {}
     cut: int | None = None
     drip: float = 0.0
+    late: float = 0.0
+    tokens: tuple[int, int] = (0, 0)
 
 
 class Request(NamedTuple):
-    """What came: ``user`` is the question's text, ``hash`` of the whole body; ``target`` as it was asked for."""
+    """What came: ``user`` is the question's text, ``hash`` of the whole body; ``target`` as it was asked for.
+
+    ``cached``: the prompt is in the cache. ``thinking`` tokens go before the answer.
+    """
 
     path: str
     headers: dict[str, str]
@@ -56,6 +66,14 @@ class Request(NamedTuple):
     user: str
     text: str
     target: str = ""
+    cached: bool = False
+    thinking: int = 0
+
+    @property
+    def limit(self) -> int:
+        """The longest answer in tokens that was asked for."""
+        body = json.loads(self.raw)
+        return int(body.get("max_completion_tokens") or body["max_tokens"])
 
     @property
     def hash(self) -> str:
@@ -73,11 +91,23 @@ class JudgeServer:
 
     ``received`` is all that came, batches and files included: the head and the body, byte by byte.
 
-    An answer leaves ``delay`` seconds after its question came: what it takes to make it is part of them.
+    An answer leaves ``delay`` seconds after its question came: what it takes to make it is part of them. ``thinking``
+    tokens go before every answer; ``refuses`` are parameters that are an error, by their place in the body. ``charged``
+    are the tokens in and out of all that was made, whether it arrived or not.
     """
 
-    def __init__(self, delay: float = 0.0, log: Path | None = None, *, keep: bool = True) -> None:
-        self.delay, self.keep = delay, keep
+    def __init__(
+        self,
+        delay: float = 0.0,
+        log: Path | None = None,
+        *,
+        keep: bool = True,
+        thinking: int = 0,
+        refuses: Sequence[str] = (),
+    ) -> None:
+        self.delay, self.keep, self.thinking, self.refuses = delay, keep, thinking, tuple(refuses)
+        self.charged = (0, 0)
+        self._cached: set[str] = set()
         self.seen: list[Request] = []
         self.received: list[tuple[bytes, bytes]] = []
         self.delivered: Counter[str] = Counter()
@@ -122,21 +152,35 @@ class JudgeServer:
         if "/batches" in path or "/files" in path:
             return await self._send(writer, self._batch(method, path, raw), None)
         request = read_request(path, headers, raw)._replace(target=path)
+        answer = self._made(request)
+        late = max(answer.late, came + self.delay - asyncio.get_running_loop().time())
+        if late > 0:
+            await asyncio.sleep(late)
+        keeps = await self._send(writer, answer, request)
+        self._cached.add(request.system)
+        return keeps
+
+    def _made(self, request: Request) -> Answer:
+        """The answer to a question, charged for."""
+        request = request._replace(cached=request.system in self._cached, thinking=self.thinking)
         if self.keep:
             self.seen.append(request)
         answer = self._behave(request)
-        if self.delay:
-            await asyncio.sleep(came + self.delay - asyncio.get_running_loop().time())
-        return await self._send(writer, answer, request)
+        self.charged = self.charged[0] + answer.tokens[0], self.charged[1] + answer.tokens[1]
+        return answer
 
     def _behave(self, request: Request) -> Answer:
+        body = json.loads(request.raw)
+        for name in self.refuses:
+            if _has(body, name):
+                return refused(name)
         match = FAULT.search(request.text)
         if match is None:
-            return Answer(200, enveloped(request, json.dumps(reading(request))))
+            return answered(request)
         key = f"{match[0]}{hashlib.sha256(request.text.encode()).hexdigest()}"
         self._faults[key] += 1
         if match["times"] and self._faults[key] > int(match["times"]):
-            return Answer(200, enveloped(request, json.dumps(reading(request))))
+            return answered(request)
         return FAULTS[match["name"]](request)
 
     async def _send(self, writer: asyncio.StreamWriter, answer: Answer, request: Request | None) -> bool:
@@ -189,11 +233,12 @@ class JudgeServer:
     def _result(self, item: Any) -> dict[str, Any]:
         raw = json.dumps(item["params"]).encode()
         request = read_request("/v1/messages", {}, raw)
-        if self.keep:
-            self.seen.append(request)
         if "fault=expired" in request.text:
             return {"custom_id": item["custom_id"], "result": {"type": "expired"}}
-        message = json.loads(self._behave(request).body)
+        answer = self._made(request)
+        message = json.loads(answer.body)
+        if answer.status != 200:
+            return {"custom_id": item["custom_id"], "result": {"type": "errored", "error": message}}
         return {"custom_id": item["custom_id"], "result": {"type": "succeeded", "message": message}}
 
     def _openai_batch(self, method: str, path: str, raw: bytes) -> Answer:
@@ -219,13 +264,12 @@ class JudgeServer:
                 continue
             item = json.loads(line)
             request = read_request("/v1/chat/completions", {}, json.dumps(item["body"]).encode())
-            if self.keep:
-                self.seen.append(request)
             if "fault=expired" in request.text:
                 lines.append({"custom_id": item["custom_id"], "response": None, "error": {"code": "batch_expired"}})
                 continue
-            body = json.loads(self._behave(request).body)
-            lines.append({"custom_id": item["custom_id"], "response": {"status_code": 200, "body": body}})
+            answer = self._made(request)
+            response = {"status_code": answer.status, "body": json.loads(answer.body)}
+            lines.append({"custom_id": item["custom_id"], "response": response})
         return "\n".join(map(json.dumps, lines)).encode()
 
 
@@ -273,18 +317,39 @@ def reading(request: Request) -> dict[str, Any]:
     }
 
 
-def enveloped(request: Request, text: str, *, stop: str = "", refusal: str | None = None) -> bytes:
-    """The answer's text in the envelope of the provider that was spoken to, with tokens counted."""
-    taken, output_tokens = tokens(request.system) + tokens(request.user), len(TOKEN.findall(text))
+def answered(request: Request, text: str | None = None, **how: Any) -> Answer:
+    """An answer, a judge's where no other text is given, and what is charged for it."""
+    text = json.dumps(reading(request)) if text is None else text
+    text, output, stop = _within_limit(request, text, how.pop("stop", ""))
+    taken = tokens(request.system) + tokens(request.user)
+    body = enveloped(request, text, taken, output, stop=stop, refusal=how.pop("refusal", None))
+    return Answer(200, body, tokens=(taken, output), **how)
+
+
+def _within_limit(request: Request, text: str, stop: str) -> tuple[str, int, str]:
+    """(text, tokens out, why it ends) of an answer that may be cut off: thinking counts against the longest answer."""
+    pieces = TOKEN.findall(text)
+    room = max(0, request.limit - request.thinking)
+    if len(pieces) <= room:
+        return text, request.thinking + len(pieces), stop
+    return "".join(pieces[:room]), request.limit, "length"
+
+
+def enveloped(
+    request: Request, text: str, taken: int, output: int, *, stop: str = "", refusal: str | None = None
+) -> bytes:
+    """The answer's text in the envelope of the provider that was spoken to."""
+    prompt = tokens(request.system)
+    cached, written = (prompt, 0) if request.cached else (0, prompt)
     if request.chat:
         message = {"role": "assistant", "content": None if refusal else text, "refusal": refusal}
-        usage = {"prompt_tokens": taken, "completion_tokens": output_tokens, "total_tokens": taken + output_tokens,
-                 "prompt_tokens_details": {"cached_tokens": taken // 2}}  # fmt: skip
+        usage = {"prompt_tokens": taken, "completion_tokens": output, "total_tokens": taken + output,
+                 "prompt_tokens_details": {"cached_tokens": cached}}  # fmt: skip
         choice = {"index": 0, "message": message, "finish_reason": stop or "stop"}
         return json.dumps({"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice],
                            "usage": usage}).encode()  # fmt: skip
-    usage = {"input_tokens": taken - taken // 2, "output_tokens": output_tokens, "cache_read_input_tokens": taken // 2,
-             "cache_creation_input_tokens": 0}  # fmt: skip
+    usage = {"input_tokens": taken - prompt, "output_tokens": output, "cache_read_input_tokens": cached,
+             "cache_creation_input_tokens": written}  # fmt: skip
     content = [{"type": "text", "text": refusal or text}]
     stops = {"": "end_turn", "length": "max_tokens"}
     return json.dumps({"id": "msg", "type": "message", "role": "assistant", "model": "m", "content": content,
@@ -292,8 +357,27 @@ def enveloped(request: Request, text: str, *, stop: str = "", refusal: str | Non
                        "usage": usage}).encode()  # fmt: skip
 
 
-def _error(status: int, **headers: str) -> Callable[[Request], Answer]:
-    body = json.dumps({"type": "error", "error": {"type": "some_error", "message": f"error {status}"}}).encode()
+def error_body(message: str, kind: str = "some_error", code: Any = None) -> bytes:
+    """An error in the form of both providers."""
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message, "code": code}}).encode()
+
+
+def refused(parameter: str) -> Answer:
+    """A parameter that is not taken, in the words of one provider."""
+    other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}.get(parameter)
+    use = f" Use '{other}' instead." if other else ""
+    message = f"Unsupported parameter: '{parameter}' is not supported with this model.{use}"
+    return Answer(400, error_body(message, "invalid_request_error", "unsupported_parameter"))
+
+
+def _has(body: dict[str, Any], place: str) -> bool:
+    """Whether a body holds a parameter such as ``output_config.effort``."""
+    outer, _, inner = place.partition(".")
+    return outer in body and (not inner or inner in body[outer])
+
+
+def _error(status: int, message: str = "", kind: str = "some_error", **headers: str) -> Callable[[Request], Answer]:
+    body = error_body(message or f"error {status}", kind)
     return lambda _: Answer(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
@@ -301,32 +385,115 @@ def _said(change: Callable[[dict[str, Any]], object]) -> Callable[[Request], Ans
     def behave(request: Request) -> Answer:
         answer = reading(request)
         change(answer)
-        return Answer(200, enveloped(request, json.dumps(answer)))
+        return answered(request, json.dumps(answer))
 
     return behave
 
 
 def _text(text: str, **how: Any) -> Callable[[Request], Answer]:
-    return lambda request: Answer(200, enveloped(request, text, **how))
+    return lambda request: answered(request, text, **how)
 
 
-def _whole(request: Request) -> bytes:
-    return enveloped(request, json.dumps(reading(request)))
+def _judges(**how: Any) -> Callable[[Request], Answer]:
+    """A judge's answer that comes in an odd way."""
+    return lambda request: answered(request, **how)
 
 
+def _around(before: str, after: str) -> Callable[[Request], Answer]:
+    return lambda request: answered(request, before + json.dumps(reading(request)) + after)
+
+
+def _thinks(tokens_out: int) -> Callable[[Request], Answer]:
+    return lambda request: answered(request._replace(thinking=tokens_out))
+
+
+def _without(request: Request, name: str) -> Answer:
+    """An answer whose envelope lacks something."""
+    answer = answered(request)
+    body = json.loads(answer.body)
+    del body[name]
+    return answer._replace(body=json.dumps(body).encode())
+
+
+def _marks_as_fractions(request: Request) -> Answer:
+    answer = reading(request)
+    answer["traits"] = {trait: None if mark is None else float(mark) for trait, mark in answer["traits"].items()}
+    return answered(request, json.dumps(answer))
+
+
+def _too_long(window: int) -> Callable[[Request], Answer]:
+    """The error of a server whose window is too small for question and answer together, as vLLM words it."""
+
+    def behave(request: Request) -> Answer:
+        taken = tokens(request.system) + tokens(request.user)
+        if taken + request.limit <= window:
+            return answered(request)
+        parts = f"({taken} in the messages, {request.limit} in the completion)"
+        wanted = f"However, you requested {taken + request.limit} tokens {parts}."
+        message = f"This model's maximum context length is {window} tokens. {wanted}"
+        return Answer(400, error_body(message, "BadRequestError"))
+
+    return behave
+
+
+def _capped(most: int) -> Callable[[Request], Answer]:
+    """The error of a model that gives no answer of this length."""
+
+    def behave(request: Request) -> Answer:
+        if request.limit <= most:
+            return answered(request)
+        what = f"max_tokens: {request.limit} > {most}, which is the maximum allowed number of output tokens for m-3-5"
+        return Answer(400, error_body(what, "invalid_request_error"))
+
+    return behave
+
+
+SPENT = "You exceeded your current quota, please check your plan and billing details."
 FAULTS: dict[str, Callable[[Request], Answer]] = {
     "429_after": _error(429, retry_after="0.05"),
     "429": _error(429),
     "500": _error(500),
     "529": _error(529),
+    "504": lambda request: Answer(504, error_body("gateway"), tokens=answered(request).tokens),
     "moved": lambda request: Answer(307, b"", {"location": request.target}),
     "401": _error(401),
+    "402": _error(402),
+    "404": _error(404, "The model `m` does not exist"),
     "400": _error(400),
-    "cut": lambda request: Answer(200, _whole(request), cut=40),
-    "drip": lambda request: Answer(200, _whole(request), drip=0.05),
-    "truncated": lambda request: Answer(200, enveloped(request, json.dumps(reading(request))[:90], stop="length")),
-    "broken_envelope": lambda _: Answer(200, b'{"choices": 3, "content": 4'),
+    "422": lambda _: Answer(422, b'{"detail": [{"msg": "Input should be a valid string", "loc": ["body", "x"]}]}'),
+    "quota": _error(429, SPENT, "insufficient_quota"),
+    "credit": _error(400, "Your credit balance is too low to access the API.", "invalid_request_error"),
+    "filter": _error(400, "The response was filtered by the content management policy.", "content_filter"),
+    "flagged": _error(403, "Your input was flagged by moderation."),
+    "effort": _error(400, "Unsupported value: 'reasoning_effort' does not support 'low' with this model."),
+    "window": _too_long(24_000),
+    "narrow": _too_long(4_000),
+    "capped": _capped(8_192),
+    "cut": _judges(cut=40),
+    "cut_late": _judges(cut=200, late=0.1),
+    "drip": _judges(drip=0.05),
+    "silent": _judges(late=30.0),
+    "slow": _judges(late=0.3),
+    "truncated": lambda request: answered(request, json.dumps(reading(request))[:90], stop="length"),
+    "thinks": _thinks(1_800),
+    "thinks_much": _thinks(20_000),
+    "thinks_on": _thinks(1_000_000),
+    "runs_on": _text("and so on " * 20_000),
+    "broken_envelope": lambda request: answered(request)._replace(body=b'{"choices": 3, "content": 4'),
+    "half_envelope": lambda request: answered(request)._replace(body=answered(request).body[:120]),
+    "no_body": lambda request: Answer(200, b"", tokens=answered(request).tokens),
+    "no_choices": lambda _: Answer(200, b'{"choices": [], "content": []}'),
+    "error_200": lambda _: Answer(200, error_body("Provider returned error")),
+    "error_200_status": lambda _: Answer(200, error_body("Rate limited upstream", code=429)),
+    "error_choice": lambda _: Answer(
+        200, b'{"choices": [{"finish_reason": "error", "error": {"code": 502, "message": "upstream"}}], "error": {}}'
+    ),
+    "html": lambda _: Answer(200, b"<html>a login page</html>", {"content-type": "text/html"}),
+    "no_usage": lambda request: _without(request, "usage"),
     "prose": _text("I would say this message is fine."),
+    "fenced": _around("Here it is:\n```json\n", "\n```\nDoes that help?"),
+    "around": _around("My reading of it: ", " That is all."),
+    "fractions": _marks_as_fractions,
     "schema": _said(lambda answer: answer.pop("traits")),
     "range": _said(lambda answer: answer["traits"].update(virtue=9)),
     "refusal": _text("", refusal="I cannot help with that."),
@@ -335,12 +502,11 @@ FAULTS: dict[str, Callable[[Request], Answer]] = {
     "unknown": _said(lambda answer: answer["indicators"][0].update(id="MAN-NOSUCH")),
     "control": _said(lambda answer: answer.update(control="steered")),
     "no": _said(lambda answer: answer.update(answer="no", quotes=[])),
-    "giant": _text("x" * GIANT),
-    "limit": lambda request: Answer(
-        200,
-        _whole(request),
-        {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "50ms",
-         "anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "0.05"},
+    "giant": lambda request: answered(request)._replace(body=b'{"x": "' + b"x" * GIANT),
+    "other_model": lambda request: Answer(200, answered(request).body.replace(b'"model": "m"', b'"model": "m-small"')),
+    "limit": _judges(
+        headers={"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "50ms",
+                 "anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "0.05"},
     ),
 }  # fmt: skip
 

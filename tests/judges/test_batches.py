@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, PROVIDERS, Served, question
 from undersong.judges.limits import MemoryLedger, RunLimits
-from undersong.judges.llm.client import WAITS, unanswered_entry
+from undersong.judges.llm.batches import WAITS, max_cost_in_batch
 from undersong.judges.llm.judge import model_client as open_seat
 from undersong.judges.llm.model_spec import parse_model_spec
 from undersong.judges.llm.prompts import render_question
@@ -68,7 +68,7 @@ def test_a_batch_costs_what_batches_cost(served: Served) -> None:
     ledger = MemoryLedger()
     judge = served.judge("anthropic", ledger=ledger, batch=True)
     seat = judge.models["focused"]
-    parsed = seat.parse(b'{"content": [], "usage": {"input_tokens": 1000000}}')
+    parsed = seat.parse(b'{"content": [], "stop_reason": "end_turn", "usage": {"input_tokens": 1000000}}')
     assert seat.usage(parsed).cost is None  # a server of one's own has no price
     assert parsed.input == 1_000_000
 
@@ -92,10 +92,8 @@ def most(served: Served, text: str) -> float:
     """What a question may cost at most, at the prices of this test."""
     judge = served.judge("anthropic", **PRICES)
     put = judge.keyed_request(question(text), render_question(question(text), "data_first"))
-    assert put.model_client.most_in_batch(unanswered_entry(put)) == pytest.approx(
-        put.model_client.max_cost(put.request)
-    )
-    return put.model_client.most_in_batch(unanswered_entry(put))
+    assert max_cost_in_batch(put) == put.model_client.max_cost(put.request)  # a given price has no discount
+    return max_cost_in_batch(put)
 
 
 def test_a_batch_is_no_dearer_than_the_budget_also_over_a_resume(served: Served) -> None:
@@ -124,17 +122,52 @@ def test_the_price_of_batches_is_reserved(served: Served) -> None:
     seat = open_seat(parse_model_spec("anthropic", "claude-opus-5"), RunLimits(), asks=False)
     judge = served.judge("anthropic")
     put = judge.keyed_request(question("x"), render_question(question("x"), "data_first"))
-    assert seat.most_in_batch(unanswered_entry(put)) == pytest.approx(seat.max_cost(put.request) / 2)
+    assert max_cost_in_batch(put._replace(model_client=seat)) == seat.max_cost(put.request) / 2 > 0
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_repair_of_a_batch_answer_is_a_call_like_any_other(served: Served, provider: str) -> None:
+def test_a_repair_goes_into_the_next_batch_within_the_same_limits(served: Served, provider: str) -> None:
     ledger, texts = MemoryLedger(), ["fine", "fault=prose*1"]
-    states(served, texts, provider, ledger=ledger, max_calls=2)
+    states(served, texts, provider, ledger=ledger)
     assert states(served, texts, provider, ledger=ledger, max_calls=2) == ["scored", SPENT]
+    assert states(served, texts, provider, ledger=ledger) == ["scored", WAITS]
+    assert states(served, texts, provider, ledger=ledger) == ["scored", "scored"]
+    assert submitted(served) == [2, 1]
+    assert "could not be used" in served.server.seen[-1].user  # the words of the repair
     assert sum(served.server.delivered.values()) == 0  # nothing was asked directly
-    assert states(served, texts, provider, ledger=ledger, max_calls=2) == ["scored", "scored"]
-    assert sum(served.server.delivered.values()) == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_an_answer_of_a_batch_that_was_cut_off_is_asked_for_again_with_more_room(served: Served, provider: str) -> None:
+    ledger = MemoryLedger()
+    assert states(served, ["fault=truncated"], provider, ledger=ledger) == [WAITS]
+    assert states(served, ["fault=truncated"], provider, ledger=ledger) == [WAITS]
+    limits = [request.limit for request in served.server.seen]
+    (evaluation,) = served.judge(provider, batch=True, ledger=ledger).evaluate([question("fault=truncated")])
+    assert evaluation.state == "failed"
+    assert "cut off twice; add +low" in (evaluation.reason or "")
+    assert submitted(served) == [1, 1]
+    assert served.server.seen[-1].limit == 2 * limits[0]
+    states(served, ["fault=truncated"], provider, ledger=ledger)
+    assert submitted(served) == [1, 1, 1]  # it is not kept as final
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_error_of_a_question_in_a_batch_says_what_the_provider_says(served: Served, provider: str) -> None:
+    ledger, questions = MemoryLedger(), [question("fine"), question("fault=400")]
+    served.judge(provider, ledger=ledger, batch=True).evaluate(questions)
+    evaluations = served.judge(provider, ledger=ledger, batch=True).evaluate(questions)
+    assert [each.state for each in evaluations] == ["scored", "failed"]
+    assert "error 400" in (evaluations[1].reason or "")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_body_without_an_answer_in_a_batch_is_not_kept(served: Served, provider: str) -> None:
+    ledger = MemoryLedger()
+    for _ in range(3):
+        reasons = states(served, ["fault=error_200"], provider, ledger=ledger)
+    assert submitted(served) == [1, 1]
+    assert reasons == [WAITS]
 
 
 def test_an_audit_by_batches_stops_at_its_calls_and_goes_on_in_the_next_run(

@@ -17,16 +17,38 @@ TABLE = [
     ("500", "failed", 3, "HTTP 500"),
     ("529*2", "scored", 3, ""),
     ("529", "failed", 3, "HTTP 529"),
-    ("400", "failed", 1, "HTTP 400"),
+    ("504", "failed", 3, "HTTP 504"),
+    ("400", "failed", 1, "HTTP 400: error 400"),
+    ("422", "failed", 1, "Input should be a valid string"),
+    ("filter", "failed", 1, "content management policy"),
+    ("flagged", "failed", 1, "flagged by moderation"),
     ("cut*1", "scored", 2, ""),
     ("cut", "failed", 3, "broke off"),
-    ("drip", "failed", 3, "no whole answer within"),
+    ("cut_late*1", "scored", 2, ""),
+    ("drip", "failed", 2, "no whole answer within"),
+    ("silent", "failed", 2, "no whole answer within"),
+    ("slow", "scored", 1, ""),
     ("truncated*1", "scored", 2, ""),
-    ("truncated", "failed", 2, "cut off at its longest"),
+    ("truncated", "failed", 2, "tokens, thinking included; add +low to the judge's name"),
+    ("thinks", "scored", 1, ""),
+    ("thinks_much", "scored", 2, ""),
+    ("thinks_on", "failed", 2, "it was cut off at 37,000 tokens, thinking included"),
+    ("runs_on", "failed", 2, "it runs on to its longest, also after one repair"),
     ("broken_envelope*1", "scored", 2, ""),
-    ("broken_envelope", "failed", 2, "not what the interface documents"),
+    ("broken_envelope", "failed", 3, "not what the interface documents"),
+    ("half_envelope*2", "scored", 3, ""),
+    ("no_body", "failed", 3, "no answer came: it is empty"),
+    ("no_choices", "failed", 3, "no answer came: it holds no answer"),
+    ("error_200*1", "scored", 2, ""),
+    ("error_200", "failed", 3, "Provider returned error"),
+    ("error_200_status", "failed", 3, "HTTP 429: Rate limited upstream"),
+    ("html", "failed", 3, "not what the interface documents"),
+    ("no_usage", "scored", 1, ""),
     ("prose*1", "scored", 2, ""),
     ("prose", "failed", 2, "not one JSON object"),
+    ("fenced", "scored", 1, ""),
+    ("around", "scored", 1, ""),
+    ("fractions", "scored", 1, ""),
     ("schema*1", "scored", 2, ""),
     ("schema", "failed", 2, "traits are missing"),
     ("range", "failed", 2, "virtue has neither an integer"),
@@ -38,6 +60,10 @@ TABLE = [
     ("control*1", "scored", 2, ""),
     ("control", "failed", 2, "control question"),
     ("giant", "failed", 2, "longer than"),
+    ("capped", "scored", 2, ""),
+    ("window", "scored", 2, ""),
+    ("narrow", "failed", 2, "maximum context length is 4000 tokens"),
+    ("other_model", "scored", 1, ""),
     ("limit", "scored", 1, ""),
 ]
 
@@ -60,7 +86,7 @@ def test_each_fault_ends_in_the_same_state_through_a_proxy(
 
 
 def ends_as_told(served: Served, provider: str, fault: str, state: str, requests: int, words: str) -> None:
-    timeout = 1.0 if fault == "drip" else 60.0
+    timeout = 1.0 if fault in ("drip", "silent") else 60.0
     (evaluation,) = served.judge(provider, timeout=timeout).evaluate([question(f"please read fault={fault} now")])
     assert evaluation.state == state
     assert words in (evaluation.reason or "")

@@ -14,7 +14,7 @@ from tests.judges.dialogue import make_message as said_by
 from tests.judges.dialogue import question
 from tests.judges.tiny_llm import serve, write_model
 from undersong.judges.ledger import SQLiteLedger
-from undersong.judges.limits import LedgerEntry, MemoryLedger, RunLimits
+from undersong.judges.limits import CUT, LedgerEntry, MemoryLedger, RunLimits
 from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.prompts import shipped_prompts
 from undersong.judges.llm.providers.anthropic import parse_completion as of_anthropic
@@ -74,14 +74,15 @@ def test_a_server_that_ignores_the_schema_breaks_the_contract_and_is_told_so(add
         def keep(self, answers: Iterable[LedgerEntry]) -> None:
             paid.extend(answers)
 
-    judge = open_judge(f"anthropic:tiny@{address}", RunLimits(timeout=600, ledger=Ledger()))
+    spec = f"anthropic:claude-haiku-4-5@{address}"  # a name that says that it does not think: it would think for long
+    judge = open_judge(spec, RunLimits(timeout=600, ledger=Ledger()))
     (confirmation,) = judge.confirm(
         [Segment(mechanism="fault_admission", messages=(said_by("I made that figure up."),))]
     )
     assert (confirmation.state, confirmation.yes, confirmation.quotes) == ("failed", None, ())
-    assert "also after one repair" in (confirmation.reason or "")
-    assert [each.attempt for each in paid] == [0, 1]  # it was asked, told what was wrong, and asked once more
-    assert paid[1].sent > paid[0].sent
+    assert "it was cut off at 5,000 tokens" in (confirmation.reason or "")
+    assert [each.attempt for each in paid] == [CUT, CUT + 1]  # it was asked, and asked once more with twice the room
+    assert [each.output for each in paid] == [2_500, 5_000]
     for paid_answer in paid:  # what came back is an answer of the interface, and none of the form that was asked for
         answer = of_anthropic(paid_answer.body).text
         assert answer

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.judges.context import Past
-from undersong.judges.limits import LedgerEntry, Pending
+from undersong.judges.limits import FAILED, SET_ASIDE, LedgerEntry, Pending
 from undersong.judges.measurement import Calibration, Shift
 from undersong.models import TRAITS, TraitScores
 from undersong.stores.sqlite.connection import Database
@@ -65,12 +65,38 @@ class SQLiteLedger(Database):
         with self._writing() as db:
             db.executemany(_INSERT, rows)
 
+    def forget(self, places: Iterable[tuple[str, int]]) -> None:
+        """See AnswerLedger."""
+        with self._writing() as db:
+            db.executemany("DELETE FROM paid WHERE key = ? AND attempt = ?", list(places))
+
+    def set_failed_aside(self, judges: Iterable[str], prompt_hash: str) -> int:
+        """Set the answers aside that could not be used, so that their questions are asked again; how many questions.
+
+        What was paid for them stays on the books.
+        """
+        query = "SELECT key FROM paid WHERE judge = ? AND prompt_hash = ? AND attempt = ?"
+        with self._translated():
+            rows = (self._db.execute(query, (judge, prompt_hash, FAILED)) for judge in sorted(set(judges)))
+            keys = [key for each in rows for (key,) in each]
+        for key in keys:
+            self._set_aside(key, self.paid([key])[key])
+        return len(keys)
+
+    def _set_aside(self, key: str, entries: dict[int, LedgerEntry]) -> None:
+        answers = [entries[number] for number in sorted(entries) if number < FAILED]
+        first = max(SET_ASIDE - 1, *entries) + 1
+        with self._writing() as db:
+            db.execute("DELETE FROM paid WHERE key = ? AND attempt <= ?", (key, FAILED))
+            for number, answer in enumerate(answers, first):
+                db.execute(_INSERT, msgspec.structs.astuple(msgspec.structs.replace(answer, attempt=number)))
+
     def all(self, judges: Iterable[str], prompt_hash: str) -> Iterator[LedgerEntry]:
         """Every kept answer of these judges under a prompt, in the order of their keys."""
         for judge in sorted(set(judges)):
             with self._translated():
-                query = f"{_SELECT} WHERE judge = ? AND prompt_hash = ? ORDER BY key, attempt"
-                rows = self._db.execute(query, (judge, prompt_hash))
+                query = f"{_SELECT} WHERE judge = ? AND prompt_hash = ? AND attempt <> ? ORDER BY key, attempt"
+                rows = self._db.execute(query, (judge, prompt_hash, FAILED))
                 yield from map(_paid, rows)
 
     def sizes(self, judge: str, prompt_hash: str, most: int) -> list[tuple[str, int, int, int]]:

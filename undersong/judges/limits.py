@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 16  # questions at a time, where neither the user nor the provider's preset says how many
 TIMEOUT = 120.0  # seconds for one request, as above
+FAILED = 99  # number of the mark that no answer to a question could be used
+CUT = 100  # numbers from here on: answers that were cut off, or had no word in them
+SET_ASIDE = 1000  # numbers from here on: answers that could not be used, and that are asked for again
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One answer of a provider as it is kept: the key of its question, and the bytes that came.
 
-    ``attempt`` 0 is the first answer, 1 the one after the repair. ``sent`` are the UTF-8 bytes of the question's user
+    ``attempt`` 0 is the first answer, 1 the one after the repair, FAILED the mark that neither could be used; from CUT
+    on they count for nothing, but were paid. ``sent`` are the UTF-8 bytes of the question's user
     part, ``fixed`` those of its system part. ``cost`` in USD, None where the price is not known.
     """
 
@@ -41,11 +45,17 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that a provider works on: its id, who asked, and its questions in order, as answers without a body."""
+    """A batch that a provider works on: its id, who asked, and its questions in order, as answers without a body.
+
+    ``reserved`` is what each may cost at most in USD, ``sizes`` the bytes of each that a provider counts, with
+    the longest answer in tokens; both are empty in batches of earlier versions.
+    """
 
     id: str
     judge: str
     questions: tuple[LedgerEntry, ...]
+    reserved: tuple[float, ...] = ()
+    sizes: tuple[tuple[int, int], ...] = ()
 
 
 class AnswerLedger(Protocol):
@@ -57,6 +67,10 @@ class AnswerLedger(Protocol):
 
     def keep(self, answers: Iterable[LedgerEntry]) -> None:
         """Keep answers in one transaction; one that is there already stays."""
+        ...
+
+    def forget(self, places: Iterable[tuple[str, int]]) -> None:
+        """Take away entries by their key and number."""
         ...
 
     def pending(self, judge: str) -> list[Pending]:
@@ -82,12 +96,17 @@ class MemoryLedger:
 
     def paid(self, keys: Iterable[str]) -> dict[str, dict[int, LedgerEntry]]:
         """See AnswerLedger."""
-        return {key: self._answers[key] for key in keys if key in self._answers}
+        return {key: dict(self._answers[key]) for key in keys if self._answers.get(key)}
 
     def keep(self, answers: Iterable[LedgerEntry]) -> None:
         """See AnswerLedger."""
         for answer in answers:
             self._answers.setdefault(answer.key, {}).setdefault(answer.attempt, answer)
+
+    def forget(self, places: Iterable[tuple[str, int]]) -> None:
+        """See AnswerLedger."""
+        for key, attempt in places:
+            self._answers.get(key, {}).pop(attempt, None)
 
     def pending(self, judge: str) -> list[Pending]:
         """See AnswerLedger."""
@@ -109,7 +128,8 @@ class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     for one request) None: those of the provider, else 16 and 120. ``attempts`` is how often a question is sent before
     it counts as failed, ``backoff`` the first pause in seconds. ``price_in`` and
     ``price_out`` (USD for a million tokens) go before the price file. ``sample`` tells repeated readings of one
-    question apart, ``framing`` the two ways to put it. ``batch``: hand questions to the provider's batch interface.
+    question apart, ``framing`` the two ways to put it. ``max_failed`` is the share of questions that may fail before a
+    run counts as failed. ``batch``: hand questions to the provider's batch interface.
     ``shared_budget`` is shared by judges that have one budget together; None: each has its own.
     """
 
@@ -119,6 +139,7 @@ class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     attempts: int = 6
     backoff: float = 1.0
+    max_failed: float = 0.1
     price_in: float | None = None
     price_out: float | None = None
     batch: bool = False

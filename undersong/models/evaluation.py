@@ -41,7 +41,7 @@ class Usage(Record, frozen=True, kw_only=True):
     """What answers took: requests that were answered, and tokens as the provider counts them.
 
     ``input`` includes ``cached`` (read from the provider's cache) and ``written`` (put there). ``cost`` in USD is None
-    where the price of a model is not known.
+    where the price of a model is not known. ``estimated`` counts the requests whose tokens the provider did not name.
     """
 
     calls: int = 0
@@ -50,6 +50,7 @@ class Usage(Record, frozen=True, kw_only=True):
     written: int = 0
     output: int = 0
     cost: float | None = 0.0
+    estimated: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         """The sum; a cost that is not known makes it unknown."""
@@ -61,6 +62,7 @@ class Usage(Record, frozen=True, kw_only=True):
             written=self.written + other.written,
             output=self.output + other.output,
             cost=(self.cost or 0.0) + (other.cost or 0.0) if priced else None,
+            estimated=self.estimated + other.estimated,
         )
 
 
@@ -80,6 +82,7 @@ class Reading(Record, frozen=True, kw_only=True):
     ``raw`` is the text of the answer that counts, as it came. ``usage`` covers every paid answer to this question.
     ``depth`` is that of the tier, None in readings of versions that did not record it. ``reasons``: negative trait that
     is marked above 0 → the judge's short reason, which is not checked against the message.
+    ``model`` is the model that answered by its own account, None where it is the one that was asked.
     """
 
     mechanisms: tuple[Indicator, ...] = ()
@@ -92,6 +95,7 @@ class Reading(Record, frozen=True, kw_only=True):
     shortened: int = 0
     depth: Depth | None = None
     reasons: dict[str, str] = {}
+    model: str | None = None
 
 
 class Evaluation(Record, frozen=True, kw_only=True):

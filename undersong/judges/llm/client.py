@@ -1,26 +1,51 @@
-"""A caching client of one model: price, retries, budget and batches; answers are stored in the ledger."""
+"""A caching client of one model: price, retries and budget; answers are stored in the ledger."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
+from undersong.core.sanitize import one_line
 from undersong.errors import JudgeError, UsageError
-from undersong.judges.limits import TIMEOUT, AnswerLedger, LedgerEntry, Pending, RunLimits
-from undersong.judges.llm.budget import Budget, BudgetExhaustedError
+from undersong.judges.limits import CUT, FAILED, SET_ASIDE, TIMEOUT, AnswerLedger, LedgerEntry, RunLimits
+from undersong.judges.llm.budget import Budget
 from undersong.judges.llm.model_spec import ModelSpec
-from undersong.judges.llm.pricing import Price, price_of
+from undersong.judges.llm.pricing import Price, model_facts, price_of
 from undersong.judges.llm.prompts import shipped_prompts
 from undersong.judges.llm.rate_limit import RetryPolicy
+from undersong.judges.llm.refusals import FailureCount
 from undersong.judges.llm.response import UnusableError
-from undersong.judges.llm.transport import Backend, Completion, Request, Response, TransportError
+from undersong.judges.llm.transport import (
+    Backend,
+    Billed,
+    Completion,
+    NoAnswerError,
+    Request,
+    Response,
+    TransportError,
+    http_error,
+)
 from undersong.models import Usage
 
 BYTES_PER_TOKEN = 2.5  # bytes a token for reserving: fewer than tokenizers need for prose, so that a budget holds
+ANSWER_BYTES_PER_TOKEN = 2.0  # of an answer that does not name its tokens: JSON has shorter ones than prose
+MOST_TOKENS_PER_BYTE = 1.5  # beyond lies no tokenizer, but a server that counts something else
+RAISED = 2  # times as long is the answer that is asked for once one was cut off
 Schema = Callable[..., dict[str, Any]]
+
+
+class Asked(NamedTuple):
+    """The size of a question: bytes that a provider counts, and the longest answer in tokens."""
+
+    size: int
+    limit: int
+
+
+class CutOffError(UnusableError):
+    """An answer that ended before it said anything that could count, also when there was room for a longer one."""
 
 
 class ModelClient:
@@ -36,28 +61,36 @@ class ModelClient:
             remedy = "give --price-in and --price-out, or use --max-calls"
             raise UsageError(f"the price of {spec.name} is not known, so no budget can be kept", remedy=remedy)
         self.retry_policy = RetryPolicy(attempts=limits.attempts, backoff=limits.backoff)
+        self.failures = FailureCount()
         self._timeout = limits.timeout or TIMEOUT
+        self._tokens_per_byte = 1 / BYTES_PER_TOKEN
 
     def request(self, system: str, user: str, depth: str, schema: Schema) -> Request:
-        """A request in the dialect of the server: one with an address of its own enforces lengths."""
-        return Request(
-            system, user, schema(lengths=not self.spec.hosted), shipped_prompts().limits.answer_tokens[depth]
-        )
+        """A request in the dialect of the server: one with an address of its own enforces lengths.
+
+        Thinking counts against the longest answer, so there is always room for it.
+        """
+        limit = shipped_prompts().limits.answer_tokens[depth] + self._thinking_room()
+        return Request(system, user, schema(lengths=not self.spec.hosted), limit)
+
+    def _thinking_room(self) -> int:
+        """Tokens for thinking: as looked up for the model; generous where nobody did, or where it is asked for."""
+        generous, listed = shipped_prompts().limits.thinking_tokens, model_facts(self.spec.name).thinking
+        return generous if listed is None or (self.spec.effort and not listed) else listed
+
+    def limit(self, request: Request) -> int:
+        """The longest answer, in tokens, that a request is really sent with."""
+        return request.max_tokens if self.backend is None else self.backend.limit(request)
 
     def max_cost(self, request: Request) -> float:
-        """What a request may cost at most, USD; 0 where the price is not known."""
-        size = len(request.system.encode()) + len(request.user.encode())
-        return (
-            self.price.cost(int(size / BYTES_PER_TOKEN), request.max_tokens + shipped_prompts().limits.thinking_tokens)
-            or 0.0
-        )
+        """What a request may cost at most, USD, also where all of it is put into a cache; 0 without a known price."""
+        tokens_in, tokens_out = self.input_tokens(_bytes_of(request)), self.limit(request)
+        costs = (self.price.cost(tokens_in, tokens_out, written=written) for written in (0, tokens_in))
+        return max(cost or 0.0 for cost in costs)
 
-    def most_in_batch(self, question: LedgerEntry) -> float:
-        """What a question of a batch may cost at most, USD, as far as the ledger tells of it."""
-        limits = shipped_prompts().limits
-        answer = limits.answer_tokens.get(question.depth, limits.answer_tokens["standard"])  # a confirmation has that
-        size = question.fixed + question.sent
-        return (self.price.cost(int(size / BYTES_PER_TOKEN), answer + limits.thinking_tokens) or 0.0) * self.price.batch
+    def input_tokens(self, size: int) -> int:
+        """Tokens of so many bytes, rather too many than too few."""
+        return int(size * self._tokens_per_byte) + 1
 
     def usage(self, completion: Completion, *, batch: bool = False) -> Usage:
         """Tokens and cost of one answer; one that came in a batch has the price of batches."""
@@ -71,13 +104,58 @@ class ModelClient:
             written=completion.written,
             output=completion.output,
             cost=None if cost is None else cost * (self.price.batch if batch else 1.0),
+            estimated=0 if completion.counted else 1,
         )
 
     def parse(self, body: bytes) -> Completion:
-        """What an answer says; raises UnusableError where it is broken or longer than was read."""
+        """What an answer says; raises UnusableError for one that is too long, NoAnswerError for what is none."""
         if len(body) > shipped_prompts().limits.body_bytes:
             raise UnusableError(f"it is longer than {shipped_prompts().limits.body_bytes:,} bytes")
         return self._parse(body)
+
+    def counted(self, body: bytes, asked: Asked | None = None) -> Completion:
+        """What an answer says, its tokens estimated where it does not name them and it is known what was asked."""
+        try:
+            completion = self.parse(body)
+        except (UnusableError, NoAnswerError) as error:  # one that is too long to be read, or of an earlier version
+            completion = Completion(f"({error})", "end", counted=False)
+        if asked is None:
+            return completion
+        if not completion.counted:
+            output = min(asked.limit, int(len(body) / ANSWER_BYTES_PER_TOKEN) + 1)
+            return completion._replace(input=self.input_tokens(asked.size), output=output)
+        dense = min(MOST_TOKENS_PER_BYTE, completion.input / max(1, asked.size))
+        self._tokens_per_byte = max(self._tokens_per_byte, dense)
+        return completion
+
+    def unanswered(self, request: Request, billed: Billed) -> Usage:
+        """What a request without an answer may have cost: nothing, its question, or all that was reserved for it."""
+        if billed == "nothing":
+            return Usage()
+        tokens_in = self.input_tokens(_bytes_of(request))
+        output = self.limit(request) if billed == "everything" else 0
+        return self.usage(Completion("", "end", input=tokens_in, output=output, counted=False))
+
+    def used(self, paid: Mapping[int, LedgerEntry]) -> Usage:
+        """What all answers to a question took when they were paid, by their numbers."""
+        return sum((self._used(paid[number]) for number in sorted(paid) if number != FAILED), Usage())
+
+    def _used(self, paid: LedgerEntry) -> Usage:
+        return Usage(
+            calls=1,
+            input=paid.input,
+            cached=paid.cached,
+            written=paid.written,
+            output=paid.output,
+            cost=paid.cost,
+            estimated=0 if self.counted(paid.body).counted else 1,
+        )
+
+    def other_model(self, paid: Mapping[int, LedgerEntry]) -> str | None:
+        """The model that gave the last answer by its own account; None where it is the one that was asked."""
+        last = max(number for number in paid if number < FAILED)
+        named = one_line(self.counted(paid[last].body).model, MODEL_CHARACTERS)
+        return named if named not in ("", self.spec.model) else None
 
     async def send(self, request: Request) -> Response:
         """One request; raises TransportError, and JudgeError where nothing can be asked at all."""
@@ -85,24 +163,36 @@ class ModelClient:
             raise TransportError("its answer is not in the replay file", retryable=False)
         try:
             async with asyncio.timeout(self._timeout):
-                return await self.backend.send(request)
+                response = await self.backend.send(request)
         except TimeoutError:
-            raise TransportError(f"no whole answer within {self._timeout:g} s", retryable=True) from None
+            why = f"no whole answer within {self._timeout:g} s"
+            raise TransportError(why, retryable=True, billed="everything", timed_out=True) from None
+        self._check_is_answer(response)
+        return response
 
-
-def usage_of(paid: LedgerEntry) -> Usage:
-    """What a kept answer took when it was paid."""
-    return Usage(
-        calls=1, input=paid.input, cached=paid.cached, written=paid.written, output=paid.output, cost=paid.cost
-    )
+    def _check_is_answer(self, response: Response) -> None:
+        """Raise TransportError for a body that is no answer although its status says so; JudgeError as for a status."""
+        try:
+            self.parse(response.body)
+        except NoAnswerError as error:
+            if error.status is not None:
+                raise http_error(error.status, str(error), response.headers, "", self.spec.name) from None
+            billed: Billed = "question" if b'"error"' in response.body else "everything"
+            raise TransportError(f"no answer came: {error}", retryable=True, billed=billed) from None
+        except UnusableError:
+            return  # it is an answer, and paid; what is wrong with it is said where it is used
 
 
 UNREACHABLE_REMEDY = "see that its server runs and is named by its address, and run the same command again"
+HOPELESS_REMEDY = "see what the provider says, mend it, and run the same command again: what was answered is kept"
+SLOW_REMEDY = "give a longer --timeout, a smaller --concurrency, or +low behind the model's name"
+CUT_REMEDY = "add +low to the judge's name, or ask a model that thinks less"
+MODEL_CHARACTERS = 200  # of the name of a model that are shown
 LARGEST_STORED = 1 << 21  # bytes of a body that are kept; `reading.yaml` bounds what is read far below
 
 
 class KeyedRequest(NamedTuple):
-    """A question with all that its key in the ledger stands for."""
+    """A question with all that its key in the ledger stands for; ``attempt`` 1 asks for a repair."""
 
     model_client: ModelClient
     request: Request
@@ -111,6 +201,24 @@ class KeyedRequest(NamedTuple):
     message_hash: str
     context_hash: str
     depth: str
+    attempt: int = 0
+
+    @property
+    def asked(self) -> Asked:
+        """The size of the question."""
+        return Asked(_bytes_of(self.request), self.model_client.limit(self.request))
+
+    def raised(self) -> KeyedRequest:
+        """The same question with room for a longer answer."""
+        return self._replace(request=self.request._replace(max_tokens=RAISED * self.request.max_tokens))
+
+
+Stored = dict[int, LedgerEntry]  # number of an answer → the answer
+
+
+def cut_answers(stored: Stored) -> int:
+    """How many answers to a question were cut off so far."""
+    return sum(CUT <= number < SET_ASIDE for number in stored)
 
 
 class CachingClient:
@@ -119,59 +227,112 @@ class CachingClient:
     def __init__(self, ledger: AnswerLedger, budget: Budget) -> None:
         self._ledger, self._budget = ledger, budget
         self._committer = GroupCommitter(ledger)
-        self._under_way: dict[tuple[str, int], asyncio.Future[LedgerEntry]] = {}
+        self._under_way: dict[tuple[str, int], asyncio.Future[list[LedgerEntry]]] = {}
 
-    def stored_answers(self, keyed: KeyedRequest) -> dict[int, LedgerEntry]:
-        """Attempt → answer that was paid before."""
-        return self._ledger.paid([keyed.key]).get(keyed.key, {})
+    def stored_answers(self, keyed: KeyedRequest) -> Stored:
+        """Number → answer that was paid before."""
+        return dict(self._ledger.paid([keyed.key]).get(keyed.key, {}))
 
-    async def answer(self, keyed: KeyedRequest, attempt: int) -> LedgerEntry:
-        """The answer; raises TransportError, BudgetExhaustedError, JudgeError, or what the ledger raises."""
-        place = keyed.key, attempt
+    async def answer(self, keyed: KeyedRequest, stored: Stored) -> None:
+        """Ask, and add what was paid for to ``stored``: the answer, and before it one that was cut off.
+
+        Of a question with an answer that was cut off before, one with room for a longer answer is asked for at once.
+        Raises CutOffError where that is cut off, too, and TransportError, BudgetExhaustedError, JudgeError, or what the
+        ledger raises.
+        """
+        place = keyed.key, keyed.attempt
         if place in self._under_way:
-            return await asyncio.shield(self._under_way[place])
+            entries = await asyncio.shield(self._under_way[place])
+        else:
+            entries = await self._shared(place, keyed, cut_answers(stored))
+        stored.update({entry.attempt: entry for entry in entries})
+        if keyed.attempt not in stored:
+            raise self._cut_off(keyed, entries[-1])
+
+    async def _shared(self, place: tuple[str, int], keyed: KeyedRequest, cut: int) -> list[LedgerEntry]:
         future = self._under_way[place] = asyncio.get_running_loop().create_future()
         try:
-            paid = await self._request(keyed, attempt)
+            entries = await self._entries(keyed, cut)
         except BaseException as error:
             future.set_exception(error)
             future.exception()  # whoever waits has it; nobody waiting is no fault
             raise
         finally:
             del self._under_way[place]
-        future.set_result(paid)
-        return paid
+        future.set_result(entries)
+        return entries
 
-    async def _request(self, keyed: KeyedRequest, attempt: int) -> LedgerEntry:
+    async def _entries(self, keyed: KeyedRequest, cut: int) -> list[LedgerEntry]:
+        """The answers of one question or two, the second with room for a longer answer."""
+        model, entries = keyed.model_client, list[LedgerEntry]()
+        for asked in (keyed.raised(),) if cut else (keyed, keyed.raised()):
+            response = await self._sent(asked)
+            incomplete = model.counted(response.body, asked.asked).incomplete
+            entry = answered_entry(unanswered_entry(asked), model, response.body, asked.asked)
+            if incomplete:
+                entry = msgspec.structs.replace(entry, attempt=CUT + cut + len(entries))
+            await self._committer.commit(entry)
+            entries.append(entry)
+            if not incomplete:
+                model.failures.success()
+                break
+        return entries
+
+    async def _sent(self, keyed: KeyedRequest) -> Response:
         model = keyed.model_client
 
         async def once() -> Response:
             max_cost = model.max_cost(keyed.request)
             await self._budget.reserve(max_cost)
-            usage = Usage()
+            usage = model.unanswered(keyed.request, "everything")
             try:
                 response = await model.send(keyed.request)
-                usage = model.usage(_read(model, response.body))
+                usage = model.usage(model.counted(response.body, keyed.asked))
+            except TransportError as error:
+                usage = model.unanswered(keyed.request, error.billed)
+                raise
+            except JudgeError:
+                usage = Usage()
+                raise
             finally:
                 self._budget.commit(max_cost, usage)
             return response
 
         try:
-            response = await model.retry_policy.call(once)
+            return await model.retry_policy.call(once)
         except TransportError as error:
-            if error.reached:
-                raise
-            raise JudgeError(error.why, where=model.spec.name, remedy=UNREACHABLE_REMEDY) from error
-        paid = msgspec.structs.replace(answered_entry(unanswered_entry(keyed), model, response.body), attempt=attempt)
-        await self._committer.commit(paid)
-        return paid
+            if not error.reached:
+                raise JudgeError(error.why, where=model.spec.name, remedy=UNREACHABLE_REMEDY) from error
+            if model.backend is not None:
+                remedy = SLOW_REMEDY if error.timed_out else HOPELESS_REMEDY
+                model.failures.failure(error.why, model.spec.name, remedy)
+            raise
+
+    def _cut_off(self, keyed: KeyedRequest, last: LedgerEntry) -> CutOffError:
+        """The error of an answer that was cut off also with more room; raises JudgeError where others were, too."""
+        model = keyed.model_client
+        if model.counted(last.body).stop == "length":
+            limit = model.limit(keyed.raised().request)
+            why, remedy = f"it was cut off at {limit:,} tokens, thinking included", CUT_REMEDY
+        else:
+            why, remedy = "it is empty, also when it was asked for once more", HOPELESS_REMEDY
+        model.failures.failure(why, model.spec.name, remedy)
+        return CutOffError(f"{why}; {CUT_REMEDY}" if remedy == CUT_REMEDY else why)
+
+    async def note_failed(self, keyed: KeyedRequest) -> None:
+        """Mark that no answer to a question could be used: the next run does not ask it again."""
+        await self._committer.commit(msgspec.structs.replace(unanswered_entry(keyed), attempt=FAILED))
+
+    def note_usable(self, keyed: KeyedRequest) -> None:
+        """Take that mark away."""
+        self._ledger.forget([(keyed.key, FAILED)])
 
 
 def unanswered_entry(keyed: KeyedRequest) -> LedgerEntry:
     """A question as the ledger knows it, without an answer."""
     return LedgerEntry(
         key=keyed.key,
-        attempt=0,
+        attempt=keyed.attempt,
         judge=keyed.model_client.spec.name,
         model=keyed.model_client.spec.model,
         prompt_hash=keyed.prompt_hash,
@@ -184,19 +345,18 @@ def unanswered_entry(keyed: KeyedRequest) -> LedgerEntry:
     )
 
 
-def answered_entry(question: LedgerEntry, model: ModelClient, body: bytes, *, batch: bool = False) -> LedgerEntry:
+def answered_entry(
+    question: LedgerEntry, model: ModelClient, body: bytes, asked: Asked, *, batch: bool = False
+) -> LedgerEntry:
     """The question with its answer, and what that took."""
-    used = msgspec.structs.asdict(model.usage(_read(model, body), batch=batch))
-    del used["calls"]
+    used = msgspec.structs.asdict(model.usage(model.counted(body, asked), batch=batch))
+    del used["calls"], used["estimated"]
     return msgspec.structs.replace(question, body=body[:LARGEST_STORED], **used)
 
 
-def _read(model: ModelClient, body: bytes) -> Completion:
-    """What can be read of an answer for its tokens; one that is broken is booked without."""
-    try:
-        return model.parse(body)
-    except UnusableError:
-        return Completion("", "end")
+def _bytes_of(request: Request) -> int:
+    """UTF-8 bytes of a request that a provider counts: question, prompt and the form of the answer."""
+    return len(request.system.encode()) + len(request.user.encode()) + len(msgspec.json.encode(request.schema))
 
 
 class GroupCommitter:
@@ -226,92 +386,10 @@ class GroupCommitter:
             commit.set_result(None)
 
 
-MOST = 10_000  # questions of one batch: providers take more, but a body of some hundred megabytes is slow to send
-WAITS = "it waits in a batch of the provider; run the same command again later"
-
-
-class BatchSettlement(NamedTuple):
-    """Keys of questions that have no answer yet.
-
-    ``waiting``: a batch is under way; ``without``: why their batch did not answer them; ``left``: which limit of the
-    run kept them out of a batch.
-    """
-
-    waiting: set[str]
-    without: dict[str, str]
-    left: dict[str, str]
-
-
-async def collect_and_submit(
-    models: Iterable[ModelClient], ledger: AnswerLedger, budget: Budget, requests: Sequence[KeyedRequest]
-) -> BatchSettlement:
-    """Collect the batches that have ended, then submit the questions that nobody asked yet, as far as they are paid.
-
-    What an earlier run submitted counts against the limits of this one, whether it is still under way or collected
-    now. Raises JudgeError where the provider turns everything away, TransportError where it cannot be reached.
-    """
-    settlement, models = BatchSettlement(set(), {}, {}), [model for model in models if model.backend is not None]
-    for model in models:
-        await _looked_after(model, ledger, budget, settlement)
-    new = _reserved(_unasked(models, ledger, requests, settlement), budget, settlement)
-    for model in models:
-        own = [each for each in new if each.model_client is model]
-        for first in range(0, len(own), MOST):
-            await _submitted(model, ledger, budget, own[first : first + MOST])
-    settlement.waiting.update(each.key for each in new)
-    return settlement
-
-
-async def _looked_after(model: ModelClient, ledger: AnswerLedger, budget: Budget, settlement: BatchSettlement) -> None:
-    """Collect the batches of a model that have ended, and note which questions wait in the others."""
-    assert model.backend is not None
-    for batch in ledger.pending(model.spec.name):
-        budget.resume(batch.id, [model.most_in_batch(each) for each in batch.questions])
-        if await model.backend.ended(batch.id):
-            settlement.without.update(await _collected(model, model.backend, ledger, budget, batch))
-        else:
-            settlement.waiting.update(each.key for each in batch.questions)
-
-
-def _unasked(
-    models: Sequence[ModelClient], ledger: AnswerLedger, asked: Sequence[KeyedRequest], settlement: BatchSettlement
-) -> list[KeyedRequest]:
-    """The questions that nobody asked yet, each once, in their order."""
-    own = {each.key: each for each in asked if each.model_client in models}
-    answered = ledger.paid(own).keys() | settlement.waiting | settlement.without.keys()
-    return [each for key, each in own.items() if key not in answered]
-
-
-def _reserved(unasked: Iterable[KeyedRequest], budget: Budget, settlement: BatchSettlement) -> list[KeyedRequest]:
-    """The questions that the limits of the run allow, each reserved as a direct one would be."""
-    taken = []
-    for request in unasked:
-        try:
-            budget.take_in_batch(request.model_client.most_in_batch(unanswered_entry(request)))
-        except BudgetExhaustedError as error:
-            settlement.left[request.key] = str(error)
-        else:
-            taken.append(request)
-    return taken
-
-
-async def _submitted(model: ModelClient, ledger: AnswerLedger, budget: Budget, part: Sequence[KeyedRequest]) -> None:
-    assert model.backend is not None
-    name, questions = await model.backend.submit([each.request for each in part]), tuple(map(unanswered_entry, part))
-    ledger.submit(Pending(id=name, judge=model.spec.name, questions=questions))
-    budget.submitted(name, sum(map(model.most_in_batch, questions)))
-
-
-async def _collected(
-    model: ModelClient, backend: Backend, ledger: AnswerLedger, budget: Budget, batch: Pending
-) -> dict[str, str]:
-    """Keep the answers of a batch; of the questions without one, why."""
-    results = [result async for result in backend.collect(batch.id)]
-    answered = [(batch.questions[result.number], result.body) for result in results if result.body is not None]
-    answers = [answered_entry(question, model, body, batch=True) for question, body in answered]
-    ledger.keep(answers)
-    ledger.collected(batch.id)
-    budget.collected(batch.id, sum(map(usage_of, answers), Usage()))
-    why = {batch.questions[result.number].key: result.why for result in results if result.body is None}
-    seen = {question.key for question, _ in answered}
-    return {each.key: why.get(each.key, "nothing came back") for each in batch.questions if each.key not in seen}
+def of_models(models: Iterable[ModelClient]) -> list[str]:
+    """What is asked of models otherwise than intended, a line each."""
+    return [
+        f"{model.spec.name} is asked {', '.join(model.backend.notes)}: it refused to be asked otherwise"
+        for model in models
+        if model.backend is not None and model.backend.notes
+    ]

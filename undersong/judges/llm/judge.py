@@ -8,23 +8,23 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from importlib import import_module
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from undersong.core.text import text_hash
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import JudgeError, UsageError
-from undersong.judges.limits import CONCURRENCY, TIMEOUT, LedgerEntry, MemoryLedger, RunLimits
+from undersong.judges.limits import CONCURRENCY, FAILED, TIMEOUT, MemoryLedger, RunLimits
+from undersong.judges.llm.batches import WAITS, BatchSettlement, OpenRequests, collect_and_submit
 from undersong.judges.llm.budget import Budget, BudgetExhaustedError
 from undersong.judges.llm.client import (
-    WAITS,
-    BatchSettlement,
     CachingClient,
+    CutOffError,
     KeyedRequest,
     ModelClient,
-    collect_and_submit,
-    usage_of,
+    Stored,
+    cut_answers,
 )
 from undersong.judges.llm.injection import suspicious
 from undersong.judges.llm.model_spec import BACKENDS, ModelSpec, name_of, tier_specs_of
@@ -39,9 +39,9 @@ from undersong.judges.llm.response import (
     confirm_schema,
     confirmed,
 )
-from undersong.judges.llm.transport import TransportError
+from undersong.judges.llm.transport import NoAnswerError, TransportError
 from undersong.judges.protocol import Judge, JudgeAbortedError, Question, Segment, used_tools
-from undersong.models import Confirmed, Depth, Evaluation, Message, Quote, Reading, State, Tier, Usage
+from undersong.models import Confirmed, Depth, Evaluation, Message, Quote, Reading, State, Tier
 
 
 def model_client(spec: ModelSpec, limits: RunLimits, *, asks: bool = True) -> ModelClient:
@@ -88,6 +88,30 @@ class ParsedAnswer(NamedTuple):
     shortened: int
 
 
+class AnswerSteps(Generic[U]):
+    """The way to an answer that can be used: a question, and one repair.
+
+    ``make_request`` makes the request, with words of repair for the second one; ``use`` raises UnusableError.
+    """
+
+    def __init__(self, make_request: Callable[[str], KeyedRequest], use: Callable[[str], U]) -> None:
+        self.make_request, self._use = make_request, use
+
+    def next(self, stored: Stored) -> KeyedRequest | U:
+        """What is to be asked next, or the answer; raises RefusedError, and UnusableError after a repair in vain."""
+        request, why = self.make_request(""), ""
+        for attempt in range(2):
+            if attempt:
+                request = self.make_request(shipped_prompts().words.repair.format(why=why))
+            if attempt not in stored:
+                return request
+            try:
+                return self._use(_text(request.model_client, stored[attempt].body))
+            except UnusableError as error:
+                why = str(error)
+        raise UnusableError(f"{why}, also after one repair")
+
+
 class LLMJudge(Judge):
     """A model per tier, one ledger, one budget."""
 
@@ -110,11 +134,8 @@ class LLMJudge(Judge):
 
         Raises JudgeAbortedError, with what was answered before, where the provider turns every question away.
         """
-        self.sync_batches(
-            self.keyed_request(each, render_question(each, self.limits.framing))
-            for each in questions
-            if each.message.text.strip()
-        )
+        readable = [each for each in questions if each.message.text.strip()]
+        self.sync_batches(lambda: self._open_requests(map(self._reading_steps, readable)))
         return run_sync(self.ask_all(questions, self._evaluation))
 
     async def ask_all(self, questions: Sequence[T], ask: Callable[[CachingClient, T], Awaitable[R]]) -> list[R]:
@@ -137,7 +158,7 @@ class LLMJudge(Judge):
             raise JudgeAbortedError(failures[0], answers)
         return [each for each in answers if each is not None]
 
-    def sync_batches(self, requests: Iterable[KeyedRequest]) -> None:
+    def sync_batches(self, open_requests: OpenRequests) -> None:
         """Collect and submit batches, where that is asked for; what they have not answered is not asked otherwise.
 
         What the limits of the run leave out of a batch is in no batch, and is not asked otherwise either.
@@ -145,14 +166,26 @@ class LLMJudge(Judge):
         if not self.limits.batch:
             return
         try:
-            self._sync_batches = run_sync(self._settle(list(requests)))
+            self._sync_batches = run_sync(self._settle(open_requests))
         except TransportError as error:
             raise JudgeError(error.why, where=self.name, remedy="run the same command again later") from error
 
-    async def _settle(self, asked: Sequence[KeyedRequest]) -> BatchSettlement:
+    def _open_requests(self, questions: Iterable[AnswerSteps[Any]]) -> Iterator[KeyedRequest]:
+        """What is to be asked next about each question, as the ledger stands; nothing of one that has its answer."""
+        for steps in questions:
+            first = steps.make_request("")
+            stored = self.ledger.paid([first.key]).get(first.key, {})
+            try:
+                step = steps.next(stored)
+            except (RefusedError, UnusableError):
+                continue
+            if isinstance(step, KeyedRequest):
+                yield step.raised() if cut_answers(stored) else step
+
+    async def _settle(self, open_requests: OpenRequests) -> BatchSettlement:
         models = list({id(model): model for model in self.models.values()}.values())
         try:
-            return await collect_and_submit(models, self.ledger, self.budget, asked)
+            return await collect_and_submit(models, self.ledger, self.budget, open_requests)
         finally:
             await _close(models)
 
@@ -163,14 +196,15 @@ class LLMJudge(Judge):
         text, context = text_hash(question.message.text), question.context_hash
         parts = [text, context, model.spec.name, self.prompt_hash, depth, self.limits.framing, self.limits.sample]
         request = model.request(prompt.system, _with_repair(prompt, repair), depth, answer_schema)
-        return KeyedRequest(model, request, hashed(parts), self.prompt_hash, text, context, depth)
+        key = hashed(parts)
+        return KeyedRequest(model, request, key, self.prompt_hash, text, context, depth, attempt=1 if repair else 0)
 
     async def _evaluation(self, client: CachingClient, question: Question) -> Evaluation:
         if not question.message.text.strip():
             return self._state(question, "unread", "no text to read")
-        paid: list[LedgerEntry] = []
+        paid: Stored = {}
         try:
-            read = await self._read(client, question, paid)
+            read = await self.usable_answer(client, self._reading_steps(question), paid)
         except RefusedError as refusal:
             return self._state(question, "refused", f"the judge refused: {refusal}", paid)
         except UnusableError as error:
@@ -181,41 +215,35 @@ class LLMJudge(Judge):
             return self._state(question, "unread", f"{error}", paid)
         return self._scored(question, read, paid)
 
-    async def _read(self, client: CachingClient, question: Question, paid: list[LedgerEntry]) -> ParsedAnswer:
+    def _reading_steps(self, question: Question) -> AnswerSteps[ParsedAnswer]:
         prompt = render_question(question, self.limits.framing)
         message = question.message.text
 
         def use(text: str) -> ParsedAnswer:
             return ParsedAnswer(checked(text, message, prompt.control), text, prompt.shortened)
 
-        return await self.usable_answer(client, lambda repair: self.keyed_request(question, prompt, repair), use, paid)
+        return AnswerSteps(lambda repair: self.keyed_request(question, prompt, repair), use)
 
-    async def usable_answer(
-        self,
-        client: CachingClient,
-        make_request: Callable[[str], KeyedRequest],
-        use: Callable[[str], U],
-        paid: list[LedgerEntry],
-    ) -> U:
+    async def usable_answer(self, client: CachingClient, steps: AnswerSteps[U], paid: Stored) -> U:
         """The first answer that can be used, of two at most; every paid one is noted in ``paid``.
 
-        ``make_request`` makes the request, with words of repair for the second one; ``use`` raises UnusableError.
-        Raises
-        RefusedError, UnusableError, TransportError or BudgetExhaustedError.
+        Raises RefusedError, UnusableError, TransportError or BudgetExhaustedError.
         """
-        first = make_request("")
-        stored, why = client.stored_answers(first), ""
-        if 0 not in stored:
-            self._stop_for_batches(first.key)
-        for attempt in range(2):
-            repair = shipped_prompts().words.repair.format(why=why) if attempt else ""
-            request = make_request(repair) if repair else first
-            paid.append(stored.get(attempt) or await client.answer(request, attempt))
-            try:
-                return use(_text(request.model_client, paid[-1].body))
-            except UnusableError as error:
-                why = str(error)
-        raise UnusableError(f"{why}, also after one repair")
+        first = steps.make_request("")
+        paid.update(client.stored_answers(first))
+        try:
+            while isinstance(step := steps.next(paid), KeyedRequest):
+                self._stop_for_batches(step.key)
+                await client.answer(step, paid)
+        except CutOffError:
+            raise
+        except UnusableError:
+            if FAILED not in paid:
+                await client.note_failed(first)
+            raise
+        if FAILED in paid:  # by an earlier version that checked answers in another way
+            client.note_usable(first)
+        return step
 
     def _stop_for_batches(self, key: str) -> None:
         """Raise TransportError or BudgetExhaustedError for a question in a batch, or kept out of one by a limit."""
@@ -228,19 +256,20 @@ class LLMJudge(Judge):
         if key in left:
             raise BudgetExhaustedError(left[key])
 
-    def _scored(self, question: Question, read: ParsedAnswer, paid: Sequence[LedgerEntry]) -> Evaluation:
-        answer = read.answer
+    def _scored(self, question: Question, read: ParsedAnswer, paid: Stored) -> Evaluation:
+        answer, model = read.answer, self.models[question.route.tier]
         reading = Reading(
             mechanisms=answer.mechanisms,
             acts=answer.acts,
             stance=answer.stance,
             rejected=answer.rejected,
             cut=question.cut,
-            usage=sum(map(usage_of, paid), Usage()),
+            usage=model.used(paid),
             raw=read.raw,
             shortened=read.shortened,
             depth=_depth(question),
             reasons=answer.reasons,
+            model=model.other_model(paid),
         )
         signals = {f"act_{act.id}": 1.0 for act in answer.acts}
         if answer.stance is not None and answer.stance.position in CONCEDES:
@@ -255,10 +284,8 @@ class LLMJudge(Judge):
             reading=reading,
         )
 
-    def _state(
-        self, question: Question, state: str, reason: str | None, paid: Sequence[LedgerEntry] = ()
-    ) -> Evaluation:
-        used = sum(map(usage_of, paid), Usage())
+    def _state(self, question: Question, state: str, reason: str | None, paid: Stored | None = None) -> Evaluation:
+        used = self.models[question.route.tier].used(paid or {})
         broken = {"control_failed": 1.0} if reason and "control question" in reason else {}
         return Evaluation(
             message_id=question.message.id,
@@ -287,25 +314,25 @@ class LLMJudge(Judge):
         """
         for segment in segments:
             _check_segment(segment)
-        self.sync_batches(self._confirm_request(each, render_segment(each)) for each in segments)
+        self.sync_batches(lambda: self._open_requests(map(self._confirm_steps, segments)))
         return run_sync(self.ask_all(segments, self._confirmed))
 
     def not_asked(self, segment: Segment, why: str) -> Confirmed:
         """See Judge."""
-        return self._confirmation(segment, (), "unread", why)
+        return self._confirmation(segment, {}, "unread", why)
 
-    async def _confirmed(self, client: CachingClient, segment: Segment) -> Confirmed:
-        prompt = render_segment(segment)
-        texts = tuple(message.text for message in segment.messages)
-        paid: list[LedgerEntry] = []
+    def _confirm_steps(self, segment: Segment) -> AnswerSteps[tuple[Confirmation, str]]:
+        prompt, texts = render_segment(segment), tuple(message.text for message in segment.messages)
 
         def use(text: str) -> tuple[Confirmation, str]:
             return confirmed(text, texts, prompt.control), text
 
+        return AnswerSteps(lambda repair: self._confirm_request(segment, prompt, repair), use)
+
+    async def _confirmed(self, client: CachingClient, segment: Segment) -> Confirmed:
+        paid: Stored = {}
         try:
-            answer, raw = await self.usable_answer(
-                client, lambda repair: self._confirm_request(segment, prompt, repair), use, paid
-            )
+            answer, raw = await self.usable_answer(client, self._confirm_steps(segment), paid)
         except RefusedError as refusal:
             return self._confirmation(segment, paid, "refused", f"the judge refused: {refusal}")
         except (UnusableError, TransportError) as error:
@@ -321,15 +348,13 @@ class LLMJudge(Judge):
             raw=raw,
         )
 
-    def _confirmation(
-        self, segment: Segment, paid: Sequence[LedgerEntry], state: State, reason: str | None
-    ) -> Confirmed:
+    def _confirmation(self, segment: Segment, paid: Stored, state: State, reason: str | None) -> Confirmed:
         return msgspec.structs.replace(
             super().not_asked(segment, reason or ""),
             judge=self.models["deep"].spec.name,
             state=state,
             reason=reason,
-            usage=sum(map(usage_of, paid), Usage()),
+            usage=self.models["deep"].used(paid),
         )
 
     def _confirm_request(self, segment: Segment, prompt: RenderedPrompt, repair: str = "") -> KeyedRequest:
@@ -350,7 +375,7 @@ class LLMJudge(Judge):
         ]
         request = model.request(prompt.system, _with_repair(prompt, repair), "standard", confirm_schema)
         hashes = hashed(parts), self.prompt_hash, hashed(texts), hashed([context, who])
-        return KeyedRequest(model, request, *hashes, "confirm")
+        return KeyedRequest(model, request, *hashes, "confirm", attempt=1 if repair else 0)
 
 
 async def _close(models: Iterable[ModelClient]) -> None:
@@ -402,11 +427,14 @@ def _depth(question: Question) -> Depth:
 
 
 def _text(model: ModelClient, body: bytes) -> str:
-    completion = model.parse(body)
+    try:
+        completion = model.parse(body)
+    except NoAnswerError as error:  # kept by an earlier version
+        raise UnusableError(str(error)) from None
     if completion.stop == "refusal":
         raise RefusedError(completion.text[:200] or "without a reason")
     if completion.stop == "length":
-        raise UnusableError("it was cut off at its longest")
+        raise UnusableError("it runs on to its longest")
     return completion.text
 
 

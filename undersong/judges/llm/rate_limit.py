@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from undersong.judges.llm.refusals import refusal_rules
 from undersong.judges.llm.transport import Response, TransportError
 
 LONGEST = 60.0  # seconds between two attempts where the server names none
@@ -35,20 +36,35 @@ class RetryPolicy:
         self._until = 0.0
 
     async def call(self, send: Callable[[], Awaitable[Response]]) -> Response:
-        """Send until an answer comes; raises TransportError with the last reason when all attempts are used up."""
-        for attempt in range(1, self._attempts + 1):
+        """Send until an answer comes; raises TransportError with the last reason when all attempts are used up.
+
+        An attempt without a parameter that the server refused is none of them. Requests that ran out of time are few,
+        since each may have been paid.
+        """
+        attempt = time_outs = 0
+        while True:
             await self._wait_until_allowed()
             try:
                 response = await send()
             except TransportError as error:
-                if not error.retryable or attempt == self._attempts or (error.after or 0.0) > LONGEST_REQUESTED_WAIT:
-                    why = f"{error.why} ({attempt} of {self._attempts} attempts)"
-                    raise TransportError(why, retryable=False, reached=error.reached) from None
+                if error.adapted:
+                    continue
+                attempt, time_outs = attempt + 1, time_outs + error.timed_out
+                if self._is_last(error, attempt, time_outs):
+                    why = f"{error.why} ({attempt} of {self._attempts} attempts)" if error.retryable else error.why
+                    raise TransportError(
+                        why, retryable=False, reached=error.reached, timed_out=error.timed_out
+                    ) from None
                 await self._back_off(attempt, error.after)
             else:
                 self._apply_rate_limits(response.headers)
                 return response
-        raise AssertionError("unreachable")  # pragma: no cover
+
+    def _is_last(self, error: TransportError, attempt: int, time_outs: int) -> bool:
+        """Whether no further attempt follows this one."""
+        if not error.retryable or attempt >= self._attempts or time_outs >= refusal_rules().time_outs:
+            return True
+        return (error.after or 0.0) > LONGEST_REQUESTED_WAIT
 
     async def _wait_until_allowed(self) -> None:
         loop = asyncio.get_running_loop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,8 @@ from undersong.datafiles.taxonomy import taxonomy
 from undersong.judges.llm.prompts import MARKS, PromptSet, shipped_prompts
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Indicator, Stance
 
-_FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(?P<body>.*?)\n?\s*```\s*\Z", re.DOTALL)
+_DECODER = json.JSONDecoder()
+MOST_OBJECTS = 50  # places in an answer at which an object is looked for
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)")
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "/": "/"}
 CLAIM = 300  # characters of a claim that are kept
@@ -124,13 +126,47 @@ class _QuoteChecker:
 
 
 def _object(text: str) -> dict[str, Any]:
-    fenced = _FENCE.match(text)
+    """The JSON object of an answer: all of it, or the one object with an answer to the control question within it."""
+    value = _decoded(text)
+    if isinstance(value, dict):
+        return value
+    answers = [each for each in map(_decoded, _objects_in(text)) if isinstance(each, dict) and "control" in each]
+    if len(answers) != 1:
+        raise UnusableError("it is not one JSON object" if text.strip() else "it is empty")
+    return answers[0]
+
+
+def _decoded(text: str) -> Any:
+    """The value of a JSON text, whole numbers as integers however they are written; None for what is none."""
     try:
-        value = msgspec.json.decode((fenced["body"] if fenced else text).encode("utf-8", "surrogatepass"))
+        return _whole(msgspec.json.decode(text.encode("utf-8", "surrogatepass")))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise UnusableError("it is not one JSON object" if text.strip() else "it is empty") from None
-    if not isinstance(value, dict):
-        raise UnusableError("it is not one JSON object")
+        return None
+
+
+def _objects_in(text: str) -> Iterator[str]:
+    """The outermost JSON objects in a text, as behind a sentence or in a code fence."""
+    place = text.find("{")
+    for _ in range(MOST_OBJECTS):
+        if place < 0:
+            return
+        try:
+            _, end = _DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            end = place + 1
+        else:
+            yield text[place:end]
+        place = text.find("{", end)
+
+
+def _whole(value: Any) -> Any:
+    """A value of JSON with 3 for 3.0."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _whole(each) for key, each in value.items()}
     return value
 
 

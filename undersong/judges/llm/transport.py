@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -19,6 +19,7 @@ from undersong.judges.limits import TIMEOUT, RunLimits
 from undersong.judges.llm.model_spec import ModelSpec
 from undersong.judges.llm.presets import endpoint_of
 from undersong.judges.llm.prompts import shipped_prompts
+from undersong.judges.llm.refusals import Parameters, names_any, refusal_rules
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 FATAL_STATUSES = frozenset(
     {401, 402, 403, 404, 405}
 )  # no question can be asked: key, payment, permission, model or address
-RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})  # worth another try
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 524, 529})  # worth another try
+GAVE_UP_STATUSES = frozenset({408, 504, 524})  # somebody between us and the model did not wait for its answer
+PARAMETER_STATUSES = frozenset({400, 422})  # with which a server refuses a parameter
+ERROR_CHARACTERS = 300  # of a provider's message that are shown
 
 
 class Request(NamedTuple):
@@ -39,10 +43,14 @@ class Request(NamedTuple):
     max_tokens: int
 
 
+RUNS_ON = 16_000  # characters of a text that was cut off; whole answers have 10,000 at most
+
+
 class Completion(NamedTuple):
     """What an answer says: ``stop`` is ``end``, ``length`` or ``refusal``; tokens as the provider counts them.
 
-    ``input`` includes ``cached`` and ``written``.
+    ``input`` includes ``cached`` and ``written``. ``counted`` is False where the answer names no tokens; ``model`` is
+    the model that it names, "" for none.
     """
 
     text: str
@@ -51,6 +59,29 @@ class Completion(NamedTuple):
     cached: int = 0
     written: int = 0
     output: int = 0
+    counted: bool = True
+    model: str = ""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether it ended before it said anything that could count: cut off at its longest, or without a word.
+
+        One whose text is longer than any answer is not short of room: it runs on, and is an answer that cannot be used.
+        """
+        if self.stop == "length":
+            return len(self.text) <= RUNS_ON
+        return self.stop == "end" and not self.text.strip()
+
+
+class NoAnswerError(ValueError):
+    """A body that came with status 200 and holds no answer: an error, nothing, or something that nobody documents.
+
+    ``status`` is the HTTP status that an error within it names.
+    """
+
+    def __init__(self, what: str, status: int | None = None) -> None:
+        super().__init__(what)
+        self.status = status
 
 
 class Response(NamedTuple):
@@ -68,15 +99,31 @@ class BatchResult(NamedTuple):
     why: str = ""
 
 
+Billed: TypeAlias = Literal["nothing", "question", "everything"]
+
+
 class TransportError(Exception):
     """A request that brought no answer: ``retryable`` says whether to try again, ``after`` in how many seconds.
 
-    ``reached`` is False where no server was there at all.
+    ``reached`` is False where no server was there at all. ``billed`` says what the provider may ask to be paid all the
+    same. ``adapted``: the server refused a parameter, and the next attempt does without it. ``timed_out``: nobody
+    waited for its end.
     """
 
-    def __init__(self, why: str, *, retryable: bool, after: float | None = None, reached: bool = True) -> None:
+    def __init__(
+        self,
+        why: str,
+        *,
+        retryable: bool,
+        after: float | None = None,
+        reached: bool = True,
+        billed: Billed = "nothing",
+        adapted: bool = False,
+        timed_out: bool = False,
+    ) -> None:
         super().__init__(why)
         self.why, self.retryable, self.after, self.reached = why, retryable, after, reached
+        self.billed, self.adapted, self.timed_out = billed, adapted, timed_out
 
 
 class Backend(Protocol):
@@ -84,6 +131,15 @@ class Backend(Protocol):
 
     async def send(self, request: Request) -> Response:
         """Ask once; raises TransportError, or JudgeError where nothing can be asked at all."""
+        ...
+
+    def limit(self, request: Request) -> int:
+        """The longest answer in tokens that a request is really sent with."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is asked otherwise than intended, since the server refused it."""
         ...
 
     async def submit(self, requests: Iterable[Request]) -> str:
@@ -105,11 +161,18 @@ class Backend(Protocol):
 
 def http_error(status: int, message: str, headers: Mapping[str, str], secret: str, where: str) -> TransportError:
     """The error of an HTTP status; raises JudgeError for one that every question would meet."""
-    text = one_line(message.replace(secret, "[key]") if secret else message, 200)
-    if status in FATAL_STATUSES:
+    text, rules = one_line(message.replace(secret, "[key]") if secret else message, ERROR_CHARACTERS), refusal_rules()
+    if names_any(rules.spent, message):
+        raise JudgeError(f"HTTP {status}: {text}", where=where, remedy="see the account's credit, and its limits")
+    if status in FATAL_STATUSES and not names_any(rules.of_one_question, message):
         remedy = "see the key in the environment, the model's name and the address"
         raise JudgeError(f"HTTP {status}: {text}", where=where, remedy=remedy)
-    return TransportError(f"HTTP {status}: {text}", retryable=status in RETRYABLE_STATUSES, after=retry_after(headers))
+    return TransportError(
+        f"HTTP {status}: {text}",
+        retryable=status in RETRYABLE_STATUSES,
+        after=retry_after(headers),
+        billed="everything" if status in GAVE_UP_STATUSES else "nothing",
+    )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -145,6 +208,7 @@ async def read_bounded(chunks: AsyncIterator[bytes]) -> bytes:
 
 INSTALL = "pip install 'undersong[llm]'"
 ERROR_EXCERPT = 400  # bytes of an error that is not in the documented form
+COMMON_KINDS = frozenset({"invalid_request_error", "error", "api_error"})  # say nothing beside a message
 
 
 class SdkBackend(ABC):
@@ -166,11 +230,37 @@ class SdkBackend(ABC):
         self._endpoint = endpoint_of(spec.provider, spec.url, environment)
         self._secret = self._endpoint.secret
         self._open: Any = None
+        self._parameters = Parameters()
 
     async def send(self, request: Request) -> Response:
+        """See Backend; a parameter that the server refuses is left out from the next attempt on."""
+        sent = self._fitted(request)
+        try:
+            return await self._post(sent)
+        except _StatusError as error:
+            if error.status in PARAMETER_STATUSES:
+                self._parameters.learn(error.message, sent, _size(request))
+                if self._fitted(request) != sent:
+                    raise TransportError(error.message, retryable=True, adapted=True) from None
+            raise http_error(error.status, error.message, error.headers, self._secret, self._spec.name) from None
+
+    def limit(self, request: Request) -> int:
         """See Backend."""
-        body = msgspec.json.encode(self._body(request))
-        with self._errors(_server_message):
+        return self._parameters.limit(request.max_tokens, _size(request))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """See Backend."""
+        return self._parameters.notes
+
+    def _fitted(self, request: Request) -> dict[str, Any]:
+        """The body of a request with the parameters that this server takes."""
+        return self._parameters.fitted(self._body(request), _size(request))
+
+    async def _post(self, sent: dict[str, Any]) -> Response:
+        """The answer to a body; raises _StatusError and TransportError."""
+        body = msgspec.json.encode(sent)
+        with self._errors(server_message):
             stream = await self._client.post(
                 self.path, cast_to=object, content=body, stream=True, stream_cls=self._sdk.AsyncStream[object]
             )
@@ -213,8 +303,14 @@ class SdkBackend(ABC):
         if self._endpoint.headers:
             request.headers.pop("Authorization", None)
 
-    def _max_tokens(self, request: Request) -> int:
-        return request.max_tokens + (shipped_prompts().limits.thinking_tokens if self._spec.effort else 0)
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """The SDK's errors as ours, for what is no question."""
+        try:
+            with self._errors():
+                yield
+        except _StatusError as error:
+            raise http_error(error.status, error.message, error.headers, self._secret, self._spec.name) from None
 
     @contextmanager
     def _errors(self, message: Callable[[Any], str] = attrgetter("message")) -> Iterator[None]:
@@ -224,26 +320,62 @@ class SdkBackend(ABC):
         try:
             yield
         except self._sdk.APIStatusError as error:
-            headers, where = error.response.headers, self._spec.name
-            raise http_error(error.status_code, message(error), headers, self._secret, where) from None
+            raise _StatusError(error.status_code, message(error), error.response.headers) from None
         except (self._sdk.APIConnectionError, httpx2.HTTPError) as error:
             cause = error.__cause__ or error
-            reached = not isinstance(cause, httpx2.ConnectError)
-            what = "the connection broke off" if reached else "no connection"
-            raise TransportError(f"{what}: {type(cause).__name__}", retryable=True, reached=reached) from None
+            if isinstance(cause, httpx2.ConnectError):
+                raise TransportError(f"no connection: {type(cause).__name__}", retryable=True, reached=False) from None
+            what = f"the connection broke off: {type(cause).__name__}"
+            late = isinstance(cause, httpx2.TimeoutException)
+            raise TransportError(what, retryable=True, billed="everything", timed_out=late) from None
 
     @abstractmethod
     def _body(self, request: Request) -> dict[str, Any]:
         """The request as the provider documents it."""
 
 
-def _server_message(status_error: Any) -> str:
+class _StatusError(Exception):
+    """An answer with an HTTP status that says no."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.status, self.message, self.headers = status, message, headers
+
+
+def _size(request: Request) -> int:
+    """UTF-8 bytes of a question."""
+    return len(request.system.encode()) + len(request.user.encode())
+
+
+def server_message(status_error: Any) -> str:
     """What the body of an error says, in the form that both providers have; else its first words."""
     body: bytes = status_error.response.content
+    return error_in(body)[0] or body[:ERROR_EXCERPT].decode("utf-8", "replace")
+
+
+def error_in(body: bytes) -> tuple[str, int | None]:
+    """(text with its code, HTTP status that it names) of the error in a body; ("", None) where there is none."""
     try:
         decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        decoded = None
+        return "", None
     error = decoded.get("error") if isinstance(decoded, dict) else None
-    message = error.get("message") if isinstance(error, dict) else error
-    return message if isinstance(message, str) else body[:ERROR_EXCERPT].decode("utf-8", "replace")
+    if isinstance(error, str):
+        return error, None
+    return error_words(error) if isinstance(error, dict) else ("", None)
+
+
+def no_answer(body: bytes) -> NoAnswerError:
+    """Why a body that came with status 200 holds no answer."""
+    words, status = error_in(body)
+    return NoAnswerError(words or ("it is not what the interface documents" if body.strip() else "it is empty"), status)
+
+
+def error_words(error: Mapping[str, Any]) -> tuple[str, int | None]:
+    """The same of the error itself: its message, and its code or type where the message does not say it."""
+    message, code = error.get("message"), error.get("code") or error.get("type")
+    words = message if isinstance(message, str) else ""
+    status = code if isinstance(code, int) and 400 <= code < 600 else None
+    if isinstance(code, str) and code not in words and code not in COMMON_KINDS:
+        words = f"{words} [{code}]" if words else code
+    return words, status

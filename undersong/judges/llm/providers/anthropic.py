@@ -10,8 +10,7 @@ import msgspec
 from undersong.judges.limits import RunLimits
 from undersong.judges.llm.judge import LLMJudge, judge_of
 from undersong.judges.llm.model_spec import parse_model_spec
-from undersong.judges.llm.response import UnusableError
-from undersong.judges.llm.transport import BatchResult, Completion, Request, SdkBackend
+from undersong.judges.llm.transport import BatchResult, Completion, NoAnswerError, Request, SdkBackend, no_answer
 from undersong.models import TIERS
 
 CACHED = {"type": "ephemeral"}  # five minutes, renewed by each question: a run asks more often than that
@@ -34,6 +33,7 @@ class _AnthropicMessage(msgspec.Struct):
     content: list[_ContentBlock]
     stop_reason: str | None = None
     usage: _AnthropicUsage | None = None
+    model: str | None = None
 
 
 class AnthropicBackend(SdkBackend):
@@ -44,31 +44,33 @@ class AnthropicBackend(SdkBackend):
 
     async def submit(self, requests: Iterable[Request]) -> str:
         """See Backend."""
-        listed = [{"custom_id": str(number), "params": self._body(sent)} for number, sent in enumerate(requests)]
-        with self._errors():
+        listed = [{"custom_id": str(number), "params": self._fitted(sent)} for number, sent in enumerate(requests)]
+        with self._translated():
             return str((await self._client.messages.batches.create(requests=listed)).id)
 
     async def ended(self, batch_id: str) -> bool:
         """See Backend."""
-        with self._errors():
+        with self._translated():
             return bool((await self._client.messages.batches.retrieve(batch_id)).processing_status == "ended")
 
     async def collect(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """See Backend."""
-        with self._errors():
+        with self._translated():
             lines = [line async for line in await self._client.messages.batches.results(batch_id)]
         for line in lines:
             number = int(line.custom_id)
             if line.result.type == "succeeded":
                 yield BatchResult(number, line.result.message.to_json(indent=None).encode())
             else:
-                yield BatchResult(number, None, str(line.result.type))
+                error = getattr(getattr(line.result, "error", None), "error", None)  # an expired one has none
+                words = f": {error.message}" if error is not None else ""
+                yield BatchResult(number, None, f"{line.result.type}{words}")
 
     def _body(self, request: Request) -> dict[str, Any]:
         effort = {"effort": self._spec.effort} if self._spec.effort else {}
         return {
             "model": self._spec.model,
-            "max_tokens": self._max_tokens(request),
+            "max_tokens": request.max_tokens,
             "system": [{"type": "text", "text": request.system, "cache_control": CACHED}],
             "messages": [{"role": "user", "content": request.user}],
             "output_config": {"format": {"type": "json_schema", "schema": request.schema}, **effort},
@@ -76,11 +78,13 @@ class AnthropicBackend(SdkBackend):
 
 
 def parse_completion(body: bytes) -> Completion:
-    """What an answer's body says; raises UnusableError where it is not what the provider documents."""
+    """What an answer's body says; raises NoAnswerError where it holds none."""
     try:
         answer = msgspec.json.decode(body, type=_AnthropicMessage)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise UnusableError("it is not what the interface documents") from None
+        raise no_answer(body) from None
+    if not answer.content and answer.stop_reason is None:
+        raise NoAnswerError("it holds no answer")
     usage = answer.usage or _AnthropicUsage()
     cached, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
     return Completion(
@@ -90,6 +94,8 @@ def parse_completion(body: bytes) -> Completion:
         cached=cached,
         written=written,
         output=usage.output_tokens,
+        counted=answer.usage is not None,
+        model=answer.model or "",
     )
 
 

@@ -10,7 +10,7 @@ from undersong.errors import JudgeError
 from undersong.judges.limits import RunLimits
 from undersong.judges.llm.model_spec import ModelSpec
 from undersong.judges.llm.providers.anthropic import AnthropicBackend, parse_completion
-from undersong.judges.llm.transport import Request, Response, read_bounded
+from undersong.judges.llm.transport import Response, read_bounded, server_message
 
 __all__ = ["BedrockBackend", "parse_completion"]
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -34,13 +34,13 @@ class BedrockBackend(AnthropicBackend):
             )
             raise JudgeError("no key, and no library to sign with", where=spec.name, remedy=remedy)
 
-    async def send(self, request: Request) -> Response:
-        """See Backend; the SDK moves the model from the body into the path, so it takes the body as a dictionary."""
-        with self._errors():
+    async def _post(self, sent: dict[str, Any]) -> Response:
+        """See SdkBackend; the SDK moves the model from the body into the path, so it takes the body as a dictionary."""
+        with self._errors(server_message):
             stream = await self._client.post(
                 self.path,
                 cast_to=object,
-                body=self._body(request),
+                body=sent,
                 stream=True,
                 stream_cls=self._sdk.AsyncStream[object],
             )

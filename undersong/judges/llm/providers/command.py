@@ -58,6 +58,15 @@ class CommandBackend:
             raise TransportError(f"it wrote nothing: {_last_line(complaint)}", retryable=True)
         return Response(answer[: shipped_prompts().limits.body_bytes + 1], {})
 
+    def limit(self, request: Request) -> int:
+        """See Backend."""
+        return request.max_tokens
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """See Backend."""
+        return ()
+
     async def submit(self, requests: Iterable[Request]) -> str:  # noqa: ARG002 - see Backend
         """See Backend."""
         raise JudgeError(NO_BATCHES, where=self._name, remedy="leave out --batch")
@@ -81,8 +90,8 @@ def prompt_text(request: Request) -> str:
 
 
 def parse_completion(body: bytes) -> Completion:
-    """The whole output is the answer; a program says nothing of tokens."""
-    return Completion(body.decode("utf-8", "replace").strip(), "end")
+    """The whole output is the answer; a program says nothing of tokens, so they are estimated."""
+    return Completion(body.decode("utf-8", "replace").strip(), "end", counted=False)
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
