@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import pytest
 
 from undersong.errors import StoreError
-from undersong.models import Conversation, Route, ThreadScan
+from undersong.models import TRAITS, Conversation, Route, ThreadScan, TraitScores
+from undersong.stores.integrity import problems
 from undersong.stores.protocol import Store
+from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.transfer import export_records, import_records
 
-from .deeds import answer, make_finding, scans, talk
+from .deeds import NOON, answer, make_finding, row, scans, talk
 
 
 def test_a_conversation_comes_back_as_it_was_put(store: Store) -> None:
@@ -31,6 +37,38 @@ def test_putting_the_same_twice_adds_nothing(store: Store) -> None:
     assert store.answers("c1", "j1") == {"m0": answer()}
     assert list(store.findings()) == [finding]
     assert store.counts()["evaluations"] == 1
+
+
+MISSING = [
+    dict.fromkeys(TRAITS),
+    {**dict.fromkeys(TRAITS, 0.5), "accuracy": None, "reasoning": None},
+    {"virtue": None, "goodwill": 0.0},
+]
+
+
+@pytest.mark.parametrize("traits", MISSING)
+def test_a_trait_that_does_not_apply_comes_back_as_missing_and_not_as_0(store: Store, traits: TraitScores) -> None:
+    given = msgspec.structs.replace(answer(), traits=traits)
+    store.put_answers([("c1", given)])
+    assert store.answers("c1", "j1") == {"m0": given}
+    for scale in ("level", "rank"):
+        store.append([row("m0", traits=traits, scale=scale)])
+        assert store.history("kira", "j1") == store.thread("c1", "j1") == (row("m0", traits=traits, scale=scale),)
+
+
+def test_missing_scores_are_exported_imported_merged_and_hold(store: Store, tmp_path: Path) -> None:
+    conversation = talk(*"abc")
+    store.put_conversation(conversation, *scans(conversation))
+    answers = [msgspec.structs.replace(answer(f"m{n}"), traits=each) for n, each in enumerate(MISSING)]
+    store.put_answers([("c1", each) for each in answers])
+    store.append(row(f"m{n}", n, traits=each) for n, each in enumerate(MISSING))
+    with SQLiteStore(tmp_path / "other.db") as other, SQLiteStore(tmp_path / "third.db") as third:
+        import_records(other, export_records(store), NOON)
+        import_records(third, export_records(other), NOON)
+        assert list(export_records(other)) == list(export_records(store)) == list(export_records(third))
+        assert [*problems(other)] == [*problems(store)] == []
+        assert third.history("kira", "j1") == store.history("kira", "j1")
+        assert [(each.traits or {}).get("virtue", 1) for each in third.history("kira", "j1")] == [None, 0.5, None]
 
 
 def test_answers_of_another_judge_are_not_mixed_in(store: Store) -> None:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.conftest import NEO4J, Undersong
+from tests.patterns.vectorized.worlds import with_missing
 from undersong.errors import StoreError
 from undersong.models import TIERS, TRAITS, Row
 from undersong.patterns.catalog import all_rules
@@ -132,6 +133,19 @@ def test_a_finding_is_exhibits_pattern_with_the_seeds_properties_and_name(graph:
     assert pairs(graph, path) == [("kira", "love_bombing_cycle", 0.5, 2, "f", "m0", "m1")]
 
 
+def test_a_query_sees_a_missing_score_as_null_and_by_its_name(graph: GraphStore) -> None:
+    scores = dict.fromkeys(TRAITS, 0.25)
+    graph.append([row("m0", 0, traits=scores | {"accuracy": None}), row("m1", 1, traits=scores | {"accuracy": 0.75})])
+    average = "MATCH (e:Evaluation) RETURN avg(e.trait_accuracy), count(e.trait_accuracy), count(e)"
+    assert pairs(graph, average) == [(0.75, 1, 2)]
+    assert pairs(graph, "MATCH (e:Evaluation) WHERE NOT e.trait_accuracy > 0.5 RETURN e.message_id") == []
+    missing = "MATCH (e:Evaluation) WHERE 'accuracy' IN e.not_applicable RETURN e.message_id, e.trait_virtue"
+    assert pairs(graph, missing) == [("m0", 0.25)]
+    graph.append([row("m0", 0, traits=scores)])
+    assert pairs(graph, average) == [(0.5, 2, 2)]
+    assert pairs(graph, missing) == []
+
+
 def test_seeding_twice_gives_one_taxonomy(graph: GraphStore) -> None:
     counts = []
     for _ in range(2):
@@ -148,10 +162,13 @@ def test_seeding_twice_gives_one_taxonomy(graph: GraphStore) -> None:
 
 
 def world(seed: int, agents: int = 30, messages: int = 60) -> list[Row]:
-    """Agents with scores at both ends of the scale, so that every shape comes about, some rows unread or untimed."""
+    """Agents with scores at both ends of the scale, so that every shape comes about, some rows unread or untimed,
+    and some scores missing.
+    """
     dice = random.Random(seed)
     rows = []
     for agent in range(agents):
+        rates = dict.fromkeys(TRAITS, dice.choice((0.0, 0.0, 0.1, 0.4)))
         shapes = [dice.choice((0.1, 0.4, 0.8)) for _ in TRAITS]
         watched = dice.random() < 0.3
         for n in range(messages):
@@ -164,6 +181,7 @@ def world(seed: int, agents: int = 30, messages: int = 60) -> list[Row]:
                 scores["manipulation"] = 0.8 if tier == "standard" else 0.05
             if dice.random() < 0.6:
                 scores["accuracy"] = 0.95
+            scores = with_missing(dice, scores, rates)
             state = "unread" if dice.random() < 0.1 else "scored"
             minute = None if agent % 7 == 0 else dice.randrange(messages)
             name = f"w{agent % 7 and agent % 3}" if minute is not None else f"u{agent}-{n % 2}"

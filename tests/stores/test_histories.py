@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from undersong.models import Finding
+from undersong.models import TRAITS, Finding
 from undersong.rows.binary import pack
 from undersong.stores.protocol import Cursor, Store
 
@@ -59,7 +59,8 @@ def test_rows_in_any_order_and_any_portion_and_again_give_the_same_histories(sto
 def test_packed_histories_are_the_histories(store: Store) -> None:
     rows = [row(f"m{n}", n, agent="ab"[n % 2], target="bo", position=n) for n in range(9)]
     odd = [row("fine", 3, agent="c", traits={"virtue": 0.12345}), row("untimed", None, agent="d", conversation="c0")]
-    store.append([*rows, *odd])
+    none = [row(f"n{n}", n, agent="e", traits=dict.fromkeys(TRAITS, 0.0) | {"accuracy": None}) for n in range(3)]
+    store.append([*rows, *odd, *none])
     packed = {each.agent: (each.changed, each.rows, each.cells) for each in store.packed("j1", least=1)}
     for history in store.histories("j1", least=1):
         cells = [pack(one) for one in history.rows]

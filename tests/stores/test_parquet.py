@@ -39,7 +39,7 @@ def folder(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     scores = {"compassion": 0.5, "manipulation": 0.25}
     store.append(
         [
-            row("m0", 0, target="bo", traits=scores),
+            row("m0", 0, target="bo", traits=scores | {"virtue": None}),
             row("m1", 60 * 24 * 40, target="bo", traits=scores | {"manipulation": 0.75}),
             row("m3", 60, target="bo", traits=scores, conversation="foreign", scale="rank"),
             row("m2", None, agent="al", state="refused", reason="would not", conversation="c2"),

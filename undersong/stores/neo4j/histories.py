@@ -352,11 +352,16 @@ def _time(row: Row) -> int | None:
     return None if row.time is None else microseconds(row.time)
 
 
-def _scores(row: Row) -> dict[str, float | None]:
-    """``trait_...`` for scores that are levels, ``rank_...`` for ranks; None takes a property away."""
+def _scores(row: Row) -> dict[str, float | list[str] | None]:
+    """``trait_...`` for scores that are levels, ``rank_...`` for ranks, ``not_applicable`` for traits without either.
+
+    None takes a property away: so a trait that does not apply has no score, and a query sees null and never 0.
+    """
     prefix, other = ("rank_", "trait_") if row.scale == "rank" else ("trait_", "rank_")
     traits = row.traits or {}
-    return {f"{prefix}{trait}": traits.get(trait) for trait in TRAITS} | {f"{other}{trait}": None for trait in TRAITS}
+    missing = [str(trait) for trait in TRAITS if trait in traits and traits[trait] is None]
+    scores = {f"{prefix}{trait}": traits.get(trait) for trait in TRAITS}
+    return {**scores, **dict.fromkeys(f"{other}{trait}" for trait in TRAITS), "not_applicable": missing or None}
 
 
 def _indicators(name: str, row: Row) -> list[dict[str, Any]]:
