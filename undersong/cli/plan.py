@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from undersong.models import encode
 if TYPE_CHECKING:
     from undersong.judges.ledger import SQLiteLedger
     from undersong.judges.limits import RunLimits
+    from undersong.judges.llm.pricing import Price
     from undersong.pipeline.planning import AuditPlan, ConfirmationPlan, Cutoff
 
 USD = NumberRange(min=0)
@@ -58,6 +60,7 @@ def command(
 
 
 def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
+    from undersong.judges.llm.pricing import dates_of, old_price_words
     from undersong.pipeline.planning import total
 
     yield f"{'tier':<20}{'width':<20}{'messages':>10}{'tokens in':>14}{'tokens out':>12}{'USD':>12}"
@@ -82,9 +85,17 @@ def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
             yield f"The price of judge {price.name} is not known ({price.source})."
         else:
             rate = f"{price.input:g} in, {price.output:g} out, USD a million"
-            yield f"Price of judge {price.name}: {rate} ({price.source})."
+            read = f"{price.source}{f', {price.as_of.isoformat()}' if price.as_of else ''}"
+            yield f"Price of judge {price.name}: {rate} ({read}).{_derived_words(price)}"
+    yield from old_price_words(dates_of(spending_plan.prices), date.today())
     if budget is not None:
         yield _budget_line(spending_plan.cutoff)
+
+
+def _derived_words(price: Price) -> str:
+    if not price.derived:
+        return ""
+    return f" Not listed, so derived from the input price: that of {' and '.join(price.derived)} input."
 
 
 def _places_line(again: ConfirmationPlan) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from undersong.core.text import counted, mechanism_name
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.report.narrative import (
     LOW_COVERAGE,
+    address_words,
     annotation_words,
     basis_words,
     flagged_words,
@@ -47,6 +49,8 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "kind_words": list(kind_words(case)),
         "signals": {name: msgspec.structs.asdict(band) for name, band in case.signals.items()},
         "judge": {"name": case.parameters["judge"], "calibrated": case.parameters["calibrated"]},
+        "addresses": list(address_words(case.parameters)),
+        "old_prices": list(_old_prices(case, date.today())),
         "judge_calls": case.judge_calls,
         "cost_usd": case.cost if case.spent is None else case.spent.total.cost,
         "spent": msgspec.to_builtins(case.spent),
@@ -67,6 +71,15 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
             kind: sum(each.kind == kind for each in case.problems) for kind in ("file", "record", "note", "judge")
         },
     }
+
+
+def _old_prices(case: Case, today: date) -> Iterable[str]:
+    dates = case.parameters.get("price_dates", {})
+    if not dates:
+        return []
+    from undersong.judges.llm.pricing import old_price_words
+
+    return old_price_words({name: date.fromisoformat(as_of) for name, as_of in dates.items()}, today)
 
 
 def print_summary(facts: dict[str, Any], as_json: bool) -> None:
@@ -136,6 +149,7 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     cost = "price not known" if facts["cost_usd"] is None else f"${facts['cost_usd']:.2f}"
     price = f"{counted(facts['judge_calls'], 'answer')}, {cost}"
     yield f"evaluated  {states} (judge {facts['judge']['name']}{calibrated}; {price})"
+    yield from (f"judge      {sentence}" for sentence in (*facts["addresses"], *facts["old_prices"]))
     yield from (f"left out   {sentence}" for sentence in facts["missed_words"])
     yield from (f"signals    {sentence}" for sentence in facts["kind_words"])
     yield from _finding_lines(facts)

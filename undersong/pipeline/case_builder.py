@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
@@ -10,7 +11,7 @@ import msgspec
 
 from undersong.core.text import counted, text_hash
 from undersong.judges.attribution import TraitContributions, top_words
-from undersong.judges.protocol import Judge
+from undersong.judges.protocol import Judge, asks_models
 from undersong.ml.trait_heads import Heads
 from undersong.models import (
     LEVELS,
@@ -188,6 +189,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         "budget_share": options.budget_share,
         "read_up_to": f"{RANKS[corpus.cut.rank]}, triage {corpus.cut.score:.3f} ({corpus.cut.why})",
         "seed": options.seed,
+        **(_paid_facts(options) if asks_models(options.judge) else {}),
         "budget_usd": options.terms.budget,
         "max_calls": options.terms.max_calls,
         "only": list(options.only),
@@ -198,6 +200,24 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         "chance_tested": weighed.tested,
         **resampling,
     } | {f"router_{name}": value for name, value in msgspec.structs.asdict(policy).items()}
+
+
+def _paid_facts(options: Options) -> dict[str, Any]:
+    """The lists of prices that costs were counted with, and addresses that the environment named."""
+    from undersong.judges.llm.model_spec import redirections, tier_specs_of
+    from undersong.judges.llm.pricing import dates_of, price_files, price_of
+
+    environment = os.environ if options.terms.environment is None else options.terms.environment
+    files = [{"list": each.name, "as_of": each.as_of.isoformat(), "sha256": each.sha256} for each in price_files()]
+    for own in files[1:]:
+        own["list"] = "own"  # a path of one machine says nothing on another
+    own_prices = options.terms.price_in, options.terms.price_out
+    replayed = options.judge.startswith("replay:")
+    names = [] if replayed else sorted({spec.name for spec in tier_specs_of(options.judge).values()})
+    dates = {name: as_of.isoformat() for name, as_of in dates_of(price_of(name, *own_prices) for name in names).items()}
+    redirected = redirections(options.judge, environment)
+    facts = {"prices": [] if replayed else files, "price_dates": dates, "judge_addresses": redirected}
+    return {name: value for name, value in facts.items() if value}
 
 
 WORDS = 3  # told per trait

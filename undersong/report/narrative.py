@@ -54,7 +54,22 @@ def judge_words(case: Case) -> Iterator[str]:
         named = "; ".join(f"{one_line(name, 60)}: {_usage_words(used)}" for name, used in most[:DEAREST])
         more = f"; case.json holds all {len(most)}" if len(most) > DEAREST else ""
         yield f"By conversation, the dearest first: {named}{more}."
+    yield from address_words(case.parameters)
+    yield from _price_words(case.parameters)
     yield from _measured_words(case.parameters)
+
+
+def address_words(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Where questions went, when the environment named another address than the provider's own."""
+    for variable, address in parameters.get("judge_addresses", {}).items():
+        yield f"Questions went to {address}, which {variable} names in the environment."
+
+
+def _price_words(parameters: Mapping[str, Any]) -> Iterator[str]:
+    lists = parameters.get("prices", ())
+    files = [f"{each['list']} list of {each['as_of']} ({each['sha256'][:12]}…)" for each in lists]
+    if files:
+        yield f"Costs were counted with the {', then the '.join(files)}."
 
 
 def _usage_words(used: Usage) -> str:

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import UsageError
-from undersong.judges.llm.presets import Preset, load_presets, refuse_secrets
+from undersong.judges.llm.presets import Preset, load_presets, refuse_secrets, without_secrets
 from undersong.models import Tier
 
 # interface → module and class of its backend
@@ -90,6 +91,15 @@ def tier_specs(argument: str) -> dict[Tier, ModelSpec]:
 def tier_specs_of(judge: str) -> dict[Tier, ModelSpec]:
     """The model of each tier of ``--judge NAME`` in either form; raises UsageError for a judge that asks none."""
     return tier_specs(judge if "=" in judge.partition(":")[0] else f"focused={judge}")
+
+
+def redirections(judge: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Variable → address, without secrets, where the environment says where a judge's questions go."""
+    if judge.partition(":")[0] == "replay":
+        return {}
+    specs = [spec for spec in set(tier_specs_of(judge).values()) if spec.url is None and spec.preset.url_from]
+    variables = sorted(spec.preset.url_from for spec in specs)
+    return {name: without_secrets(environment[name]) for name in variables if environment.get(name)}
 
 
 def spec_of(name: str) -> ModelSpec:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from undersong.datafiles.yaml_loader import RULES, did_you_mean, read
-from undersong.errors import UsageError
+from undersong.datafiles.yaml_loader import RULES, did_you_mean, file_hash, read
+from undersong.errors import RuleError, UsageError
 from undersong.judges.protocol import JUDGES, PAID, plugins
 
 MILLION = 1_000_000
+STALE_DAYS = 90  # days after which a price is called old: both vendors changed prices within that time in 2026
+OWN_LIST = "UNDERSONG_PRICES"
 _DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
@@ -81,13 +86,29 @@ class Price(_StrictPrices, frozen=True, kw_only=True):
 
 
 class Prices(_StrictPrices, frozen=True, kw_only=True):
-    """The whole file."""
+    """The whole file that is shipped."""
 
     as_of: date
     tokens: Tokens
     derived: dict[str, CacheRatios]
     sources: dict[str, str]
     judges: tuple[Price, ...]
+
+
+class OwnPrices(_StrictPrices, frozen=True, kw_only=True):
+    """A user's list: its entries go before the shipped ones of the same name. ``sources`` are short names of them."""
+
+    as_of: date
+    judges: tuple[Price, ...]
+    sources: dict[str, str] = {}
+
+
+class PriceFile(NamedTuple):
+    """A file of prices in force: ``shipped`` or its path, its date, and the SHA-256 of its bytes."""
+
+    name: str
+    as_of: date
+    sha256: str
 
 
 class ModelFacts(NamedTuple):
@@ -101,16 +122,85 @@ class ModelFacts(NamedTuple):
 
 
 @cache
-def load_prices() -> Prices:
-    """The shipped file, read once, each price with its date and source; raises RuleError with file and line."""
+def _shipped() -> Prices:
     prices = read(RULES / "prices.yaml", Prices)
-    judges = tuple(
+    return msgspec.structs.replace(prices, judges=_dated(prices))
+
+
+@cache
+def _own(path: Path, changed: int) -> tuple[Price, ...]:  # noqa: ARG001 - a file that changed is read again
+    prices = read(path, OwnPrices)
+    for price in prices.judges:
+        if any(value is not None and value < 0 for value in (price.input, price.output, price.cached, price.written)):
+            raise RuleError(f"the price of {price.name} is negative", where=str(path), remedy="write USD, 0 or more")
+    return _dated(prices)
+
+
+def _dated(prices: Prices | OwnPrices) -> tuple[Price, ...]:
+    """The entries, each with its date and its source in full."""
+    return tuple(
         msgspec.structs.replace(
             price, as_of=price.as_of or prices.as_of, source=prices.sources.get(price.source, price.source)
         )
         for price in prices.judges
     )
-    return msgspec.structs.replace(prices, judges=judges)
+
+
+def load_prices() -> Prices:
+    """The prices in force, each with its date and source: the user's before the shipped ones of the same name.
+
+    Raises RuleError with file and line, and UsageError where ``UNDERSONG_PRICES`` names no file.
+    """
+    shipped, path = _shipped(), own_prices_path()
+    if not path.exists():
+        if os.environ.get(OWN_LIST):
+            remedy = f"write it with `undersong prices --update FILE`, or unset {OWN_LIST}"
+            raise UsageError("no such list of prices", where=str(path), remedy=remedy)
+        return shipped
+    judges = {price.name: price for price in shipped.judges}
+    judges |= {price.name: price for price in _own(path, path.stat().st_mtime_ns)}
+    return msgspec.structs.replace(shipped, judges=tuple(judges.values()))
+
+
+def own_prices_path() -> Path:
+    """The file of the user's own prices, there or not: ``UNDERSONG_PRICES``, or in the user's configuration folder."""
+    import click
+
+    return Path(os.environ.get(OWN_LIST) or Path(click.get_app_dir("undersong")) / "prices.yaml")
+
+
+def price_files() -> tuple[PriceFile, ...]:
+    """The files of prices in force, the shipped one first."""
+    shipped, path = RULES / "prices.yaml", own_prices_path()
+    files = [PriceFile("shipped", _shipped().as_of, file_hash(shipped))]
+    if path.exists():
+        files.append(PriceFile(str(path), read(path, OwnPrices).as_of, file_hash(path)))
+    return tuple(files)
+
+
+def update_prices(source: Path) -> PriceFile:
+    """Check a list and keep it as the user's own, in place of an earlier one; raises RuleError with file and line."""
+    if not _own(source, source.stat().st_mtime_ns if source.exists() else 0):
+        raise RuleError("lists no price", where=str(source), remedy="see `undersong prices` for the form of an entry")
+    target = own_prices_path()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial")
+    partial.write_bytes(source.read_bytes())
+    partial.replace(target)
+    return price_files()[-1]
+
+
+def dates_of(prices: Iterable[Price]) -> dict[str, date]:
+    """Judge → when its price was read; a price that the user gave, none and 0 have no date that matters."""
+    return {price.name: price.as_of for price in prices if price.as_of is not None and (price.input or price.output)}
+
+
+def old_price_words(dates: Mapping[str, date], today: date) -> Iterator[str]:
+    """A sentence for each price that was read so long ago that it may have changed."""
+    for name, as_of in dates.items():
+        if (today - as_of).days > STALE_DAYS:
+            age = f"{(today - as_of).days} days old ({as_of.isoformat()})"
+            yield f"The price of {name} is {age} and may have changed: see `undersong prices --update FILE`."
 
 
 def price_of(judge: str, price_in: float | None = None, price_out: float | None = None) -> Price:
