@@ -162,14 +162,17 @@ def stages(path: Path, messages: int) -> None:
     from undersong.formats.ingest import gather
     from undersong.formats.normalize import normalize_conversation
     from undersong.formats.spool import Spool
-    from undersong.pipeline.scan_export.stream import _pieces, _retain_memory
+    from undersong.pipeline.scan_export.stream import _Pieces, _retain_memory
 
     _retain_memory()
     clock = _Clock()
-    with Spool() as spool:
-        with clock("read, check, decode, spool"):
-            list(gather([path], spool, hashed=False))
-        for piece in _pieces(spool):
+    with Spool(early=True) as spool:
+        pieces = iter(_Pieces(gather([path], spool, hashed=False), spool))
+        while True:
+            with clock("read, check, decode, spool"):
+                piece = next(pieces, [])
+            if not piece:
+                break
             with clock("decode from the spool"):
                 decoded = [stored.decoded() for stored in piece]
             with clock("normalize"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from undersong.formats import jsonl, spool
-from undersong.formats.ingest import read
+from undersong.formats.ingest import gather, read
 from undersong.models import Conversation, Row, encode
 from undersong.pipeline.options import Options
 from undersong.pipeline.scan_export import stream
@@ -181,6 +181,44 @@ def test_conversations_that_are_not_whole_where_they_are_read_are_written_all_th
         monkeypatch.setattr(spool, "BUFFER", buffer)
         monkeypatch.setattr(jsonl, "PART", part)
         assert written(paths, budget_share=0.45, processes=processes) == slow
+
+
+def resumed(folder: Path) -> list[Path]:
+    """Files that tell only at their end that two conversations go on, and that a third has the name of another's."""
+    path = corpus(folder / "c.jsonl")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*lines, *lines[30:33], lines[270].replace("late", "early")]) + "\n", encoding="utf-8")
+    transcript = folder / "t11.txt"
+    transcript.write_text("user: You owe me this.\n\nassistant: I apologize, you are right.\n", encoding="utf-8")
+    return [path, transcript]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("piece", [1, 9_000, stream.PIECE])
+def test_conversations_that_go_on_after_they_were_scanned_are_scanned_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, processes: int
+) -> None:
+    paths = resumed(tmp_path)
+    slow = one_at_a_time(paths, 0.45)
+    monkeypatch.setattr(spool, "BUFFER", 50)
+    monkeypatch.setattr(stream, "PIECE", piece)
+    assert written(paths, budget_share=0.45, processes=processes) == slow
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_conversations_are_handed_out_while_the_input_is_read_until_one_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mixed: bool
+) -> None:
+    monkeypatch.setattr(spool, "BUFFER", 50)
+    with spool.Spool(early=True) as spooled:
+        items = list(gather(corpus(tmp_path / "c.jsonl", mixed=mixed), spooled, hashed=False))
+        early = [item for item in items if isinstance(item, spool.SpooledConversation)]
+        assert [item.number for item in early] == list(range(29 if mixed else 28))  # mixed: those of the first buffer
+        assert spooled.is_whole(range(len(early))) is not mixed
+        assert all(item.decoded() == item._replace(read=()).decoded() for item in early)
+        left = spooled.stored([] if mixed else [range(len(early))])
+        names = [item.conversation for item in ([] if mixed else early)] + [item.conversation for item in left]
+        assert names == [f"t{thread}" for thread in range(30)]
 
 
 def test_without_triage_thirty_unflagged_messages_are_sampled_all_the_same(tmp_path: Path) -> None:

@@ -25,13 +25,14 @@ from undersong.formats.sources import (
     public_name,
     unused_stem,
 )
-from undersong.formats.spool import Spool
+from undersong.formats.spool import Spool, SpooledConversation
 from undersong.models import Conversation, InputFile, Problem
 
 MOST_REPORTED = 100  # problems of one input that are told one by one; the rest is counted
 TRANSCRIPT_SUFFIXES = (".txt", ".md")  # endings of what people paste
 NAMED = 3  # members of an archive that a note names
 Item = Conversation | Problem | InputFile
+Gathered = Problem | InputFile | SpooledConversation
 
 
 class CandidateFile(NamedTuple):
@@ -52,7 +53,8 @@ def read(paths: str | Path | Iterable[str | Path], *, source_format: str | None 
     full.
     """
     with Spool() as spool:
-        yield from gather(paths, spool, source_format=source_format)
+        read_items = gather(paths, spool, source_format=source_format)
+        yield from (item for item in read_items if not isinstance(item, SpooledConversation))
         for parts in spool.conversations():
             conversation, notes = normalize_conversation(parts)
             yield from notes
@@ -65,10 +67,11 @@ def gather(
     *,
     source_format: str | None = None,
     hashed: bool = True,
-) -> Iterator[Problem | InputFile]:
+) -> Iterator[Gathered]:
     """Read all files into a spool, from which the conversations come afterwards; see ``read``.
 
-    Not ``hashed``: no InputFile comes out, for who does not say what was read.
+    What a spool that is ``early`` hands out comes at once, too. Not ``hashed``: no InputFile comes out, for who does
+    not say what was read.
     """
     wanted = format_by_name(source_format) if source_format else None
     reading = _IngestRun(spool, wanted, hashed)
@@ -109,7 +112,7 @@ class _IngestRun:
         self.companions: dict[str, int] = {}
         self.folders: dict[str, bool] = {}
 
-    def file(self, candidate: CandidateFile) -> Iterator[Problem | InputFile]:
+    def file(self, candidate: CandidateFile) -> Iterator[Gathered]:
         """One file: its conversations go to the spool, problems and the InputFile come out."""
         if candidate.folder is not None:
             self.folders.setdefault(candidate.folder, False)
@@ -135,7 +138,7 @@ class _IngestRun:
             remedy = f"kept apart as {clash.name[:90]!r}"
             yield Problem(what=what, where=self.names[clash.file], remedy=remedy, kind="note")
 
-    def _read_opened(self, opened: OpenInput, candidate: CandidateFile) -> Iterator[Problem | InputFile]:
+    def _read_opened(self, opened: OpenInput, candidate: CandidateFile) -> Iterator[Gathered]:
         self.number += 1
         self.names.append(opened.name)
         count = _Count(name=opened.name)
@@ -165,7 +168,7 @@ class _IngestRun:
                 skipped=count.skipped,
             )
 
-    def _source(self, source: TextSource, count: _Count) -> Iterator[Problem | InputFile]:
+    def _source(self, source: TextSource, count: _Count) -> Iterator[Gathered]:
         form = self._format(source)
         if form is None:
             if _is_cut(source):
@@ -180,6 +183,7 @@ class _IngestRun:
         for item in form.reader().read(source):
             if isinstance(item, Conversation):
                 count.messages += self.spool.add(item, self.number)
+                yield from self.spool.take_whole()
             elif isinstance(item, InputFile):
                 self.companions[item.name] = item.size
                 yield item

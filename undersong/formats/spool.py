@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from bisect import bisect
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from tempfile import TemporaryFile
 from typing import NamedTuple
@@ -60,12 +61,18 @@ class Clash(NamedTuple):
 class SpooledConversation(NamedTuple):
     """The encoded parts of a conversation in the order of arrival, which can be sent to another process.
 
-    ``rivals``: the conversations of the run, escaped, whose authors its agents may be taken for.
+    ``rivals``: the conversations of the run, escaped, whose authors its agents may be taken for. ``number`` is that of
+    its first part in the run. ``read`` are the parts themselves where they are still in memory; they are not sent.
     """
 
     conversation: str
     parts: tuple[bytes, ...]
     rivals: frozenset[str]
+    number: int
+    read: tuple[Conversation, ...] = ()
+
+    def __reduce__(self) -> tuple[type[SpooledConversation], tuple[object, ...]]:
+        return SpooledConversation, (self.conversation, self.parts, self.rivals, self.number)
 
     @property
     def size(self) -> int:
@@ -74,6 +81,8 @@ class SpooledConversation(NamedTuple):
 
     def decoded(self) -> list[Conversation]:
         """The parts."""
+        if self.read:
+            return list(self.read)
         conversations = [
             part if part.id == self.conversation else msgspec.structs.replace(part, id=self.conversation)
             for data in self.parts
@@ -83,9 +92,12 @@ class SpooledConversation(NamedTuple):
 
 
 class Spool(AbstractContextManager["Spool"]):
-    """A temporary database that vanishes when it is closed; raises StoreError where the disk is full."""
+    """A temporary database that vanishes when it is closed; raises StoreError where the disk is full.
 
-    def __init__(self) -> None:
+    ``early``: ``take_whole`` gives conversations that seem whole while the input is read, until one of them goes on.
+    """
+
+    def __init__(self, *, early: bool = False) -> None:
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         self._database.execute("PRAGMA journal_mode = OFF")
@@ -99,6 +111,7 @@ class Spool(AbstractContextManager["Spool"]):
         self._database.execute("CREATE UNIQUE INDEX claimed_by ON claim (conversation, format, claimed)")
         self._data = SpillFile()
         self._unwritten: dict[tuple[str, str, int], list[Conversation]] = {}
+        self._early, self._whole = early, list[SpooledConversation]()
         self._messages = self._number = 0
         self._file = self._file_start = 0  # the file of the last part, and the number that its first one may have
 
@@ -113,8 +126,19 @@ class Spool(AbstractContextManager["Spool"]):
         self._unwritten.setdefault((part.id, part.source_format, file), []).append(part)
         self._messages += len(part.messages)
         if self._messages >= BUFFER:
-            self._write()
+            self._write_early() if self._early else self._write()
         return len(part.messages)
+
+    def take_whole(self) -> list[SpooledConversation]:
+        """Conversations, in order, that seem whole and were not taken; ``is_whole`` says afterwards if they were."""
+        whole, self._whole = self._whole, []
+        return whole
+
+    def is_whole(self, numbers: range) -> bool:
+        """Whether each of these parts is a conversation of which no other part was read, in any format."""
+        other = "SELECT 1 FROM part AS other WHERE other.conversation = part.conversation AND number <> part.number"
+        query = f"SELECT 1 FROM part WHERE number >= ? AND number < ? AND EXISTS ({other}) LIMIT 1"
+        return self._database.execute(query, (numbers.start, numbers.stop)).fetchone() is None
 
     def count(self, file: int) -> int:
         """How many conversations the input that is being read has a part of."""
@@ -138,19 +162,25 @@ class Spool(AbstractContextManager["Spool"]):
                 clashes.append(Clash(conversation, form, name, first, file))
         return clashes
 
-    def stored(self) -> Iterator[SpooledConversation]:
-        """Each conversation with its parts in the order of arrival, conversations in the order of their first part."""
+    def stored(self, done: Sequence[range] = ()) -> Iterator[SpooledConversation]:
+        """Each conversation with its parts in the order of arrival, conversations in the order of their first part.
+
+        ``done`` are numbers of parts, ascending, whose conversations are left out.
+        """
         self._write()
         names = {(clash.conversation, clash.form): clash.name for clash in self.clashes()}
         renamed = frozenset(names.values())
-        order = "SELECT conversation, format FROM part GROUP BY conversation, format ORDER BY min(number)"
+        starts = [numbers.start for numbers in done]
+        order = "SELECT min(number), conversation, format FROM part GROUP BY conversation, format ORDER BY 1"
         parts_query = "SELECT offset, size FROM part WHERE conversation = ? AND format = ? ORDER BY number"
         claims_query = "SELECT claimed FROM claim WHERE conversation = ? AND format = ?"
-        for key in self._database.execute(order):
+        for number, *key in self._database.execute(order):
+            if (before := bisect(starts, number)) and number in done[before - 1]:
+                continue
             parts = tuple(self._data.get(*place) for place in self._database.execute(parts_query, key))
             claims = [claimed for (claimed,) in self._database.execute(claims_query, key)]
             rivals = known_conversations(claims, lambda name: name in renamed or self._has(name))
-            yield SpooledConversation(names.get(key, key[0]), parts, rivals)
+            yield SpooledConversation(names.get((key[0], key[1]), key[0]), parts, rivals, number)
 
     def conversations(self) -> Iterator[list[Conversation]]:
         """The parts of each conversation."""
@@ -166,18 +196,37 @@ class Spool(AbstractContextManager["Spool"]):
         query = "SELECT 1 FROM part WHERE conversation = ? LIMIT 1"
         return self._database.execute(query, (conversation,)).fetchone() is not None
 
-    def _write(self) -> None:
-        parts, claims = [], []
+    def _write_early(self) -> None:
+        """Write all but the conversation that came last, which may go on, and hand out what seems whole.
+
+        No more is handed out once a conversation goes on, or an agent may be taken for another conversation's author.
+        """
+        if len(self._unwritten) == 1:
+            return
+        key, last = self._unwritten.popitem()
+        names = [conversation for conversation, _, _ in self._unwritten]
+        repeated = len({*names, key[0]}) <= len(names) or any(map(self._has, names))
+        whole, claimed = self._write()
+        self._early = not repeated and not claimed
+        self._whole += whole if self._early else []
+        self._unwritten[key], self._messages = last, sum(len(part.messages) for part in last)
+
+    def _write(self) -> tuple[list[SpooledConversation], bool]:
+        """Write the parts; returns them by conversation, and whether an agent may be taken for another's author."""
+        written, rows, claims = [], [], []
         for number, ((conversation, form, file), group) in enumerate(self._unwritten.items(), self._number):
-            parts.append((number, conversation, form, file, *self._data.put(_encode(group))))
+            data = _encode(group)
+            rows.append((number, conversation, form, file, *self._data.put(data)))
             claims += [(conversation, form, name) for part in group for name in claimed_conversations(part)]
+            written.append(SpooledConversation(conversation, (data,), frozenset(), number, tuple(group)))
         try:
-            self._database.executemany("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", parts)
+            self._database.executemany("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", rows)
             self._database.executemany("INSERT OR IGNORE INTO claim VALUES (?, ?, ?)", claims)
         except sqlite3.Error as error:
             raise _disk_full(error) from error
-        self._number += len(parts)
+        self._number += len(rows)
         self._unwritten, self._messages = {}, 0
+        return written, bool(claims)
 
 
 def _disk_full(error: Exception) -> StoreError:

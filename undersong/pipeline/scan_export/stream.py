@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import warnings
+from bisect import bisect
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from undersong.errors import UndersongError, UsageError
-from undersong.formats.ingest import gather
+from undersong.formats.ingest import Gathered, gather
 from undersong.formats.normalize import normalize_conversation
 from undersong.formats.spool import SpillFile, Spool, SpooledConversation
 from undersong.models import Conversation, Message, Problem, Route, Scan, encode
@@ -98,11 +99,20 @@ def scan_rows(
     job = ScanJob(options, load_book(), options.policy or load_policy(), text, write_thread is not None)
     demand, earlier = DemandHistogram(job.policy.sample_minimum), LookBackIndex(job.policy.look_back)
     _retain_memory()
-    with _rare_collection(), Spool() as spool, SpillFile() as spill, workers(options.processes, job) as share:
-        read = gather(paths, spool, source_format=options.source_format, hashed=False)
-        problems = [item for item in read if isinstance(item, Problem)]
-        conversations, places = 0, []
-        for chunk in share(scan_chunk, _pieces(spool)):
+    with (
+        _rare_collection(),
+        Spool(early=True) as spool,
+        SpillFile() as spill,
+        workers(options.processes, job) as share,
+    ):
+        pieces = _Pieces(gather(paths, spool, source_format=options.source_format, hashed=False), spool)
+        for chunk in share(scan_chunk, pieces):
+            pieces.scanned.append(_put(spill, chunk))
+            done += len(chunk.levels)
+            tell("scan", done, 0)
+        problems, places, conversations, done = pieces.problems, pieces.in_order(), 0, 0
+        for place in places:
+            chunk = _get(spill, place)
             demand.add(chunk.levels, chunk.counted)
             for number, directed in chunk.directed:
                 earlier.add_directed(conversations + number, directed)
@@ -111,17 +121,13 @@ def scan_rows(
                 write_thread(chunk.threads)
             conversations, done = conversations + len(chunk.first), done + len(chunk.levels)
             left_out += chunk.left_out
-            tell("scan", done, 0)
-            rows = chunk.rows._replace(data=b"")
-            rest = pickle.dumps(chunk._replace(rows=rows, threads=b"", problems=[], directed=[]))
-            places.append((spill.put(chunk.rows.data), spill.put(rest)))
         also = earlier.resolve(demand)
         cut = reading_cutoff(demand, options, job.policy, job.book.triage)
         routing = RunRouting(cut, demand.sample_rate(cut, job.policy.sample_rate))
         conversations = 0
-        for rows_place, rest_place in places:
-            chunk = pickle.loads(spill.get(*rest_place))
-            chunk = chunk._replace(rows=chunk.rows._replace(data=spill.get(*rows_place)))
+        for place in places:
+            chunk = _get(spill, place)
+            chunk = chunk._replace(rows=chunk.rows._replace(data=spill.get(*place.rows)))
             for part in _routed(chunk, routing, conversations, also):
                 write(part)
             conversations += len(chunk.first)
@@ -144,18 +150,73 @@ def _routed(chunk: ScannedChunk, routing: RunRouting, before: int, also: dict[in
     return parts if len(parts) < MANY else (b"".join(parts),)
 
 
-def _pieces(spool: Spool) -> Iterator[list[SpooledConversation]]:
-    """The conversations of the run, in order, as many together as are scanned at once."""
-    piece: list[SpooledConversation] = []
-    size = 0
-    for stored in spool.stored():
-        piece.append(stored)
-        size += stored.size
-        if size >= PIECE:
-            yield piece
-            piece, size = [], 0
-    if piece:
-        yield piece
+class _ChunkPlace(NamedTuple):
+    """Where the rows of a chunk and the rest of it lie in the spill file: offset and size."""
+
+    rows: tuple[int, int]
+    rest: tuple[int, int]
+
+
+def _put(spill: SpillFile, chunk: ScannedChunk) -> _ChunkPlace:
+    rest = chunk._replace(rows=chunk.rows._replace(data=b""))
+    return _ChunkPlace(spill.put(chunk.rows.data), spill.put(pickle.dumps(rest)))
+
+
+def _get(spill: SpillFile, place: _ChunkPlace) -> ScannedChunk:
+    """The chunk without the bytes of its rows."""
+    chunk: ScannedChunk = pickle.loads(spill.get(*place.rest))
+    return chunk
+
+
+class _Pieces:
+    """The conversations of a run, as many together as are scanned at once: first those that seem whole, while the input
+    is read, then what they leave of the run.
+
+    ``scanned``: who scans the pieces puts here, in turn, where the chunk of each lies.
+    """
+
+    def __init__(self, read: Iterable[Gathered], spool: Spool) -> None:
+        self.problems: list[Problem] = []
+        self.scanned: list[_ChunkPlace] = []
+        self._read, self._spool = read, spool
+        self._numbers: list[range] = []  # of the conversations of each piece; empty where one was not whole
+
+    def __iter__(self) -> Iterator[list[SpooledConversation]]:
+        yield from self._in_pieces(self._while_read())
+        self._numbers = [numbers if self._spool.is_whole(numbers) else range(0) for numbers in self._numbers]
+        done = [numbers for numbers in self._numbers if numbers]
+        yield from self._in_pieces(self._spool.stored(done), [numbers.start for numbers in done])
+
+    def in_order(self) -> list[_ChunkPlace]:
+        """Where the chunks lie that make up the run."""
+        chunks = zip(self._numbers, self.scanned, strict=True)
+        return [place for _, place in sorted((numbers.start, place) for numbers, place in chunks if numbers)]
+
+    def _while_read(self) -> Iterator[SpooledConversation]:
+        for item in self._read:
+            if isinstance(item, SpooledConversation):
+                yield item
+            elif isinstance(item, Problem):
+                self.problems.append(item)
+
+    def _in_pieces(
+        self, conversations: Iterable[SpooledConversation], between: Sequence[int] = ()
+    ) -> Iterator[list[SpooledConversation]]:
+        """Pieces of conversations that follow each other, none of the numbers ``between`` them."""
+        piece: list[SpooledConversation] = []
+        size = 0
+        for spooled in conversations:
+            if size >= PIECE or (piece and bisect(between, piece[0].number) < bisect(between, spooled.number)):
+                yield self._numbered(piece)
+                piece, size = [], 0
+            piece.append(spooled)
+            size += spooled.size
+        if piece:
+            yield self._numbered(piece)
+
+    def _numbered(self, piece: list[SpooledConversation]) -> list[SpooledConversation]:
+        self._numbers.append(range(piece[0].number, piece[-1].number + 1))
+        return piece
 
 
 def scan_chunk(job: ScanJob, stored: Iterable[SpooledConversation]) -> ScannedChunk:
