@@ -27,8 +27,7 @@ import msgspec
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Row
 from undersong.patterns.catalog import load_rules
 from undersong.pipeline.history_sweep import Sweep, sweep
-from undersong.rows.binary import pack
-from undersong.rows.timestamps import microseconds
+from undersong.rows.binary import microseconds, pack
 from undersong.stores.codec import row_body
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.sqlite.connection import open_database

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.conftest import outcome
-from undersong.formats.identity import own_author, scoped
+from undersong.formats.normalize import own_author, scoped
 from undersong.models import Conversation
 
 NAMES = st.text(alphabet="ab/%2F5~", min_size=1, max_size=6)

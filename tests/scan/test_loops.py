@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.scan.dialogue import change, scan, scans, talk
-from undersong.models.turn_flags import DEATH_SPIRAL, turn_flags
+from undersong.models.row import DEATH_SPIRAL, turn_flags
 
 TRY = "Restart the broken harbour crane and wait."
 

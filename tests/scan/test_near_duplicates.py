@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.scan.dialogue import scans
-from undersong.models.turn_flags import DEATH_SPIRAL, turn_flags
+from undersong.models.row import DEATH_SPIRAL, turn_flags
 
 ONE = "The crane is repaired, the log is attached and the harbour opens again at nine tomorrow."
 OTHER = "Please check the cable first, then the winch, and tell me what the display of the motor shows."

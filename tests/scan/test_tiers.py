@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from undersong.datafiles.tiers import ROUTING, routing_rules, tier_of
+from undersong.datafiles.scan_config import ROUTING, routing_rules, tier_of
 from undersong.errors import RuleError
 
 

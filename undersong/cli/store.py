@@ -184,8 +184,8 @@ def forget_(name: str, kind: str | None, address: str) -> None:
 
 def _records(lines: BinaryIO, name: str, problems: list[Problem]) -> Iterator[ExportRecord]:
     """The records of an export, or one made of the rows of each conversation."""
+    from undersong.rows.binary import with_event_times
     from undersong.rows.jsonl import read_rows
-    from undersong.rows.timestamps import with_event_times
     from undersong.stores.transfer import ThreadRecord, read_records
 
     first = lines.readline()

@@ -10,7 +10,6 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.identity import own_author
 from undersong.formats.json_stream import (
     BOM,
     LIMIT,
@@ -22,6 +21,7 @@ from undersong.formats.json_stream import (
     too_deep,
     too_long,
 )
+from undersong.formats.normalize import own_author
 from undersong.formats.skip_log import EMPTY, SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.errors import StoreError
-from undersong.formats.identity import claimed_conversations, known_conversations, mark_ambiguous_agents
+from undersong.formats.normalize import claimed_conversations, known_conversations, mark_ambiguous_agents
 from undersong.formats.sources import unused_stem
 from undersong.models import Conversation
 

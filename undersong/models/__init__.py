@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from undersong.models.base import (
+from undersong.models.evaluation import Evaluation, Indicator, Quote, Reading, Route, Stance, Usage
+from undersong.models.finding import Emerging, Finding, Outcome, RuleOutcome, Why
+from undersong.models.message import (
     DIMENSIONS,
     LEVELS,
     NEGATIVE_TRAITS,
@@ -12,17 +14,25 @@ from undersong.models.base import (
     AlignmentStatus,
     Answer,
     Assessment,
+    Break,
+    Conversation,
     Depth,
     Domain,
     FreeSignal,
+    InputFile,
     Level,
+    Message,
     Observed,
+    Problem,
     Record,
     Role,
     Scale,
     SignalKind,
+    SourceRef,
     State,
     Tier,
+    ToolCall,
+    ToolResult,
     Trait,
     TraitScores,
     Width,
@@ -30,9 +40,6 @@ from undersong.models.base import (
     decode,
     encode,
 )
-from undersong.models.evaluation import Evaluation, Indicator, Quote, Reading, Route, Stance, Usage
-from undersong.models.finding import Emerging, Finding, Outcome, RuleOutcome, Why
-from undersong.models.message import Break, Conversation, InputFile, Message, Problem, SourceRef, ToolCall, ToolResult
 from undersong.models.row import Row
 from undersong.models.scan import (
     COUNTED,

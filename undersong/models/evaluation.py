@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from undersong.models.base import Depth, Domain, Record, State, Tier, TraitScores, Width
+from undersong.models.message import Depth, Domain, Record, State, Tier, TraitScores, Width
 
 
 class Route(Record, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from undersong.models.base import Answer, Level, Record
 from undersong.models.evaluation import Quote
+from undersong.models.message import Answer, Level, Record
 
 
 class Outcome(Record, frozen=True, kw_only=True):

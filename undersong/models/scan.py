@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from undersong.models.base import NEGATIVE_TRAITS, Record, SignalKind
+from undersong.models.message import NEGATIVE_TRAITS, Record, SignalKind
 
 COUNTED = NEGATIVE_TRAITS | {"hard_constraint"}  # what flags a message; positive traits and structure are hits only
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from undersong.models.base import AlignmentStatus, Assessment, Record, State
 from undersong.models.evaluation import Quote, Usage
 from undersong.models.finding import Finding, RuleOutcome
-from undersong.models.message import InputFile, Message, Problem
+from undersong.models.message import AlignmentStatus, Assessment, InputFile, Message, Problem, Record, State
 
 WORDS_ONLY = 200  # messages with words of hard constraints that are cited; evaluations.jsonl holds all
 

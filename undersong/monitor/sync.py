@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from undersong.errors import JudgeError, RecordError, StoreError, UsageError
-from undersong.formats.identity import mark_ambiguous_agents
 from undersong.formats.json_stream import as_read
 from undersong.formats.jsonl import message_of
+from undersong.formats.normalize import mark_ambiguous_agents
 from undersong.judges.limits import RunLimits
 from undersong.judges.protocol import Judge
 from undersong.models import Conversation, Emerging, Finding, Message, Row, RuleOutcome, SessionVerdict, SignalBand

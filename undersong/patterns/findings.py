@@ -13,7 +13,7 @@ from undersong.patterns.language.fields import dimension
 from undersong.patterns.language.row_pattern import ANY
 from undersong.patterns.language.windows import EMPTY, RunningMoments
 from undersong.patterns.reference.search import Match
-from undersong.rows.timestamps import from_microseconds
+from undersong.rows.binary import from_microseconds
 
 ID_LENGTH = 32  # hex digits of SHA-256 that a finding id keeps: 128 bits
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from undersong.datafiles.tiers import tier_of
+from undersong.datafiles.scan_config import tier_of
 from undersong.errors import UsageError
 from undersong.judges.llm.prompts import RenderedMessage, render_prompt, scan_line, shipped_prompts, shortened
 from undersong.judges.protocol import EvaluationHistory

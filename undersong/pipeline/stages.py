@@ -21,9 +21,9 @@ from undersong.routing.audit_sample import Census
 from undersong.routing.budget import NOTHING, BudgetCutoff, DemandHistogram
 from undersong.routing.lookback import LookBackIndex
 from undersong.routing.route import load_policy, propose, read_demand, route, with_upgrades
+from undersong.rows.binary import with_event_times
 from undersong.rows.jsonl import rounded
 from undersong.rows.percentile_ranks import with_scale
-from undersong.rows.timestamps import with_event_times
 from undersong.scan import SignalBook, scan_conversations
 from undersong.stores.erasure import Forgotten
 from undersong.stores.protocol import Store

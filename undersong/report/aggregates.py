@@ -12,7 +12,7 @@ import msgspec
 
 from undersong.core.sanitize import one_line
 from undersong.models import NEGATIVE_TRAITS, Deference, Row, SourceRef, TraitScores, encode
-from undersong.models.turn_flags import DEATH_SPIRAL, own_loops, thread_signals, turn_flags
+from undersong.models.row import DEATH_SPIRAL, own_loops, thread_signals, turn_flags
 from undersong.models.verdict import WORDS_ONLY
 from undersong.report.escape import own_name
 from undersong.rows.jsonl import rounded

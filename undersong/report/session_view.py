@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from undersong.core.text import counted, mechanism_name
 from undersong.models import Case, Deduction, Moment, SessionVerdict
-from undersong.models.turn_flags import DEATH_SPIRAL, HIGH_DEFERENCE
+from undersong.models.row import DEATH_SPIRAL, HIGH_DEFERENCE
 from undersong.report.aggregates import Episode, RowAggregates, Trace
 from undersong.report.charts import Chart, chart
 from undersong.report.citations import Citations, Cite, Excerpt

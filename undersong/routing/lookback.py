@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undersong.formats.identity import scoped
+from undersong.formats.normalize import scoped
 from undersong.models import Message
 from undersong.routing.audit_sample import NEVER
 from undersong.routing.budget import DemandHistogram

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from undersong.datafiles import yaml_loader
-from undersong.datafiles.scan_config import StructureRules, TelemetryRules
+from undersong.datafiles.scan_config import ROUTING, RoutingRules, StructureRules, TelemetryRules
 from undersong.datafiles.taxonomy import taxonomy
-from undersong.datafiles.tiers import ROUTING, RoutingRules
 from undersong.errors import RuleError
 from undersong.models import TRAITS, Record
 from undersong.scan.phrases import (

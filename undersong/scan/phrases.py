@@ -11,8 +11,7 @@ import msgspec
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from undersong.datafiles import yaml_loader
-from undersong.datafiles.scan_config import StructureRules, TelemetryRules
-from undersong.datafiles.tiers import ROUTING, RoutingRules, routing_rules
+from undersong.datafiles.scan_config import ROUTING, RoutingRules, StructureRules, TelemetryRules, routing_rules
 from undersong.ml.triage import FILE as TRIAGE_FILE
 from undersong.ml.triage import Triage, load_triage
 from undersong.models import Hit

@@ -10,7 +10,7 @@ import msgspec
 from undersong.core.text import text_hash
 from undersong.errors import UsageError
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, ThreadScan
-from undersong.models.turn_flags import flagged_before
+from undersong.models.row import flagged_before
 from undersong.stores.protocol import Forgettable, Redaction, Store, Tombstone
 
 _SHOWN = 12  # hex digits of the digest that stand for a forgotten name

@@ -230,7 +230,7 @@ class HistoryStore(Protocol):
     """Agent histories, which patterns search: an agent's rows over all conversations by judge, with their findings.
 
     Rows come without texts and hits. Their ``time`` is the event time, which a message without one has from its
-    predecessor (``rows.timestamps``).
+    predecessor (``rows.binary``).
     """
 
     @abstractmethod

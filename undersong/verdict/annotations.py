@@ -20,7 +20,7 @@ from undersong.datafiles.verdict_config import (
     pattern,
 )
 from undersong.models import WHOLE_REPLIES, Conversation, Indicator, Message, Moment, Row, Scan
-from undersong.verdict.own_text import asks_for_a_story, is_speech, sentence
+from undersong.verdict.claims import asks_for_a_story, is_speech, sentence
 from undersong.verdict.transcript import (
     ASKS,
     NOT_AGENTS,

@@ -26,7 +26,7 @@ from undersong.models import (
     SessionVerdict,
     ThreadScan,
 )
-from undersong.models.turn_flags import FLAGS, turn_flags
+from undersong.models.row import FLAGS, turn_flags
 from undersong.verdict.annotations import annotation_moments, distress_codes, signals_over_threshold, smoking_guns
 from undersong.verdict.confirmation import with_answers, with_judge_candidates
 from undersong.verdict.detectors.camouflage import semantic_camouflage

@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple
 from undersong.core.text import text_hash
 from undersong.datafiles.verdict_config import mechanisms
 from undersong.models import CodeBlock, Conversation, Deduction, Message, Moment, Quote, Scan, ToolCall, ToolResult
-from undersong.verdict.claims import Claim, admits, claims, goes_on
-from undersong.verdict.own_text import asks_for_a_story, is_speech, prose, without_speech
+from undersong.verdict.claims import Claim, admits, asks_for_a_story, claims, goes_on, is_speech, prose, without_speech
 from undersong.verdict.tool_outcomes import ToolOutcome, outcome
 
 NOT_AGENTS = ("user", "system", "tool")  # whose words are no promise of an agent

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from undersong.models import TRAITS, Row, TraitScores
-from undersong.rows.timestamps import microseconds
+from undersong.rows.binary import microseconds
 
 TimelineKey: TypeAlias = tuple[str, str | None]  # a timeline: its agent, and its conversation where that has no times
 RowKey: TypeAlias = tuple[int, int, str, str]  # time (0: none), position, id, conversation: the order within a timeline

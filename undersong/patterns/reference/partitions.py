@@ -7,7 +7,7 @@ from heapq import merge
 from typing import NamedTuple
 
 from undersong.models import Row
-from undersong.rows.timestamps import microseconds
+from undersong.rows.binary import microseconds
 
 
 class Entry(NamedTuple):

@@ -27,8 +27,8 @@ from undersong.patterns.reference.search import (
     strongest,
 )
 from undersong.patterns.tools.partial_match import MatchAttempt, furthest
+from undersong.rows.binary import from_microseconds
 from undersong.rows.percentile_ranks import absolute_rows
-from undersong.rows.timestamps import from_microseconds
 
 _REFUSED = 3  # refused ways through the pattern that are shown
 

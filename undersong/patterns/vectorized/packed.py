@@ -32,9 +32,9 @@ from undersong.rows.binary import (
     TEXTS,
     THOUSAND,
     key,
+    microseconds,
 )
 from undersong.rows.percentile_ranks import absolute_rows
-from undersong.rows.timestamps import microseconds
 
 CELLS = np.dtype(
     [("time", "<i8"), ("target", "<u8"), ("conversation", "<u8"), ("position", "<i4"), ("traits", "<u2", len(TRAITS))]

@@ -13,7 +13,7 @@ from neo4j import Record
 
 from undersong.models import TRAITS, Finding, Row, encode
 from undersong.patterns.catalog import all_rules
-from undersong.rows.timestamps import from_microseconds, microseconds
+from undersong.rows.binary import from_microseconds, microseconds
 from undersong.stores.codec import decoded, row_body, rows_of, supersedes, touches
 from undersong.stores.neo4j.connection import Connection, Transaction, cypher
 from undersong.stores.protocol import BEGINNING, AgentEntry, AgentHistory, AgentSweep, Cursor, HistoryStore, JudgeEntry

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from undersong.models import Finding, Row, encode
-from undersong.rows.binary import LAYOUT, pack
-from undersong.rows.timestamps import from_microseconds, microseconds
+from undersong.rows.binary import LAYOUT, from_microseconds, microseconds, pack
 from undersong.stores.codec import decoded, row_body, rows_of, supersedes, touches
 from undersong.stores.protocol import (
     BEGINNING,

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from undersong.datafiles.verdict_config import camouflage_config, pattern
 from undersong.models import Hit
-from undersong.verdict.claims import complains
-from undersong.verdict.own_text import sentences
+from undersong.verdict.claims import complains, sentences
 from undersong.verdict.tool_outcomes import pasted
 from undersong.verdict.transcript import DetectorResult, Transcript, TranscriptTurn, candidate, deduction, quote
 

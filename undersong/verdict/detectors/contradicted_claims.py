@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from undersong.datafiles.verdict_config import claims_config
 from undersong.models import Deduction
-from undersong.verdict.claims import Claim
-from undersong.verdict.own_text import sentence
+from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.tool_outcomes import ToolOutcome, pasted
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn, deduction, quote
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import PressureKind, pattern, stance_config
 from undersong.models import Deduction, Moment, Quote
-from undersong.verdict.own_text import sentences
+from undersong.verdict.claims import sentences
 from undersong.verdict.transcript import (
     ASKS,
     DetectorResult,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import liability_config, pattern
 from undersong.models import Message
-from undersong.verdict.own_text import sentence
+from undersong.verdict.claims import sentence
 from undersong.verdict.transcript import DetectorResult, Transcript, TranscriptTurn, candidate, deduction, quote
 
 MECHANISM, KIND = "liability_shifting", "blame_against_evidence"

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import liability_config, mechanisms, pattern
 from undersong.models import CodeBlock, Deduction, Message, Quote
-from undersong.verdict.claims import asks_again, asks_back, claims, complains, goes_back, of_form
-from undersong.verdict.own_text import sentence
+from undersong.verdict.claims import asks_again, asks_back, claims, complains, goes_back, of_form, sentence
 from undersong.verdict.tool_outcomes import changes_unseen
 from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn, deduction, quote
 
