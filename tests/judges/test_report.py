@@ -68,18 +68,23 @@ def test_a_judge_is_shown_what_the_tools_of_the_turn_answered(undersong: Underso
     assert 'Tool call: "save" "{' in asked
 
 
-@pytest.mark.parametrize(("second", "code"), [("Well. fault=prose", 4), ("Well.", 0)])
-def test_a_judge_that_answers_nothing_at_all_has_failed(
-    undersong: Undersong, served: Served, second: str, code: int
+@pytest.mark.parametrize(
+    ("second", "most", "code"), [("Well. fault=prose", "0.1", 4), ("Well.", "0.1", 4), ("Well.", "0.5", 0)]
+)
+def test_a_judge_that_fails_with_more_than_a_share_of_the_questions_has_failed(
+    undersong: Undersong, served: Served, second: str, most: str, code: int
 ) -> None:
     texts = ("Good evening. fault=prose", second)
     rows = [{"id": f"m{n}", "conversation": "c", "author": "bo", "text": text} for n, text in enumerate(texts)]
     Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for verb in ("audit", "evaluate"):
         out = ("--out", "rows.jsonl") if verb == "evaluate" else ("--no-chance",)
-        ran = undersong(verb, "talk.jsonl", "--judge", served.spec(), "--all", *out)
+        ran = undersong(verb, "talk.jsonl", "--judge", served.spec(), "--all", "--max-failed", most, *out)
         assert ran.code == code, ran.err
-        assert ("none of 2 messages got an answer that can be used" in ran.err) == (code == 4)
+        count = 2 if "fault" in second else 1
+        failed = f"{count} of 2 questions failed: {count} × it is not one JSON object, also after one repair"
+        assert failed in ran.err
+        assert "`undersong judge forget --failed` has those asked again" in ran.err
 
 
 def test_explain_shows_what_the_judge_quoted_and_its_reasons(undersong: Undersong, served: Served) -> None:
@@ -87,3 +92,43 @@ def test_explain_shows_what_the_judge_quoted_and_its_reasons(undersong: Underson
     shown = undersong("explain", "k13").out
     assert "  MAN-URGENCY: “" in shown
     assert ", in the judge's words: The words of the message carry " in shown
+
+
+def test_a_model_that_answers_for_another_is_named(undersong: Undersong, served: Served) -> None:
+    rows = [{"id": "m", "conversation": "c", "author": "bo", "text": "Good evening. fault=other_model"}]
+    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = undersong("audit", "talk.jsonl", "--judge", served.spec(), "--all", "--no-chance")
+    assert "answered by another model than was asked for: m-small ×1" in ran.out
+    case = json.loads(Path("undersong-report/case.json").read_text())
+    assert case["parameters"]["answered_by"] == {"m-small": 1}
+
+
+def test_failures_that_were_kept_are_asked_again_on_demand(undersong: Undersong, served: Served) -> None:
+    rows = [{"id": "m", "conversation": "c", "author": "bo", "text": "Good evening. fault=prose*2"}]
+    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ("audit", "talk.jsonl", "--judge", served.spec(), "--all", "--no-chance")
+    assert [undersong(*arguments).code for _ in range(2)] == [4, 4]
+    assert len(served.server.seen) == 2
+    forgotten = undersong("judge", "forget", "--failed", "--judge", served.spec())
+    assert forgotten.out.startswith("1 question of openai:m@")
+    assert undersong(*arguments).code == 0
+    assert len(served.server.seen) == 3
+    assert undersong("judge", "forget", "--judge", served.spec()).code == 2  # says what is to be forgotten
+
+
+def test_what_ends_a_run_is_said_with_how_many_failed_and_why(undersong: Undersong, served: Served) -> None:
+    rows = [{"id": f"m{n}", "conversation": "c", "author": "bo", "text": f"{n} fault=400"} for n in range(60)]
+    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = undersong("audit", "talk.jsonl", "--judge", served.spec(), "--all", "--no-chance", "--concurrency", "1")
+    assert ran.code == 4
+    assert len(served.server.seen) == 5
+    assert "5 questions one after the other failed for the same reason: HTTP 400: error 400" in ran.err
+    assert "4 of 4 questions failed: 4 × HTTP 400: error 400" in ran.err
+
+
+def test_a_watch_whose_judge_fails_ends_with_its_exit_code(undersong: Undersong, served: Served) -> None:
+    rows = [{"id": f"m{n}", "conversation": "c", "author": "bo", "text": f"{n} fault=prose"} for n in range(3)]
+    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = undersong("watch", "talk.jsonl", "--judge", served.spec(), "--all", "--no-follow")
+    assert ran.code == 4
+    assert "questions failed: " in ran.err

@@ -10,6 +10,7 @@ import click
 
 from undersong.cli.options import (
     budget_options,
+    check_existing,
     check_store,
     check_targets,
     corpus_options,
@@ -20,6 +21,7 @@ from undersong.cli.options import (
     output,
     progress_bar,
 )
+from undersong.core.text import counted
 from undersong.errors import UsageError
 from undersong.models import encode
 
@@ -80,6 +82,26 @@ def export(judge: str, store: str, out: str) -> None:
             file.write(line)
             count += 1
     click.echo(f"{count:,} answers of {judge}", err=True)
+
+
+@command.command("forget", short_help="Have questions asked again whose answers could not be used.")
+@JUDGE
+@click.option("--store", default="undersong.db", show_default=True, metavar="FILE", help="The store that holds them.")
+@click.option("--failed", is_flag=True, required=True, help="Those whose answers could not be used, after one repair.")
+def forget(judge: str, store: str, failed: bool) -> None:  # noqa: ARG001 - required: a bare `forget` must not act
+    """Have the next run ask again what a judge answered in vain, under the prompts of this version.
+
+    Nothing that was paid is lost: the answers are set aside, and their cost stays in the figures of their messages.
+    """
+    from undersong.judges.ledger import SQLiteLedger
+    from undersong.judges.llm.model_spec import tier_specs_of
+    from undersong.judges.llm.prompt_fingerprint import questions_hash
+
+    check_existing(store)
+    names = [spec.name for spec in tier_specs_of(judge).values()]
+    with SQLiteLedger(Path(store)) as ledger:
+        count = ledger.set_failed_aside(names, questions_hash())
+    click.echo(f"{counted(count, 'question')} of {judge} will be asked again by the next run")
 
 
 def _add_test_retest_verb(kind: RetestKind, help_: str, short: str) -> None:

@@ -87,11 +87,18 @@ _PRICE_OPTIONS = (
 )
 price_options = _terms(("price_in", "price_out"), *_PRICE_OPTIONS)
 judge_options = _terms(  # what a paid judge may spend, and how it is asked
-    ("budget", "max_calls", "concurrency", "timeout", "batch", "price_in", "price_out"),
+    ("budget", "max_calls", "max_failed", "concurrency", "timeout", "batch", "price_in", "price_out"),
     click.option("--budget", type=_USD, metavar="USD", help="Stop asking a paid judge before it costs more."),
     click.option("--max-calls", type=_CALLS, metavar="N", help="Stop asking a paid judge after so many requests."),
+    click.option(
+        "--max-failed",
+        type=_SHARE,
+        default=0.1,
+        show_default=True,
+        help="Exit with 4 where more of the questions failed.",
+    ),
     click.option("--concurrency", type=click.IntRange(1, 1024), help="At a time; default: the provider's, else 16."),
-    click.option("--timeout", type=_USD, help="Seconds for one answer; default: the provider's, else 120."),
+    click.option("--timeout", type=_USD, help="Seconds for one answer; default: the provider's, else 300."),
     click.option("--batch", is_flag=True, help="Hand questions to the provider's batches; run again to collect."),
     *_PRICE_OPTIONS,
 )

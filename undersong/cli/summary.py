@@ -51,6 +51,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "judge": {"name": case.parameters["judge"], "calibrated": case.parameters["calibrated"]},
         "addresses": list(address_words(case.parameters)),
         "old_prices": list(_old_prices(case, date.today())),
+        "answered_by": case.parameters.get("answered_by", {}),
         "judge_calls": case.judge_calls,
         "cost_usd": case.cost if case.spent is None else case.spent.total.cost,
         "spent": msgspec.to_builtins(case.spent),
@@ -150,6 +151,8 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     price = f"{counted(facts['judge_calls'], 'answer')}, {cost}"
     yield f"evaluated  {states} (judge {facts['judge']['name']}{calibrated}; {price})"
     yield from (f"judge      {sentence}" for sentence in (*facts["addresses"], *facts["old_prices"]))
+    others = (f"{one_line(name, 60)} ×{count:,}" for name, count in facts["answered_by"].items())
+    yield from (f"  answered by another model than was asked for: {other}" for other in others)
     yield from (f"left out   {sentence}" for sentence in facts["missed_words"])
     yield from (f"signals    {sentence}" for sentence in facts["kind_words"])
     yield from _finding_lines(facts)
@@ -167,7 +170,7 @@ def _problem_lines(problems: dict[str, int]) -> Iterable[str]:
     if unread:
         yield f"not read   {', '.join(unread)}, see stderr and the report"
     if problems["judge"]:
-        yield "judge      failed: what it did not read is marked"
+        yield "judge      failed, see stderr and the report: what it did not read is marked"
     if problems["note"]:
         yield f"notes      {problems['note']:,} on what was left out, see stderr and the report"
 

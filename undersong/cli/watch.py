@@ -156,7 +156,10 @@ def _messages(
         click.echo(f"{ran} ran; messages, scores and findings are kept in {store}", err=True)
         for line in not_run_lines(outcomes):
             click.echo(line, err=True)
-        return max(exit_code(seen), JUDGE_FAILED if monitor.failure else 0)
+        failed = monitor.failed_questions()
+        show_problems([failed] if failed else [])
+        loud = monitor.failure is not None or (failed is not None and failed.kind == "judge")
+        return max(exit_code(seen), JUDGE_FAILED if loud else 0)
 
 
 def _show(items: Iterable[Problem | PrintableUpdate]) -> list[Problem]:

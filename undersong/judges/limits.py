@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 CONCURRENCY = 16  # questions at a time, where neither the user nor the provider's preset says how many
-TIMEOUT = 120.0  # seconds for one request, as above
+TIMEOUT = 300.0  # seconds for one request, as above: thinking takes its time
 FAILED = 99  # number of the mark that no answer to a question could be used
 CUT = 100  # numbers from here on: answers that were cut off, or had no word in them
 SET_ASIDE = 1000  # numbers from here on: answers that could not be used, and that are asked for again

@@ -16,6 +16,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.pipeline.case_builder import with_attribution
 from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, ask
+from undersong.pipeline.judge_problems import FailureTally
 from undersong.routing.budget import TRIAGE
 from undersong.routing.lookback import DirectedMessage, LookBackIndex
 from undersong.rows.null_bands import NullBandCounter, table_name, with_band
@@ -45,6 +46,7 @@ class MonitorState:
         self.store, self._judge, self._book, self._routing = store, judge, book, routing
         self.agents, self._histories, self._rules = agents, histories, rules
         self._corpus_ranks: tuple[int, CorpusRanks] | None = None  # and the store's change that it is of
+        self.tally = FailureTally()
         self._spare: dict[tuple[str, str], Evaluation] = {}  # answers that the store does not have yet
         self.drop()
 
@@ -151,6 +153,7 @@ class MonitorState:
             message = question.message
             touched[message.conversation].add_answer(message.id, answer, failure)
             if answer is not None:
+                self.tally.add(answer.state, answer.reason)
                 self._spare[message.conversation, message.id] = answer
 
     def _save_changes(self, touched: dict[str, ConversationState]) -> FindingChanges | None:

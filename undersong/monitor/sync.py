@@ -16,7 +16,17 @@ from undersong.formats.jsonl import message_of
 from undersong.formats.normalize import mark_ambiguous_agents
 from undersong.judges.limits import RunLimits
 from undersong.judges.protocol import Judge
-from undersong.models import Conversation, Emerging, Finding, Message, Row, RuleOutcome, SessionVerdict, SignalBand
+from undersong.models import (
+    Conversation,
+    Emerging,
+    Finding,
+    Message,
+    Problem,
+    Row,
+    RuleOutcome,
+    SessionVerdict,
+    SignalBand,
+)
 from undersong.monitor.agents import AgentTracker, FindingChanges
 from undersong.monitor.conversation import build_routing_config
 from undersong.monitor.state import LIVE, MonitorState, Observation
@@ -77,7 +87,8 @@ class SyncMonitor:
         self.lock, self._stack = RLock(), ExitStack()
         with ExitStack() as opening:
             connection = opening.enter_context(_connection(store))
-            with_ledger = _judge(judge, terms or RunLimits(), connection)
+            limits = terms or RunLimits()
+            with_ledger, self._max_failed = _judge(judge, limits, connection), limits.max_failed
             self._judging = with_ledger if isinstance(with_ledger, JudgeSession) else opening.enter_context(with_ledger)
             self._stack = opening.pop_all()
         self.judge, book = self._judging.judge, load_book()
@@ -198,6 +209,11 @@ class SyncMonitor:
     def failure(self) -> JudgeError | None:
         """Why the judge did not come to a message that was given, None where it came to all."""
         return self._state.failed()
+
+    @synchronized
+    def failed_questions(self) -> Problem | None:
+        """How many of the questions since it was opened failed, and why; of kind ``judge`` beyond ``max_failed``."""
+        return self._state.tally.problem(self._max_failed)
 
     def _everybody(self) -> list[str]:
         return [each.agent for each in self._state.store.agents(self.judge.hash)]

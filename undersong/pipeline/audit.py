@@ -30,11 +30,11 @@ from undersong.pipeline.case_builder import (
     count,
     highest,
     judge_calls,
-    judge_problem,
     parameters,
     quoted,
     spending,
 )
+from undersong.pipeline.judge_problems import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
 from undersong.pipeline.options import Options, Progress, silent
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
@@ -85,6 +85,8 @@ def _audited(
         read_threads(corpus, store, judge, options, progress, run), judge, run
     ):
         run.sessions.append(verdict)
+        for place in verdict.confirmations:
+            run.tally.add(place.state, place.reason)
         for agent, raised in thread.thread.upgrades.items():
             run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
         for row in rows:
@@ -100,9 +102,9 @@ def _audited(
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,
-        parameters=parameters(options, judge, corpus, weighed) | judging.measurements,
+        parameters=parameters(options, judge, corpus, weighed) | judging.measurements | answered_by(run.rows),
         inputs=tuple(corpus.inputs),
-        problems=(*corpus.problems, *judge_problem(run)),
+        problems=(*corpus.problems, *judge_problems(run.failure, run.tally, options.terms.max_failed)),
         conversations=len(corpus.conversations),
         messages=corpus.messages,
         tiers=count(row.tier or "standard" for row in run.rows),
@@ -171,7 +173,7 @@ def evaluate_rows(
     bands = spool.write(write)
     if write_bands is not None and bands:
         write_bands(table(bands))
-    return [*corpus.problems, *judge_problem(run)]
+    return [*corpus.problems, *judge_problems(run.failure, run.tally, options.terms.max_failed)]
 
 
 def rows_in(path: str | Path) -> tuple[list[Problem], list[Row]]:

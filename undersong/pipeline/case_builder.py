@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.core.text import counted, text_hash
+from undersong.core.text import text_hash
 from undersong.judges.attribution import TraitContributions, top_words
 from undersong.judges.protocol import Judge, asks_models
 from undersong.ml.trait_heads import Heads
@@ -22,7 +22,6 @@ from undersong.models import (
     Finding,
     Message,
     Moment,
-    Problem,
     Quote,
     Row,
     SessionVerdict,
@@ -93,17 +92,6 @@ def highest(rows: Iterable[Row]) -> dict[str, float]:
         for trait, score in (row.absolute_scores or {}).items():
             highest[trait] = max(score, highest.get(trait, 0.0))
     return highest
-
-
-def judge_problem(run: AuditState) -> tuple[Problem, ...]:
-    """The failure of the judge as a whole: it reported one, or no message that it was asked about has an answer."""
-    if (failure := run.failure) is not None:
-        return (Problem(what=failure.what, where=failure.where or "judge", remedy=failure.remedy, kind="judge"),)
-    asked = run.states["failed"]
-    if not asked or run.states["scored"] or run.states["refused"]:
-        return ()
-    what = f"none of {counted(asked, 'message')} got an answer that can be used; the first: {run.unanswered}"
-    return (Problem(what=what, where="judge", remedy="the same command asks again", kind="judge"),)
 
 
 def quoted(
@@ -192,6 +180,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         **(_paid_facts(options) if asks_models(options.judge) else {}),
         "budget_usd": options.terms.budget,
         "max_calls": options.terms.max_calls,
+        "max_failed": options.terms.max_failed,
         "only": list(options.only),
         "since": options.since.isoformat() if options.since else None,
         "source_format": options.source_format,

@@ -16,6 +16,7 @@ from undersong.judges.protocol import Judge
 from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, InputFile, Problem, Row, SessionVerdict
 from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, evaluate
+from undersong.pipeline.judge_problems import FailureTally
 from undersong.pipeline.options import Options, Progress, chosen, matched_none, reading_cutoff
 from undersong.routing.audit_sample import Census
 from undersong.routing.budget import NOTHING, BudgetCutoff, DemandHistogram
@@ -61,13 +62,12 @@ class AuditState(msgspec.Struct, kw_only=True):
     failure: JudgeError | None = None
     histories: HistoryLookup | None = None
     states: Counter[str] = msgspec.field(default_factory=Counter)
-    unanswered: str = ""  # why the first message without an answer has none
+    tally: FailureTally = msgspec.field(default_factory=FailureTally)
 
     def count(self, row: Row) -> None:
         """Count a row by its state."""
         self.states[row.state] += 1
-        if row.state == "failed" and not self.unanswered:
-            self.unanswered = row.reason or "no reason given"
+        self.tally.add(row.state, row.reason)
 
 
 def ingest_and_scan(
