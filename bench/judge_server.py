@@ -32,6 +32,11 @@ TOKEN = re.compile(r"[A-Za-z]{1,5}|\d{1,3}|\s+|[^\sA-Za-z\d]")  # pieces of abou
 MESSAGE = re.compile(
     r"# Message to read\nBEGIN DATA (?P<nonce>[0-9a-f]+)\n\[\w+: \"(?:[^\"\\]|\\.)*\"\] (?P<text>.*)\n"
 )
+LINE = re.compile(
+    r"^\d+ (?P<speaker>S\d+) \"(?:[^\"\\]|\\.)*\"[^:\n]*?(?: \d\d:\d\d)?[^:\n]*: (?P<text>\"(?:[^\"\\]|\\.)*\")",
+    re.MULTILINE,
+)
+SHAPE = re.compile(r"shape=(?P<name>[a-z_]+)")
 SHOWN = re.compile(MESSAGE.pattern.replace("Message to read", r"Message \d"))
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests",
            500: "Internal Server Error", 529: "Overloaded"}  # fmt: skip
@@ -283,9 +288,27 @@ def read_request(path: str, headers: dict[str, str], raw: bytes) -> Request:
     return Request(path, headers, raw, system, user, json.loads(match["text"]) if match else " ".join(shown(user)))
 
 
+def sequence(request: Request, control: str) -> dict[str, Any]:
+    """What a judge would say of a sequence: the shape that its speaker's messages name, a message for each stage."""
+    speaker = re.findall(r"the messages of speaker (S\d+) as a sequence", request.user)[-1]
+    lines = list(LINE.finditer(request.user))
+    own = [(n, json.loads(line["text"])) for n, line in enumerate(lines, 1) if line["speaker"] == speaker]
+    named = SHAPE.search(" ".join(text for _, text in own))
+    if named is None:
+        return {"control": control, "shapes": []}
+    described = request.system.split(f"\n- {named['name']}:", 1)[1].split("\n- ", 1)[0]
+    stages = re.findall(r'- stage "([^"]+)"', described)
+    evidence = [
+        {"stage": stage, "message": number, "quote": text[:40]}
+        for stage, (number, text) in zip(stages, own, strict=False)
+    ]
+    one = {"shape": named["name"], "evidence": evidence, "innocent": "A bad week.", "certainty": 3}
+    return {"control": control, "shapes": [one]}
+
+
 def shown(user: str) -> list[str]:
-    """The texts of the messages that a question about a mechanism shows."""
-    return [json.loads(found["text"]) for found in SHOWN.finditer(user)]
+    """The texts of the messages that a question about a mechanism or a sequence shows."""
+    return [json.loads(found["text"]) for form in (SHOWN, LINE) for found in form.finditer(user)]
 
 
 @lru_cache(16)
@@ -299,6 +322,8 @@ def reading(request: Request) -> dict[str, Any]:
     asked = CONTROL.search(request.user)
     assert asked is not None, request.user[-300:]
     control = asked[2].split(", ")[int(asked[1]) - 1]
+    if " as a sequence, " in request.user:
+        return sequence(request, control)
     if "\nMechanism: " in request.user:
         quotes = [{"message": n, "quote": text.split(",")[0]} for n, text in enumerate(shown(request.user), 1)]
         return {"control": control, "answer": "yes", "quotes": quotes, "confidence": 3}

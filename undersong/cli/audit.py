@@ -52,6 +52,13 @@ PERCENT = NumberRange(0, 100)
 @click.option("--store", metavar="FILE|URL", help="The store; default: undersong.db beside the report.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
+@click.option(
+    "--read",
+    type=click.Choice(["messages", "sequences", "both"]),
+    default="messages",
+    show_default=True,
+    help="Score messages, read whole sequences with an LLM judge, or both.",
+)
 @click.option("--double-check", type=PERCENT, metavar="PERCENT", help="Read so many of the scored again, framed anew.")
 @chance_options
 @click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")

@@ -13,7 +13,7 @@ import msgspec
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import JudgeError, UsageError
 from undersong.judges.limits import RunLimits
-from undersong.models import Confirmed, Evaluation, Message, Record, Route, Scan
+from undersong.models import Confirmed, Evaluation, Message, Record, Route, Scan, SequenceReading
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -96,6 +96,30 @@ class Segment(Record, frozen=True, kw_only=True):
         return self.at or self.messages[-1].id
 
 
+class PatternShape(Record, frozen=True, kw_only=True):
+    """A pattern in prose, for a reader of whole sequences: ``stages`` pairs each stage's name with what shows it.
+
+    ``innocent`` lists innocent look-alikes.
+    """
+
+    id: str
+    text: str
+    stages: tuple[tuple[str, str], ...]
+    innocent: tuple[str, ...] = ()
+
+
+class SequenceWindow(Record, frozen=True, kw_only=True):
+    """Messages in order, of which those of ``agent`` are to be read as a sequence; the others are what they answer.
+
+    ``target`` and ``conversation`` are None where the window is not limited to one.
+    """
+
+    agent: str
+    messages: tuple[Message, ...]
+    target: str | None = None
+    conversation: str | None = None
+
+
 class Judge(Protocol):
     """Scores messages; one that cannot score a message returns an Evaluation whose state says why.
 
@@ -116,6 +140,10 @@ class Judge(Protocol):
     """Whether its scores were compared with labels of this kind of text."""
     confirms: bool = False
     """Whether ``confirm`` asks it a second question about flagged places."""
+    reads_sequences: bool = False
+    """Whether ``read_sequences`` reads whole sequences for the shapes of the rules."""
+    sequence_hashes: dict[str, str] = {}
+    """Prompt name → SHA-256 of what its questions about sequences are made of, for the manifest."""
     heads: Heads | None = None
     """The linear model behind its trait scores, for attribution."""
     own_folder: str = ""
@@ -136,6 +164,30 @@ class Judge(Protocol):
     def confirm(self, segments: Sequence[Segment]) -> list[Confirmed]:
         """One answer per segment, in order, to a second question: do these words show this mechanism?"""
         return [self.not_asked(segment, "the judge answers no second question") for segment in segments]
+
+    def read_sequences(
+        self,
+        windows: Sequence[SequenceWindow],
+        shapes: Sequence[PatternShape],  # noqa: ARG002 - part of the protocol
+    ) -> list[SequenceReading]:
+        """One reading per window, in order: which of the shapes its agent's messages have, if any."""
+        return [self.sequence_not_read(each, "the judge reads no sequences") for each in windows]
+
+    def sequence_not_read(self, window: SequenceWindow, why: str) -> SequenceReading:
+        """The reading of a window that the judge was not asked about."""
+        return SequenceReading(
+            id="",
+            agent=window.agent,
+            target=window.target,
+            conversation=window.conversation,
+            message_ids=tuple(message.id for message in window.messages),
+            message_conversations=tuple(message.conversation for message in window.messages),
+            shapes=(),
+            judge=self.name,
+            prompt_hash="",
+            state="unread",
+            reason=why,
+        )
 
     def not_asked(self, segment: Segment, why: str) -> Confirmed:
         """The answer about a segment that the judge was not asked about."""

@@ -54,6 +54,7 @@ from undersong.models.scan import (
     ThreadScan,
     ThreadSignal,
 )
+from undersong.models.sequence import Nomination, SequenceReading, ShapeReading, StageReading
 from undersong.models.verdict import (
     AgentVerdict,
     Case,
@@ -73,8 +74,9 @@ __all__ = [
     "AgentFlags", "AgentVerdict", "AlignmentStatus", "Answer", "Assessment", "Break", "Case", "CodeBlock",
     "Confirmed", "Conversation", "Deduction", "Deference", "Depth", "Domain", "Emerging", "Evaluation",
     "Finding", "FreeSignal", "Hit", "Indicator", "InputFile", "Level", "Loop", "Mark", "Mechanism", "Message",
-    "Missed", "Moment", "Observed", "Outcome", "Problem", "Quote", "Reading", "Record", "Role", "Route", "Row",
-    "RuleOutcome", "Scale", "Scan", "SessionVerdict", "SignalBand", "SignalKind", "SourceRef", "Spending",
-    "Stance", "State", "Telemetry", "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult", "Trait",
-    "TraitScores", "Usage", "Why", "Width", "applicable_scores", "decode", "encode",
+    "Missed", "Moment", "Nomination", "Observed", "Outcome", "Problem", "Quote", "Reading", "Record", "Role",
+    "Route", "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading", "SessionVerdict", "ShapeReading",
+    "SignalBand", "SignalKind", "SourceRef", "Spending", "StageReading", "Stance", "State", "Telemetry",
+    "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult", "Trait", "TraitScores", "Usage", "Why",
+    "Width", "applicable_scores", "decode", "encode",
 ]  # fmt: skip

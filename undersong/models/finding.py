@@ -47,6 +47,9 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     where they were not computed (docs/statistics.md); ``shuffles`` = (as strong, drawn) are the counts of ``chance``,
     ``replicas`` the number of which ``stability`` is a share. ``q`` belongs to a run: it is outside equality, as it is
     outside the id.
+    ``reading`` is the id of the sequence reading that says so, None where rules over scores alone do; ``nominated_by``
+    are the reasons for which the sequence was read. ``confidence`` is the share of findings like this one that are
+    true in the reference sets at the stated prevalence, None where that is not known.
     ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without
     a target or without texts. ``why`` is what moved the scores that the rule asks for; None where that is not told.
     """
@@ -79,6 +82,14 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     notes: tuple[str, ...] = ()
     outcome: Outcome | None = None
     why: tuple[Why, ...] | None = None
+    confidence: float | None = None
+    reading: str | None = None
+    nominated_by: tuple[str, ...] = ()
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it rests on a reading of the sequence itself, and not on rules over scores."""
+        return "certainty" in self.measures
 
     @property
     def survived(self) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from undersong.models.evaluation import Quote, Usage
 from undersong.models.finding import Finding, RuleOutcome
 from undersong.models.message import AlignmentStatus, Assessment, InputFile, Message, Problem, Record, State
+from undersong.models.sequence import SequenceReading
 
 WORDS_ONLY = 200  # messages with words of hard constraints that are cited; evaluations.jsonl holds all
 
@@ -201,7 +202,8 @@ class Case(Record, frozen=True, kw_only=True):
     ``parameters`` names seed, judge and options; ``tiers`` and ``states`` count messages; ``upgrades`` counts the
     messages per agent that a thread signal raised; ``spent`` is None where no answer was paid; ``cited`` are the
     messages that a finding, a deduction or a session flag quotes, in full; ``signals`` holds the null band of each
-    signal, the table that rows call ``bands``; ``ranked`` counts the messages whose scores are ranks; ``highest`` is
+    signal, the table that rows call ``bands``; ``sequences`` are the readings of whole
+    sequences, as they came; ``ranked`` counts the messages whose scores are ranks; ``highest`` is
     the highest score of each trait in any message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt
     and model artefact names to SHA-256.
     """
@@ -226,6 +228,7 @@ class Case(Record, frozen=True, kw_only=True):
     sessions: tuple[SessionVerdict, ...] = ()
     agents: tuple[AgentVerdict, ...] = ()
     findings: tuple[Finding, ...] = ()
+    sequences: tuple[SequenceReading, ...] = ()
     outcomes: tuple[RuleOutcome, ...] = ()
     cited: tuple[Message, ...] = ()
     hashes: dict[str, str] = {}

@@ -10,12 +10,13 @@ from pathlib import Path
 import msgspec
 
 from undersong import __version__
-from undersong.errors import InputError, NothingReadError
+from undersong.errors import InputError, NothingReadError, UsageError
 from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.models import (
     Case,
     Problem,
     Row,
+    SequenceReading,
 )
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.catalog import rule_hashes as pattern_hashes
@@ -37,6 +38,7 @@ from undersong.pipeline.case_builder import (
 from undersong.pipeline.judge_problems import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
 from undersong.pipeline.options import Options, Progress, silent
+from undersong.pipeline.sequences import read_sequences, with_readings
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.rows.jsonl import read_rows
 from undersong.rows.null_bands import null_bands_of, table, table_name, with_band
@@ -76,6 +78,9 @@ def _audited(
     paths: str | Path | Sequence[str | Path], store: Store, options: Options, progress: Progress, judging: JudgeSession
 ) -> tuple[Case, list[Row]]:
     judge, book = judging.judge, load_book()
+    if options.read != "messages" and not judge.reads_sequences:
+        remedy = "name an LLM judge with --judge, or leave --read away"
+        raise UsageError(f"the judge '{judge.name}' reads no whole sequences", where="--read", remedy=remedy)
     rules = load_rules() if options.rules is None else options.rules
     corpus = ingest_and_scan(paths, store, book, options, progress)
     if not corpus.messages:
@@ -97,8 +102,12 @@ def _audited(
     run.rows = [with_band(ranks.of(row), bands) for row in run.rows]
     detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
     weighed = _significance(detection, run.rows, rules, options.effort, judging.noise)
-    findings = quoted(weighed.findings, run.rows, store, judge, rules)
-    spent = spending(run.rows, run.sessions)
+    sequences: tuple[SequenceReading, ...] = ()
+    if options.read != "messages":
+        sequences = read_sequences(run.rows, weighed.findings, rules, store, judge, run, options.seed)
+    named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed)
+    findings = quoted(named, run.rows, store, judge, rules)
+    spent = spending(run.rows, run.sessions, sequences)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,
@@ -121,6 +130,7 @@ def _audited(
         sessions=tuple(run.sessions),
         agents=agent_verdicts(run.rows),
         findings=findings,
+        sequences=sequences,
         outcomes=detection.outcomes,
         cited=cited(findings, run, store),
         hashes=book.hashes
@@ -129,7 +139,8 @@ def _audited(
         | stance_hashes()
         | noise_hashes()
         | outcome_hashes()
-        | pattern_hashes(rules),
+        | pattern_hashes(rules)
+        | (judge.sequence_hashes if sequences else {}),
     )
     return case, run.rows
 

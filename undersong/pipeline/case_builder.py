@@ -24,6 +24,7 @@ from undersong.models import (
     Moment,
     Quote,
     Row,
+    SequenceReading,
     SessionVerdict,
     Spending,
     Usage,
@@ -55,11 +56,14 @@ def count(values: Iterable[T]) -> dict[T, int]:
     return dict(sorted(counts.items(), key=lambda item: str(item[0])))
 
 
-def spending(rows: Iterable[Row], sessions: Iterable[SessionVerdict] = ()) -> Spending | None:
-    """The spending for the answers behind these rows and verdicts; None where none was paid."""
+def spending(
+    rows: Iterable[Row], sessions: Iterable[SessionVerdict] = (), sequences: Iterable[SequenceReading] = ()
+) -> Spending | None:
+    """The spending for the answers behind these rows, verdicts and sequences; None where none was paid."""
     read = ((row.tier or "standard", row.conversation, row.reading.usage) for row in rows if row.reading is not None)
     confirmed = (("confirm", each.conversation, place.usage) for each in sessions for place in each.confirmations)
-    return _summed(None, (used for used in (*read, *confirmed) if used[2].calls))
+    whole = (("sequence", each.conversation or "", each.usage) for each in sequences)
+    return _summed(None, (used for used in (*read, *confirmed, *whole) if used[2].calls))
 
 
 def with_double_check(case: Case, used: Iterable[tuple[str, Usage]]) -> Case:
@@ -105,7 +109,10 @@ def quoted(
     messages = _messages(sorted(places), store)
     bound = [row for row in rows if (row.conversation, row.id) in places]
     strongest = strongest_sentences(bound)
-    quoted_findings = tuple(_outcome(quote(finding, messages, strongest=strongest), store) for finding in findings)
+    quoted_findings = tuple(
+        finding if finding.is_read else _outcome(quote(finding, messages, strongest=strongest), store)
+        for finding in findings
+    )
     if judge.heads is None:
         return quoted_findings
     return with_attribution(quoted_findings, bound, messages, rules, judge.heads)
@@ -173,6 +180,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         **({"judge_folder": judge.own_folder} if judge.own_folder else {}),
         "calibrated": judge.calibrated,
         "read_all": reads_all(judge, options),
+        "read": options.read,
         "recall": options.recall,
         "budget_share": options.budget_share,
         "read_up_to": f"{RANKS[corpus.cut.rank]}, triage {corpus.cut.score:.3f} ({corpus.cut.why})",

@@ -103,6 +103,16 @@ def evaluate(
     return Answers(evaluations, len(pairs), failure)
 
 
+def not_scored(threads: Sequence[RoutedThread], judge: Judge, why: str) -> Answers:
+    """Every message unread for the same reason: the judge is not asked about messages."""
+    return Answers(
+        tuple(
+            tuple(msgspec.structs.replace(unread(each, judge), reason=why) for each in thread.conversation.messages)
+            for thread in threads
+        )
+    )
+
+
 def unread(message: Message, judge: Judge, failure: JudgeError | None = None) -> Evaluation:
     """The state of a message that the router left out, or that a judge that failed did not come to."""
     reason = "not routed: no flag or signal asks for it within the budget, and not in the audit sample"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -29,6 +29,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
     neither = the policy's budget, which a judge that reads for free does not heed.
+    ``read``: whether the judge scores messages one by one, reads whole sequences, or both.
     ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone.
     ``terms`` say what a paid judge may spend; its ledger is the store's, or the file ``ledger`` beside a server.
     ``effort`` None: chance, q and stability are not computed. It has its own seed, for ``weigh``.
@@ -37,6 +38,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     source_format: str | None = None
     judge: str = "offline"
     read_all: bool = False
+    read: Literal["messages", "sequences", "both"] = "messages"
     budget_share: float | None = None
     recall: float | None = None
     seed: int = 0

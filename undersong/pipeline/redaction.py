@@ -25,7 +25,9 @@ from undersong.models import (
     Quote,
     Record,
     Row,
+    SequenceReading,
     SessionVerdict,
+    StageReading,
     Why,
 )
 from undersong.patterns.detect import detect, quote, strongest_sentences
@@ -33,6 +35,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
+from undersong.pipeline.sequences import with_readings
 from undersong.verdict import agent_verdicts
 
 __all__ = ["Masker", "hashes", "redacted"]
@@ -78,7 +81,10 @@ def redacted(
     cited = tuple(_any(message, masker) for message in case.cited)
     messages = {(message.conversation, message.id): message for message in cited}
     masked_findings = tuple(_with_masked_why(each, masker, texts) for each in case.findings)
-    findings = _findings(masked_findings, rows, new_rows, rules, effort, case)
+    sequences = tuple(_sequence(each, masker, texts) for each in case.sequences)
+    by_rules = tuple(each for each in masked_findings if not each.is_read)
+    by_rules = tuple(_findings(by_rules, rows, new_rows, rules, effort, case))
+    findings = with_readings(by_rules, sequences, new_rows, rules, case.parameters.get("seed", 0))
     strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
     originals = {mask: name for name, mask in masks.items()}
 
@@ -86,12 +92,16 @@ def redacted(
         return _conversation(load_conversation(originals[name]), masker) if name in originals else None
 
     facts = {**masker.counts(), "names_listed": len(masker.listed), "messages": len(dirty), "places": places}
-    new = _any(msgspec.structs.replace(case, findings=(), cited=(), sessions=(), agents=()), masker)
+    new = _any(msgspec.structs.replace(case, findings=(), sequences=(), cited=(), sessions=(), agents=()), masker)
     again = msgspec.structs.replace(
         new,
         findings=tuple(
-            _with_masked_outcome(quote(_any(each, masker), messages, strongest=strongest), masked) for each in findings
+            each
+            if each.is_read
+            else _with_masked_outcome(quote(_any(each, masker), messages, strongest=strongest), masked)
+            for each in findings
         ),
+        sequences=sequences,
         cited=cited,
         sessions=tuple(_session(each, masker, texts) for each in case.sessions),
         agents=agent_verdicts(new_rows),
@@ -166,6 +176,22 @@ def _with_masked_outcome(finding: Finding, load_conversation: Callable[[str], Co
     """The finding with its outcome in the masked conversations: quotes, places and hashes are of masked texts."""
     conversations = filter(None, map(load_conversation, finding.conversations))
     return with_outcome(finding, (message for conversation in conversations for message in conversation.messages))
+
+
+def _sequence(reading: SequenceReading, masker: Masker, texts: Texts) -> SequenceReading:
+    """A reading with its names masked, and its quotes as they are in the masked texts."""
+    places = dict(zip(reading.message_ids, reading.message_conversations, strict=True))
+
+    def masked(stage: StageReading) -> StageReading:
+        quotes = (_quote(each, masker, texts.get((places[each.message_id], each.message_id))) for each in stage.quotes)
+        ids = tuple(masker.name(name) for name in stage.message_ids)
+        return msgspec.structs.replace(stage, message_ids=ids, quotes=tuple(quotes))
+
+    shapes = tuple(
+        msgspec.structs.replace(each, innocent=masker.text(each.innocent).text, stages=tuple(map(masked, each.stages)))
+        for each in reading.shapes
+    )
+    return msgspec.structs.replace(_any(msgspec.structs.replace(reading, shapes=()), masker), shapes=shapes)
 
 
 def _session(session: SessionVerdict, masker: Masker, texts: Texts) -> SessionVerdict:

@@ -15,7 +15,7 @@ from undersong.formats.ingest import read
 from undersong.judges.protocol import Judge
 from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, InputFile, Problem, Row, SessionVerdict
-from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, evaluate
+from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, evaluate, not_scored
 from undersong.pipeline.judge_problems import FailureTally
 from undersong.pipeline.options import Options, Progress, chosen, matched_none, reading_cutoff
 from undersong.routing.audit_sample import Census
@@ -141,7 +141,10 @@ def read_threads(
     done, read_all = 0, reads_all(judge, options)
     for threads in batches(routed_threads(corpus, store, options), BATCH, lambda thread: len(thread.routes)):
         store.put_routes((thread.conversation.id, thread.routes) for thread in threads)
-        answers = evaluate(threads, judge, store, read_all=read_all, histories=run.histories, failed=run.failure)
+        if options.read == "sequences":
+            answers = not_scored(threads, judge, "not scored: only whole sequences are read")
+        else:
+            answers = evaluate(threads, judge, store, read_all=read_all, histories=run.histories, failed=run.failure)
         run.failure = answers.failure
         rows = [rows_of(*each) for each in zip(threads, answers.evaluations, strict=True)]
         store.append(row for each in rows for row in with_event_times(each))

@@ -39,8 +39,11 @@ from undersong.report.render import pages, write_exports
 from undersong.report.view_model import DETAIL, view
 
 CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
+SEQUENCES = "sequence_readings.jsonl"
 CONVERSATIONS = "conversations.jsonl"  # the sessions that are shown in full, with every message
-DATA = frozenset({CASE, FINDINGS, EVALUATIONS, CONVERSATIONS})  # what all other files of a report are made from
+DATA = frozenset(
+    {CASE, FINDINGS, EVALUATIONS, CONVERSATIONS, SEQUENCES}
+)  # what all other files of a report are made from
 ConversationLookup = Callable[[str], Conversation | None]
 
 
@@ -80,7 +83,9 @@ def write(
         for name, text in texts.items():
             (folder / name).write_bytes(text.encode("utf-8"))
         (folder / FINDINGS).write_bytes(b"".join(encode(finding) + b"\n" for finding in case.findings))
-        (folder / CASE).write_bytes(encode(msgspec.structs.replace(case, findings=())) + b"\n")
+        if case.sequences:
+            (folder / SEQUENCES).write_bytes(b"".join(encode(each) + b"\n" for each in case.sequences))
+        (folder / CASE).write_bytes(encode(msgspec.structs.replace(case, findings=(), sequences=())) + b"\n")
         write_exports(formats, case, folder / EVALUATIONS, folder, meanings)
         sealed, digest = seal(_manifest(case, aggregates, folder))
         (folder / NAME).write_bytes(sealed)

@@ -25,6 +25,7 @@ def installed_hashes(
     then missing.
     """
     from undersong.judges.llm.prompt_fingerprint import judge_hashes
+    from undersong.judges.llm.sequences import sequence_hashes
     from undersong.judges.protocol import asks_models, open_judge
     from undersong.judges.stance import stance_hashes
     from undersong.patterns.catalog import all_rules, rule_hashes
@@ -44,6 +45,7 @@ def installed_hashes(
         outcome_hashes,
         lambda: rule_hashes(all_rules(rules)),
         redaction_hashes,
+        sequence_hashes,
     )
     for read in readers:
         try:

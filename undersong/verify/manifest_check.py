@@ -13,8 +13,8 @@ import msgspec
 
 from undersong.core.manifest import NAME, RUN, SCHEMA, Manifest, canonical, digest_of
 from undersong.errors import UsageError
-from undersong.models import Case, Conversation, Finding, Record, Row, decode
-from undersong.report.writer import CASE, CONVERSATIONS, EVALUATIONS, FINDINGS
+from undersong.models import Case, Conversation, Finding, Record, Row, SequenceReading, decode
+from undersong.report.writer import CASE, CONVERSATIONS, EVALUATIONS, FINDINGS, SEQUENCES
 
 N = TypeVar("N", bound=Record)
 
@@ -140,7 +140,7 @@ def _schema(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Content:
-    """The records of a report folder; ``case`` has its findings again."""
+    """The records of a report folder; ``case`` has its findings and sequence readings again."""
 
     case: Case
     rows: tuple[Row, ...]
@@ -157,11 +157,14 @@ def read_content(report_dir: Path) -> tuple[Content | None, list[Discrepancy]]:
     parts: list[Any] = [decoded(report_dir / CASE, lambda data: decode(data, Case))]
     for name, kind in ((FINDINGS, Finding), (EVALUATIONS, Row), (CONVERSATIONS, Conversation)):
         parts.append(decoded(report_dir / name, lambda data, kind=kind: _lines(data, kind)))  # type: ignore[misc]
+    if (report_dir / SEQUENCES).exists():
+        parts.append(decoded(report_dir / SEQUENCES, lambda data: _lines(data, SequenceReading)))
     broken = [part for part in parts if isinstance(part, Discrepancy)]
     if broken:
         return None, broken
-    case, findings, rows, conversations = parts
-    return Content(msgspec.structs.replace(case, findings=findings), rows, conversations), []
+    case, findings, rows, conversations, *sequences = parts
+    case = msgspec.structs.replace(case, findings=findings, sequences=sequences[0] if sequences else ())
+    return Content(case, rows, conversations), []
 
 
 def _lines(data: bytes, kind: type[N]) -> tuple[N, ...]:

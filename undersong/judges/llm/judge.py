@@ -39,9 +39,18 @@ from undersong.judges.llm.response import (
     confirm_schema,
     confirmed,
 )
+from undersong.judges.llm.sequences import sequence_hashes
 from undersong.judges.llm.transport import NoAnswerError, TransportError
-from undersong.judges.protocol import Judge, JudgeAbortedError, Question, Segment, used_tools
-from undersong.models import Confirmed, Depth, Evaluation, Message, Quote, Reading, State, Tier
+from undersong.judges.protocol import (
+    Judge,
+    JudgeAbortedError,
+    PatternShape,
+    Question,
+    Segment,
+    SequenceWindow,
+    used_tools,
+)
+from undersong.models import Confirmed, Depth, Evaluation, Message, Quote, Reading, SequenceReading, State, Tier
 
 
 def model_client(spec: ModelSpec, limits: RunLimits, *, asks: bool = True) -> ModelClient:
@@ -115,12 +124,12 @@ class AnswerSteps(Generic[U]):
 class LLMJudge(Judge):
     """A model per tier, one ledger, one budget."""
 
-    reads_everything, confirms = False, True
+    reads_everything, confirms, reads_sequences = False, True, True
     gives = frozenset({"traits", "indicators", "mechanisms", *SIGNALS})
 
     def __init__(self, name: str, models: Mapping[Tier, ModelClient], limits: RunLimits) -> None:
         self.name, self.models, self.limits = name, dict(models), limits
-        self.hashes = judge_hashes()
+        self.hashes, self.sequence_hashes = judge_hashes(), sequence_hashes()
         self.prompt_hash = questions_hash()
         named = {tier: model.spec.name for tier, model in sorted(self.models.items())}
         self.hash = hashed([named, self.prompt_hash, answer_checks_hash(), limits.framing])
@@ -135,7 +144,7 @@ class LLMJudge(Judge):
         Raises JudgeAbortedError, with what was answered before, where the provider turns every question away.
         """
         readable = [each for each in questions if each.message.text.strip()]
-        self.sync_batches(lambda: self._open_requests(map(self._reading_steps, readable)))
+        self.sync_batches(lambda: self.open_requests(map(self._reading_steps, readable)))
         return run_sync(self.ask_all(questions, self._evaluation))
 
     async def ask_all(self, questions: Sequence[T], ask: Callable[[CachingClient, T], Awaitable[R]]) -> list[R]:
@@ -170,7 +179,7 @@ class LLMJudge(Judge):
         except TransportError as error:
             raise JudgeError(error.why, where=self.name, remedy="run the same command again later") from error
 
-    def _open_requests(self, questions: Iterable[AnswerSteps[Any]]) -> Iterator[KeyedRequest]:
+    def open_requests(self, questions: Iterable[AnswerSteps[Any]]) -> Iterator[KeyedRequest]:
         """What is to be asked next about each question, as the ledger stands; nothing of one that has its answer."""
         for steps in questions:
             first = steps.make_request("")
@@ -314,8 +323,16 @@ class LLMJudge(Judge):
         """
         for segment in segments:
             _check_segment(segment)
-        self.sync_batches(lambda: self._open_requests(map(self._confirm_steps, segments)))
+        self.sync_batches(lambda: self.open_requests(map(self._confirm_steps, segments)))
         return run_sync(self.ask_all(segments, self._confirmed))
+
+    def read_sequences(
+        self, windows: Sequence[SequenceWindow], shapes: Sequence[PatternShape]
+    ) -> list[SequenceReading]:
+        """See Judge; the model of ``deep`` is asked. Raises JudgeAbortedError where every question is turned away."""
+        from undersong.judges.llm.sequence_reader import read_all
+
+        return read_all(self, windows, tuple(shapes))
 
     def not_asked(self, segment: Segment, why: str) -> Confirmed:
         """See Judge."""

@@ -61,8 +61,8 @@ def checked(text: str, message: str, control: str, prompts: PromptSet | None = N
     marks that need none, and marks without their reason; a code fence and unknown keys are passed over.
     """
     prompts, rejected = prompts or shipped_prompts(), Counter[str]()
-    value = _object(text)
-    _control(value, control)
+    value = answer_object(text)
+    check_control(value, control)
     quotes = _QuoteChecker(message, prompts.limits.quote_characters, rejected)
     traits = _traits(value.get("traits"), prompts.limits.always_marked, rejected)
     return Answer(
@@ -79,8 +79,8 @@ def checked(text: str, message: str, control: str, prompts: PromptSet | None = N
 def confirmed(text: str, messages: tuple[str, ...], control: str, prompts: PromptSet | None = None) -> Confirmation:
     """The answer to ``confirm``; a yes that cannot quote each message is a no, and counted. Raises UnusableError."""
     prompts, rejected = prompts or shipped_prompts(), Counter[str]()
-    value = _object(text)
-    _control(value, control)
+    value = answer_object(text)
+    check_control(value, control)
     if value.get("answer") not in ("yes", "no"):
         raise UnusableError("the answer is neither yes nor no")
     by_message: dict[int, str] = {}
@@ -118,14 +118,17 @@ class _QuoteChecker:
         if len(quote) > self._most:
             self.rejected["quote_too_long"] += 1
             return None
-        for text in (quote, quote.strip(), _unescaped(quote)):
-            if text and text in self._message:
-                return text
-        self.rejected["quote_not_in_message"] += 1
-        return None
+        words = verbatim(quote, self._message)
+        self.rejected["quote_not_in_message"] += words is None
+        return words
 
 
-def _object(text: str) -> dict[str, Any]:
+def verbatim(quote: str, message: str) -> str | None:
+    """The quote as it stands in a message, None where it does not; copied escapes and outer blanks are forgiven."""
+    return next((text for text in (quote, quote.strip(), _unescaped(quote)) if text and text in message), None)
+
+
+def answer_object(text: str) -> dict[str, Any]:
     """The JSON object of an answer: all of it, or the one object with an answer to the control question within it."""
     value = _decoded(text)
     if isinstance(value, dict):
@@ -170,7 +173,8 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _control(value: Mapping[str, Any], control: str) -> None:
+def check_control(value: Mapping[str, Any], control: str) -> None:
+    """Raises UnusableError where the control question is answered wrongly."""
     if value.get("control") != control:
         raise UnusableError("the control question is answered wrongly")
 
@@ -280,32 +284,33 @@ def answer_schema(*, lengths: bool) -> dict[str, Any]:
     prompts = shipped_prompts()
     mechanisms = [name for name, each in prompts.mechanisms.items() if not each.only_confirm]
     indicators = [each.id for each in taxonomy().asked_of_a_judge()]
-    quote = _text(QUOTE, lengths)
-    reason = _object_schema(trait=_names(NEGATIVE), reason=_text(LONGEST_REASON, lengths))
-    return _object_schema(
+    quote = text_schema(QUOTE, lengths)
+    reason = object_schema(trait=_names(NEGATIVE), reason=text_schema(LONGEST_REASON, lengths))
+    return object_schema(
         control=_names(prompts.limits.control),
-        indicators=_list(_seen_schema("id", indicators, quote), MOST_INDICATORS, lengths),
-        mechanisms=_list(_seen_schema("id", mechanisms, quote), MOST_MECHANISMS, lengths),
-        acts=_list(_object_schema(quote=quote, act=_names(prompts.acts)), MOST_ACTS, lengths),
-        reasons=_list(reason, len(NEGATIVE), lengths),
-        traits=_object_schema(**{trait: _mark_schema(trait not in prompts.limits.always_marked) for trait in TRAITS}),
-        stance=_object_schema(position=_names(STANCES), claim=_text(LONGEST_CLAIM, lengths)),
+        indicators=list_schema(_seen_schema("id", indicators, quote), MOST_INDICATORS, lengths),
+        mechanisms=list_schema(_seen_schema("id", mechanisms, quote), MOST_MECHANISMS, lengths),
+        acts=list_schema(object_schema(quote=quote, act=_names(prompts.acts)), MOST_ACTS, lengths),
+        reasons=list_schema(reason, len(NEGATIVE), lengths),
+        traits=object_schema(**{trait: _mark_schema(trait not in prompts.limits.always_marked) for trait in TRAITS}),
+        stance=object_schema(position=_names(STANCES), claim=text_schema(LONGEST_CLAIM, lengths)),
     )
 
 
 @cache
 def confirm_schema(*, lengths: bool) -> dict[str, Any]:
     """The answer to ``confirm``."""
-    quoted = _object_schema(message={"type": "integer", "enum": [1, 2]}, quote=_text(QUOTE, lengths))
-    return _object_schema(
+    quoted = object_schema(message={"type": "integer", "enum": [1, 2]}, quote=text_schema(QUOTE, lengths))
+    return object_schema(
         control=_names(shipped_prompts().limits.control),
         answer=_names(("yes", "no")),
-        quotes=_list(quoted, 2, lengths),
+        quotes=list_schema(quoted, 2, lengths),
         confidence={"type": "integer", "enum": CONFIDENCE},
     )
 
 
-def _object_schema(**properties: Any) -> dict[str, Any]:
+def object_schema(**properties: Any) -> dict[str, Any]:
+    """An object with exactly these properties, in this order."""
     return {
         "type": "object",
         "properties": properties,
@@ -314,11 +319,13 @@ def _object_schema(**properties: Any) -> dict[str, Any]:
     }
 
 
-def _list(items: dict[str, Any], most: int, lengths: bool) -> dict[str, Any]:
+def list_schema(items: dict[str, Any], most: int, lengths: bool) -> dict[str, Any]:
+    """A list; its longest length where the server is told lengths."""
     return {"type": "array", "items": items} | ({"maxItems": most} if lengths else {})
 
 
-def _text(most: int, lengths: bool) -> dict[str, Any]:
+def text_schema(most: int, lengths: bool) -> dict[str, Any]:
+    """A text; its longest length in characters where the server is told lengths."""
     return {"type": "string"} | ({"maxLength": most} if lengths else {})
 
 
@@ -332,4 +339,4 @@ def _mark_schema(nullable: bool) -> dict[str, Any]:
 
 
 def _seen_schema(key: str, names: list[str], quote: dict[str, Any]) -> dict[str, Any]:
-    return _object_schema(quote=quote, **{key: _names(names)}, confidence={"type": "integer", "enum": CONFIDENCE})
+    return object_schema(quote=quote, **{key: _names(names)}, confidence={"type": "integer", "enum": CONFIDENCE})

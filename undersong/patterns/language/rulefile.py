@@ -25,7 +25,7 @@ _NO_MEMBER = re.compile(r"Invalid enum value '(.*)'")
 _CLAUSES = ("define", "pattern", "columns", "measures")
 _STAND_INS: dict[str, Any] = {"id": "unread", "title": "", "level": "low", "falsepositives": ["unread"]}
 # what a rule says of itself changes no finding, so it is not in the hash
-_PROSE = ("title", "description", "why", "references", "falsepositives", "misses", "overlaps", "cases")
+_PROSE = ("title", "description", "why", "reading", "references", "falsepositives", "misses", "overlaps", "cases")
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +44,20 @@ class Examples(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     near_misses: tuple[Example, ...] = ()
 
 
+class StageFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One stage of a shape as a reader of the conversation is told it: ``shows`` is what its messages do."""
+
+    name: str
+    shows: str
+
+
+class ShapeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The pattern in prose, for a reader of the conversation itself; the stages in their order."""
+
+    shape: str
+    stages: tuple[StageFile, ...]
+
+
 class RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A pattern file as written; docs/rules.md explains each key."""
 
@@ -58,6 +72,7 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     status: Literal["stable", "experimental", "deprecated"] = "experimental"
     description: str = ""
     why: str = ""
+    reading: ShapeFile | None = None
     references: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
