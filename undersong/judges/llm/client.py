@@ -12,6 +12,7 @@ from undersong.core.sanitize import one_line
 from undersong.errors import JudgeError, UsageError
 from undersong.judges.limits import CUT, FAILED, SET_ASIDE, TIMEOUT, AnswerLedger, LedgerEntry, RunLimits
 from undersong.judges.llm.budget import Budget
+from undersong.judges.llm.context_window import check_fits, check_whole
 from undersong.judges.llm.model_spec import ModelSpec
 from undersong.judges.llm.pricing import Price, model_facts, price_of
 from undersong.judges.llm.prompts import shipped_prompts
@@ -63,6 +64,8 @@ class ModelClient:
         self.retry_policy = RetryPolicy(attempts=limits.attempts, backoff=limits.backoff)
         self.failures = FailureCount()
         self._timeout = limits.timeout or TIMEOUT
+        self._windows: list[int | None] = []  # what the server said of its context, once it was asked
+        self._counts_whole = False  # an answer counted its whole question; later ones may leave out what is cached
         self._tokens_per_byte = 1 / BYTES_PER_TOKEN
 
     def request(self, system: str, user: str, depth: str, schema: Schema) -> Request:
@@ -161,6 +164,9 @@ class ModelClient:
         """One request; raises TransportError, and JudgeError where nothing can be asked at all."""
         if self.backend is None:
             raise TransportError("its answer is not in the replay file", retryable=False)
+        answer = min(shipped_prompts().limits.answer_tokens.values())
+        if (window := await self.window()) is not None:
+            check_fits(_bytes_of(request), answer, window, self.spec.preset.window, self.spec.name)
         try:
             async with asyncio.timeout(self._timeout):
                 response = await self.backend.send(request)
@@ -168,7 +174,23 @@ class ModelClient:
             why = f"no whole answer within {self._timeout:g} s"
             raise TransportError(why, retryable=True, billed="everything", timed_out=True) from None
         self._check_is_answer(response)
+        self._check_whole(request, response)
         return response
+
+    async def window(self) -> int | None:
+        """Tokens of context, as the server says or as looked up for the model; None = not known."""
+        if self.backend is None:
+            return None
+        if not self._windows:
+            self._windows.append(await self.backend.window() or model_facts(self.spec.name).context)
+        return self._windows[0]
+
+    def _check_whole(self, request: Request, response: Response) -> None:
+        """Raise JudgeError where the server's count says that it read only a part of the question."""
+        completion = self.counted(response.body)
+        if completion.counted and completion.input and not self._counts_whole:
+            check_whole(request.system, completion.input, self.spec.preset.window, self.spec.name)
+            self._counts_whole = True
 
     def _check_is_answer(self, response: Response) -> None:
         """Raise TransportError for a body that is no answer although its status says so; JudgeError as for a status."""

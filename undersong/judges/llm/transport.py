@@ -16,6 +16,7 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.errors import JudgeError
 from undersong.judges.limits import TIMEOUT, RunLimits
+from undersong.judges.llm.context_window import ask_window
 from undersong.judges.llm.model_spec import ModelSpec
 from undersong.judges.llm.presets import endpoint_of
 from undersong.judges.llm.prompts import shipped_prompts
@@ -154,6 +155,10 @@ class Backend(Protocol):
         """Whether the provider is done with a batch."""
         ...
 
+    async def window(self) -> int | None:
+        """Tokens of context for one question, as the server says itself; None where it does not say."""
+        ...
+
     async def close(self) -> None:
         """Release the connections."""
         ...
@@ -266,6 +271,21 @@ class SdkBackend(ABC):
             )
             async with stream:
                 return Response(await read_bounded(stream.response.aiter_bytes()), stream.response.headers)
+
+    async def window(self) -> int | None:
+        """See Backend."""
+        kind, url = self._spec.preset.window, self._endpoint.url
+        return await ask_window(kind, url, self._spec.model, self._fetch) if kind and url else None
+
+    async def _fetch(self, url: str, body: dict[str, Any] | None) -> Any:
+        """What a server says of itself; None where it says nothing there, or cannot be reached."""
+        try:
+            with self._errors():
+                if body is None:
+                    return await self._client.get(url, cast_to=object)
+                return await self._client.post(url, cast_to=object, body=body)
+        except (_StatusError, TransportError, msgspec.DecodeError, ValueError):
+            return None
 
     async def close(self) -> None:
         """See Backend."""

@@ -79,6 +79,10 @@ class CommandBackend:
         """See Backend."""
         raise JudgeError(NO_BATCHES, where=self._name, remedy="leave out --batch")
 
+    async def window(self) -> int | None:
+        """See Backend."""
+        return None
+
     async def close(self) -> None:
         """See Backend."""
 
