@@ -24,6 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from undersong.judges.llm.prompts import shipped_prompts
 from undersong.models import NEGATIVE_TRAITS, TRAITS
 
 CONTROL = re.compile(r"which is word number (\d+) of this list: ([a-z, ]+)\?")
@@ -41,6 +42,7 @@ SHOWN = re.compile(MESSAGE.pattern.replace("Message to read", r"Message \d"))
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests",
            500: "Internal Server Error", 529: "Overloaded"}  # fmt: skip
 GIANT = 10_000_000
+ALWAYS_MARKED = shipped_prompts().limits.always_marked
 
 
 class Answer(NamedTuple):
@@ -329,7 +331,7 @@ def reading(request: Request) -> dict[str, Any]:
         return {"control": control, "answer": "yes", "quotes": quotes, "confidence": 3}
     digest = hashlib.sha256(request.text.encode("utf-8", "surrogatepass")).digest()
     quote = " ".join(request.text.split(" ")[:4])[:100]
-    traits = {trait: digest[place] % 5 for place, trait in enumerate(TRAITS)}
+    traits = {trait: _mark(digest[place], trait not in ALWAYS_MARKED) for place, trait in enumerate(TRAITS)}
     marked = [trait for trait in TRAITS if trait in NEGATIVE_TRAITS and traits[trait]]
     return {
         "control": control,
@@ -340,6 +342,11 @@ def reading(request: Request) -> dict[str, Any]:
         "traits": traits,
         "stance": {"position": ("holds", "concedes", "neutral")[digest[22] % 3], "claim": ""},
     }
+
+
+def _mark(byte: int, nullable: bool) -> int | None:
+    """0 to 4, and null as often as each of them where that is offered."""
+    return None if nullable and byte >= 5 * 42 else byte % 5
 
 
 def answered(request: Request, text: str | None = None, **how: Any) -> Answer:

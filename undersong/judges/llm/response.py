@@ -13,7 +13,7 @@ import msgspec
 
 from undersong.datafiles.taxonomy import taxonomy
 from undersong.judges.llm.prompts import MARKS, PromptSet, shipped_prompts
-from undersong.models import NEGATIVE_TRAITS, TRAITS, Indicator, Stance
+from undersong.models import NEGATIVE_TRAITS, TRAITS, Indicator, Stance, TraitScores
 
 _DECODER = json.JSONDecoder()
 MOST_OBJECTS = 50  # places in an answer at which an object is looked for
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
     ``traits`` has all twelve; None = does not apply to this message. ``reasons``: negative trait marked above 0 → why.
     """
 
-    traits: dict[str, float | None]
+    traits: TraitScores
     indicators: tuple[Indicator, ...]
     mechanisms: tuple[Indicator, ...]
     acts: tuple[Indicator, ...]
@@ -179,7 +179,7 @@ def check_control(value: Mapping[str, Any], control: str) -> None:
         raise UnusableError("the control question is answered wrongly")
 
 
-def _traits(value: Any, always_marked: Sequence[str], rejected: Counter[str]) -> dict[str, float | None]:
+def _traits(value: Any, always_marked: Sequence[str], rejected: Counter[str]) -> TraitScores:
     """Scores from 0 to 1, None where a trait does not apply; a null that was not offered is counted."""
     if not isinstance(value, dict):
         raise UnusableError("traits are missing")
@@ -190,8 +190,6 @@ def _traits(value: Any, always_marked: Sequence[str], rejected: Counter[str]) ->
 
 def _mark(trait: str, value: Mapping[str, Any]) -> int | None:
     mark = value.get(trait, "")
-    if isinstance(mark, float) and mark.is_integer():
-        mark = int(mark)
     if mark is None or (isinstance(mark, int) and not isinstance(mark, bool) and 0 <= mark <= MARKS):
         return mark
     raise UnusableError(f"{trait} has neither an integer from 0 to {MARKS} nor null")
