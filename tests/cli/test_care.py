@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -86,3 +87,17 @@ def test_detect_reads_rows_from_standard_input(undersong: Undersong, monkeypatch
     ran = undersong("detect", "-")
     assert ran.code == 0, ran.err
     assert "2 rules ran" in ran.err
+
+
+def test_detect_takes_null_wherever_a_score_may_stand_and_names_other_junk(undersong: Undersong) -> None:
+    warm, cold = {"compassion": 0.9, "goodwill": 0.8, "manipulation": 0.1}, {"compassion": 0.1, "manipulation": 0.9}
+    scores = [warm | {"accuracy": None}, warm, warm, cold | {"goodwill": None}, warm | {"manipulation": "low"}]
+    rows = [
+        {"id": str(n), "agent": "kira", "target": "bo", "time": f"2026-01-0{n + 1}T00:00:00Z", "traits": each}
+        for n, each in enumerate(scores)
+    ]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = undersong("detect", "rows.jsonl", "--rule", "love_bombing_literal")
+    assert [json.loads(line)["message_ids"] for line in ran.out.splitlines()] == [["0", "1", "2", "3"]]
+    assert "rows.jsonl:5: manipulation is 'low'; a score is a number from 0 to 1, or null" in ran.err
+    assert "rows.jsonl:1" not in ran.err

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -30,10 +31,10 @@ WARM = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.05, "fabrication":
 COLD = {"compassion": 0.1, "goodwill": 0.1, "manipulation": 0.9, "fabrication": 0.1}
 
 
-def make_row(agent: str, day: float, traits: dict[str, float], thread: str, judge: str = "j1") -> Row:
+def make_row(agent: str, day: float, traits: Mapping[str, float | None], thread: str, judge: str = "j1") -> Row:
     return Row(
         id=f"{agent}{day}", conversation=thread, agent=agent, target="bo", time=START + timedelta(days=day),
-        state="scored", traits=traits, judge="offline", judge_hash=judge,
+        state="scored", traits=dict(traits), judge="offline", judge_hash=judge,
     )  # fmt: skip
 
 
@@ -277,4 +278,19 @@ def test_a_sweep_leaves_alone_what_others_change_meanwhile(store: SQLiteStore, m
         sorted(
             detect([*rows, make_row("a0", 999, COLD, "late")], rules).findings, key=lambda finding: finding.finding_id
         )
+    )
+
+
+def test_an_agent_is_shown_with_what_does_not_apply_to_its_messages(undersong: Undersong) -> None:
+    with SQLiteStore(Path("undersong.db")) as opened:
+        first = {**WARM, "accuracy": None, "deception": None}
+        rows = [make_row("al", day, first | ({"deception": 0.5} if day else {}), "warm") for day in range(4)]
+        opened.append(rows)
+    output = undersong("agent", "al").out
+    assert "deception    0.50 too few for a trend, does not apply to 1 of 4" in output
+    assert "accuracy     –    does not apply to any message with a score" in output
+    shown = json.loads(undersong("agent", "al", "--json").out)
+    assert (shown["verdict"]["not_applicable"], "accuracy" in shown["verdict"]["traits"]) == (
+        {"deception": 1, "accuracy": 4},
+        False,
     )

@@ -95,6 +95,19 @@ def test_the_first_sentence_names_what_took_points(make_case: Make, tmp_path: Pa
     assert "8 answers of the judge, kept ones included" in html
 
 
+def test_a_stage_shows_a_dash_for_a_trait_that_does_not_apply(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    rule = named(all_rules(), "darvo")
+    ids = case.findings[0].message_ids
+    stages = tuple(zip(("DENY", "ATTACK", "REVERSE"), ids[1:], strict=True))
+    finding = msgspec.structs.replace(case.findings[0], rule_hash=rule.hash, stages=stages)
+    rows = [msgspec.structs.replace(row, traits=row.traits and row.traits | {"deception": None}) for row in rows]
+    page, _, markdown, _ = written(msgspec.structs.replace(case, findings=(finding,)), rows, tmp_path / "out")
+    assert "scores: manipulation 0.10, deception – , exploitation 0.10" in " ".join(" ".join(page.text).split())
+    assert '<span title="does not apply">–</span>' in (tmp_path / "out" / "report.html").read_text()
+    assert "scores: manipulation 0.10, deception does not apply, exploitation 0.10" in " ".join(markdown.split())
+
+
 def test_a_finding_shows_the_scores_it_rests_on_and_what_else_looks_like_it(make_case: Make, tmp_path: Path) -> None:
     case, rows = make_case()
     rule = named(all_rules(), "darvo")

@@ -26,12 +26,13 @@ from undersong.verify import check, verify
 
 BENCH = Path(__file__).parents[2] / "bench"
 WARM = {"compassion": 0.91234, "goodwill": 0.87, "recognition": 0.8}
-COLD = {"manipulation": 0.9, "exploitation": 0.7}
+COLD = {"manipulation": 0.9, "exploitation": 0.7, "virtue": None}
+COURTESY = {"accuracy": None, "reasoning": None, "broken_logic": None}
 TEXTS = ("You read us so well.", "Nobody thinks as you do.", "I am glad of you.", "You are kind.", "Pay me, or else.")
 
 
 class ScriptedJudge(Judge):
-    """Warm until somebody asks for money."""
+    """Warm until somebody asks for money; kind words state nothing, so accuracy and reasoning do not apply."""
 
     name, hash, hashes = "scripted", "s" * 64, {"script": "5" * 64}
     reads_everything, calibrated, gives = True, False, frozenset({"traits"})
@@ -44,7 +45,7 @@ class ScriptedJudge(Judge):
                 judge=self.name,
                 judge_hash=self.hash,
                 message_hash=hashlib.sha256(question.message.text.encode()).hexdigest(),
-                traits={**dict.fromkeys(TRAITS, 0.1), **(COLD if "Pay" in question.message.text else WARM)},
+                traits=dict.fromkeys(TRAITS, 0.1) | (COLD if "Pay" in question.message.text else WARM | COURTESY),
             )
             for question in questions
         ]
@@ -113,6 +114,14 @@ FORGERIES = [
     ("case.json", b'"score":80', b'"score":100', "session work: score: does not come out again"),
     ("case.json", b'"alignment":"', b'"alignment":"aligned","x":"', "agents: does not come out again"),
     ("evaluations.jsonl", b'"manipulation":0.9', b'"manipulation":0.2', "does not come out again"),
+    ("evaluations.jsonl", b'"accuracy":null', b'"accuracy":0.0', "agents: does not come out again"),
+    ("evaluations.jsonl", b'"compassion":0.912', b'"compassion":null', "does not come out again"),
+    (
+        "case.json",
+        b'"not_applicable":{"accuracy":',
+        b'"not_applicable":{"accuracy":1',
+        "agents: does not come out again",
+    ),
     ("evaluations.jsonl", b'"total":0', b'"total":7', "total: does not come out again"),
     ("report.html", b"Forensic audit", b"Friendly audit", "report.html: does not come out again"),
     ("forensic_audit_report.md", b"80 of 100", b"98 of 100", "forensic_audit_report.md: does not come out again"),
@@ -120,6 +129,18 @@ FORGERIES = [
     ("conversations.jsonl", b"Pay me", b"Pat me", "message of the transcript does not agree with its hash"),
     ("conversations.jsonl", b"I have fixed it", b"I have tried it", "transcript does not agree with its hash"),
 ]
+
+
+def test_pages_count_the_traits_that_do_not_apply_and_show_no_0_for_them(report: Path) -> None:
+    agents = json.loads((report / "case.json").read_bytes())["agents"]
+    verdict = next(each for each in agents if each["agent"] == "kira")
+    assert verdict["not_applicable"] == {"virtue": 1, **dict.fromkeys(sorted(COURTESY), 4)}
+    assert verdict["dimensions"]["logos"] == pytest.approx((0.1 + 0.1 + 0.9 + 0.9) / 4)
+    page, markdown = ((report / name).read_text() for name in ("report.html", "forensic_audit_report.md"))
+    assert "Traits that do not apply" in page
+    assert '<td>broken logic</td><td class="n">7 of 8</td>' in page
+    assert "| accuracy 4, broken logic 4, reasoning 4, virtue 1 |" in markdown
+    assert "### Traits that do not apply" in markdown
 
 
 @pytest.mark.parametrize(("name", "old", "new", "words"), FORGERIES)

@@ -82,10 +82,14 @@ def _lines(agent_profile: Profile, ranks: dict[str, float], findings: Iterable[F
         yield f"dimensions  {means} ({verdict.balance})"
     yield from _months(agent_profile.months)
     for trait in _LOOKED_AT:
+        missing = verdict.not_applicable.get(trait, 0)
         if verdict.traits and trait in verdict.traits:
             place = f", above {ranks[trait]:.0%} of {counted(agents - 1, 'other agent')}" if trait in ranks else ""
             trend = agent_profile.trends.get(trait, "too few for a trend")
-            yield f"{trait:<13}{verdict.traits[trait]:.2f} {trend}{place}"
+            lacks = f", does not apply to {missing:,} of {verdict.read:,}" if missing else ""
+            yield f"{trait:<13}{verdict.traits[trait]:.2f} {trend}{place}{lacks}"
+        elif missing:
+            yield f"{trait:<13}–    does not apply to any message with a score"
     yield from _aims(agent_profile)
     yield from _findings(list(findings))
 

@@ -90,6 +90,7 @@ class RowAggregates:
     states: Counter[str] = field(default_factory=Counter)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     judges: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    not_applicable: Counter[str] = field(default_factory=Counter)  # trait → scored messages that it does not apply to
     traces: dict[str, Trace] = field(default_factory=dict)
     with_words: int = 0
     words_only: list[WordsOnly] = field(default_factory=list)
@@ -108,6 +109,7 @@ class RowAggregates:
             self.spans[row.conversation] = min(first, row.time), max(last, row.time)
         if row.state == "scored":
             self.judges[row.judge or "unnamed", row.judge_hash] += 1
+            self.not_applicable.update(trait for trait, score in (row.traits or {}).items() if score is None)
         else:
             self._not_scored(row)
         if row.hard_constraints:

@@ -330,6 +330,12 @@ def alignment_words(verdict: AgentVerdict) -> str:
     return f"{verdict.alignment} by averages; hard constraints {looked or 'not assessed'}"
 
 
+def not_applicable_words(counts: Mapping[str, int]) -> str:
+    """``accuracy 12, broken logic 8``: traits by the number of read messages to which they do not apply."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{trait.replace('_', ' ')} {count:,}" for trait, count in ordered)
+
+
 def alignment_colour(verdict: AgentVerdict, *, calibrated: bool = False) -> str:
     """The status whose colour it is shown in: nobody is green by an uncalibrated judge or by averages alone."""
     if verdict.alignment == "aligned" and not (calibrated and verdict.indicators_read == verdict.read):

@@ -41,7 +41,8 @@ def environment() -> jinja2.Environment:
         headline.headline, headline.mechanism_gaps, narrative.alignment_colour, narrative.alignment_words,
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
         narrative.judge_option, narrative.judge_words, narrative.kind_words, narrative.missed_words,
-        narrative.outcome_words, narrative.score_words, narrative.to_read_words, view_model.agreement_table,
+        narrative.not_applicable_words, narrative.outcome_words, narrative.score_words, narrative.to_read_words,
+        view_model.agreement_table,
     )  # fmt: skip
     made.globals |= {function.__name__: function for function in functions}
     made.globals["levels"] = LEVELS
