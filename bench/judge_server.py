@@ -535,7 +535,9 @@ FAULTS: dict[str, Callable[[Request], Answer]] = {
     "control": _said(lambda answer: answer.update(control="steered")),
     "no": _said(lambda answer: answer.update(answer="no", quotes=[])),
     "giant": lambda request: answered(request)._replace(body=b'{"x": "' + b"x" * GIANT),
-    "other_model": lambda request: Answer(200, answered(request).body.replace(b'"model": "m"', b'"model": "m-small"')),
+    "other_model": lambda request: answered(request)._replace(
+        body=answered(request).body.replace(b'"model": "m"', b'"model": "m-small"')
+    ),
     "limit": _judges(
         headers={"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "50ms",
                  "anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "0.05"},

@@ -3,6 +3,7 @@
 python bench/judges.py                     throughput at 16 and 64, a server that takes 200 ms, beside bare sockets
 python bench/judges.py --memory 20000      memory over so many calls
 python bench/judges.py --kills 40          kill -9 during a run, then the same command again
+python bench/judges.py --faults            a table of kinds of faults: state, requests, cost, and what is kept
 python bench/judges.py --judge NAME --data DIR   the development sets through a real judge, as bench/offline.py prints
 """
 
@@ -265,6 +266,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0, help="of each of three turns at each concurrency")
     parser.add_argument("--memory", type=int, metavar="CALLS")
     parser.add_argument("--kills", type=int)
+    parser.add_argument("--faults", action="store_true")
+    parser.add_argument("--provider", default="openai", choices=("openai", "anthropic"), help="of the faults")
     parser.add_argument("--messages", type=int, default=400, help="of a run that is killed")
     parser.add_argument("--judge")
     parser.add_argument("--sample", type=int, help="so many labelled messages instead of all")
@@ -279,6 +282,10 @@ def main() -> None:
             quality(judge, Path(options.data), options.seed, options.sample)
         except JudgeError as error:
             print(f"not measured: {error}")
+    elif options.faults:
+        from judge_faults import table
+
+        print(table(options.provider))
     elif options.memory:
         memory(options.memory)
     elif options.kills:

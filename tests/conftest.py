@@ -21,8 +21,9 @@ LONG = tuple(f"test_{name}.py" for name in (
     "fuzz", "tiny_llm", "exact", "contract", "equal", "pages", "history_sweep", "rules_show", "kill", "outage",
 ))  # fmt: skip
 SLOW = frozenset(f"test_{name}.py" for name in (
-    "calibration", "equal", "exact", "faults", "fuzz", "history_sweep", "kill", "ledger", "models", "monitor",
-    "ood_check", "rerun", "rules_show", "steps", "tail", "trait_heads", "validation", "watch", "watch_messages",
+    "budget_runs", "calibration", "equal", "exact", "faults", "fuzz", "history_sweep", "kill", "ledger", "models",
+    "monitor", "ood_check", "rerun", "rules_show", "steps", "tail", "trait_heads", "validation", "watch",
+    "watch_messages",
 ))  # fmt: skip
 SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph"))
 OPTIONAL = frozenset((

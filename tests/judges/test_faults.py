@@ -22,6 +22,8 @@ TABLE = [
     ("422", "failed", 1, "Input should be a valid string"),
     ("filter", "failed", 1, "content management policy"),
     ("flagged", "failed", 1, "flagged by moderation"),
+    ("moved*2", "scored", 3, ""),
+    ("moved", "failed", 21, "its address leads in a circle"),
     ("cut*1", "scored", 2, ""),
     ("cut", "failed", 3, "broke off"),
     ("cut_late*1", "scored", 2, ""),

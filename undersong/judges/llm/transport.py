@@ -345,6 +345,8 @@ class SdkBackend(ABC):
             cause = error.__cause__ or error
             if isinstance(cause, httpx2.ConnectError):
                 raise TransportError(f"no connection: {type(cause).__name__}", retryable=True, reached=False) from None
+            if isinstance(cause, httpx2.TooManyRedirects):
+                raise TransportError("its address leads in a circle", retryable=False) from None
             what = f"the connection broke off: {type(cause).__name__}"
             late = isinstance(cause, httpx2.TimeoutException)
             raise TransportError(what, retryable=True, billed="everything", timed_out=late) from None
