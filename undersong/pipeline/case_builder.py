@@ -185,7 +185,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         "budget_share": options.budget_share,
         "read_up_to": f"{RANKS[corpus.cut.rank]}, triage {corpus.cut.score:.3f} ({corpus.cut.why})",
         "seed": options.seed,
-        **(_paid_facts(options) if asks_models(options.judge) else {}),
+        **(_paid_facts(options, judge) if asks_models(options.judge) else {}),
         "budget_usd": options.terms.budget,
         "max_calls": options.terms.max_calls,
         "max_failed": options.terms.max_failed,
@@ -199,7 +199,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
     } | {f"router_{name}": value for name, value in msgspec.structs.asdict(policy).items()}
 
 
-def _paid_facts(options: Options) -> dict[str, Any]:
+def _paid_facts(options: Options, judge: Judge) -> dict[str, Any]:
     """The lists of prices that costs were counted with, and addresses that the environment named."""
     from undersong.judges.llm.model_spec import redirections, tier_specs_of
     from undersong.judges.llm.pricing import dates_of, price_files, price_of
@@ -209,11 +209,12 @@ def _paid_facts(options: Options) -> dict[str, Any]:
     for own in files[1:]:
         own["list"] = "own"  # a path of one machine says nothing on another
     own_prices = options.terms.price_in, options.terms.price_out
-    replayed = options.judge.startswith("replay:")
-    names = [] if replayed else sorted({spec.name for spec in tier_specs_of(options.judge).values()})
+    names = sorted(
+        {spec.name for spec in tier_specs_of(judge.name).values()}
+    )  # a replay's judge is the one it recorded
     dates = {name: as_of.isoformat() for name, as_of in dates_of(price_of(name, *own_prices) for name in names).items()}
     redirected = redirections(options.judge, environment)
-    facts = {"prices": [] if replayed else files, "price_dates": dates, "judge_addresses": redirected}
+    facts = {"prices": files if dates else [], "price_dates": dates, "judge_addresses": redirected}
     return {name: value for name, value in facts.items() if value}
 
 
