@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Undersong
 
-PAID = ("--judge", "anthropic:some-model", "--price-in", "3", "--price-out", "15")
+PAID = ("--judge", "openai:some-model@http://127.0.0.1:9/v1", "--price-in", "3", "--price-out", "15")
 
 
 def forum(count: int) -> None:

@@ -121,3 +121,33 @@ def test_a_budget_sets_the_price_of_flagged_places_aside(undersong: Undersong) -
 
 def case_of(folder: str) -> Any:
     return json.loads(Path(folder, "case.json").read_text())
+
+
+def test_a_plan_counts_thinking_and_the_cache_of_the_provider(undersong: Undersong) -> None:
+    def planned(judge: str) -> dict[str, Any]:
+        plan: dict[str, Any] = json.loads(undersong("plan", "samples", "--judge", judge, "--json").out)
+        return plan
+
+    thinking, quick = planned("anthropic:claude-sonnet-5-5"), planned("anthropic:claude-sonnet-5-5+none")
+    (assumed,) = {part["thinking"] for part in thinking["parts"]}
+    assert assumed == load_prices().tokens.thinking
+    for more, less in zip(thinking["parts"], quick["parts"], strict=True):
+        assert more["tokens_out"] - less["tokens_out"] == assumed * more["messages"]
+    price = next(iter(quick["prices"]))
+    whole = sum(part["tokens_in"] * price["input"] + part["tokens_out"] * price["output"] for part in quick["parts"])
+    cached = sum(part["cost"] for part in quick["parts"])
+    assert cached < 0.5 * whole / 1e6  # nearly all of a question are instructions, and reading them costs a twentieth
+    text = undersong("plan", "samples", "--judge", "anthropic:claude-sonnet-5-5").out
+    assert f"Of each answer {assumed:,} tokens are assumed to be thinking" in text
+    assert "The first question is assumed to put the instructions into the provider's cache" in text
+
+
+def test_a_plan_takes_the_measured_share_of_the_cache(undersong: Undersong, served: Served) -> None:
+    with SQLiteLedger(Path("undersong.db")) as ledger:
+        evaluations = served.judge(ledger=ledger).evaluate(mixed(25, seed=4))
+    used = sum((each.reading.usage for each in evaluations if each.reading), Usage())
+    plan = json.loads(undersong("plan", "samples", "--judge", served.spec(), "--price-in", "1", "--json").out)
+    (share,) = {part["cached"] for part in plan["parts"]}
+    assert share == pytest.approx(used.cached / used.input)
+    assert share > 0.5
+    assert "came from the provider's cache so far" in undersong("plan", "samples", "--judge", served.spec()).out

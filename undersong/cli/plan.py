@@ -78,6 +78,7 @@ def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
     learned = max((part.learned_from for part in spending_plan.parts), default=0)
     how = f"as {learned} kept answers of the judge took" if learned else "4 bytes each"
     yield f"{by}. Tokens are estimated, {how}, instructions and schema included, without an agent's history."
+    yield from _assumptions(spending_plan)
     if again is not None:
         yield _places_line(again)
     for price in spending_plan.prices:
@@ -90,6 +91,21 @@ def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
     yield from old_price_words(dates_of(spending_plan.prices), date.today())
     if budget is not None:
         yield _budget_line(spending_plan.cutoff)
+
+
+def _assumptions(spending_plan: AuditPlan) -> Iterator[str]:
+    """What is assumed, or was measured, of thinking and of the provider's cache."""
+    thinking = max((part.thinking for part in spending_plan.parts), default=0)
+    if thinking:
+        assumed = f"Of each answer {thinking:,} tokens are assumed to be thinking"
+        yield f"{assumed}, until 20 answers of the model are kept; +low behind its name thinks less."
+    shares = {part.judge: part.cached for part in spending_plan.parts if part.cached is not None}
+    for judge, share in shares.items():
+        yield f"{share:.0%} of the input of {judge} came from the provider's cache so far, and is counted so."
+    priced = {price.name for price in spending_plan.prices if price.cached is not None and price.input}
+    if priced - shares.keys():
+        assumed = "The first question is assumed to put the instructions into the provider's cache"
+        yield f"{assumed}, the others to find them there."
 
 
 def _derived_words(price: Price) -> str:

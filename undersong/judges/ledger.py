@@ -108,6 +108,13 @@ class SQLiteLedger(Database):
         with self._translated():
             return list(self._db.execute(query, (judge, prompt_hash, most)))
 
+    def cached_share(self, judge: str, prompt_hash: str) -> float:
+        """Which share of the input of a judge's answers came from the provider's cache; 0 without any."""
+        query = "SELECT SUM(cached), SUM(input) FROM paid WHERE judge = ? AND prompt_hash = ? AND input > 0"
+        with self._translated():
+            cached, taken = self._db.execute(query, (judge, prompt_hash)).fetchone()
+        return float(cached) / float(taken) if taken else 0.0
+
     def totals_by_depth(self, judge: str, prompt_hash: str) -> dict[str, LedgerTotals]:
         """Depth → what the first answers of a judge took in all; ``confirm`` are those about flagged places."""
         query = (

@@ -34,6 +34,8 @@ class PlanLine(Record, frozen=True, kw_only=True):
     """One line of a plan: ``tokens_in`` and ``tokens_out`` are estimates, ``cost`` in USD or None = price not known.
 
     ``judge`` is who reads this tier; ``learned_from`` how many kept answers the estimate stands on, 0 = rule of thumb.
+    ``thinking`` are the tokens an answer that are assumed for thinking, ``cached`` is the measured share of the input
+    that comes from the provider's cache, None = all but the first question are assumed to find the instructions there.
     """
 
     name: str
@@ -44,6 +46,8 @@ class PlanLine(Record, frozen=True, kw_only=True):
     tokens_in: int
     tokens_out: int
     cost: float | None
+    thinking: int = 0
+    cached: float | None = None
 
 
 class Cutoff(Record, frozen=True, kw_only=True):
@@ -115,6 +119,18 @@ class TierJudge(NamedTuple):
     price: Price
     rates: TokenRates
 
+    def cost(self, tokens_in: int, tokens_out: int, stable: float, *, first: bool) -> float | None:
+        """USD of a question whose ``stable`` part of so many tokens is the same in every other.
+
+        Where nothing was measured, the first one puts that part into the provider's cache and the others read it there.
+        """
+        if self.rates.cached is not None:
+            return self.price.cost(tokens_in, tokens_out, cached=round(self.rates.cached * tokens_in))
+        if self.price.cached is None:
+            return self.price.cost(tokens_in, tokens_out)
+        part = min(round(stable), tokens_in)
+        return self.price.cost(tokens_in, tokens_out, cached=0 if first else part, written=part if first else 0)
+
 
 Cells = dict[tuple[float, float], Cell]
 
@@ -136,6 +152,7 @@ def plan(
     everything = options.read_all or (not is_paid(options.judge) and reads_all(open_judge(options.judge), options))
     parts: dict[tuple[str, Width], PartSums] = {}
     cells: Cells = {}
+    asked = set[str]()
     places = FlaggedPlaces()
     twice = is_paid(options.judge)
     with temporary_store() as store:
@@ -144,7 +161,10 @@ def plan(
             if twice:
                 places.add(thread)
             for scan, route, tokens_in, tokens_out in _sizes(thread, tier_judges, everything):
-                cost = tier_judges[route.tier].price.cost(tokens_in, tokens_out)
+                judge = tier_judges[route.tier]
+                stable = judge.rates.fixed["thorough" if route.depth == "thorough" else "standard"]
+                cost = judge.cost(tokens_in, tokens_out, stable, first=judge.name not in asked)
+                asked.add(judge.name)
                 parts.setdefault(_line(route, everything), PartSums()).add(tokens_in, tokens_out, cost)
                 cell = cells.setdefault((_rank(route, scan), -(scan.triage or 0.0)), Cell())
                 cell.messages += 1
@@ -254,6 +274,8 @@ def _part(key: tuple[str, Width], sums: PartSums, tier_judges: dict[Tier, TierJu
         tokens_in=sums.tokens_in,
         tokens_out=sums.tokens_out,
         cost=sums.cost,
+        thinking=judge.rates.thinking,
+        cached=judge.rates.cached,
     )
 
 
@@ -326,7 +348,7 @@ def _plan_confirmation(
     sent = places.sent / places.count if places.count else history.sent / max(history.questions, 1)
     fixed, answer = _rates(history, deep.rates)
     tokens_in, tokens_out = round(fixed + deep.rates.per_byte * sent), round(answer)
-    cost = deep.price.cost(tokens_in, tokens_out)
+    cost = deep.cost(tokens_in, tokens_out, fixed, first=False)
     return ConfirmationPlan(
         judge=deep.price.name,
         known=places.count,
@@ -344,7 +366,7 @@ def _rates(history: ConfirmationHistory, rates: TokenRates) -> tuple[float, floa
         fixed = history.tokens_in - rates.per_byte * history.sent
         return fixed / history.questions, history.tokens_out / history.questions
     sent = len(shipped_prompts().confirming.encode()) + schema_bytes(confirm_schema)
-    return rates.per_byte * sent, float(load_prices().tokens.confirmation)
+    return rates.per_byte * sent, float(load_prices().tokens.confirmation + rates.thinking)
 
 
 def _flagged_segments(thread: RoutedThread) -> tuple[Segment, ...]:

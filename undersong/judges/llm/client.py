@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import msgspec
@@ -65,6 +66,8 @@ class ModelClient:
         self.failures = FailureCount()
         self._timeout = limits.timeout or TIMEOUT
         self._windows: list[int | None] = []  # what the server said of its context, once it was asked
+        self._warming: dict[str, asyncio.Event] = {}  # instructions → set once their first question is answered
+        self._warm = set[str]()
         self._counts_whole = False  # an answer counted its whole question; later ones may leave out what is cached
         self._tokens_per_byte = 1 / BYTES_PER_TOKEN
 
@@ -167,15 +170,36 @@ class ModelClient:
         answer = min(shipped_prompts().limits.answer_tokens.values())
         if (window := await self.window()) is not None:
             check_fits(_bytes_of(request), answer, window, self.spec.preset.window, self.spec.name)
-        try:
-            async with asyncio.timeout(self._timeout):
-                response = await self.backend.send(request)
-        except TimeoutError:
-            why = f"no whole answer within {self._timeout:g} s"
-            raise TransportError(why, retryable=True, billed="everything", timed_out=True) from None
+        async with self._first_alone(request.system):
+            response = await self._answer(self.backend, request)
         self._check_is_answer(response)
         self._check_whole(request, response)
         return response
+
+    async def _answer(self, backend: Backend, request: Request) -> Response:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await backend.send(request)
+        except TimeoutError:
+            why = f"no whole answer within {self._timeout:g} s"
+            raise TransportError(why, retryable=True, billed="everything", timed_out=True) from None
+
+    @asynccontextmanager
+    async def _first_alone(self, system: str) -> AsyncIterator[None]:
+        """The first question under some instructions goes alone, so that the others find them in the server's cache."""
+        if system in self._warm:
+            yield
+        elif system in self._warming:
+            await self._warming[system].wait()
+            yield
+        else:
+            event = self._warming[system] = asyncio.Event()
+            try:
+                yield
+            finally:
+                self._warm.add(system)  # also after a failure: one by one, many would wait for long
+                del self._warming[system]
+                event.set()
 
     async def window(self) -> int | None:
         """Tokens of context, as the server says or as looked up for the model; None = not known."""

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from undersong.judges.llm.client import Schema
-from undersong.judges.llm.pricing import Tokens, load_prices
+from undersong.judges.llm.pricing import Tokens, load_prices, model_facts
 from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.prompts import render_question, shipped_prompts
 from undersong.judges.llm.response import answer_schema
@@ -26,17 +26,25 @@ class AnswerSizes(Protocol):
         """(depth, bytes of the user part, tokens in, tokens out) of the first ``most`` answers."""
         ...
 
+    def cached_share(self, judge: str, prompt_hash: str) -> float:
+        """Which share of the input of all answers came from the provider's cache."""
+        ...
+
 
 class TokenRates(NamedTuple):
     """Tokens of a question = ``fixed`` of its depth + ``per_byte`` times the bytes of its user part; answers by depth.
 
-    ``learned_from`` is how many kept answers this stands on; 0 = a rule of thumb.
+    ``learned_from`` is how many kept answers this stands on; 0 = a rule of thumb. Answers include ``thinking``, which
+    is an assumption of the rule of thumb; ``cached`` is the share of the input that came from the provider's cache,
+    None = not measured.
     """
 
     fixed: dict[str, float]
     per_byte: float
     answer: dict[str, float]
     learned_from: int
+    thinking: int = 0
+    cached: float | None = None
 
     def of(self, question: Question) -> tuple[int, int]:
         """(tokens in, tokens out) of a question."""
@@ -45,11 +53,16 @@ class TokenRates(NamedTuple):
         return round(self.fixed[depth] + self.per_byte * sent), round(self.answer[depth])
 
 
-def rule_of_thumb(tokens: Tokens) -> TokenRates:
-    """The rule of thumb of ``prices.yaml``."""
+def rule_of_thumb(tokens: Tokens, judge: str = "") -> TokenRates:
+    """The rule of thumb of ``prices.yaml``, with thinking before each answer of a model that does so by default."""
+    effort = judge.partition("@")[0].partition("+")[2]
+    thinks = effort != "none" and bool(effort or model_facts(judge).thinking)
+    thinking = tokens.thinking if thinks else 0
     per_byte = 1 / tokens.bytes_each
     fixed = (_system_bytes() + schema_bytes(answer_schema)) * per_byte
-    return TokenRates(dict.fromkeys(DEPTHS, fixed), per_byte, dict.fromkeys(DEPTHS, float(tokens.answer)), 0)
+    return TokenRates(
+        dict.fromkeys(DEPTHS, fixed), per_byte, dict.fromkeys(DEPTHS, float(tokens.answer + thinking)), 0, thinking
+    )
 
 
 def rates(judge: str, ledger: AnswerSizes | None) -> TokenRates:
@@ -61,13 +74,16 @@ def rates(judge: str, ledger: AnswerSizes | None) -> TokenRates:
     tokens = load_prices().tokens
     sizes = ledger.sizes(judge, questions_hash(), tokens.learn_from) if ledger is not None else []
     if len(sizes) < tokens.learn_from:
-        return rule_of_thumb(tokens)
+        return rule_of_thumb(tokens, judge)
+    cached = ledger.cached_share(judge, questions_hash()) if ledger is not None else None
     per_byte = _slope(sizes)
     offsets = {depth: _mean([taken - per_byte * sent for d, sent, taken, _ in sizes if d == depth]) for depth in DEPTHS}
     answers = {depth: _mean([out for d, _, _, out in sizes if d == depth]) for depth in DEPTHS}
     fixed = {depth: _other(offsets, depth) for depth in DEPTHS}
     every = _mean([float(out) for *_, out in sizes]) or 0.0
-    return TokenRates(fixed, per_byte, {depth: every if a is None else a for depth, a in answers.items()}, len(sizes))
+    return TokenRates(
+        fixed, per_byte, {depth: every if a is None else a for depth, a in answers.items()}, len(sizes), 0, cached
+    )
 
 
 def _slope(sizes: Sequence[tuple[str, int, int, int]]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
@@ -97,8 +98,14 @@ class OpenAIBackend(SdkBackend):
             "response_format": {"type": "json_schema", "json_schema": schema},
             "max_completion_tokens" if own else "max_tokens": request.max_tokens,
             **({"reasoning_effort": self._spec.effort} if self._spec.effort else {}),
+            **({"prompt_cache_key": cache_key(request.system)} if own and self._spec.preset.cache_key else {}),
             **({} if own else {"temperature": 0}),  # hosted reasoning models refuse it, local servers take it
         }
+
+
+def cache_key(system: str) -> str:
+    """A name for the instructions, by which the provider sends requests to where they are cached."""
+    return f"undersong-{hashlib.sha256(system.encode()).hexdigest()[:16]}"
 
 
 def parse_completion(body: bytes) -> Completion:
