@@ -132,3 +132,18 @@ def test_a_watch_whose_judge_fails_ends_with_its_exit_code(undersong: Undersong,
     ran = undersong("watch", "talk.jsonl", "--judge", served.spec(), "--all", "--no-follow")
     assert ran.code == 4
     assert "questions failed: " in ran.err
+
+
+def test_what_is_asked_otherwise_and_what_was_lost_is_said_at_the_end(undersong: Undersong) -> None:
+    rows = [{"id": "m", "conversation": "c", "author": "bo", "text": "Good evening. fault=half_envelope*1"}]
+    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    served = Served(refuses=["temperature"])
+    try:
+        arguments = ("audit", "talk.jsonl", "--judge", served.spec(), "--all", "--no-chance", "--price-in", "3")
+        first, second = (undersong(*arguments, "--price-out", "15") for _ in range(2))
+    finally:
+        served.close()
+    assert "is asked without temperature, since its server refused it otherwise" in first.err
+    assert "1 request brought no answer and may have been paid all the same, $0." in first.err
+    assert "note: judge" not in second.err  # nothing was asked
+    assert first.out == second.out

@@ -74,7 +74,12 @@ def _terms(names: tuple[str, ...], *decorators: Callable[[F], F]) -> Callable[[F
         def with_terms(*args: Any, **chosen: Any) -> Any:
             from undersong.judges.limits import RunLimits
 
-            return function(*args, terms=RunLimits(**{name: chosen.pop(name) for name in names}), **chosen)
+            terms = RunLimits(**{name: chosen.pop(name) for name in names}, notes={})
+            try:
+                return function(*args, terms=terms, **chosen)
+            finally:
+                for note in (terms.notes or {}).values():
+                    click.echo(visible(f"note: judge: {note}"), err=True)
 
         return _options(*decorators)(with_terms)  # type: ignore[arg-type]
 

@@ -130,7 +130,8 @@ class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     ``price_out`` (USD for a million tokens) go before the price file. ``sample`` tells repeated readings of one
     question apart, ``framing`` the two ways to put it. ``max_failed`` is the share of questions that may fail before a
     run counts as failed. ``batch``: hand questions to the provider's batch interface.
-    ``shared_budget`` is shared by judges that have one budget together; None: each has its own.
+    ``shared_budget`` is shared by judges that have one budget together; None: each has its own. ``notes`` takes, by
+    subject, what a person should hear of a run beside its results; None: nobody listens.
     """
 
     budget: float | None = None
@@ -148,3 +149,4 @@ class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     ledger: AnswerLedger | None = None
     environment: Mapping[str, str] | None = None
     shared_budget: Budget | None = None
+    notes: dict[str, str] | None = None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from undersong.core.text import counted
 from undersong.judges.limits import RunLimits
 from undersong.models import Usage
 
@@ -25,6 +26,7 @@ class Budget:
         self._under_way = 0
         self._committed: asyncio.Event | None = None
         self.usage = Usage()
+        self.unanswered = Usage()  # part of it: requests that brought no answer and may have been paid all the same
 
     async def reserve(self, max_cost: float) -> None:
         """Reserve what a request may cost at most, in USD; raises BudgetExhaustedError where it cannot be paid."""
@@ -78,6 +80,18 @@ class Budget:
         if self._committed is not None:
             self._committed.set()
             self._committed = None
+
+    @property
+    def note(self) -> str:
+        """What requests without an answer may have cost, in words; "" where there were none."""
+        lost = self.unanswered
+        if not lost.calls:
+            return ""
+        most = f"{lost.input + lost.output:,} tokens" if lost.cost is None else f"${lost.cost:,.2f}"
+        return (
+            f"{counted(lost.calls, 'request')} brought no answer and may have been paid all the same, {most} at most: "
+            "the budget counts them, the cost in the report does not"
+        )
 
     def _reserve(self, most: float) -> None:
         if self._calls_left is not None:

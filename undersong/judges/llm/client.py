@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -162,6 +162,12 @@ class ModelClient:
         last = max(number for number in paid if number < FAILED)
         named = one_line(self.counted(paid[last].body).model, MODEL_CHARACTERS)
         return named if named not in ("", self.spec.model) else None
+
+    @property
+    def note(self) -> str:
+        """What is asked otherwise than intended, in words; "" where nothing is."""
+        notes = () if self.backend is None else self.backend.notes
+        return f"{self.spec.name} is asked {', '.join(notes)}, since its server refused it otherwise" if notes else ""
 
     async def send(self, request: Request) -> Response:
         """One request; raises TransportError, and JudgeError where nothing can be asked at all."""
@@ -336,6 +342,7 @@ class CachingClient:
                 usage = model.usage(model.counted(response.body, keyed.asked))
             except TransportError as error:
                 usage = model.unanswered(keyed.request, error.billed)
+                self._budget.unanswered += usage
                 raise
             except JudgeError:
                 usage = Usage()
@@ -430,12 +437,3 @@ class GroupCommitter:
             commit.set_exception(error)
         else:
             commit.set_result(None)
-
-
-def of_models(models: Iterable[ModelClient]) -> list[str]:
-    """What is asked of models otherwise than intended, a line each."""
-    return [
-        f"{model.spec.name} is asked {', '.join(model.backend.notes)}: it refused to be asked otherwise"
-        for model in models
-        if model.backend is not None and model.backend.notes
-    ]

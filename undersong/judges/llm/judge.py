@@ -163,9 +163,16 @@ class LLMJudge(Judge):
             raise errors.exceptions[0] from None
         finally:
             await _close(self.models.values())
+            self._note()
         if failures:
             raise JudgeAbortedError(failures[0], answers)
         return [each for each in answers if each is not None]
+
+    def _note(self) -> None:
+        """Note what a person should hear of this run, where somebody listens."""
+        if self.limits.notes is not None:
+            notes = {model.spec.name: model.note for model in self.models.values()} | {"budget": self.budget.note}
+            self.limits.notes.update({subject: words for subject, words in notes.items() if words})
 
     def sync_batches(self, open_requests: OpenRequests) -> None:
         """Collect and submit batches, where that is asked for; what they have not answered is not asked otherwise.
