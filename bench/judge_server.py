@@ -173,7 +173,8 @@ class JudgeServer:
         if self.keep:
             self.seen.append(request)
         answer = self._behave(request)
-        self.charged = self.charged[0] + answer.tokens[0], self.charged[1] + answer.tokens[1]
+        if answer.status == 200 or request.target:  # a question of a batch that ends in an error is not charged for
+            self.charged = self.charged[0] + answer.tokens[0], self.charged[1] + answer.tokens[1]
         return answer
 
     def _behave(self, request: Request) -> Answer:

@@ -142,3 +142,15 @@ def test_a_mark_of_failure_is_no_paid_answer(served: Served) -> None:
     assert sorted(entries) == [0, 1, FAILED]
     assert evaluation.reading is not None
     assert evaluation.reading.usage.calls == 2
+
+
+def test_thinking_that_nobody_names_passes_no_budget() -> None:
+    served = Served(thinking=9_000)
+    try:
+        judge = served.judge(budget=2.0, concurrency=4, **PRICES)
+        evaluations = judge.evaluate([question(f"number {n} fault=no_usage") for n in range(40)])
+        tokens_in, tokens_out = served.server.charged
+    finally:
+        served.close()
+    assert (tokens_in * 3.0 + tokens_out * 15.0) / 1e6 <= 2.0
+    assert "by answers that name no tokens" in (evaluations[-1].reason or "")

@@ -132,7 +132,10 @@ def _collected(
         del without[question.key]
         asked = Asked(*batch.sizes[result.number]) if batch.sizes else Asked(question.sent + question.fixed, MOST_OUT)
         completion = model.counted(result.body, asked)
-        used += model.usage(completion, batch=True)
+        usage = model.usage(completion, batch=True)
+        if batch.reserved:
+            budget.hold(batch.reserved[result.number], usage)
+        used += usage
         entry = answered_entry(question, model, result.body, asked, batch=True)
         if completion.incomplete:
             cut = cut_answers(ledger.paid([question.key]).get(question.key, {}))

@@ -11,6 +11,8 @@ from undersong.core.text import counted
 from undersong.judges.limits import RunLimits
 from undersong.models import Usage
 
+CENT = 0.005  # USD that are worth a word
+
 
 class BudgetExhaustedError(Exception):
     """Nothing more may be asked in this run; the text says which limit was reached."""
@@ -21,7 +23,7 @@ class Budget:
 
     def __init__(self, limits: RunLimits) -> None:
         self._budget, self._calls_left = limits.budget, limits.max_calls
-        self._reserved = 0.0
+        self._reserved = self._held = 0.0
         self._batches: dict[str, float] = {}  # id → what of the reserved is for it
         self._under_way = 0
         self._committed: asyncio.Event | None = None
@@ -73,13 +75,23 @@ class Budget:
         )
 
     def commit(self, max_cost: float, usage: Usage) -> None:
-        """Give back what was reserved, and book what was used."""
+        """Give back what was reserved, and book what was used.
+
+        Where the tokens are an estimate, what was reserved beyond it is not spent again: thinking may have been paid
+        that nobody saw.
+        """
         self._reserved -= max_cost
+        self.hold(max_cost, usage)
         self._under_way -= 1
         self.usage += usage
         if self._committed is not None:
             self._committed.set()
             self._committed = None
+
+    def hold(self, max_cost: float, usage: Usage) -> None:
+        """Keep reserved what an answer may have cost beyond an estimate of it."""
+        if usage.estimated:
+            self._held += max(0.0, max_cost - (usage.cost or 0.0))
 
     @property
     def note(self) -> str:
@@ -101,7 +113,9 @@ class Budget:
         self._reserved += most
 
     def _used_up(self) -> BudgetExhaustedError:
-        return BudgetExhaustedError(f"the budget of ${self._budget:,.2f} is used up")
+        beyond = f", ${self._held:,.2f} of it by answers that name no tokens" if self._held >= CENT else ""
+        return BudgetExhaustedError(f"the budget of ${self._budget:,.2f} is used up{beyond}")
 
     def _affords(self, max_cost: float) -> bool:
-        return self._budget is None or (self.usage.cost or 0.0) + self._reserved + max_cost <= self._budget
+        spent = (self.usage.cost or 0.0) + self._held
+        return self._budget is None or spent + self._reserved + max_cost <= self._budget
