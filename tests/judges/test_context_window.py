@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.judges.dialogue import question
+from tests.conftest import Undersong
+from tests.judges.dialogue import Served, question
 from undersong.errors import JudgeError
 from undersong.judges.limits import RunLimits
 from undersong.judges.protocol import JudgeAbortedError, open_judge
@@ -110,3 +112,61 @@ def test_the_real_llama_cpp_says_its_window(tmp_path: Path) -> None:
     text = str(fails(f"llamacpp:tiny@{server.listening_address}/v1"))
     del server
     assert f"the context window has {tiny.CONTEXT // 8:,}" in text
+
+
+class CodeWords(BaseHTTPRequestHandler):
+    """Answers the code words of the prompt as far as its window reaches, from the end as servers cut."""
+
+    def do_POST(self) -> None:
+        assert isinstance(self.server, CodeWordServer)
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        text = "".join(message["content"] for message in body["messages"])[-self.server.characters :]
+        known = {name: re.search(rf"The {name} code word is (\w+)\.", text) for name in ("first", "last")}
+        answer = json.dumps({name: match[1] if match else "amber" for name, match in known.items()})
+        usage = {"prompt_tokens": 20_000, "completion_tokens": 9}
+        reply = {
+            "model": "qwen-9",
+            "choices": [{"message": {"content": answer}, "finish_reason": "stop"}],
+            "usage": usage,
+        }
+        raw = json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on standard error."""
+
+
+class CodeWordServer(ThreadingHTTPServer):
+    characters = 1_000_000
+
+
+@pytest.mark.parametrize(("characters", "code", "words"), [(1_000_000, 0, "both"), (8_000, 4, "the last alone")])
+def test_a_check_finds_out_whether_the_whole_prompt_was_read(
+    undersong: Undersong, characters: int, code: int, words: str
+) -> None:
+    server = CodeWordServer(("127.0.0.1", 0), CodeWords)
+    server.characters = characters
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        spec = f"openai:m@http://127.0.0.1:{server.server_address[1]}/v1"
+        ran = undersong("judge", "check", "--judge", spec, "--price-in", "1", "--price-out", "2")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert ran.code == code, ran.err
+    assert f"code words known: {words}" in ran.out
+    assert "answered by qwen-9" in ran.out
+    assert ran.err.startswith(f"will ask {spec} 1 questions, for 0.0")
+
+
+def test_a_check_within_no_budget_asks_nothing(undersong: Undersong, served: Served) -> None:
+    prices = ("--price-in", "1", "--price-out", "2")
+    ran = undersong("judge", "check", "--judge", served.spec(), *prices, "--budget", "0.000001")
+    assert ran.code == 4
+    assert "the budget of $0.00 is used up" in ran.out
+    assert served.server.seen == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -284,3 +285,31 @@ def test_validating_without_the_extra_says_so_before_anything_is_paid(
     ran = undersong("judge", "validate", "labels.jsonl", "--judge", "offline")
     assert ran.code == 2
     assert "pip install 'undersong[train]'" in ran.err
+
+
+@pytest.mark.parametrize("verb", ["repeat", "framing", "context"])
+def test_a_verb_that_pays_says_first_what_it_will_cost_and_keeps_to_its_budget(
+    undersong: Undersong, served: Served, verb: str
+) -> None:
+    lines = [{"id": f"m{n}", "conversation": "c", "author": "kira", "text": f"You owe me, {n}."} for n in range(12)]
+    Path("talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    priced = ("--judge", served.spec(), "--price-in", "1", "--price-out", "2", "--all")
+    ran = undersong("judge", verb, "talk.jsonl", *priced)
+    first, *_ = ran.err.splitlines()
+    pattern = rf"will ask {re.escape(served.spec())} (\d+) questions, about [\d,]+ tokens in and [\d,]+ out, for about "
+    match = re.match(pattern, first)
+    assert match is not None, ran.err
+    assert int(match[1]) == len(served.server.seen)
+    before = len(served.server.seen)
+    poor = undersong("judge", verb, "talk.jsonl", *priced, "--store", "other.db", "--budget", "0.000001")
+    assert ", within 0.00 USD" in poor.err
+    assert len(served.server.seen) == before
+
+
+def test_validation_says_first_what_it_will_cost(undersong: Undersong, served: Served) -> None:
+    marks = dict.fromkeys(TRAITS, 0.5)
+    rows = [{"author": f"a{n % 5}", "text": f"You owe me, {n}.", "traits": marks} for n in range(10)]
+    Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = undersong("judge", "validate", "labels.jsonl", "--judge", served.spec())
+    assert f"will ask {served.spec()} 10 questions" in ran.err
+    assert "at a price that is not known" in ran.err

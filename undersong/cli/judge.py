@@ -21,11 +21,14 @@ from undersong.cli.options import (
     output,
     progress_bar,
 )
+from undersong.core.sanitize import visible
 from undersong.core.text import counted
 from undersong.errors import UsageError
 from undersong.models import encode
 
 if TYPE_CHECKING:
+    from undersong.judges.limits import RunLimits
+    from undersong.judges.llm.judge_check import ModelCheck
     from undersong.judges.measurement import Calibration, RetestKind, Shift
 
 
@@ -104,6 +107,39 @@ def forget(judge: str, store: str, failed: bool) -> None:  # noqa: ARG001 - requ
     click.echo(f"{counted(count, 'question')} of {judge} will be asked again by the next run")
 
 
+@command.command("check", short_help="One question to each model: key, address, context, both ends of the prompt.")
+@judge_options
+@JUDGE
+@JSON
+def check(judge: str, terms: RunLimits, as_json: bool) -> None:
+    """Ask each model of a judge for two code words, one before all instructions and one behind them.
+
+    A server that cuts prompts without a word knows only one of them. Exit code 4 where a model knows less than both.
+    """
+    from undersong.judges.llm.judge_check import addresses_of, check_models, check_request, clients_of
+
+    most = [client.max_cost(check_request(client)) for client in clients_of(judge, terms)]
+    _announced(f"will ask {judge} {len(most)} questions, for {sum(most):,.4f} USD at most where the price is known")
+    for variable, address in addresses_of(judge, terms).items():
+        _announced(f"questions go to {address}, which {variable} names")
+    checks = check_models(judge, terms)
+    for each_check in checks:
+        click.echo(encode(each_check)) if as_json else echo(_check_lines(each_check))
+    raise SystemExit(0 if all(each.good for each in checks) else 4)
+
+
+def _check_lines(done: ModelCheck) -> Iterator[str]:
+    if done.error:
+        yield f"{done.judge}: {done.error}"
+        return
+    ends = {(True, True): "both", (True, False): "the first alone", (False, True): "the last alone"}
+    words = ends.get((done.first, done.last), "neither")
+    cut = "" if done.good else ": it read only a part of the prompt, or does not follow instructions"
+    yield f"{done.judge}: answered by {done.answered_by or 'a model without a name'} in {done.seconds:.1f} s"
+    window = f"{done.window:,} tokens" if done.window else "not known"
+    yield f"  {done.tokens_in:,} tokens in, {done.tokens_out:,} out; context {window}; code words known: {words}{cut}"
+
+
 def _add_test_retest_verb(kind: RetestKind, help_: str, short: str) -> None:
     """Add a verb that reads a sample of the routed messages twice."""
 
@@ -122,7 +158,9 @@ def _add_test_retest_verb(kind: RetestKind, help_: str, short: str) -> None:
 
         check_store(store)
         with SQLiteStore(Path(store)) as opened_store, progress_bar() as progress:
-            measured_shifts, problems, _ = retest(kind, paths, opened_store, options_of(**chosen), sample, progress)
+            measured_shifts, problems, _ = retest(
+                kind, paths, opened_store, options_of(**chosen), sample, progress, _announced
+            )
         for shift in measured_shifts:
             click.echo(encode(shift)) if as_json else echo(_shift_lines(shift))
         if not measured_shifts:
@@ -158,8 +196,14 @@ def validate(labels: str, store: str, sample: int | None, learnt: bool, as_json:
 
     check_store(store)
     with SQLiteStore(Path(store)) as opened_store:
-        calibration = measured(Path(labels), opened_store, Options(**chosen), sample, learnt=learnt)
+        calibration = measured(
+            Path(labels), opened_store, Options(**chosen), sample, learnt=learnt, announce=_announced
+        )
     click.echo(encode(calibration)) if as_json else echo(_calibration_lines(calibration))
+
+
+def _announced(sentence: str) -> None:
+    click.echo(visible(sentence), err=True)
 
 
 def _shift_lines(shift: Shift) -> Iterator[str]:

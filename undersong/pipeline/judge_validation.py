@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,10 +20,15 @@ from undersong.models import TRAITS, Conversation, Message, Problem, Route, Usag
 from undersong.pipeline.evaluate import questions_of
 from undersong.pipeline.judge_session import open_session
 from undersong.pipeline.options import Options, Progress, silent
+from undersong.pipeline.planning import price_words
 from undersong.pipeline.stages import ingest_and_scan, routed_threads
 from undersong.scan import load_book, scan_conversation
 from undersong.stores.sqlite import SQLiteStore, temporary_store
 from undersong.training.datasets import LabelledMessage, read_labels
+
+
+def unheard(sentence: str) -> None:
+    """Where nobody wants to be told the price first."""
 
 
 class RetestReport(NamedTuple):
@@ -44,12 +49,14 @@ def retest(
     options: Options,
     sample: int,
     progress: Progress = silent,
+    announce: Callable[[str], None] = unheard,
 ) -> RetestReport:
     """Test-retest: read a seeded sample of the routed messages twice and measure how far the readings lie apart.
 
     ``repeat`` asks the same question again, ``context`` without thread and history, ``framing`` in the other framing.
     First readings that are in the store are not paid again. The result is kept for ``stability``. Both readings are
-    paid from one purse. Raises UsageError for context or framing of a judge that is asked no question.
+    paid from one budget, and ``announce`` is told first what they will cost. Raises UsageError for context or framing
+    of a judge that is asked no question.
     """
     if kind != "repeat" and not is_paid(options.judge):
         what = f"the judge '{options.judge}' reads the message alone and is asked no question, so it has no {kind}"
@@ -62,6 +69,9 @@ def retest(
         per_thread = (questions_of(thread, read_all=options.read_all, histories=histories) for thread in threads)
         suited = (question for questions in per_thread for question in questions if _suits(kind, question))
         chosen = _sample(suited, options.seed, sample)
+        again = [_narrow(each) for each in chosen] if kind == "context" else chosen
+        if is_paid(options.judge):
+            announce(price_words(options, (chosen, again), first.ledger))
         one = first.judge.evaluate(chosen)
         name, judge_hash = first.judge.name, first.judge.hash
     limits = msgspec.structs.replace(
@@ -70,7 +80,7 @@ def retest(
         framing="question_first" if kind == "framing" else "data_first",
     )
     with open_session(options.judge, limits, store, options.ledger) as second:
-        other = second.judge.evaluate([_narrow(each) for each in chosen] if kind == "context" else chosen)
+        other = second.judge.evaluate(again)
         compared = shift(kind, name, judge_hash, list(zip(one, other, strict=True)))
         if second.ledger is not None:
             second.ledger.put_shifts(compared)
@@ -80,7 +90,13 @@ def retest(
 
 
 def validate(
-    labels: Path, store: SQLiteStore, options: Options, sample: int | None, *, learnt: bool = False
+    labels: Path,
+    store: SQLiteStore,
+    options: Options,
+    sample: int | None,
+    *,
+    learnt: bool = False,
+    announce: Callable[[str], None] = unheard,
 ) -> Calibration:
     """Read labelled messages one by one and compare: one JSON object a line, as ``read_labels`` takes them.
 
@@ -102,7 +118,10 @@ def validate(
             what = f"the judge was trained on {trained_on:,} of these {counted(len(rows), 'message')}"
             remedy = "keep some authors apart in training, or give --learnt to have them measured and marked"
             raise InputError(f"{what}, so figures on them say nothing about it", where=str(labels), remedy=remedy)
-        evaluations = judging.judge.evaluate(list(_alone([(row.author, row.text) for row in rows])))
+        questions = list(_alone([(row.author, row.text) for row in rows]))
+        if is_paid(options.judge):
+            announce(price_words(options, (questions,), judging.ledger))
+        evaluations = judging.judge.evaluate(questions)
         scored = [(row, each.traits) for row, each in zip(rows, evaluations, strict=True) if each.traits is not None]
         if not scored:
             why = next((each.reason for each in evaluations if each.reason), "nothing was asked")

@@ -16,7 +16,7 @@ from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.prompts import render_segment, shipped_prompts
 from undersong.judges.llm.response import confirm_schema
 from undersong.judges.llm.tokens import AnswerSizes, TokenRates, rates, rule_of_thumb, schema_bytes
-from undersong.judges.protocol import Segment, asks_models, is_paid, open_judge
+from undersong.judges.protocol import Question, Segment, asks_models, is_paid, open_judge
 from undersong.models import TIERS, Evaluation, Problem, Record, Route, Scan, Tier, Width
 from undersong.pipeline.evaluate import RoutedThread, questions_of
 from undersong.pipeline.options import Options, Progress, silent
@@ -221,6 +221,22 @@ def cut_off(cells: Cells, budget: float, messages: int, again: ConfirmationPlan 
         sample_left=sample_left,
         harmful_left=harmful,
     )
+
+
+def price_words(options: Options, readings: Sequence[Sequence[Question]], ledger: AnswerSizes | None) -> str:
+    """What questions will cost at most, in a sentence; ``readings`` are asked one after the other."""
+    tier_judges, sums, asked = _tier_judges(options, ledger), PartSums(), set[str]()
+    for question in (question for questions in readings for question in questions):
+        judge = tier_judges[question.route.tier]
+        tokens_in, tokens_out = judge.rates.of(question)
+        stable = judge.rates.fixed["thorough" if question.route.depth == "thorough" else "standard"]
+        sums.add(tokens_in, tokens_out, judge.cost(tokens_in, tokens_out, stable, first=judge.name not in asked))
+        asked.add(judge.name)
+    cost = "at a price that is not known" if sums.cost is None else f"for about {sums.cost:,.2f} USD"
+    budget = "" if options.terms.budget is None else f", within {options.terms.budget:,.2f} USD"
+    tokens = f"about {sums.tokens_in:,} tokens in and {sums.tokens_out:,} out"
+    asks = f"will ask {options.judge} {sums.messages:,} questions, {tokens}, {cost}{budget}"
+    return f"{asks}; kept answers are not paid again"
 
 
 def _tier_judges(options: Options, ledger: AnswerSizes | None) -> dict[Tier, TierJudge]:
