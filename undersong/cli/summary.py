@@ -110,7 +110,8 @@ def not_run_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    names = ("finding_id", "pattern", "level", "agent", "target", "strength", "chance", "shuffles", "q", "stability")
+    names = ("finding_id", "pattern", "level", "agent", "target", "strength", "chance", "shuffles", "q", "stability",
+             "confidence")  # fmt: skip
     return {name: getattr(finding, name) for name in names} | {
         "messages": len(finding.message_ids),
         "start": finding.start.isoformat() if finding.start else None,
@@ -202,7 +203,9 @@ def _not_run_lines(facts: dict[str, Any]) -> Iterable[str]:
 
 
 def _sure(finding: dict[str, Any]) -> str:
-    """``, in 3 of 999 shuffles, q 0.04``; nothing where it was not computed."""
+    """``, in 3 of 999 shuffles, q 0.04``, or ``, confidence 0.98``; nothing where it was not computed."""
+    if finding["confidence"] is not None:
+        return f", confidence {finding['confidence']:.2f}"
     if finding["chance"] is None:
         return ""
     strong, drawn = finding["shuffles"]

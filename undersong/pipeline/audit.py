@@ -24,6 +24,7 @@ from undersong.patterns.detect import Detection, detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import outcome_hashes
 from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.confidence import confidence_hashes
 from undersong.patterns.significance.estimate import Significance, estimate_significance
 from undersong.patterns.significance.noise_resampling import noise_hashes
 from undersong.pipeline.case_builder import (
@@ -38,7 +39,7 @@ from undersong.pipeline.case_builder import (
 from undersong.pipeline.judge_problems import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
 from undersong.pipeline.options import Options, Progress, silent
-from undersong.pipeline.sequences import read_sequences, with_readings
+from undersong.pipeline.sequences import read_sequences, usual_prevalence, with_readings
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.rows.jsonl import read_rows
 from undersong.rows.null_bands import null_bands_of, table, table_name, with_band
@@ -105,13 +106,17 @@ def _audited(
     sequences: tuple[SequenceReading, ...] = ()
     if options.read != "messages":
         sequences = read_sequences(run.rows, weighed.findings, rules, store, judge, run, options.seed)
-    named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed)
+    prevalence = options.prevalence or usual_prevalence(run.rows)
+    named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, prevalence)
     findings = quoted(named, run.rows, store, judge, rules)
     spent = spending(run.rows, run.sessions, sequences)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
         version=__version__,
-        parameters=parameters(options, judge, corpus, weighed) | judging.measurements | answered_by(run.rows),
+        parameters=parameters(options, judge, corpus, weighed)
+        | judging.measurements
+        | answered_by(run.rows)
+        | ({"prevalence": prevalence} if sequences else {}),
         inputs=tuple(corpus.inputs),
         problems=(*corpus.problems, *judge_problems(run.failure, run.tally, options.terms.max_failed)),
         conversations=len(corpus.conversations),
@@ -140,7 +145,7 @@ def _audited(
         | noise_hashes()
         | outcome_hashes()
         | pattern_hashes(rules)
-        | (judge.sequence_hashes if sequences else {}),
+        | (judge.sequence_hashes | confidence_hashes() if sequences else {}),
     )
     return case, run.rows
 

@@ -35,7 +35,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
-from undersong.pipeline.sequences import with_readings
+from undersong.pipeline.sequences import reading_facts, with_readings
 from undersong.verdict import agent_verdicts
 
 __all__ = ["Masker", "hashes", "redacted"]
@@ -84,7 +84,7 @@ def redacted(
     sequences = tuple(_sequence(each, masker, texts) for each in case.sequences)
     by_rules = tuple(each for each in masked_findings if not each.is_read)
     by_rules = tuple(_findings(by_rules, rows, new_rows, rules, effort, case))
-    findings = with_readings(by_rules, sequences, new_rows, rules, case.parameters.get("seed", 0))
+    findings = with_readings(by_rules, sequences, new_rows, rules, *reading_facts(case))
     strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
     originals = {mask: name for name, mask in masks.items()}
 

@@ -9,10 +9,11 @@ import msgspec
 
 from undersong.errors import JudgeError
 from undersong.judges.protocol import Judge, JudgeAbortedError, PatternShape, SequenceWindow
-from undersong.models import Finding, Nomination, Row, SequenceReading
+from undersong.models import Case, Finding, Nomination, Row, SequenceReading
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.nomination import nominate
 from undersong.patterns.readings import reading_findings
+from undersong.patterns.significance.confidence import OWN, PLATFORM, confidence
 from undersong.pipeline.sequence_windows import shapes_of, windows_of
 from undersong.pipeline.stages import AuditState
 from undersong.stores.protocol import Store
@@ -50,14 +51,20 @@ def with_readings(
     rows: Sequence[Row],
     rules: Sequence[PatternRule],
     seed: int,
+    prevalence: float,
 ) -> tuple[Finding, ...]:
     """The findings of rules and those of readings in one order; the same from the same arguments.
 
-    A finding of rules that a reading names too carries the id of that reading.
+    Those of readings carry their confidence at this prevalence, and so does a finding of rules that a reading names
+    too, with the id of that reading. What rules alone find has none: it was not measured.
     """
     if not readings:
         return tuple(findings)
-    by_reading = reading_findings(readings, nominate(rows, findings, seed=seed), rules, rows)
+    named = reading_findings(readings, nominate(rows, findings, seed=seed), rules, rows)
+    by_reading = [
+        msgspec.structs.replace(each, confidence=confidence(round(each.measures["certainty"]), prevalence))
+        for each in named
+    ]
     read = {(each.agent, each.pattern): each for each in by_reading}
     matched = {(each.agent, each.pattern) for each in findings}
     return (
@@ -68,7 +75,15 @@ def with_readings(
 
 def _linked(finding: Finding, read: Mapping[tuple[str, str], Finding]) -> Finding:
     named = read.get((finding.agent, finding.pattern))
-    return finding if named is None else msgspec.structs.replace(finding, reading=named.reading)
+    if named is None:
+        return finding
+    return msgspec.structs.replace(finding, reading=named.reading, confidence=named.confidence)
+
+
+def usual_prevalence(rows: Sequence[Row]) -> float:
+    """The share of speakers that is assumed to show a shape: that of a platform where most messages are of agents."""
+    agents = sum(row.role == "agent" for row in rows)
+    return PLATFORM if 2 * agents > len(rows) else OWN
 
 
 def _windows(nomination: Nomination, store: Store) -> Iterator[SequenceWindow]:
@@ -92,3 +107,8 @@ def _answers(
     why = f"the judge failed: {run.failure}"
     for answer, window in zip(answers, windows, strict=True):
         yield answer or judge.sequence_not_read(window, why)
+
+
+def reading_facts(case: Case) -> tuple[int, float]:
+    """The seed and the prevalence of a case whose sequences were read."""
+    return case.parameters.get("seed", 0), case.parameters.get("prevalence", OWN)

@@ -374,12 +374,24 @@ def context_words(verdict: SessionVerdict) -> str:
 
 def certainty_words(finding: Finding) -> tuple[str, ...]:
     """How sure a finding is, a clause per number; what was not computed is named."""
+    if finding.is_read:
+        return (_reading_words(finding),)
     phrases = (_chance_words(finding), _q_words(finding), _stability_words(finding))
     missing = [name for name, words in zip(("chance", "q", "stability"), phrases, strict=True) if not words]
     clauses = [words for words in phrases if words]
     if missing:
         clauses.append(f"{', '.join(missing)}: not computed in this run")
     return tuple(clauses)
+
+
+def _reading_words(finding: Finding) -> str:
+    certainty = f"certainty {finding.measures['certainty']:.0f} of 4"
+    read = f"{', '.join(finding.judges)} read the sequence and named it with {certainty}"
+    if finding.confidence is None:
+        return f"{read}; how often that is right was not measured"
+    return (
+        f"{read}; of 100 findings like it in the reference conversations about {100 * finding.confidence:.0f} were true"
+    )
 
 
 def basis_words(draws: int, family: int, tested: int) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ def installed_hashes(
     from undersong.judges.stance import stance_hashes
     from undersong.patterns.catalog import all_rules, rule_hashes
     from undersong.patterns.outcome import outcome_hashes
+    from undersong.patterns.significance.confidence import confidence_hashes
     from undersong.patterns.significance.noise_resampling import noise_hashes
     from undersong.pipeline.redaction import hashes as redaction_hashes
     from undersong.scan import load_book
@@ -46,6 +47,7 @@ def installed_hashes(
         lambda: rule_hashes(all_rules(rules)),
         redaction_hashes,
         sequence_hashes,
+        confidence_hashes,
     )
     for read in readers:
         try:

@@ -17,7 +17,7 @@ from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.case_builder import count, highest, with_attribution
-from undersong.pipeline.sequences import with_readings
+from undersong.pipeline.sequences import reading_facts, with_readings
 from undersong.report.render import FORMATS, formats_of
 from undersong.report.writer import CONVERSATIONS, DATA, EVALUATIONS, write
 from undersong.rows.null_bands import null_bands_of, table_name
@@ -49,7 +49,7 @@ def recompute_findings(content: Content, rules: Sequence[PatternRule]) -> Iterat
         findings = estimate_significance(
             detection.findings, detection.outcomes, content.rows, chosen, effort, noise
         ).findings
-    findings = with_readings(tuple(findings), case.sequences, content.rows, rules, case.parameters.get("seed", 0))
+    findings = with_readings(tuple(findings), case.sequences, content.rows, rules, *reading_facts(case))
     messages = {(message.conversation, message.id): message for message in case.cited}
     strongest = strongest_sentences(row for row in content.rows if (row.conversation, row.id) in messages)
     transcripts = {conversation.id: conversation.messages for conversation in content.conversations}
