@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.talks.score import one_name, read_lines, speakers
 from undersong.datafiles.yaml_loader import RULES
-from undersong.patterns.significance.confidence import FILE
+from undersong.patterns.significance.confidence import FILE, ReadingCounts
 
 HEAD = """\
 # How often a reader of whole sequences was right, by the certainty with which it named a shape (1 a guess to 4 beyond
@@ -22,11 +22,8 @@ HEAD = """\
 """
 
 
-def main() -> None:
-    """Count and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", type=Path, default=Path("bench/talks/dev"))
-    folder = parser.parse_args().set
+def counted(folder: Path) -> ReadingCounts:
+    """What the readers of a set said of its speakers, by certainty."""
     truth = {row["conversation"]: row for row in read_lines(folder / "truth.jsonl")}
     people = speakers(read_lines(folder / "messages.jsonl"))
     planted = {(name, row["agent"]) for name, row in truth.items() if row["kind"] == "planted"}
@@ -36,9 +33,23 @@ def main() -> None:
         for shape in answer["shapes"][:1]:
             true = place in planted and one_name(shape["shape"]) == one_name(truth[place[0]]["shape"])
             (right if true else wrong)[shape["certainty"]] += 1
-    lines = [f"planted: {len(planted & people.keys())}", f"innocent: {len(people.keys() - planted)}"]
-    for name, counted in (("right", right), ("wrong", wrong)):
-        lines.append(f"{name}: {[counted[level] for level in range(1, 5)]}  # with certainty 1, 2, 3, 4")
+    levels = range(1, 5)
+    return ReadingCounts(
+        planted=len(planted & people.keys()),
+        innocent=len(people.keys() - planted),
+        right=tuple(right[level] for level in levels),
+        wrong=tuple(wrong[level] for level in levels),
+    )
+
+
+def main() -> None:
+    """Count and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", type=Path, default=Path("bench/talks/dev"))
+    folder = parser.parse_args().set
+    counts = counted(folder)
+    lines = [f"planted: {counts.planted}", f"innocent: {counts.innocent}"]
+    lines += [f"{name}: {list(getattr(counts, name))}  # with certainty 1, 2, 3, 4" for name in ("right", "wrong")]
     (RULES / FILE).write_text(HEAD.format(name=folder.name) + "\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 

@@ -72,6 +72,9 @@ def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
     if (again := spending_plan.secondary) is not None:
         numbers = f"{again.expected:>10,}{again.tokens_in:>14,}{again.tokens_out:>12,}{_usd(again.cost):>12}"
         yield f"{'flagged places, asked about again':<40}{numbers}"
+    if (whole := spending_plan.sequences) is not None:
+        numbers = f"{whole.windows:>10,}{whole.tokens_in:>14,}{whole.tokens_out:>12,}{_usd(whole.cost):>12}"
+        yield f"{'or whole sequences (--read sequences)':<40}{numbers}"
     yield f"{'left unread':<40}{spending_plan.left_out:>10,}"
     routed = f"routed by: {spending_plan.routed_by}; the audit sample on top"
     by = "the judge reads everything" if spending_plan.everything else routed

@@ -17,10 +17,11 @@ from undersong.judges.llm.prompts import render_segment, shipped_prompts
 from undersong.judges.llm.response import confirm_schema
 from undersong.judges.llm.tokens import AnswerSizes, TokenRates, rates, rule_of_thumb, schema_bytes
 from undersong.judges.protocol import Question, Segment, asks_models, is_paid, open_judge
-from undersong.models import TIERS, Evaluation, Problem, Record, Route, Scan, Tier, Width
+from undersong.models import TIERS, Problem, Record, Route, Row, Scan, Tier, Width
 from undersong.pipeline.evaluate import RoutedThread, questions_of
 from undersong.pipeline.options import Options, Progress, silent
-from undersong.pipeline.stages import ingest_and_scan, reads_all, routed_threads, rows_of
+from undersong.pipeline.sequence_plan import SequencePlan, plan_sequences, scanned_rows
+from undersong.pipeline.stages import ingest_and_scan, reads_all, routed_threads
 from undersong.routing.budget import RANKS, TRIAGE, rank_of
 from undersong.scan import load_book
 from undersong.stores.sqlite import temporary_store
@@ -73,7 +74,7 @@ class AuditPlan(Record, frozen=True, kw_only=True):
     """``parts`` per tier, then the audit sample; ``left_out`` is what no rule, budget or sample reads.
 
     ``prices`` are of the judges of the parts. ``secondary`` are the questions about flagged places, None for a judge
-    that is asked none.
+    that is asked none; ``sequences`` are whole ones, None for a judge that reads none.
     """
 
     judge: str
@@ -85,6 +86,7 @@ class AuditPlan(Record, frozen=True, kw_only=True):
     left_out: int
     routed_by: str
     secondary: ConfirmationPlan | None = None
+    sequences: SequencePlan | None = None
     cutoff: Cutoff | None = None
 
 
@@ -154,12 +156,15 @@ def plan(
     cells: Cells = {}
     asked = set[str]()
     places = FlaggedPlaces()
-    twice = is_paid(options.judge)
+    twice, whole, scanned = is_paid(options.judge), asks_models(options.judge), list[Row]()
+    sequences: SequencePlan | None = None
     with temporary_store() as store:
         corpus = ingest_and_scan(paths, store, load_book(), options, progress)
         for thread in routed_threads(corpus, store, options):
             if twice:
                 places.add(thread)
+            if whole:
+                scanned += scanned_rows(thread)
             for scan, route, tokens_in, tokens_out in _sizes(thread, tier_judges, everything):
                 judge = tier_judges[route.tier]
                 stable = judge.rates.fixed["thorough" if route.depth == "thorough" else "standard"]
@@ -170,6 +175,9 @@ def plan(
                 cell.messages += 1
                 cell.cost = None if cost is None or cell.cost is None else cell.cost + cost
                 cell.harmful += scan.triage or 0.0
+        if whole:
+            deep = tier_judges["deep"]
+            sequences = plan_sequences(scanned, store, deep.price, deep.rates, options.seed, options.rules)
     reads = sum(cell.messages for cell in cells.values())
     again = _plan_confirmation(places, reads, tier_judges, ledger) if twice else None
     lines = tuple(_part(key, parts[key], tier_judges) for key in sorted(parts, key=_order))
@@ -183,6 +191,7 @@ def plan(
         left_out=corpus.messages - sum(part.messages for part in lines),
         routed_by=corpus.cut.why,
         secondary=again,
+        sequences=sequences,
         cutoff=None if budget is None else cut_off(cells, budget, corpus.messages, again),
     )
     return result, corpus.problems
@@ -386,9 +395,5 @@ def _rates(history: ConfirmationHistory, rates: TokenRates) -> tuple[float, floa
 
 
 def _flagged_segments(thread: RoutedThread) -> tuple[Segment, ...]:
-    messages = thread.conversation.messages
-    unread = [
-        Evaluation(message_id=each.id, state="unread", judge="", judge_hash="", message_hash="") for each in messages
-    ]
-    verdict = session_verdict(thread.conversation, thread.scans, thread.thread, rows_of(thread, unread))
+    verdict = session_verdict(thread.conversation, thread.scans, thread.thread, tuple(scanned_rows(thread)))
     return segments(thread.conversation, verdict)

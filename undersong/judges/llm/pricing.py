@@ -32,6 +32,7 @@ class Tokens(_StrictPrices, frozen=True, kw_only=True):
     bytes_each: int
     answer: int
     confirmation: int
+    sequence: int
     thinking: int
     learn_from: int
 

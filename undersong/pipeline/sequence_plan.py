@@ -1,0 +1,64 @@
+"""The price of reading whole sequences, before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from undersong.judges.llm.pricing import Price, load_prices
+from undersong.judges.llm.sequences import render_window, sequence_schema
+from undersong.judges.llm.tokens import TokenRates, schema_bytes
+from undersong.models import Evaluation, Record, Row
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.nomination import nominate
+from undersong.pipeline.evaluate import RoutedThread
+from undersong.pipeline.sequence_windows import shapes_of, windows_of
+from undersong.pipeline.stages import rows_of
+from undersong.stores.protocol import Store
+
+
+class SequencePlan(Record, frozen=True, kw_only=True):
+    """What ``--read sequences`` would ask: ``sequences`` nominated by the free scan, in so many ``windows``.
+
+    Tokens are estimates; ``cost`` in USD, None = price not known. Scores, which an audit that reads both has, can
+    change which sequences of a large corpus are nominated, not how many.
+    """
+
+    sequences: int
+    windows: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
+def scanned_rows(thread: RoutedThread) -> Iterable[Row]:
+    """The rows of a thread as they are before any message of it is read."""
+    return rows_of(thread, [_unread(message.id) for message in thread.conversation.messages])
+
+
+def _unread(message_id: str) -> Evaluation:
+    return Evaluation(message_id=message_id, state="unread", judge="", judge_hash="", message_hash="")
+
+
+def plan_sequences(
+    rows: Sequence[Row], store: Store, price: Price, rates: TokenRates, seed: int, rules: Sequence[PatternRule] | None
+) -> SequencePlan:
+    """What reading the sequences of these rows would take from a judge of this price."""
+    shapes = shapes_of(load_rules() if rules is None else rules)
+    nominations = nominate(rows, (), seed=seed)
+    tokens, sizes = load_prices().tokens, list[int]()
+    stable = 0
+    for nomination in nominations:
+        conversation, _, _ = store.conversation(nomination.conversation or "")
+        for window in windows_of(nomination, conversation.messages):
+            prompt = render_window(window, shapes)
+            stable = stable or len(prompt.system.encode()) + schema_bytes(lambda **how: sequence_schema(shapes, **how))
+            sizes.append(len(prompt.user.encode()))
+    fixed = round(rates.per_byte * stable)
+    tokens_in = sum(fixed + round(rates.per_byte * size) for size in sizes)
+    tokens_out = len(sizes) * (tokens.sequence + rates.thinking)
+    repeated = fixed * max(len(sizes) - 1, 0) if price.cached is not None else 0
+    cost = price.cost(tokens_in, tokens_out, cached=repeated, written=fixed if repeated else 0)
+    return SequencePlan(
+        sequences=len(nominations), windows=len(sizes), tokens_in=tokens_in, tokens_out=tokens_out, cost=cost
+    )
