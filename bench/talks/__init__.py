@@ -1,0 +1,1 @@
+"""A benchmark of conversations written for the purpose: planted shapes, innocent look-alikes, ordinary talk."""
