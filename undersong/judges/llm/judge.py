@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,6 +13,7 @@ from undersong.core.text import text_hash
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import JudgeError, UsageError
 from undersong.judges.limits import CONCURRENCY, FAILED, TIMEOUT, MemoryLedger, RunLimits
+from undersong.judges.llm.answering import AnswerSteps, RefusedError, hashed, run_sync, with_repair
 from undersong.judges.llm.batches import WAITS, BatchSettlement, OpenRequests, collect_and_submit
 from undersong.judges.llm.budget import Budget, BudgetExhaustedError
 from undersong.judges.llm.client import (
@@ -40,7 +38,7 @@ from undersong.judges.llm.response import (
     confirmed,
 )
 from undersong.judges.llm.sequences import sequence_hashes
-from undersong.judges.llm.transport import NoAnswerError, TransportError
+from undersong.judges.llm.transport import TransportError
 from undersong.judges.protocol import (
     Judge,
     JudgeAbortedError,
@@ -85,40 +83,12 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 
-class RefusedError(Exception):
-    """The model declined to answer; the text is what it said."""
-
-
 class ParsedAnswer(NamedTuple):
     """An answer that can be used, as it came, and what it took."""
 
     answer: Answer
     raw: str
     shortened: int
-
-
-class AnswerSteps(Generic[U]):
-    """The way to an answer that can be used: a question, and one repair.
-
-    ``make_request`` makes the request, with words of repair for the second one; ``use`` raises UnusableError.
-    """
-
-    def __init__(self, make_request: Callable[[str], KeyedRequest], use: Callable[[str], U]) -> None:
-        self.make_request, self._use = make_request, use
-
-    def next(self, stored: Stored) -> KeyedRequest | U:
-        """What is to be asked next, or the answer; raises RefusedError, and UnusableError after a repair in vain."""
-        request, why = self.make_request(""), ""
-        for attempt in range(2):
-            if attempt:
-                request = self.make_request(shipped_prompts().words.repair.format(why=why))
-            if attempt not in stored:
-                return request
-            try:
-                return self._use(_text(request.model_client, stored[attempt].body))
-            except UnusableError as error:
-                why = str(error)
-        raise UnusableError(f"{why}, also after one repair")
 
 
 class LLMJudge(Judge):
@@ -211,7 +181,7 @@ class LLMJudge(Judge):
         depth = _depth(question)
         text, context = text_hash(question.message.text), question.context_hash
         parts = [text, context, model.spec.name, self.prompt_hash, depth, self.limits.framing, self.limits.sample]
-        request = model.request(prompt.system, _with_repair(prompt, repair), depth, answer_schema)
+        request = model.request(prompt.system, with_repair(prompt, repair), depth, answer_schema)
         key = hashed(parts)
         return KeyedRequest(model, request, key, self.prompt_hash, text, context, depth, attempt=1 if repair else 0)
 
@@ -397,7 +367,7 @@ class LLMJudge(Judge):
             self.prompt_hash,
             self.limits.sample,
         ]
-        request = model.request(prompt.system, _with_repair(prompt, repair), "standard", confirm_schema)
+        request = model.request(prompt.system, with_repair(prompt, repair), "standard", confirm_schema)
         hashes = hashed(parts), self.prompt_hash, hashed(texts), hashed([context, who])
         return KeyedRequest(model, request, *hashes, "confirm", attempt=1 if repair else 0)
 
@@ -424,10 +394,6 @@ async def _work(
             failures.append(error)
 
 
-def _with_repair(prompt: RenderedPrompt, repair: str) -> str:
-    return f"{prompt.user}\n{repair}" if repair else prompt.user
-
-
 def _check_segment(segment: Segment) -> None:
     mechanisms = shipped_prompts().mechanisms
     if segment.mechanism not in mechanisms:
@@ -448,34 +414,3 @@ def _quotes(messages: Sequence[Message], texts: Sequence[str]) -> Iterator[Quote
 def _depth(question: Question) -> Depth:
     """The depth of the tier; a message that only a run over everything reads has the standard one."""
     return "thorough" if question.route.depth == "thorough" else "standard"
-
-
-def _text(model: ModelClient, body: bytes) -> str:
-    try:
-        completion = model.parse(body)
-    except NoAnswerError as error:  # kept by an earlier version
-        raise UnusableError(str(error)) from None
-    if completion.stop == "refusal":
-        raise RefusedError(completion.text[:200] or "without a reason")
-    if completion.stop == "length":
-        raise UnusableError("it runs on to its longest")
-    return completion.text
-
-
-def hashed(parts: object) -> str:
-    """SHA-256 of the JSON of some parts."""
-    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
-
-
-def run_sync(work: Coroutine[Any, Any, R]) -> R:
-    """The result of ``work`` in an event loop of its own.
-
-    Where a loop is running in this thread, in another thread meanwhile: the caller's loop waits, as in any other call
-    that takes its time. ``await asyncio.to_thread(undersong.audit, ...)`` keeps it free.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="undersong-judge") as pool:
-        return pool.submit(copy_context().run, asyncio.run, work).result()

@@ -9,9 +9,10 @@ from typing import Any
 
 from undersong.errors import UsageError
 from undersong.judges.limits import RunLimits
+from undersong.judges.llm.answering import run_sync
 from undersong.judges.llm.budget import Budget, BudgetExhaustedError
 from undersong.judges.llm.client import ModelClient
-from undersong.judges.llm.judge import model_client, run_sync
+from undersong.judges.llm.judge import model_client
 from undersong.judges.llm.model_spec import ModelSpec, redirections, tier_specs_of
 from undersong.judges.llm.prompts import shipped_prompts
 from undersong.judges.llm.response import UnusableError, answer_object, object_schema

@@ -10,6 +10,7 @@ import msgspec
 
 from undersong.core.text import text_hash
 from undersong.judges.limits import LedgerEntry
+from undersong.judges.llm.answering import AnswerSteps, RefusedError, hashed, run_sync, with_repair
 from undersong.judges.llm.budget import BudgetExhaustedError
 from undersong.judges.llm.client import CachingClient, KeyedRequest
 from undersong.judges.llm.prompts import RenderedPrompt
@@ -26,7 +27,7 @@ from undersong.judges.protocol import PatternShape, SequenceWindow, used_tools
 from undersong.models import SequenceReading, State
 
 if TYPE_CHECKING:
-    from undersong.judges.llm.judge import AnswerSteps, LLMJudge
+    from undersong.judges.llm.judge import LLMJudge
 
 DEPTH = "sequence"  # how the ledger tells these questions from those about messages
 
@@ -34,8 +35,6 @@ DEPTH = "sequence"  # how the ledger tells these questions from those about mess
 @lru_cache(maxsize=8)
 def sequence_hash(shapes: tuple[PatternShape, ...]) -> str:
     """SHA-256 over the stable part of the questions and the form of their answers."""
-    from undersong.judges.llm.judge import hashed
-
     forms = [sequence_schema(shapes, lengths=lengths) for lengths in (True, False)]
     return hashed([sequence_system(shapes), forms])
 
@@ -44,8 +43,6 @@ def read_all(
     judge: LLMJudge, windows: Sequence[SequenceWindow], shapes: tuple[PatternShape, ...]
 ) -> list[SequenceReading]:
     """One reading per window, in order; raises JudgeAbortedError where the provider turns every question away."""
-    from undersong.judges.llm.judge import run_sync
-
     judge.sync_batches(lambda: judge.open_requests(steps(judge, each, shapes) for each in windows))
     return run_sync(judge.ask_all(windows, partial(_read, judge, shapes)))
 
@@ -54,8 +51,6 @@ def steps(
     judge: LLMJudge, window: SequenceWindow, shapes: tuple[PatternShape, ...]
 ) -> AnswerSteps[tuple[WindowAnswer, str]]:
     """The way to a usable answer about a window."""
-    from undersong.judges.llm.judge import AnswerSteps
-
     prompt = render_window(window, shapes)
 
     def use(text: str) -> tuple[WindowAnswer, str]:
@@ -67,8 +62,6 @@ def steps(
 async def _read(
     judge: LLMJudge, shapes: tuple[PatternShape, ...], client: CachingClient, window: SequenceWindow
 ) -> SequenceReading:
-    from undersong.judges.llm.judge import RefusedError
-
     way, paid = steps(judge, window, shapes), dict[int, LedgerEntry]()
     question, model = way.make_request(""), judge.models["deep"]
 
@@ -99,16 +92,13 @@ def keyed(
     judge: LLMJudge, window: SequenceWindow, shapes: tuple[PatternShape, ...], prompt: RenderedPrompt, repair: str = ""
 ) -> KeyedRequest:
     """The question with all that its key stands for: model, prompt, and everything that the window shows."""
-    from undersong.judges.llm.judge import hashed
-
     model, prompt_hash = judge.models["deep"], sequence_hash(shapes)
     shown = [
         [text_hash(each.text), each.agent, each.author, each.target, str(each.time), each.observed, *used_tools(each)]
         for each in window.messages
     ]
     parts = ["sequence", window.agent, shown, model.spec.name, prompt_hash, judge.limits.sample]
-    user = f"{prompt.user}\n{repair}" if repair else prompt.user
-    request = model.request(prompt.system, user, "standard", partial(sequence_schema, shapes))
+    request = model.request(prompt.system, with_repair(prompt, repair), "standard", partial(sequence_schema, shapes))
     return KeyedRequest(
         model,
         request,
