@@ -31,7 +31,7 @@ PAID: dict[str, str] = {
     "replay": "undersong.judges.llm.providers.replay",
     "tiers": "undersong.judges.llm.judge",  # focused=X,deep=Y,deep_with_context=Z
     **dict.fromkeys(
-        ("azure", "bedrock", "command", "gemini", "llamacpp", "lmstudio", "ollama", "openrouter", "vllm"),
+        ("azure", "bedrock", "command", "file", "gemini", "llamacpp", "lmstudio", "ollama", "openrouter", "vllm"),
         "undersong.judges.llm.judge",  # the presets of rules/providers.yaml beside the two vendors
     ),
 }

@@ -68,6 +68,8 @@ def judge_of(by_tier: dict[Tier, ModelSpec], limits: RunLimits, *, asks: bool = 
     if limits.concurrency is None:
         concurrency = min(spec.preset.concurrency or CONCURRENCY for spec in models)
         limits = msgspec.structs.replace(limits, concurrency=concurrency)
+    if asks and any(spec.preset.speaks == "file" for spec in models):
+        limits = msgspec.structs.replace(limits, batch=True)  # it is asked in no other way
     return LLMJudge(name_of(by_tier), {tier: models[spec] for tier, spec in by_tier.items()}, limits)
 
 

@@ -1,6 +1,6 @@
 """Parses ``--judge``: ``PROVIDER:MODEL+EFFORT@URL``, or ``focused=X,deep=Y,deep_with_context=Z`` with one per tier.
 
-``command:PROGRAM ARGUMENTS`` names a program instead of a model.
+``command:PROGRAM ARGUMENTS`` names a program instead of a model, ``file:FOLDER`` a folder.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ BACKENDS = {
     "openai": ("undersong.judges.llm.providers.openai", "OpenAIBackend"),
     "bedrock": ("undersong.judges.llm.providers.bedrock", "BedrockBackend"),
     "command": ("undersong.judges.llm.providers.command", "CommandBackend"),
+    "file": ("undersong.judges.llm.providers.file", "FileBackend"),
 }
 VENDORS = ("anthropic", "openai")
 NAMED: tuple[Tier, ...] = ("focused", "deep", "deep_with_context")
@@ -55,7 +56,7 @@ class ModelSpec(NamedTuple):
 
 def parse_model_spec(provider: str, argument: str) -> ModelSpec:
     """The spec of what follows the provider's colon; raises UsageError for what is none."""
-    if provider == "command" and argument.strip():
+    if provider in ("command", "file") and argument.strip():
         return ModelSpec(provider, argument.strip())
     match = _SHAPE.fullmatch(argument)
     if match is not None and match["url"] is not None:

@@ -22,7 +22,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """One provider: see the file for each field; ``concurrency`` and ``timeout`` None: those of every run."""
 
     name: str
-    speaks: Literal["anthropic", "openai", "bedrock", "command"]
+    speaks: Literal["anthropic", "openai", "bedrock", "command", "file"]
     source: str
     url: str = ""
     url_from: str = ""

@@ -1,0 +1,90 @@
+"""Questions written into a folder, answers given elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from bench.judge_server import CONTROL
+from tests.conftest import Undersong
+
+LINES = (
+    ("Jonas", "You are the best thing that ever happened to me."),
+    ("Marta", "We met on Tuesday!"),
+    ("Jonas", "You did not write all day. Fine."),
+    ("Marta", "I was at work."),
+    ("Jonas", "If you loved me you would have called in sick."),
+    ("Marta", "I will call tonight."),
+)
+EVIDENCE = [("warmth", 1, "the best thing"), ("withdrawal", 3, "Fine."), ("price", 5, "called in sick")]
+
+
+@pytest.fixture
+def audit(undersong: Undersong) -> list[str]:  # noqa: ARG001 - it makes the folder
+    rows = ({"id": f"m{n}", "conversation": "c", "author": who, "text": text} for n, (who, text) in enumerate(LINES))
+    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return ["audit", "talk.jsonl", "--judge", "file:asked", "--read", "sequences"]
+
+
+def questions() -> list[dict[str, str]]:
+    (path,) = Path("asked").glob("questions-*.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def control(question: str) -> str:
+    match = CONTROL.search(question)
+    assert match is not None
+    return match[2].split(", ")[int(match[1]) - 1]
+
+
+def answer(question: str) -> dict[str, object]:
+    speaker = re.findall(r"messages of speaker (S\d)", question)[-1]
+    evidence = [{"stage": stage, "message": number, "quote": quote} for stage, number, quote in EVIDENCE]
+    one = {"shape": "love_bombing", "evidence": evidence, "innocent": "a bad week", "certainty": 4}
+    return {"control": control(question), "shapes": [one] if speaker == "S1" else []}
+
+
+def put(lines: list[dict[str, object]]) -> None:
+    name = questions()[0]["id"].rpartition("-")[0]
+    Path(f"asked/answers-{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_a_run_writes_its_questions_and_the_next_one_reads_the_answers(undersong: Undersong, audit: list[str]) -> None:
+    assert undersong(*audit).code == 0
+    asked = questions()
+    assert len(asked) == 2
+    for line in asked:
+        assert "# Shapes" in Path("asked", line["instructions"]).read_text()
+        assert json.loads(Path("asked", line["schema"]).read_text())["type"] == "object"
+    assert Path("undersong-report/findings.jsonl").read_text() == ""
+    put([{"id": line["id"], "answer": answer(line["question"])} for line in asked])
+    ran = undersong(*audit)
+    assert ran.code == 0, ran.err
+    (finding,) = map(json.loads, Path("undersong-report/findings.jsonl").read_text().splitlines())
+    assert (finding["pattern"], finding["agent"]) == ("love_bombing", "c/Jonas")
+    assert finding["confidence"] > 0.9
+    assert undersong("verify", "undersong-report", "talk.jsonl").code == 0
+
+
+def test_an_answer_may_be_text_and_one_that_is_missing_stays_open(undersong: Undersong, audit: list[str]) -> None:
+    undersong(*audit)
+    first = next(line for line in questions() if "speaker S1" in line["question"])
+    put([{"id": first["id"], "answer": json.dumps(answer(first["question"]))}])
+    undersong(*audit)
+    states = [
+        json.loads(line)["state"] for line in Path("undersong-report/sequence_readings.jsonl").read_text().splitlines()
+    ]
+    assert sorted(states) == ["failed", "scored"]
+
+
+@pytest.mark.parametrize("line", ["nonsense", '{"id": "other-0", "answer": {}}', '{"answer": {}}'])
+def test_what_is_no_answer_is_named_with_its_line(undersong: Undersong, audit: list[str], line: str) -> None:
+    undersong(*audit)
+    name = questions()[0]["id"].rpartition("-")[0]
+    Path(f"asked/answers-{name}.jsonl").write_text(f"\n{line}\n")
+    ran = undersong(*audit)
+    assert ran.code != 0 or "answers-" in ran.err
+    assert f"answers-{name}.jsonl:2" in ran.err + ran.out
