@@ -19,7 +19,12 @@ LINES = (
     ("Jonas", "If you loved me you would have called in sick."),
     ("Marta", "I will call tonight."),
 )
-EVIDENCE = [("warmth", 1, "the best thing"), ("withdrawal", 3, "Fine."), ("price", 5, "called in sick")]
+EVIDENCE = [
+    ("warmth", 1, "the best thing"),
+    ("withdrawal", 3, "Fine."),
+    ("withdrawal", 5, "If you loved me"),  # one message may show two stages
+    ("price", 5, "called in sick"),
+]
 
 
 @pytest.fixture
@@ -66,6 +71,8 @@ def test_a_run_writes_its_questions_and_the_next_one_reads_the_answers(undersong
     (finding,) = map(json.loads, Path("undersong-report/findings.jsonl").read_text().splitlines())
     assert (finding["pattern"], finding["agent"]) == ("love_bombing", "c/Jonas")
     assert finding["confidence"] > 0.9
+    assert finding["stages"] == [["warmth", "m0"], ["withdrawal", "m2"], ["withdrawal, price", "m4"]]
+    assert "2 of 2 sequences read, in 1 of them a shape" in ran.out
     assert undersong("verify", "undersong-report", "talk.jsonl").code == 0
 
 

@@ -25,6 +25,7 @@ from undersong.report.narrative import (
     kind_words,
     low_scores_words,
     missed_words,
+    sequence_words,
     to_read_words,
     unassessed_words,
 )
@@ -61,6 +62,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "noted": list(annotation_words(case)),
         "flagged": list(flagged_words(case)),
         "not_looked_for": list(unassessed_words(case)),
+        "sequences": list(sequence_words(case)),
         "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
         "rules": {
             status: sorted(each.pattern for each in case.outcomes if each.status == status)
@@ -113,6 +115,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     names = ("finding_id", "pattern", "level", "agent", "target", "strength", "chance", "shuffles", "q", "stability",
              "confidence")  # fmt: skip
     return {name: getattr(finding, name) for name in names} | {
+        "reading": finding.is_read,
         "messages": len(finding.message_ids),
         "start": finding.start.isoformat() if finding.start else None,
         "end": finding.end.isoformat() if finding.end else None,
@@ -156,6 +159,7 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     yield from (f"  answered by another model than was asked for: {other}" for other in others)
     yield from (f"left out   {sentence}" for sentence in facts["missed_words"])
     yield from (f"signals    {sentence}" for sentence in facts["kind_words"])
+    yield from (f"sequences  {sentence}" for sentence in facts["sequences"])
     yield from _finding_lines(facts)
     yield from _session_lines(facts["sovereignty"])
     yield from (f"moments    {sentence}" for sentence in (*facts["smoking_guns"], *facts["noted"]))
@@ -178,7 +182,9 @@ def _problem_lines(problems: dict[str, int]) -> Iterable[str]:
 
 def _finding_lines(facts: dict[str, Any]) -> Iterable[str]:
     findings, rules = facts["findings"], facts["rules"]
-    yield f"findings   {len(findings):,} by {counted(len(rules['ran']), 'rule')}"
+    read = sum(finding["reading"] for finding in findings)
+    by_reading = f", {read:,} read in whole sequences" if facts["sequences"] else ""
+    yield f"findings   {len(findings) - read:,} by {counted(len(rules['ran']), 'rule')}{by_reading}"
     yield from (f"  {caution}" for caution in facts["cautions"])
     for finding in sorted(findings, key=lambda finding: -finding["strength"])[:SHOWN]:
         aim = f" towards {one_line(finding['target'], 30)}" if finding["target"] else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -47,8 +47,8 @@ def _finding(
     reading: SequenceReading, shape: ShapeReading, rule: PatternRule, own: Sequence[Row], reasons: tuple[str, ...]
 ) -> Finding:
     conversations = dict(zip(reading.message_ids, reading.message_conversations, strict=True))
-    stages = sorted(_stages(shape), key=lambda stage: reading.message_ids.index(stage[1]))
-    ids = tuple(dict.fromkeys(name for _, name in stages))
+    stages = _stages(shape, reading)
+    ids = tuple(name for _, name in stages)
     times = {(row.conversation, row.id): row.time for row in own}
     timed = [time for name in ids if (time := times.get((conversations[name], name)))]
     strength = shape.certainty / CLEAR
@@ -62,7 +62,7 @@ def _finding(
         target=reading.target,
         message_ids=ids,
         message_conversations=tuple(conversations[name] for name in ids),
-        stages=tuple(stages),
+        stages=stages,
         start=min(timed, default=None),
         end=max(timed, default=None),
         strength=strength,
@@ -77,8 +77,14 @@ def _finding(
     )
 
 
-def _stages(shape: ShapeReading) -> Iterator[tuple[str, str]]:
-    return ((stage.name, name) for stage in shape.stages for name in stage.message_ids)
+def _stages(shape: ShapeReading, reading: SequenceReading) -> tuple[tuple[str, str], ...]:
+    """(stage, message id) in the order of the messages; a message that shows several stages has them joined."""
+    by_message: dict[str, list[str]] = {}
+    for stage in shape.stages:
+        for name in stage.message_ids:
+            by_message.setdefault(name, []).append(stage.name)
+    ordered = sorted(by_message, key=reading.message_ids.index)
+    return tuple((", ".join(by_message[name]), name) for name in ordered)
 
 
 def _finding_id(rule: PatternRule, reading: SequenceReading, ids: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from undersong.pipeline.sequence_windows import shapes_of, windows_of
 from undersong.pipeline.stages import AuditState
 from undersong.stores.protocol import Store
 
-TOGETHER = 64  # windows that are gathered before the judge is asked
+TOGETHER = 1024  # windows that are gathered before the judge is asked: the questions of one batch
 
 
 def read_sequences(

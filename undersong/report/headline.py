@@ -21,6 +21,7 @@ from undersong.report.narrative import (
     guns_words,
     low_scores_words,
     qualified_words,
+    sequence_words,
     unassessed_words,
 )
 from undersong.report.order import order_findings
@@ -48,6 +49,7 @@ def headline(case: Case) -> tuple[str, ...]:
         *low_scores_words(case),
         _score_words(case),
         *_qualified(case),
+        *(f"Whole sequences: {sentence}" for sentence in sequence_words(case)),
         *unassessed_words(case),
         *guns_words(case),
         *annotation_words(case),

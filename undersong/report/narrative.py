@@ -247,9 +247,22 @@ def low_scores_words(case: Case) -> tuple[str, ...]:
     return (f"That says little: the judge is uncalibrated, and {low}.",)
 
 
+def sequence_words(case: Case) -> tuple[str, ...]:
+    """How many sequences a judge read, what it saw, and why it did not read the others; () where it was not asked."""
+    if not case.sequences:
+        return ()
+    read = [each for each in case.sequences if each.state == "scored"]
+    seen = sum(any(shape.certainty for shape in each.shapes) for each in read)
+    words = f"{len(read):,} of {counted(len(case.sequences), 'sequence')} read, in {seen:,} of them a shape"
+    reasons = Counter(each.reason or each.state for each in case.sequences if each.state != "scored")
+    others = (f"{count:,} not read: {one_line(reason, 160)}" for reason, count in reasons.most_common(3))
+    return (f"{'; '.join((words, *others))}.",)
+
+
 def unassessed_words(case: Case) -> tuple[str, ...]:
     """What could not be looked for, so that neither nothing nor little found is an all-clear; () where all could."""
-    idle = sum(each.status != "ran" for each in case.outcomes)
+    whole = bool(case.sequences) and all(each.state == "scored" for each in case.sequences)
+    idle = 0 if whole else sum(each.status != "ran" for each in case.outcomes)
     partly = sum(any(each.assessment != "assessed" for each in session.mechanisms) for session in case.sessions)
     gaps = []
     if idle:
