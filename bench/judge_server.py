@@ -63,7 +63,7 @@ class Answer(NamedTuple):
 class Request(NamedTuple):
     """What came: ``user`` is the question's text, ``hash`` of the whole body; ``target`` as it was asked for.
 
-    ``cached``: the prompt is in the cache. ``thinking`` tokens go before the answer.
+    ``cached``: the prompt is in the cache. ``thinking`` tokens go before the answer; ``opinion`` as in JudgeServer.
     """
 
     path: str
@@ -75,6 +75,7 @@ class Request(NamedTuple):
     target: str = ""
     cached: bool = False
     thinking: int = 0
+    opinion: str = ""
 
     @property
     def limit(self) -> int:
@@ -100,7 +101,8 @@ class JudgeServer:
 
     An answer leaves ``delay`` seconds after its question came: what it takes to make it is part of them. ``thinking``
     tokens go before every answer; ``refuses`` are parameters that are an error, by their place in the body. ``charged``
-    are the tokens in and out of all that was made, whether it arrived or not.
+    are the tokens in and out of all that was made, whether it arrived or not. Marks also follow from ``opinion``; a
+    server with one says no to flagged places, sees no shape, and has no faults.
     """
 
     def __init__(
@@ -111,7 +113,9 @@ class JudgeServer:
         keep: bool = True,
         thinking: int = 0,
         refuses: Sequence[str] = (),
+        opinion: str = "",
     ) -> None:
+        self.opinion = opinion
         self.delay, self.keep, self.thinking, self.refuses = delay, keep, thinking, tuple(refuses)
         self.charged = (0, 0)
         self._cached: set[str] = set()
@@ -169,7 +173,7 @@ class JudgeServer:
 
     def _made(self, request: Request) -> Answer:
         """The answer to a question, charged for."""
-        request = request._replace(cached=request.system in self._cached, thinking=self.thinking)
+        request = request._replace(cached=request.system in self._cached, thinking=self.thinking, opinion=self.opinion)
         if self.keep:
             self.seen.append(request)
         answer = self._behave(request)
@@ -183,7 +187,7 @@ class JudgeServer:
             if _has(body, name):
                 return refused(name)
         match = FAULT.search(request.text)
-        if match is None:
+        if match is None or self.opinion:
             return answered(request)
         key = f"{match[0]}{hashlib.sha256(request.text.encode()).hexdigest()}"
         self._faults[key] += 1
@@ -326,11 +330,11 @@ def reading(request: Request) -> dict[str, Any]:
     assert asked is not None, request.user[-300:]
     control = asked[2].split(", ")[int(asked[1]) - 1]
     if " as a sequence, " in request.user:
-        return sequence(request, control)
+        return {"control": control, "shapes": []} if request.opinion else sequence(request, control)
     if "\nMechanism: " in request.user:
         quotes = [{"message": n, "quote": text.split(",")[0]} for n, text in enumerate(shown(request.user), 1)]
-        return {"control": control, "answer": "yes", "quotes": quotes, "confidence": 3}
-    digest = hashlib.sha256(request.text.encode("utf-8", "surrogatepass")).digest()
+        return {"control": control, "answer": "no" if request.opinion else "yes", "quotes": quotes, "confidence": 3}
+    digest = hashlib.sha256(f"{request.opinion}{request.text}".encode("utf-8", "surrogatepass")).digest()
     quote = " ".join(request.text.split(" ")[:4])[:100]
     traits = {trait: _mark(digest[place], trait not in ALWAYS_MARKED) for place, trait in enumerate(TRAITS)}
     marked = [trait for trait in TRAITS if trait in NEGATIVE_TRAITS and traits[trait]]

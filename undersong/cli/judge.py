@@ -72,13 +72,13 @@ def train(labels: Path, out: Path, seed: int) -> None:
 def export(judge: str, store: str, out: str) -> None:
     """Write every answer that a store keeps of a judge, raw, under the prompts of this version."""
     from undersong.judges.ledger import SQLiteLedger
-    from undersong.judges.llm.model_spec import tier_specs_of
+    from undersong.judges.llm.model_spec import model_specs
     from undersong.judges.llm.prompt_fingerprint import questions_hash
     from undersong.judges.llm.providers.replay import replay_lines
 
     check_store(store)
     check_targets([store], out)
-    names = [spec.name for spec in tier_specs_of(judge).values()]
+    names = [spec.name for spec in model_specs(judge)]
     count = -1  # the first line is the header
     with SQLiteLedger(Path(store)) as ledger, output(out) as file:
         for line in replay_lines(judge, questions_hash(), ledger.all(names, questions_hash())):
@@ -97,11 +97,11 @@ def forget(judge: str, store: str, failed: bool) -> None:  # noqa: ARG001 - requ
     Nothing that was paid is lost: the answers are set aside, and their cost stays in the figures of their messages.
     """
     from undersong.judges.ledger import SQLiteLedger
-    from undersong.judges.llm.model_spec import tier_specs_of
+    from undersong.judges.llm.model_spec import model_specs
     from undersong.judges.llm.prompt_fingerprint import questions_hash
 
     check_existing(store)
-    names = [spec.name for spec in tier_specs_of(judge).values()]
+    names = [spec.name for spec in model_specs(judge)]
     with SQLiteLedger(Path(store)) as ledger:
         count = ledger.set_failed_aside(names, questions_hash())
     click.echo(f"{counted(count, 'question')} of {judge} will be asked again by the next run")

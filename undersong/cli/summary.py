@@ -18,6 +18,7 @@ from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
 from undersong.report.narrative import (
     LOW_COVERAGE,
     address_words,
+    agreement_words,
     annotation_words,
     basis_words,
     flagged_words,
@@ -50,6 +51,8 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "kind_words": list(kind_words(case)),
         "signals": {name: msgspec.structs.asdict(band) for name, band in case.signals.items()},
         "judge": {"name": case.parameters["judge"], "calibrated": case.parameters["calibrated"]},
+        "agreement": case.parameters.get("judge_agreement", {}),
+        "agreement_words": list(agreement_words(case.parameters)),
         "addresses": list(address_words(case.parameters)),
         "old_prices": list(_old_prices(case, date.today())),
         "answered_by": case.parameters.get("answered_by", {}),
@@ -154,7 +157,8 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     cost = "price not known" if facts["cost_usd"] is None else f"${facts['cost_usd']:.2f}"
     price = f"{counted(facts['judge_calls'], 'answer')}, {cost}"
     yield f"evaluated  {states} (judge {facts['judge']['name']}{calibrated}; {price})"
-    yield from (f"judge      {sentence}" for sentence in (*facts["addresses"], *facts["old_prices"]))
+    about_judge = (*facts["agreement_words"], *facts["addresses"], *facts["old_prices"])
+    yield from (f"judge      {sentence}" for sentence in about_judge)
     others = (f"{one_line(name, 60)} ×{count:,}" for name, count in facts["answered_by"].items())
     yield from (f"  answered by another model than was asked for: {other}" for other in others)
     yield from (f"left out   {sentence}" for sentence in facts["missed_words"])

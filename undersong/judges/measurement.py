@@ -75,7 +75,7 @@ def shift(kind: RetestKind, judge: str, judge_hash: str, pairs: Sequence[tuple[E
                 messages=len(both),
                 moved={trait: round(sum(each) / len(each), 4) for trait, each in differences.items()},
                 apart={trait: round(sum(map(abs, each)) / len(each), 4) for trait, each in differences.items()},
-                flips=sum(_harmful(one) != _harmful(other) for one, other in both),
+                flips=sum(is_harmful(one) != is_harmful(other) for one, other in both),
             )
         )
     return shifts
@@ -105,5 +105,6 @@ def _most(shifts: Sequence[Shift], trait: str, assumed: float) -> float:
     return max((each.apart[trait] for each in shifts if trait in each.apart), default=assumed)
 
 
-def _harmful(traits: TraitScores) -> bool:
+def is_harmful(traits: TraitScores) -> bool:
+    """Whether any negative trait has .5 or more."""
     return any(score is not None and score >= PRESENT for score in map(traits.get, NEGATIVE_TRAITS))

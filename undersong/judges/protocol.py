@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import signature
@@ -202,14 +203,32 @@ class Judge(Protocol):
         )
 
 
+def panel_names(spec: str) -> tuple[str, ...]:
+    """The judges that ``--judge`` names: several where a comma stands before the name of a judge, else one.
+
+    >>> panel_names("anthropic:LARGE,openai:LARGE")
+    ('anthropic:LARGE', 'openai:LARGE')
+    >>> panel_names("focused=anthropic:SMALL,deep=anthropic:LARGE")
+    ('focused=anthropic:SMALL,deep=anthropic:LARGE',)
+    """
+    if "," not in spec or "=" in spec.partition(":")[0]:
+        return (spec,)
+    names = "|".join(map(re.escape, (*JUDGES, *PAID, *plugins())))
+    return tuple(re.split(rf",(?=(?:{names})(?::|,|$))", spec))
+
+
 def asks_models(spec: str) -> bool:
-    """Whether ``--judge`` names models that we ask, one or one per tier, now or in a recorded run."""
+    """Whether ``--judge`` names models that we ask, one, two or one per tier, now or in a recorded run."""
+    if len(names := panel_names(spec)) > 1:
+        return any(map(asks_models, names))
     name = spec.partition(":")[0]
     return "=" in name or name in PAID
 
 
 def is_paid(spec: str) -> bool:
     """Whether the judge that ``--judge`` names is opened with the limits of a run."""
+    if len(names := panel_names(spec)) > 1:
+        return any(map(is_paid, names))
     name = spec.partition(":")[0]
     if asks_models(spec):
         return True
@@ -232,10 +251,13 @@ class JudgeAbortedError(JudgeError):
 
 
 def open_judge(spec: str, limits: RunLimits | None = None) -> Judge:
-    """The judge named ``NAME`` or ``NAME:ARGUMENT``, or one per tier; raises UsageError for an unknown name.
+    """The judge named ``NAME`` or ``NAME:ARGUMENT``, one per tier, or a panel of two; raises UsageError for others.
 
     ``limits`` say what a judge may spend and where its answers are kept; the offline judge needs none.
     """
+    if len(names := panel_names(spec)) > 1:
+        panel: Judge = import_module("undersong.judges.panel").open_panel(names, limits or RunLimits())
+        return panel
     name, _, argument = spec.partition(":")
     if "=" in name or PAID.get(name) == PAID["tiers"]:
         name, argument = "tiers", spec

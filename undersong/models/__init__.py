@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from undersong.models.evaluation import Evaluation, Indicator, Quote, Reading, Route, Stance, Usage
+from undersong.models.evaluation import Evaluation, Indicator, PanelAnswer, Quote, Reading, Route, Stance, Usage
 from undersong.models.finding import Emerging, Finding, Outcome, RuleOutcome, Why
 from undersong.models.message import (
     DIMENSIONS,
@@ -74,8 +74,8 @@ __all__ = [
     "AgentFlags", "AgentVerdict", "AlignmentStatus", "Answer", "Assessment", "Break", "Case", "CodeBlock",
     "Confirmed", "Conversation", "Deduction", "Deference", "Depth", "Domain", "Emerging", "Evaluation",
     "Finding", "FreeSignal", "Hit", "Indicator", "InputFile", "Level", "Loop", "Mark", "Mechanism", "Message",
-    "Missed", "Moment", "Nomination", "Observed", "Outcome", "Problem", "Quote", "Reading", "Record", "Role",
-    "Route", "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading", "SessionVerdict", "ShapeReading",
+    "Missed", "Moment", "Nomination", "Observed", "Outcome", "PanelAnswer", "Problem", "Quote", "Reading", "Record",
+    "Role", "Route", "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading", "SessionVerdict", "ShapeReading",
     "SignalBand", "SignalKind", "SourceRef", "Spending", "StageReading", "Stance", "State", "Telemetry",
     "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult", "Trait", "TraitScores", "Usage", "Why",
     "Width", "applicable_scores", "decode", "encode",

@@ -73,6 +73,20 @@ class Stance(Record, frozen=True, kw_only=True):
     claim: str = ""
 
 
+class PanelAnswer(Record, frozen=True, kw_only=True):
+    """What one judge of a panel answered; ``traits`` is None unless ``state`` is scored, ``reason`` says why.
+
+    ``raw`` and ``model`` as in a Reading.
+    """
+
+    judge: str
+    state: State
+    traits: TraitScores | None = None
+    reason: str | None = None
+    raw: str | None = None
+    model: str | None = None
+
+
 class Reading(Record, frozen=True, kw_only=True):
     """What an LLM judge gave beside scores and indicators, and what became of its answer.
 
@@ -82,7 +96,8 @@ class Reading(Record, frozen=True, kw_only=True):
     ``raw`` is the text of the answer that counts, as it came. ``usage`` covers every paid answer to this question.
     ``depth`` is that of the tier, None in readings of versions that did not record it. ``reasons``: negative trait that
     is marked above 0 → the judge's short reason, which is not checked against the message.
-    ``model`` is the model that answered by its own account, None where it is the one that was asked.
+    ``model`` is the model that answered by its own account, None where it is the one that was asked. ``panel`` are the
+    answers of the judges of a panel, in the order of ``--judge``; () where one judge was asked.
     """
 
     mechanisms: tuple[Indicator, ...] = ()
@@ -96,6 +111,7 @@ class Reading(Record, frozen=True, kw_only=True):
     depth: Depth | None = None
     reasons: dict[str, str] = {}
     model: str | None = None
+    panel: tuple[PanelAnswer, ...] = ()
 
 
 class Evaluation(Record, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ import msgspec
 
 from undersong import __version__
 from undersong.errors import InputError, NothingReadError, UsageError
+from undersong.judges.panel import panel_agreement
 from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.models import (
     Case,
@@ -39,6 +40,7 @@ from undersong.pipeline.case_builder import (
 from undersong.pipeline.judge_problems import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
 from undersong.pipeline.options import Options, Progress, silent
+from undersong.pipeline.panel_notes import with_disagreement
 from undersong.pipeline.sequences import read_sequences, usual_prevalence, with_readings
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.rows.jsonl import read_rows
@@ -108,6 +110,7 @@ def _audited(
         sequences = read_sequences(run.rows, weighed.findings, rules, store, judge, run, options.seed)
     prevalence = options.prevalence or usual_prevalence(run.rows)
     named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, prevalence)
+    named = with_disagreement(named, run.rows, rules)
     findings = quoted(named, run.rows, store, judge, rules)
     spent = spending(run.rows, run.sessions, sequences)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
@@ -116,7 +119,8 @@ def _audited(
         parameters=parameters(options, judge, corpus, weighed)
         | judging.measurements
         | answered_by(run.rows)
-        | ({"prevalence": prevalence} if sequences else {}),
+        | ({"prevalence": prevalence} if sequences else {})
+        | panel_agreement(run.rows),
         inputs=tuple(corpus.inputs),
         problems=(*corpus.problems, *judge_problems(run.failure, run.tally, options.terms.max_failed)),
         conversations=len(corpus.conversations),

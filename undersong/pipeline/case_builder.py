@@ -201,7 +201,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
 
 def _paid_facts(options: Options, judge: Judge) -> dict[str, Any]:
     """The lists of prices that costs were counted with, and addresses that the environment named."""
-    from undersong.judges.llm.model_spec import redirections, tier_specs_of
+    from undersong.judges.llm.model_spec import model_specs, redirections
     from undersong.judges.llm.pricing import dates_of, price_files, price_of
 
     environment = os.environ if options.terms.environment is None else options.terms.environment
@@ -209,9 +209,7 @@ def _paid_facts(options: Options, judge: Judge) -> dict[str, Any]:
     for own in files[1:]:
         own["list"] = "own"  # a path of one machine says nothing on another
     own_prices = options.terms.price_in, options.terms.price_out
-    names = sorted(
-        {spec.name for spec in tier_specs_of(judge.name).values()}
-    )  # a replay's judge is the one it recorded
+    names = sorted(spec.name for spec in model_specs(judge.name))  # a replay's judge is the one it recorded
     dates = {name: as_of.isoformat() for name, as_of in dates_of(price_of(name, *own_prices) for name in names).items()}
     redirected = redirections(options.judge, environment)
     facts = {"prices": files if dates else [], "price_dates": dates, "judge_addresses": redirected}

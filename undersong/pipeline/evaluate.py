@@ -171,6 +171,8 @@ def still_valid(questions: Sequence[Question], stored: dict[str, Evaluation]) ->
 def _holds(answer: Evaluation, question: Question) -> bool:
     if answer.state not in REUSABLE_STATES or answer.message_hash != text_hash(question.message.text):
         return False
+    if answer.reading is not None and any(each.state not in REUSABLE_STATES for each in answer.reading.panel):
+        return False  # of a panel the one that did not answer is asked again, the other's answer lies in the ledger
     return not answer.context_hash or answer.context_hash == question.context_hash
 
 

@@ -69,7 +69,8 @@ def judge_problems(failure: JudgeError | None, tally: FailureTally, max_failed: 
 
 def answered_by(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     """Models that answered, by their own account, where another one was asked → messages; nothing where none did."""
-    others = Counter(row.reading.model for row in rows if row.reading is not None and row.reading.model)
+    readings = (row.reading for row in rows if row.reading is not None)
+    others = Counter(each.model for reading in readings for each in (reading.panel or (reading,)) if each.model)
     return {"answered_by": {str(name): count for name, count in sorted(others.items())}} if others else {}
 
 

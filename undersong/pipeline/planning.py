@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.prompts import render_segment, shipped_prompts
 from undersong.judges.llm.response import confirm_schema
 from undersong.judges.llm.tokens import AnswerSizes, TokenRates, rates, rule_of_thumb, schema_bytes
-from undersong.judges.protocol import Question, Segment, asks_models, is_paid, open_judge
+from undersong.judges.protocol import Question, Segment, asks_models, is_paid, open_judge, panel_names
 from undersong.models import TIERS, Problem, Record, Route, Row, Scan, Tier, Width
 from undersong.pipeline.evaluate import RoutedThread, questions_of
 from undersong.pipeline.options import Options, Progress, silent
@@ -134,6 +134,7 @@ class TierJudge(NamedTuple):
         return self.price.cost(tokens_in, tokens_out, cached=0 if first else part, written=part if first else 0)
 
 
+Readers = dict[Tier, tuple[TierJudge, ...]]  # of a panel two read a tier
 Cells = dict[tuple[float, float], Cell]
 
 
@@ -150,7 +151,7 @@ def plan(
     ``ledger`` holds answers that were paid before: from 20 of a model on, its tokens are predicted from them. Raises
     UsageError for a judge that is not known.
     """
-    tier_judges = _tier_judges(options, ledger)
+    readers = _readers(options, ledger)
     everything = options.read_all or (not is_paid(options.judge) and reads_all(open_judge(options.judge), options))
     parts: dict[tuple[str, Width], PartSums] = {}
     cells: Cells = {}
@@ -165,25 +166,23 @@ def plan(
                 places.add(thread)
             if whole:
                 scanned += scanned_rows(thread)
-            for scan, route, tokens_in, tokens_out in _sizes(thread, tier_judges, everything):
-                judge = tier_judges[route.tier]
-                stable = judge.rates.fixed["thorough" if route.depth == "thorough" else "standard"]
-                cost = judge.cost(tokens_in, tokens_out, stable, first=judge.name not in asked)
-                asked.add(judge.name)
+            for question in questions_of(thread, read_all=everything):
+                scan, route = question.scan, question.route
+                tokens_in, tokens_out, cost = _size(question, readers[route.tier], asked)
                 parts.setdefault(_line(route, everything), PartSums()).add(tokens_in, tokens_out, cost)
                 cell = cells.setdefault((_rank(route, scan), -(scan.triage or 0.0)), Cell())
                 cell.messages += 1
                 cell.cost = None if cost is None or cell.cost is None else cell.cost + cost
                 cell.harmful += scan.triage or 0.0
         if whole:
-            deep = tier_judges["deep"]
-            sequences = plan_sequences(scanned, store, deep.price, deep.rates, options.seed, options.rules)
+            deep = [(each.price, each.rates) for each in readers["deep"]]
+            sequences = plan_sequences(scanned, store, deep, options.seed, options.rules)
     reads = sum(cell.messages for cell in cells.values())
-    again = _plan_confirmation(places, reads, tier_judges, ledger) if twice else None
-    lines = tuple(_part(key, parts[key], tier_judges) for key in sorted(parts, key=_order))
+    again = _plan_confirmation(places, reads, readers, ledger) if twice else None
+    lines = tuple(_part(key, parts[key], readers) for key in sorted(parts, key=_order))
     result = AuditPlan(
         judge=options.judge,
-        prices=tuple({judge.name: judge.price for judge in tier_judges.values()}.values()),
+        prices=tuple({each.name: each.price for judges in readers.values() for each in judges}.values()),
         prices_as_of=load_prices().as_of.isoformat(),
         messages=corpus.messages,
         everything=everything,
@@ -234,37 +233,48 @@ def cut_off(cells: Cells, budget: float, messages: int, again: ConfirmationPlan 
 
 def price_words(options: Options, readings: Sequence[Sequence[Question]], ledger: AnswerSizes | None) -> str:
     """What questions will cost at most, in a sentence; ``readings`` are asked one after the other."""
-    tier_judges, sums, asked = _tier_judges(options, ledger), PartSums(), set[str]()
+    readers, sums, asked = _readers(options, ledger), PartSums(), set[str]()
     for question in (question for questions in readings for question in questions):
-        judge = tier_judges[question.route.tier]
-        tokens_in, tokens_out = judge.rates.of(question)
-        stable = judge.rates.fixed["thorough" if question.route.depth == "thorough" else "standard"]
-        sums.add(tokens_in, tokens_out, judge.cost(tokens_in, tokens_out, stable, first=judge.name not in asked))
-        asked.add(judge.name)
+        sums.add(*_size(question, readers[question.route.tier], asked))
     cost = "at a price that is not known" if sums.cost is None else f"for about {sums.cost:,.2f} USD"
     budget = "" if options.terms.budget is None else f", within {options.terms.budget:,.2f} USD"
     tokens = f"about {sums.tokens_in:,} tokens in and {sums.tokens_out:,} out"
-    asks = f"will ask {options.judge} {sums.messages:,} questions, {tokens}, {cost}{budget}"
+    count = sums.messages * len(panel_names(options.judge))
+    asks = f"will ask {options.judge} {count:,} questions, {tokens}, {cost}{budget}"
     return f"{asks}; kept answers are not paid again"
 
 
-def _tier_judges(options: Options, ledger: AnswerSizes | None) -> dict[Tier, TierJudge]:
+def _readers(options: Options, ledger: AnswerSizes | None) -> Readers:
     """Who reads each tier; a judge that reads for free counts by the rule of thumb, as a paid one would."""
     own_prices = options.terms.price_in, options.terms.price_out
-    if not asks_models(options.judge) or options.judge.startswith("replay:"):
-        judge = TierJudge(options.judge, price_of(options.judge, *own_prices), rule_of_thumb(load_prices().tokens))
+    by_judge = [_tier_judges(name, own_prices, ledger) for name in panel_names(options.judge)]
+    return {tier: tuple(each[tier] for each in by_judge) for tier in TIERS if tier in by_judge[0]}
+
+
+def _tier_judges(
+    name: str, own_prices: tuple[float | None, float | None], ledger: AnswerSizes | None
+) -> dict[Tier, TierJudge]:
+    """Who reads each tier for one judge."""
+    if not asks_models(name) or name.startswith("replay:"):
+        judge = TierJudge(name, price_of(name, *own_prices), rule_of_thumb(load_prices().tokens))
         return dict.fromkeys(TIERS, judge)
-    names = {tier: spec.name for tier, spec in tier_specs_of(options.judge).items()}
+    names = {tier: spec.name for tier, spec in tier_specs_of(name).items()}
     by_name = {name: TierJudge(name, price_of(name, *own_prices), rates(name, ledger)) for name in set(names.values())}
     return {tier: by_name[name] for tier, name in names.items()}
 
 
-def _sizes(
-    thread: RoutedThread, tier_judges: dict[Tier, TierJudge], everything: bool
-) -> Iterator[tuple[Scan, Route, int, int]]:
-    """(scan, route, tokens of question and answer) of what would be read; an agent's history is not known yet."""
-    for question in questions_of(thread, read_all=everything):
-        yield question.scan, question.route, *tier_judges[question.route.tier].rates.of(question)
+def _size(question: Question, judges: Sequence[TierJudge], asked: set[str]) -> tuple[int, int, float | None]:
+    """Tokens of question and answer, and cost, over all judges; an agent's history is not known yet.
+
+    ``asked`` are the judges that were asked anything before, and are added to.
+    """
+    sums = PartSums()
+    for judge in judges:
+        tokens_in, tokens_out = judge.rates.of(question)
+        stable = judge.rates.fixed["thorough" if question.route.depth == "thorough" else "standard"]
+        sums.add(tokens_in, tokens_out, judge.cost(tokens_in, tokens_out, stable, first=judge.name not in asked))
+        asked.add(judge.name)
+    return sums.tokens_in, sums.tokens_out, sums.cost
 
 
 def _rank(route: Route, scan: Scan) -> float:
@@ -287,20 +297,21 @@ def _order(key: tuple[str, Width]) -> tuple[int, str]:
     return (names.index(key[0]) if key[0] in names else len(names)), key[1]
 
 
-def _part(key: tuple[str, Width], sums: PartSums, tier_judges: dict[Tier, TierJudge]) -> PlanLine:
-    tier: Tier = key[0] if key[0] in tier_judges else "standard"
-    judge = tier_judges[tier]
+def _part(key: tuple[str, Width], sums: PartSums, readers: Readers) -> PlanLine:
+    tier: Tier = key[0] if key[0] in readers else "standard"
+    judges = readers[tier]
+    cached = [each.rates.cached for each in judges if each.rates.cached is not None]
     return PlanLine(
         name=key[0],
         width=key[1],
-        judge=judge.name,
-        learned_from=judge.rates.learned_from,
+        judge=",".join(each.name for each in judges),
+        learned_from=min(each.rates.learned_from for each in judges),
         messages=sums.messages,
         tokens_in=sums.tokens_in,
         tokens_out=sums.tokens_out,
         cost=sums.cost,
-        thinking=judge.rates.thinking,
-        cached=judge.rates.cached,
+        thinking=max(each.rates.thinking for each in judges),
+        cached=sum(cached) / len(cached) if len(cached) == len(judges) else None,
     )
 
 
@@ -363,9 +374,29 @@ def _confirmation_history(judges: set[str], deep: str, ledger: SQLiteLedger | No
 
 
 def _plan_confirmation(
+    places: FlaggedPlaces, messages: int, readers: Readers, ledger: SQLiteLedger | None
+) -> ConfirmationPlan:
+    """The second questions of a run that reads so many messages; of a panel both are asked each."""
+    count = len(readers["deep"])
+    by_judge = [
+        _confirmations_by(places, messages, {tier: each[number] for tier, each in readers.items()}, ledger)
+        for number in range(count)
+    ]
+    costs = [each.cost for each in by_judge if each.cost is not None]
+    return ConfirmationPlan(
+        judge=",".join(each.judge for each in by_judge),
+        known=places.count,
+        expected=max(each.expected for each in by_judge),
+        learned_from=min(each.learned_from for each in by_judge),
+        tokens_in=sum(each.tokens_in for each in by_judge),
+        tokens_out=sum(each.tokens_out for each in by_judge),
+        cost=sum(costs) if len(costs) == count else None,
+    )
+
+
+def _confirmations_by(
     places: FlaggedPlaces, messages: int, tier_judges: dict[Tier, TierJudge], ledger: SQLiteLedger | None
 ) -> ConfirmationPlan:
-    """The second questions of a run that reads so many messages."""
     deep, tokens = tier_judges["deep"], load_prices().tokens
     history = _confirmation_history({judge.name for judge in tier_judges.values()}, deep.name, ledger)
     learned = history.readings if history.readings >= tokens.learn_from else 0

@@ -35,6 +35,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
+from undersong.pipeline.panel_notes import with_disagreement
 from undersong.pipeline.sequences import reading_facts, with_readings
 from undersong.verdict import agent_verdicts
 
@@ -167,9 +168,10 @@ def _findings(
     gives = case.parameters.get("judge_gives")
     detection = detect(after, rules, gives=None if gives is None else frozenset(gives))
     if effort is None:
-        return detection.findings
+        return with_disagreement(detection.findings, after, rules)
     noise = case.parameters.get("judge_noise")
-    return estimate_significance(detection.findings, detection.outcomes, after, rules, effort, noise).findings
+    weighed = estimate_significance(detection.findings, detection.outcomes, after, rules, effort, noise)
+    return with_disagreement(weighed.findings, after, rules)
 
 
 def _with_masked_outcome(finding: Finding, load_conversation: Callable[[str], Conversation | None]) -> Finding:

@@ -41,24 +41,37 @@ def _unread(message_id: str) -> Evaluation:
 
 
 def plan_sequences(
-    rows: Sequence[Row], store: Store, price: Price, rates: TokenRates, seed: int, rules: Sequence[PatternRule] | None
+    rows: Sequence[Row],
+    store: Store,
+    judges: Sequence[tuple[Price, TokenRates]],
+    seed: int,
+    rules: Sequence[PatternRule] | None,
 ) -> SequencePlan:
-    """What reading the sequences of these rows would take from a judge of this price."""
+    """What reading the sequences of these rows would take from all of these judges."""
     shapes = shapes_of(load_rules() if rules is None else rules)
     nominations = nominate(rows, (), seed=seed)
-    tokens, sizes = load_prices().tokens, list[int]()
-    stable = 0
+    sizes, stable = list[int](), 0
     for nomination in nominations:
         conversation, _, _ = store.conversation(nomination.conversation or "")
         for window in windows_of(nomination, conversation.messages):
             prompt = render_window(window, shapes)
             stable = stable or len(prompt.system.encode()) + schema_bytes(lambda **how: sequence_schema(shapes, **how))
             sizes.append(len(prompt.user.encode()))
+    costs = [_cost(price, rates, stable, sizes) for price, rates in judges]
+    priced = [cost for *_, cost in costs if cost is not None]
+    return SequencePlan(
+        sequences=len(nominations),
+        windows=len(sizes),
+        tokens_in=sum(tokens_in for tokens_in, *_ in costs),
+        tokens_out=sum(tokens_out for _, tokens_out, _ in costs),
+        cost=sum(priced) if len(priced) == len(costs) else None,
+    )
+
+
+def _cost(price: Price, rates: TokenRates, stable: int, sizes: Sequence[int]) -> tuple[int, int, float | None]:
+    """Tokens in and out, and USD, of questions of these sizes beside so many bytes that are the same in each."""
     fixed = round(rates.per_byte * stable)
     tokens_in = sum(fixed + round(rates.per_byte * size) for size in sizes)
-    tokens_out = len(sizes) * (tokens.sequence + rates.thinking)
+    tokens_out = len(sizes) * (load_prices().tokens.sequence + rates.thinking)
     repeated = fixed * max(len(sizes) - 1, 0) if price.cached is not None else 0
-    cost = price.cost(tokens_in, tokens_out, cached=repeated, written=fixed if repeated else 0)
-    return SequencePlan(
-        sequences=len(nominations), windows=len(sizes), tokens_in=tokens_in, tokens_out=tokens_out, cost=cost
-    )
+    return tokens_in, tokens_out, price.cost(tokens_in, tokens_out, cached=repeated, written=fixed if repeated else 0)

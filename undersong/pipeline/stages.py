@@ -67,7 +67,8 @@ class AuditState(msgspec.Struct, kw_only=True):
     def count(self, row: Row) -> None:
         """Count a row by its state."""
         self.states[row.state] += 1
-        self.tally.add(row.state, row.reason)
+        for answer in (row.reading.panel if row.reading is not None else ()) or (row,):
+            self.tally.add(answer.state, answer.reason)
 
 
 def ingest_and_scan(

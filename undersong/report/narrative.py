@@ -56,6 +56,7 @@ def judge_words(case: Case) -> Iterator[str]:
         yield f"By conversation, the dearest first: {named}{more}."
     yield from address_words(case.parameters)
     yield from _price_words(case.parameters)
+    yield from agreement_words(case.parameters)
     yield from _measured_words(case.parameters)
 
 
@@ -63,6 +64,23 @@ def address_words(parameters: Mapping[str, Any]) -> Iterator[str]:
     """Where questions went, when the environment named another address than the provider's own."""
     for variable, address in parameters.get("judge_addresses", {}).items():
         yield f"Questions went to {address}, which {variable} names in the environment."
+
+
+def agreement_words(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """How far the two judges of a panel agree; nothing where one judge was asked."""
+    agreement = parameters.get("judge_agreement")
+    if agreement is None:
+        return
+    both, one = agreement["both"], agreement["one"]
+    alone = f"; {counted(one, 'message')} by one of them alone" if one else ""
+    judges, scored = " and ".join(agreement["judges"]), counted(both, "message")
+    yield f"Two judges read every question ({judges}): both scored {scored}{alone}."
+    if not both:
+        return
+    flips = agreement["flips"]
+    yield f"On any negative trait of .5 or more they disagree on {flips:,} of {both:,} ({flips / both:.0%})."
+    farthest = sorted(agreement["apart"].items(), key=lambda item: (-item[1], item[0]))
+    yield f"They lie apart on average: {', '.join(f'{trait} {apart:.2f}' for trait, apart in farthest)}."
 
 
 def _price_words(parameters: Mapping[str, Any]) -> Iterator[str]:

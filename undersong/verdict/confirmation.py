@@ -71,7 +71,8 @@ def answer_words(answer: Confirmed) -> str:
     if answer.state == "failed":
         return f"Judge {answer.judge} was asked whether these words show it, and gave no answer that can be used."
     verb = "confirms it" if answer.yes else "does not confirm it"
-    return f"Judge {answer.judge}, asked whether these words by themselves show it, {verb}."
+    why = f" ({answer.reason})" if answer.reason else ""  # where the two judges of a panel disagree
+    return f"Judge {answer.judge}, asked whether these words by themselves show it, {verb}{why}."
 
 
 def _places(result: DetectorResult, code: str) -> set[str]:

@@ -26,7 +26,7 @@ def installed_hashes(
     """
     from undersong.judges.llm.prompt_fingerprint import judge_hashes
     from undersong.judges.llm.sequences import sequence_hashes
-    from undersong.judges.protocol import asks_models, open_judge
+    from undersong.judges.protocol import asks_models, open_judge, panel_names
     from undersong.judges.stance import stance_hashes
     from undersong.patterns.catalog import all_rules, rule_hashes
     from undersong.patterns.outcome import outcome_hashes
@@ -57,7 +57,7 @@ def installed_hashes(
     judges = {str(manifest.parameters.get("judge", "")), *(use.judge for use in manifest.judges)} - {""}
     if model is not None:
         hashes |= model.judge.hashes
-    for name in sorted(judges - {OFFLINE}):
+    for name in sorted({part for each in judges for part in panel_names(each)} - {OFFLINE}):
         try:
             hashes |= judge_hashes() if asks_models(name) else open_judge(name).hashes
         except UndersongError:

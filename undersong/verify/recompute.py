@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from undersong.core.manifest import NAME, RUN, Manifest
+from undersong.judges.panel import panel_agreement
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
 from undersong.patterns.detect import detect, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
@@ -17,6 +18,7 @@ from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.case_builder import count, highest, with_attribution
+from undersong.pipeline.panel_notes import with_disagreement
 from undersong.pipeline.sequences import reading_facts, with_readings
 from undersong.report.render import FORMATS, formats_of
 from undersong.report.writer import CONVERSATIONS, DATA, EVALUATIONS, write
@@ -33,6 +35,7 @@ SCANNED = ("flags", "total", "hard_constraints", "loops", "deference", "sentimen
 ROUTED = ("tier", "tier_before", "width", "sampled", "reasons")
 TRANSCRIPTS = (f"is in {CONVERSATIONS}", CONVERSATIONS)  # how a missing row and a difference name them
 RANK_TOLERANCE = 0.05  # a score that moves by .001 can pass many others with the same score
+AGREEMENT = "judge_agreement"  # among the parameters
 AGAIN = "does not come out again"
 
 
@@ -50,6 +53,7 @@ def recompute_findings(content: Content, rules: Sequence[PatternRule]) -> Iterat
             detection.findings, detection.outcomes, content.rows, chosen, effort, noise
         ).findings
     findings = with_readings(tuple(findings), case.sequences, content.rows, rules, *reading_facts(case))
+    findings = with_disagreement(findings, content.rows, rules)
     messages = {(message.conversation, message.id): message for message in case.cited}
     strongest = strongest_sentences(row for row in content.rows if (row.conversation, row.id) in messages)
     transcripts = {conversation.id: conversation.messages for conversation in content.conversations}
@@ -139,6 +143,7 @@ def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepan
         "highest": (case.highest, highest(rows)),
         "ranked": (case.ranked, sum(row.scale == "rank" for row in rows)),
         "agents": (case.agents, agent_verdicts(rows)),
+        "agreement of the judges": (case.parameters.get(AGREEMENT), panel_agreement(rows).get(AGREEMENT)),
         "inputs": (case.inputs, manifest.inputs),
         "parameters": (case.parameters, manifest.parameters),
         "hashes": (case.hashes, manifest.hashes),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from undersong.errors import UsageError
@@ -13,7 +12,7 @@ from undersong.judges.llm.answering import run_sync
 from undersong.judges.llm.budget import Budget, BudgetExhaustedError
 from undersong.judges.llm.client import ModelClient
 from undersong.judges.llm.judge import model_client
-from undersong.judges.llm.model_spec import ModelSpec, redirections, tier_specs_of
+from undersong.judges.llm.model_spec import model_specs, redirections
 from undersong.judges.llm.prompts import shipped_prompts
 from undersong.judges.llm.response import UnusableError, answer_object, object_schema
 from undersong.judges.llm.transport import Request, TransportError
@@ -58,8 +57,7 @@ def clients_of(judge: str, limits: RunLimits) -> list[ModelClient]:
     """A client of each model of a judge."""
     if judge.partition(":")[0] == "replay":
         raise UsageError("a replay asks nobody", where=f"--judge {judge}", remedy="name the judge that was recorded")
-    specs: Sequence[ModelSpec] = list(dict.fromkeys(tier_specs_of(judge).values()))
-    return [model_client(spec, limits) for spec in specs]
+    return [model_client(spec, limits) for spec in model_specs(judge)]
 
 
 def addresses_of(judge: str, limits: RunLimits) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import UsageError
 from undersong.judges.llm.presets import Preset, load_presets, refuse_secrets, without_secrets
+from undersong.judges.protocol import asks_models, panel_names
 from undersong.models import Tier
 
 # interface → module and class of its backend
@@ -64,6 +65,9 @@ def parse_model_spec(provider: str, argument: str) -> ModelSpec:
     where = f"--judge '{provider}:{argument}'"  # in quotes: a colon follows
     if match is None:
         raise UsageError("names no model", where=where, remedy=f"write {provider}:MODEL or {provider}:MODEL@http://…")
+    if "," in match["model"]:
+        remedy = "of two judges give both in full, as openai:MODEL,anthropic:MODEL"
+        raise UsageError("a model has no comma in its name", where=where, remedy=remedy)
     effort = match["effort"]
     if effort is not None and effort not in EFFORTS:
         raise UsageError(f"unknown effort '{effort}'", where=where, remedy=f"known are {', '.join(EFFORTS)}")
@@ -94,12 +98,18 @@ def tier_specs_of(judge: str) -> dict[Tier, ModelSpec]:
     return tier_specs(judge if "=" in judge.partition(":")[0] else f"focused={judge}")
 
 
+def model_specs(judge: str) -> list[ModelSpec]:
+    """The models that ``--judge NAME`` asks, in any form, each once; none for judges of other packages."""
+    names = (name for name in panel_names(judge) if asks_models(name))
+    return list(dict.fromkeys(spec for name in names for spec in tier_specs_of(name).values()))
+
+
 def redirections(judge: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Variable → address, without secrets, where the environment says where a judge's questions go."""
     if judge.partition(":")[0] == "replay":
         return {}
-    specs = [spec for spec in set(tier_specs_of(judge).values()) if spec.url is None and spec.preset.url_from]
-    variables = sorted(spec.preset.url_from for spec in specs)
+    specs = [spec for spec in model_specs(judge) if spec.url is None and spec.preset.url_from]
+    variables = sorted({spec.preset.url_from for spec in specs})
     return {name: without_secrets(environment[name]) for name in variables if environment.get(name)}
 
 

@@ -9,8 +9,10 @@ import msgspec
 
 from undersong.errors import JudgeError
 from undersong.judges.limits import LedgerEntry, MemoryLedger, RunLimits
-from undersong.judges.llm.judge import LLMJudge, judge_of
+from undersong.judges.llm.judge import judge_of
 from undersong.judges.llm.model_spec import tier_specs_of
+from undersong.judges.panel import Panel
+from undersong.judges.protocol import Judge, panel_names
 
 VERSION = 1
 
@@ -51,11 +53,12 @@ def read_replay(path: Path) -> tuple[ReplayHeader, MemoryLedger]:
     return records[0], MemoryLedger(records[1:])
 
 
-def open_judge(argument: str, limits: RunLimits) -> LLMJudge:
+def open_judge(argument: str, limits: RunLimits) -> Judge:
     """The judge of the recorded run, who is not asked again: what is not in the file is a failed message."""
     header, ledger = read_replay(Path(argument))
-    judge = judge_of(tier_specs_of(header.judge), msgspec.structs.replace(limits, ledger=ledger), asks=False)
-    if judge.prompt_hash != header.prompt_hash:
+    limits = msgspec.structs.replace(limits, ledger=ledger)
+    judges = [judge_of(tier_specs_of(name), limits, asks=False) for name in panel_names(header.judge)]
+    if judges[0].prompt_hash != header.prompt_hash:
         what = "was recorded under other prompts than this version asks"
         raise JudgeError(what, where=argument, remedy="use the version of undersong that recorded it")
-    return judge
+    return judges[0] if len(judges) == 1 else Panel(judges, limits)
