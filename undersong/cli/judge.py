@@ -177,27 +177,47 @@ _add_test_retest_verb("framing", FRAMING, "What framing changes.")
 
 
 @command.command("validate", short_help="Compare a judge with labels.")
-@click.argument("labels", metavar="LABELS")
+@click.argument("labels", metavar="LABELS", required=False)
 @judge_options
 @JUDGE
 @STORE
+@click.option("--apply", is_flag=True, help="Send later scores of this judge through the maps that are fitted.")
+@click.option("--forget", is_flag=True, help="Without LABELS: have later scores be the judge's own again.")
 @click.option("--sample", type=click.IntRange(1), help="So many labelled messages instead of all.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the sample and of the intervals.")
 @click.option("--learnt", is_flag=True, help="Also measure on messages that the judge was trained on, and mark it.")
 @JSON
-def validate(labels: str, store: str, sample: int | None, learnt: bool, as_json: bool, **chosen: Any) -> None:
+def validate(
+    labels: str | None,
+    store: str,
+    apply: bool,
+    forget: bool,
+    sample: int | None,
+    learnt: bool,
+    as_json: bool,
+    **chosen: Any,
+) -> None:
     """Read the messages of LABELS (JSON Lines with author, text and traits) and print how far the judge agrees.
 
-    The figures are kept under the judge's and the prompts' hash, and reports by the same judge print them.
+    The figures are kept under the judge's and the prompts' hash, and reports by the same judge print them. Labels may
+    cover some traits only. From 30 labels of a trait on, a map from its scores to labels is fitted; --apply has later
+    audits and evaluations with this store use it.
     """
+    from undersong.pipeline.judge_validation import forget_maps
     from undersong.pipeline.judge_validation import validate as measured
     from undersong.pipeline.options import Options
     from undersong.stores.sqlite import SQLiteStore
 
+    if (labels is None) != forget or (forget and apply):
+        raise UsageError("give LABELS, or --forget alone", where="judge validate", remedy="see --help")
     check_store(store)
     with SQLiteStore(Path(store)) as opened_store:
+        if labels is None:
+            count = forget_maps(opened_store, Options(**chosen))
+            click.echo(f"{counted(count, 'map')} removed: scores are the judge's own")
+            return
         calibration = measured(
-            Path(labels), opened_store, Options(**chosen), sample, learnt=learnt, announce=_announced
+            Path(labels), opened_store, Options(**chosen), sample, learnt=learnt, apply=apply, announce=_announced
         )
     click.echo(encode(calibration)) if as_json else echo(_calibration_lines(calibration))
 
@@ -223,6 +243,10 @@ def _calibration_lines(calibration: Calibration) -> Iterator[str]:
     for trait in next(iter(calibration.figures.values())):
         yield f"{trait:<16}" + "".join(f"{_figure(each[trait]):>24}" for each in calibration.figures.values())
     yield f"any harm, AUC {_figure(calibration.harmful)}"
+    for trait, fitted in calibration.fitted.items():
+        errors = f"mean absolute error on other authors {fitted.before:.3f}, mapped {fitted.after:.3f}"
+        yield f"map of {trait} from {fitted.labels:,} labels: {errors}"
+    yield "later scores go through the maps: " + (", ".join(calibration.maps) if calibration.maps else "none")
 
 
 def _figure(measured: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from undersong.judges.score_maps import ScoreMap
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Evaluation, Record, TraitScores
 
 RetestKind = Literal["repeat", "context", "framing"]
@@ -24,7 +25,8 @@ class Calibration(Record, frozen=True, kw_only=True):
 
     ``learnt_from`` of the messages are among those that the judge was trained on, and their figures say nothing; None
     where nobody knows. ``figures`` maps a measure to a trait's figure; ``harmful`` is the AUC of the highest negative
-    trait for "any negative label of .5 or more". ``messages`` were scored, of ``asked``.
+    trait for "any negative label of .5 or more". ``messages`` were scored, of ``asked``. ``fitted`` are maps from the
+    scores to these labels; ``maps`` those that later scores go through, {} where none was asked for.
     """
 
     judge: str
@@ -37,6 +39,8 @@ class Calibration(Record, frozen=True, kw_only=True):
     learnt_from: int | None = None
     figures: dict[str, dict[str, IntervalEstimate]]
     harmful: IntervalEstimate
+    fitted: dict[str, ScoreMap] = {}
+    maps: dict[str, ScoreMap] = {}
 
 
 class Shift(Record, frozen=True, kw_only=True):

@@ -98,6 +98,7 @@ class Reading(Record, frozen=True, kw_only=True):
     is marked above 0 → the judge's short reason, which is not checked against the message.
     ``model`` is the model that answered by its own account, None where it is the one that was asked. ``panel`` are the
     answers of the judges of a panel, in the order of ``--judge``; () where one judge was asked.
+    ``unmapped`` are the judge's own scores in a row whose scores went through maps (`judge validate --apply`).
     """
 
     mechanisms: tuple[Indicator, ...] = ()
@@ -112,6 +113,7 @@ class Reading(Record, frozen=True, kw_only=True):
     reasons: dict[str, str] = {}
     model: str | None = None
     panel: tuple[PanelAnswer, ...] = ()
+    unmapped: TraitScores | None = None
 
 
 class Evaluation(Record, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ import msgspec
 from undersong import __version__
 from undersong.errors import InputError, NothingReadError, UsageError
 from undersong.judges.panel import panel_agreement
+from undersong.judges.score_maps import PARAMETER, maps_hash
 from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.models import (
     Case,
@@ -88,7 +89,7 @@ def _audited(
     corpus = ingest_and_scan(paths, store, book, options, progress)
     if not corpus.messages:
         raise _nothing_read(corpus.problems)
-    run = AuditState(histories=judging.histories(corpus.inputs))
+    run = AuditState(histories=judging.histories(corpus.inputs), maps=judging.maps)
     for thread, rows, verdict in confirmed_sessions(
         read_threads(corpus, store, judge, options, progress, run), judge, run
     ):
@@ -149,6 +150,7 @@ def _audited(
         | noise_hashes()
         | outcome_hashes()
         | pattern_hashes(rules)
+        | ({PARAMETER: maps_hash(run.maps)} if run.maps else {})
         | (judge.sequence_hashes | confidence_hashes() if sequences else {}),
     )
     return case, run.rows
@@ -186,7 +188,7 @@ def evaluate_rows(
     with open_session(options.judge, options.terms, store, options.ledger) as judging:
         spool = RowSpool(judging.judge.gives)
         corpus = ingest_and_scan(paths, store, load_book(), options, progress or silent)
-        run = AuditState(histories=judging.histories(corpus.inputs))
+        run = AuditState(histories=judging.histories(corpus.inputs), maps=judging.maps)
         for _, rows in read_threads(corpus, store, judging.judge, options, progress or silent, run):
             for row in rows:
                 spool.add(row if text else msgspec.structs.replace(row, text=None))

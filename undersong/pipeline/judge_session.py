@@ -19,6 +19,7 @@ from undersong.judges.ledger import SQLiteLedger
 from undersong.judges.limits import RunLimits
 from undersong.judges.measurement import Calibration, Shift, noise_of
 from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Segment, is_paid, open_judge
+from undersong.judges.score_maps import PARAMETER, ScoreMap
 from undersong.models import TRAITS, Confirmed, InputFile, Message, Row, SessionVerdict
 from undersong.patterns.significance.noise_resampling import assumed
 from undersong.pipeline.evaluate import HistoryLookup, RoutedThread
@@ -40,6 +41,12 @@ class JudgeSession(NamedTuple):
         return self.ledger.calibration(self.judge.hash) if self.ledger is not None else None
 
     @property
+    def maps(self) -> dict[str, ScoreMap]:
+        """The maps that scores of the judge go through, by trait; {} for its own scores."""
+        calibration = self.calibration
+        return {} if calibration is None else calibration.maps
+
+    @property
     def noise(self) -> dict[str, float]:
         """How far two readings of the judge lie apart per trait; empty where nobody measured it."""
         return noise_of(self._shifts, assumed())
@@ -53,8 +60,10 @@ class JudgeSession(NamedTuple):
         """What was measured of the judge, as a report's parameters hold it; nothing where nobody measured."""
         parameters: dict[str, Any] = {}
         if (calibration := self.calibration) is not None:
+            if calibration.maps:
+                parameters[PARAMETER] = _json_values(calibration.maps)
             calibrated = not calibration.learnt_from  # on what it was trained on it was not measured
-            parameters |= {"calibrated": calibrated, "calibration": msgspec.to_builtins(calibration)}
+            parameters |= {"calibrated": calibrated, "calibration": _json_values(calibration)}
         if self.noise:
             parameters |= {"judge_noise": self.noise, "judge_shifts": msgspec.to_builtins(self._shifts)}
         return parameters
@@ -118,6 +127,11 @@ def _live_history(ledger: SQLiteLedger, judge_hash: str, message: Message) -> Ev
     run = f"live/{judge_hash}/{message.conversation}"
     ledger.snapshot_agent(run, judge_hash, message.agent)
     return _history(ledger, run, message)
+
+
+def _json_values(value: object) -> Any:
+    """As it is read back from a report: pages print lists, and no tuples."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 TOGETHER = 64  # places that are gathered before the judge is asked, so that it is asked about many at a time

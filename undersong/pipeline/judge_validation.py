@@ -96,23 +96,30 @@ def validate(
     sample: int | None,
     *,
     learnt: bool = False,
+    apply: bool = False,
     announce: Callable[[str], None] = unheard,
 ) -> Calibration:
     """Read labelled messages one by one and compare: one JSON object a line, as ``read_labels`` takes them.
 
     Raises InputError where nothing was scored, and where the judge was trained on any of the messages; with ``learnt``
-    they are measured all the same, and counted in what is stored. Raises UsageError without the extra ``train``.
+    they are measured all the same, and counted in what is stored. With ``apply`` later scores of this judge go through
+    the maps that are fitted here; without it, maps that were recorded before stay. Raises UsageError without the
+    extra ``train``.
     """
     try:  # before anything is paid for
         from undersong.training.evaluation import calibrated
+        from undersong.training.score_maps import fit_maps
     except ModuleNotFoundError as error:
         what = f"measuring against labels needs {error.name}, which is not installed"
         raise UsageError(what, remedy="pip install 'undersong[train]'") from error
-    rows = read_labels(labels)
+    rows = read_labels(labels, partial=True)
     if sample is not None and sample < len(rows):
         places = np.random.default_rng(options.seed).choice(len(rows), size=sample, replace=False)
         rows = [rows[place] for place in sorted(places.tolist())]
     with open_session(options.judge, options.terms, store, options.ledger) as judging:
+        if apply and judging.judge.reads_everything:
+            remedy = "leave --apply away, or train a judge of your own with `undersong judge train`"
+            raise UsageError("the offline judge has maps of its own", where="--apply", remedy=remedy)
         trained_on = _learnt_from(judging.judge, rows)
         if trained_on and not learnt:
             what = f"the judge was trained on {trained_on:,} of these {counted(len(rows), 'message')}"
@@ -126,12 +133,12 @@ def validate(
         if not scored:
             why = next((each.reason for each in evaluations if each.reason), "nothing was asked")
             raise InputError("no labelled message was scored", where=str(labels), remedy=str(why))
-        figures, harmful = calibrated(
-            np.array([row.scores for row, _ in scored]),
-            np.array([[traits.get(trait) for trait in TRAITS] for _, traits in scored], dtype=np.float64),
-            [row.author for row, _ in scored],
-            options.seed,
-        )
+        own_labels = np.array([row.scores for row, _ in scored])
+        scores = np.array([[traits.get(trait) for trait in TRAITS] for _, traits in scored], dtype=np.float64)
+        authors = [row.author for row, _ in scored]
+        figures, harmful = calibrated(own_labels, scores, authors, options.seed)
+        fitted = fit_maps(own_labels, scores, authors)
+        earlier = judging.calibration
         calibration = Calibration(
             judge=judging.judge.name,
             judge_hash=judging.judge.hash,
@@ -143,10 +150,22 @@ def validate(
             learnt_from=trained_on,
             figures=figures,
             harmful=harmful,
+            fitted=fitted,
+            maps=fitted if apply else earlier.maps if earlier is not None else {},
         )
         if judging.ledger is not None:
             judging.ledger.put_calibration(calibration)
         return calibration
+
+
+def forget_maps(store: SQLiteStore, options: Options) -> int:
+    """Have later scores of a judge be its own again; of how many traits they went through maps."""
+    with open_session(options.judge, options.terms, store, options.ledger) as judging:
+        calibration = judging.calibration
+        if calibration is None or judging.ledger is None:
+            return 0
+        judging.ledger.put_calibration(msgspec.structs.replace(calibration, maps={}))
+        return len(calibration.maps)
 
 
 def _learnt_from(judge: Judge, rows: Sequence[LabelledMessage]) -> int | None:

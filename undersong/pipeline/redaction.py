@@ -55,7 +55,7 @@ FIXED = frozenset({
     "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits",
     "label", "signals", "flags", "finding_id", "rule_hash", "version", "hashes", "tiers", "states", "highest",
     "stages", "measures", "balance", "codes", "protective", "conduct", "guns", "candidates", "hard_constraints",
-    "indicators", "source_format", "sha256", "why", "bands", "spans",
+    "indicators", "source_format", "sha256", "why", "bands", "spans", "unmapped",
 })  # fmt: skip
 
 

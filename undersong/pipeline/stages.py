@@ -13,6 +13,7 @@ from undersong.core.batches import batches
 from undersong.errors import JudgeError
 from undersong.formats.ingest import read
 from undersong.judges.protocol import Judge
+from undersong.judges.score_maps import ScoreMap, mapped_row
 from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, InputFile, Problem, Row, SessionVerdict
 from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, evaluate, not_scored
@@ -61,6 +62,7 @@ class AuditState(msgspec.Struct, kw_only=True):
     census: Census = msgspec.field(default_factory=Census)
     failure: JudgeError | None = None
     histories: HistoryLookup | None = None
+    maps: dict[str, ScoreMap] = {}
     states: Counter[str] = msgspec.field(default_factory=Counter)
     tally: FailureTally = msgspec.field(default_factory=FailureTally)
 
@@ -152,7 +154,8 @@ def read_threads(
         for row in chain.from_iterable(rows):
             run.count(row)
         done += sum(map(len, rows))
-        yield from zip(threads, rows, strict=True)
+        mapped = (tuple(mapped_row(row, run.maps) for row in each) for each in rows)  # the store keeps the judge's own
+        yield from zip(threads, mapped, strict=True)
         progress("evaluate", done, corpus.messages)
 
 

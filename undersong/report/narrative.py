@@ -113,6 +113,12 @@ def _measured_words(parameters: Mapping[str, Any]) -> Iterator[str]:
                 f"No measurement: the judge was trained on {learnt:,} of these labelled messages. The figures say how "
                 "well it remembers, not how well it judges, and it counts as uncalibrated."
             )
+    if maps := parameters.get("score_maps"):
+        figures = [f"{trait} {each['before']:.2f} to {each['after']:.2f}" for trait, each in sorted(maps.items())]
+        yield (
+            "Scores went through maps that were fitted to labels, and the judge's own stand beside them in "
+            f"evaluations.jsonl; mean absolute error on other authors: {', '.join(figures)}."
+        )
     yield from _shift_words(parameters.get("judge_shifts", ()))
     for reading in parameters.get("double_check", ()):
         apart = max(reading["apart"].values(), default=0.0)

@@ -50,9 +50,12 @@ class _Line(msgspec.Struct):
     license: str = ""
 
 
-def read_labels(path: Path) -> list[LabelledMessage]:
-    """Every row of a ``.jsonl`` or ``.jsonl.gz`` file; raises InputError naming file and line of the first bad one."""
-    rows = [_row(line, f"{path}:{number}") for number, line in numbered_lines(path) if line.strip()]
+def read_labels(path: Path, *, partial: bool = False) -> list[LabelledMessage]:
+    """Every row of a ``.jsonl`` or ``.jsonl.gz`` file; raises InputError naming file and line of the first bad one.
+
+    With ``partial`` a row may have labels of some traits only: those of the others are nan.
+    """
+    rows = [_row(line, f"{path}:{number}", partial=partial) for number, line in numbered_lines(path) if line.strip()]
     if not rows:
         raise InputError("has no labelled messages", where=str(path), remedy=f"a line is {SHAPE}")
     return rows
@@ -68,7 +71,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise InputError(what, where=str(path), remedy="check the name and the file") from error
 
 
-def _row(line: bytes, where: str) -> LabelledMessage:
+def _row(line: bytes, where: str, *, partial: bool) -> LabelledMessage:
     try:
         record = msgspec.json.decode(line, type=_Line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -79,17 +82,18 @@ def _row(line: bytes, where: str) -> LabelledMessage:
         raise InputError("needs one message with its author and its traits", where=where, remedy=f"a line is {SHAPE}")
     if not message.text.strip():
         raise InputError("the text is blank", where=where, remedy="leave the line out")
-    scores = _scores(traits, where)
+    scores = _scores(traits, where, partial=partial)
     time = message.ts if isinstance(message, _NestedMessage) else message.time
     month = f"{time:%Y-%m}" if time else ""
     return LabelledMessage(message.author, message.text, scores, month, record.source, record.license)
 
 
-def _scores(traits: dict[str, float], where: str) -> tuple[float, ...]:
+def _scores(traits: dict[str, float], where: str, *, partial: bool) -> tuple[float, ...]:
     missing = [trait for trait in TRAITS if trait not in traits]
-    if missing:
-        raise InputError(f"no score for {', '.join(missing)}", where=where, remedy="give all twelve traits")
-    wrong = [f"{trait} {traits[trait]}" for trait in TRAITS if not 0.0 <= traits[trait] <= 1.0]
+    if missing and not (partial and len(missing) < len(TRAITS)):
+        remedy = "give one trait at least" if partial else "give all twelve traits"
+        raise InputError(f"no score for {', '.join(missing)}", where=where, remedy=remedy)
+    wrong = [f"{trait} {traits[trait]}" for trait in TRAITS if trait in traits and not 0.0 <= traits[trait] <= 1.0]
     if wrong:
         raise InputError(f"scores outside 0-1: {', '.join(wrong)}", where=where, remedy="scores run from 0 to 1")
-    return tuple(traits[trait] for trait in TRAITS)
+    return tuple(traits.get(trait, float("nan")) for trait in TRAITS)

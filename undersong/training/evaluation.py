@@ -184,7 +184,8 @@ def calibrated(
 ) -> tuple[dict[str, dict[str, IntervalEstimate]], IntervalEstimate]:
     """The four measures per trait, and the AUC of any harm; labels and scores (messages, 12) in [0, 1].
 
-    A score that is nan, of a trait that does not apply, is in no figure of its trait, and is no harm.
+    A score that is nan, of a trait that does not apply, is in no figure of its trait, and is no harm. A label that is
+    nan was not given: it is in no figure of its trait, and a message without any negative one is not in the AUC.
     """
     draws = resampled(groups, seed)
     figures = {
@@ -192,7 +193,8 @@ def calibrated(
         for name, measure in MEASURES.items()
     }
     harm = np.nan_to_num(scores[:, NEGATIVE]).max(axis=1)
-    return figures, _interval(label_auc, labels[:, NEGATIVE].max(axis=1), harm, draws)
+    given_harm = np.where(np.isnan(labels[:, NEGATIVE]), -1.0, labels[:, NEGATIVE]).max(axis=1)
+    return figures, _interval(label_auc, np.where(given_harm < 0, np.nan, given_harm), harm, draws)
 
 
 def label_auc(labels: Array, scores: Array) -> float:
@@ -235,10 +237,10 @@ MEASURES: Mapping[str, Measure] = {"spearman": spearman, "auc": label_auc, "kapp
 
 
 def _of_given(measure: Measure) -> Measure:
-    """The measure over the scores that are numbers; nan of fewer than two."""
+    """The measure over the pairs that are numbers; nan of fewer than two."""
 
     def of_given(labels: Array, scores: Array) -> float:
-        scored = ~np.isnan(scores)
+        scored = ~(np.isnan(scores) | np.isnan(labels))
         return measure(labels[scored], scores[scored]) if scored.sum() > 1 else float("nan")
 
     return of_given
@@ -247,7 +249,7 @@ def _of_given(measure: Measure) -> Measure:
 def _interval(
     measure: Measure, labels: Array, scores: Array, draws: Sequence[npt.NDArray[np.intp]]
 ) -> IntervalEstimate:
-    scored = ~np.isnan(scores)
+    scored = ~(np.isnan(scores) | np.isnan(labels))
     own = measure if scored.all() else _of_given(measure)
     estimate = figure(own(labels, scores), np.array([own(labels[rows], scores[rows]) for rows in draws]))
     if np.isnan(estimate.value):

@@ -10,6 +10,7 @@ from undersong import __version__
 from undersong.core.manifest import Manifest
 from undersong.errors import UndersongError, UsageError
 from undersong.judges.offline import OfflineJudge, model_hash, open_judge
+from undersong.judges.score_maps import PARAMETER, maps_hash, maps_of
 from undersong.verify.manifest_check import Discrepancy, NotPossibleError
 
 ANOTHER = "made with another version"
@@ -55,6 +56,8 @@ def installed_hashes(
         except UndersongError as error:
             broken.append(Discrepancy(what=error.what, where=error.where or "rules"))
     judges = {str(manifest.parameters.get("judge", "")), *(use.judge for use in manifest.judges)} - {""}
+    if maps := maps_of(manifest.parameters):
+        hashes[PARAMETER] = maps_hash(maps)  # the report holds them whole
     if model is not None:
         hashes |= model.judge.hashes
     for name in sorted({part for each in judges for part in panel_names(each)} - {OFFLINE}):

@@ -11,6 +11,7 @@ import msgspec
 
 from undersong.core.manifest import NAME, RUN, Manifest
 from undersong.judges.panel import panel_agreement
+from undersong.judges.score_maps import mapped_traits, maps_of
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
 from undersong.patterns.detect import detect, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
@@ -144,12 +145,25 @@ def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepan
         "ranked": (case.ranked, sum(row.scale == "rank" for row in rows)),
         "agents": (case.agents, agent_verdicts(rows)),
         "agreement of the judges": (case.parameters.get(AGREEMENT), panel_agreement(rows).get(AGREEMENT)),
+        "rows whose scores do not follow from the maps": (0, _not_mapped(rows, case.parameters)),
         "inputs": (case.inputs, manifest.inputs),
         "parameters": (case.parameters, manifest.parameters),
         "hashes": (case.hashes, manifest.hashes),
     }
     for name, (reported, again) in facts.items():
         yield from _unlike("case.json", name, reported, again)
+
+
+def _not_mapped(rows: Iterable[Row], parameters: Mapping[str, Any]) -> int:
+    """How many read rows do not have the judge's own scores, sent through the maps of the report."""
+    maps = maps_of(parameters)
+    readings = (
+        (row.traits, row.reading.unmapped) for row in rows if row.traits is not None and row.reading is not None
+    )
+    return sum(
+        (own is not None) != bool(maps) or (own is not None and mapped_traits(own, maps) != traits)
+        for traits, own in readings
+    )
 
 
 def recompute_scans(content: Content) -> Iterator[Discrepancy]:
