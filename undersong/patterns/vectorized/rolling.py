@@ -65,13 +65,17 @@ def over_sequences(window: Window, events: WindowEvents, bounds: I, times: I, ti
 
 def _in_one_go(window: Window, events: WindowEvents, bounds: I, times: I, timed: B) -> F:
     output = np.full(len(times), np.nan)
-    usable = timed if window.hours is not None else np.ones(len(timed), dtype=np.bool_)
-    span = np.inf if window.hours is None else float(window.hours * _HOUR)
-    fits = _slide.at(len(times))(
-        np.ascontiguousarray(events.values), np.ascontiguousarray(events.counted),
-        float(np.count_nonzero(events.counted)), bounds, times, usable, window.rows or 0, span,
-        window.function == "mean", least(window), output,
-    )  # fmt: skip
+    values, counted = np.ascontiguousarray(events.values), np.ascontiguousarray(events.counted)
+    number, is_mean = float(np.count_nonzero(counted)), window.function == "mean"
+    if window.rows is None and window.hours is None:
+        sums = np.empty((4, len(times)))
+        fits = _accumulate.at(len(times))(values, counted, number, bounds, is_mean, least(window), sums, output)
+    else:
+        usable = timed if window.hours is not None else np.ones(len(timed), dtype=np.bool_)
+        span = np.inf if window.hours is None else float(window.hours * _HOUR)
+        fits = _slide.at(len(times))(
+            values, counted, number, bounds, times, usable, window.rows or 0, span, is_mean, least(window), output
+        )
     if not fits:
         raise NotVectorizable("a value has digits beyond 2**-72, or is too large")
     return output
@@ -80,6 +84,30 @@ def _in_one_go(window: Window, events: WindowEvents, bounds: I, times: I, timed:
 def least(window: Window) -> int:
     """How many values a window needs for a result."""
     return 0 if window.function == "count" and window.rows is None else window.at_least or window.rows or 1
+
+
+@kernel
+def _accumulate(values, counted, number, bounds, mean, needed, sums, output):  # type: ignore[no-untyped-def]
+    """Sums over all counted rows before each row of its sequence; False where a value does not fit.
+
+    ``sums`` (4, rows) is space for limbs and numbers: the loops that split and divide take some rows at once.
+    """
+    firsts, seconds, thirds, numbers = sums[0], sums[1], sums[2], sums[3]
+    unfit = 0
+    for row in range(len(values)):
+        firsts[row], seconds[row], thirds[row], fits = split(values[row] if counted[row] else 0.0, number)
+        unfit += not fits
+    for sequence in range(len(bounds) - 1):
+        n, a, b, c = 0.0, 0.0, 0.0, 0.0
+        for row in range(bounds[sequence], bounds[sequence + 1]):
+            first, second, third = firsts[row], seconds[row], thirds[row]
+            firsts[row], seconds[row], thirds[row], numbers[row] = a, b, c, n
+            n, a, b, c = n + counted[row], a + first, b + second, c + third
+    for row in range(len(values)):
+        n = numbers[row]
+        result = quotient(firsts[row], seconds[row], thirds[row], n if mean and n > 0.0 else 1.0)
+        output[row] = result if n >= needed and (n > 0.0 or not mean) else np.nan
+    return unfit == 0
 
 
 @kernel
