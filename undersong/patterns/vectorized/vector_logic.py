@@ -76,7 +76,7 @@ class Leaves(Protocol):
 
 
 class Vectors:
-    """Evaluates trees over the same leaves, each distinct part once."""
+    """Evaluates trees over the same leaves, each distinct part once but for arithmetic."""
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
@@ -132,12 +132,18 @@ class Vectors:
         return masks
 
     def once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
-        """What ``work`` makes of a node, worked out the first time."""
+        """What ``work`` makes of a node, worked out the first time.
+
+        Sums and products are made anew: they take eight bytes a row, and conditions on them, which stay, one.
+        """
         key = what, node
-        if key not in self._known:
-            with np.errstate(over="raise", divide="ignore", invalid="ignore"):
-                self._known[key] = work(node)
-        return self._known[key]
+        if key in self._known:
+            return self._known[key]
+        with np.errstate(over="raise", divide="ignore", invalid="ignore"):
+            values = work(node)
+        if not isinstance(node, Arithmetic):
+            self._known[key] = values
+        return values
 
     def _number(self, node: Node) -> Any:
         if isinstance(node, Number):
