@@ -87,7 +87,20 @@ def test_an_answer_may_be_text_and_one_that_is_missing_stays_open(undersong: Und
     assert sorted(states) == ["failed", "scored"]
 
 
-@pytest.mark.parametrize("line", ["nonsense", '{"id": "other-0", "answer": {}}', '{"answer": {}}'])
+def test_an_answer_that_stands_there_twice_is_named(undersong: Undersong, audit: list[str]) -> None:
+    undersong(*audit)
+    first = questions()[0]
+    put([{"id": first["id"], "answer": answer(first["question"])}] * 2)
+    ran = undersong(*audit)
+    assert ran.code != 70
+    assert "stands here a second time" in ran.err + ran.out
+
+
+def test_a_first_run_says_where_answers_go(undersong: Undersong, audit: list[str]) -> None:
+    assert "put answers-ID.jsonl beside questions-ID.jsonl" in undersong(*audit).out
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, "nonsense", '{"id": "other-0", "answer": {}}', '{"answer": {}}'])
 def test_what_is_no_answer_is_named_with_its_line(undersong: Undersong, audit: list[str], line: str) -> None:
     undersong(*audit)
     name = questions()[0]["id"].rpartition("-")[0]

@@ -91,3 +91,15 @@ def test_a_budget_leaves_sequences_unread_and_says_so(undersong: Undersong, serv
     ran = undersong("audit", talk, "--judge", served.spec(), "--read", "sequences", "--max-calls", "1")
     assert ran.code == 0, ran.err
     assert sorted(str(each["state"]) for each in records("sequence_readings.jsonl")) == ["scored", "unread"]
+
+
+def test_sequences_that_fail_end_the_run_loudly(undersong: Undersong, talk: str) -> None:
+    ran = undersong("audit", talk, "--judge", "command:false", "--read", "sequences")
+    assert ran.code == 4
+    assert "2 of 2 questions failed" in ran.err + ran.out
+
+
+def test_the_report_says_how_to_make_it_again(undersong: Undersong, served: Served, talk: str) -> None:
+    undersong("audit", talk, "--judge", served.spec(), "--read", "sequences", "--prevalence", ".05")
+    for name in ("forensic_audit_report.md", "report.html"):
+        assert "--read sequences --prevalence 0.05" in Path("undersong-report", name).read_text()

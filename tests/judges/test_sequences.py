@@ -115,8 +115,14 @@ def test_evidence_that_is_not_in_the_speakers_words_is_dropped() -> None:
     )
     read = checked_window(text, WINDOW, SHAPES, "amber")
     assert [stage.name for stage in read.shapes[0].stages] == ["warmth", "price"]
-    assert read.shapes[0].certainty == 3
-    assert read.rejected == {"evidence": 3, "quote_not_in_message": 2}
+    assert read.shapes[0].certainty == 0  # "withdrawal" is quoted from the other speaker
+    assert read.rejected == {"evidence": 3, "quote_not_in_message": 2, "stages_missing": 1}
+
+
+@pytest.mark.parametrize("quote", ["", " ", ".", "a b"])
+def test_a_quote_without_letters_shows_nothing(quote: str) -> None:
+    text = answer(("warmth", 1, "the best thing"), ("withdrawal", 3, quote), ("price", 5, "called in sick"))
+    assert checked_window(text, WINDOW, SHAPES, "amber").shapes[0].certainty == 0
 
 
 def test_one_stage_alone_is_no_sequence() -> None:
@@ -126,7 +132,8 @@ def test_one_stage_alone_is_no_sequence() -> None:
 
 @pytest.mark.parametrize("certainty", [5, True, "3", None, -1])
 def test_a_certainty_out_of_range_counts_as_none(certainty: object) -> None:
-    text = answer(("warmth", 1, "the best thing"), ("price", 5, "called in sick"), certainty=certainty)
+    quotes = ("warmth", 1, "the best thing"), ("withdrawal", 3, "Fine."), ("price", 5, "called in sick")
+    text = answer(*quotes, certainty=certainty)
     read = checked_window(text, WINDOW, SHAPES, "amber")
     assert (read.shapes[0].certainty, read.rejected) == (0, {"certainty": 1})
 

@@ -26,10 +26,10 @@ from undersong.report.narrative import (
     kind_words,
     low_scores_words,
     missed_words,
-    sequence_words,
     to_read_words,
     unassessed_words,
 )
+from undersong.report.sequence_words import sequence_words
 
 SHOWN = 10  # findings and sessions on the screen; all of them are in the report
 

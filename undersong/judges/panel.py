@@ -166,14 +166,14 @@ class Panel(Judge):
 
     def _sequence(self, both: Sequence[SequenceReading]) -> SequenceReading:
         reasons = [f"{each.judge}: {each.reason or each.state}" for each in both if each.state != "scored"]
-        shapes: tuple[ShapeReading, ...] = ()
+        shapes: tuple[ShapeReading, ...] = tuple(shape for each in both for shape in each.shapes)
         if not reasons:
             shapes, reasons = _common_shapes(*both)
         return msgspec.structs.replace(
             both[0],
             id=hashlib.sha256("\0".join(each.id for each in both).encode()).hexdigest(),
             judge=",".join(each.judge for each in both),
-            state=_worst(both),
+            state="scored" if any(each.state == "scored" for each in both) else _worst(both),
             shapes=shapes,
             reason="; ".join(reasons) or None,
             rejected=_summed(each.rejected for each in both),

@@ -50,6 +50,7 @@ def _finding(
     stages = _stages(shape, reading)
     ids = tuple(name for _, name in stages)
     times = {(row.conversation, row.id): row.time for row in own}
+    targets = {row.target for row in own if (row.conversation, row.id) in {(conversations[name], name) for name in ids}}
     timed = [time for name in ids if (time := times.get((conversations[name], name)))]
     strength = shape.certainty / CLEAR
     return Finding(
@@ -59,7 +60,7 @@ def _finding(
         level=rule.file.level,
         rule_hash=rule.hash,
         agent=reading.agent,
-        target=reading.target,
+        target=targets.pop() if len(targets) == 1 else reading.target,
         message_ids=ids,
         message_conversations=tuple(conversations[name] for name in ids),
         stages=stages,

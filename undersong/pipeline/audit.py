@@ -109,6 +109,8 @@ def _audited(
     sequences: tuple[SequenceReading, ...] = ()
     if options.read != "messages":
         sequences = read_sequences(run.rows, weighed.findings, rules, store, judge, run, options.seed)
+    for reading in sequences:
+        run.tally.add(reading.state, reading.reason)
     prevalence = options.prevalence or usual_prevalence(run.rows)
     named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, prevalence)
     named = with_disagreement(named, run.rows, rules)

@@ -62,7 +62,11 @@ def with_readings(
         return tuple(findings)
     named = reading_findings(readings, nominate(rows, findings, seed=seed), rules, rows)
     by_reading = [
-        msgspec.structs.replace(each, confidence=confidence(round(each.measures["certainty"]), prevalence))
+        msgspec.structs.replace(
+            each,
+            confidence=confidence(round(each.measures["certainty"]), prevalence),
+            measures=each.measures | {"prevalence": prevalence},
+        )
         for each in named
     ]
     read = {(each.agent, each.pattern): each for each in by_reading}

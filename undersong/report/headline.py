@@ -21,10 +21,10 @@ from undersong.report.narrative import (
     guns_words,
     low_scores_words,
     qualified_words,
-    sequence_words,
     unassessed_words,
 )
 from undersong.report.order import order_findings
+from undersong.report.sequence_words import sequence_words
 
 LOW, UNCALIBRATED = "low coverage", "uncalibrated judge"  # how `qualified_words` begins what it says
 REASONS = 3  # distinct reasons told for each mechanism

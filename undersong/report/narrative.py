@@ -9,6 +9,7 @@ from typing import Any
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
 from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, Moment, SessionVerdict, Usage
+from undersong.report.sequence_words import reading_words
 from undersong.routing.audit_sample import at_most
 from undersong.rows.null_bands import signals_above_null
 
@@ -271,18 +272,6 @@ def low_scores_words(case: Case) -> tuple[str, ...]:
     return (f"That says little: the judge is uncalibrated, and {low}.",)
 
 
-def sequence_words(case: Case) -> tuple[str, ...]:
-    """How many sequences a judge read, what it saw, and why it did not read the others; () where it was not asked."""
-    if not case.sequences:
-        return ()
-    read = [each for each in case.sequences if each.state == "scored"]
-    seen = sum(any(shape.certainty for shape in each.shapes) for each in read)
-    words = f"{len(read):,} of {counted(len(case.sequences), 'sequence')} read, in {seen:,} of them a shape"
-    reasons = Counter(each.reason or each.state for each in case.sequences if each.state != "scored")
-    others = (f"{count:,} not read: {one_line(reason, 160)}" for reason, count in reasons.most_common(3))
-    return (f"{'; '.join((words, *others))}.",)
-
-
 def unassessed_words(case: Case) -> tuple[str, ...]:
     """What could not be looked for, so that neither nothing nor little found is an all-clear; () where all could."""
     whole = bool(case.sequences) and all(each.state == "scored" for each in case.sequences)
@@ -412,23 +401,13 @@ def context_words(verdict: SessionVerdict) -> str:
 def certainty_words(finding: Finding) -> tuple[str, ...]:
     """How sure a finding is, a clause per number; what was not computed is named."""
     if finding.is_read:
-        return (_reading_words(finding),)
+        return (reading_words(finding),)
     phrases = (_chance_words(finding), _q_words(finding), _stability_words(finding))
     missing = [name for name, words in zip(("chance", "q", "stability"), phrases, strict=True) if not words]
     clauses = [words for words in phrases if words]
     if missing:
         clauses.append(f"{', '.join(missing)}: not computed in this run")
     return tuple(clauses)
-
-
-def _reading_words(finding: Finding) -> str:
-    certainty = f"certainty {finding.measures['certainty']:.0f} of 4"
-    read = f"{', '.join(finding.judges)} read the sequence and named it with {certainty}"
-    if finding.confidence is None:
-        return f"{read}; how often that is right was not measured"
-    return (
-        f"{read}; of 100 findings like it in the reference conversations about {100 * finding.confidence:.0f} were true"
-    )
 
 
 def basis_words(draws: int, family: int, tested: int) -> tuple[str, ...]:

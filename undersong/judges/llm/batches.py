@@ -124,12 +124,14 @@ def _collected(
     without = {question.key: "nothing came back" for question in batch.questions}
     used, answers = Usage(), []
     for result in results:
+        if not 0 <= result.number < len(batch.questions):
+            continue  # an answer to a question that was not asked
         question = batch.questions[result.number]
         why = _why_not(model, result)
         if why or result.body is None:
             without[question.key] = why
             continue
-        del without[question.key]
+        without.pop(question.key, None)
         asked = Asked(*batch.sizes[result.number]) if batch.sizes else Asked(question.sent + question.fixed, MOST_OUT)
         completion = model.counted(result.body, asked)
         usage = model.usage(completion, batch=True)

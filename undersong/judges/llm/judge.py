@@ -79,6 +79,7 @@ def open_judge(argument: str, limits: RunLimits) -> LLMJudge:
 
 
 SIGNALS = ("act_request", "act_complies", "act_refuses", "concedes", "suspected_injection", "control_failed")
+ANSWER_THERE = "put answers-ID.jsonl beside questions-ID.jsonl and run the same command again"
 CONCEDES = {"concedes": 1.0, "holds": 0.0}
 T = TypeVar("T")
 U = TypeVar("U")
@@ -240,7 +241,8 @@ class LLMJudge(Judge):
             again = "; run the same command again to ask once more"
             raise TransportError(f"its batch gave no answer ({without[key]}){again}", retryable=False)
         if key in waiting:
-            raise BudgetExhaustedError(WAITS)
+            files = [model.spec for model in self.models.values() if model.spec.preset.speaks == "file"]
+            raise BudgetExhaustedError(f"its question is in {files[0].model}: {ANSWER_THERE}" if files else WAITS)
         if key in left:
             raise BudgetExhaustedError(left[key])
 

@@ -37,6 +37,7 @@ from undersong.models import Message, Quote, ShapeReading, StageReading
 FILES = ("sequence.md", "sequence_answer.md")
 MOST_SHAPES, MOST_EVIDENCE = 2, 20
 CERTAINTY = [0, *CONFIDENCE]
+LEAST_LETTERS = 4  # of a quote: a blank or a dot stands in every message
 INNOCENT = 400  # characters of an innocent reading that are kept
 
 
@@ -100,7 +101,7 @@ def render_window(window: SequenceWindow, shapes: Sequence[PatternShape]) -> Ren
 def _line(number: int, message: Message, labels: dict[str, str], window: SequenceWindow) -> str:
     """``7 S2 "Jonas" to "Marta", day 3 08:14: "…"``; everything that a party wrote is a JSON string."""
     text, size = shortened(message.text, sequence_words().message_bytes)
-    whom = f" to {encoded(message.target)}" if message.target else ""
+    whom = f" to {labels.get(message.target) or encoded(message.target)}" if message.target else ""
     watched = {"yes": ", watched", "no": ", not watched"}.get(message.observed, "")
     cut = shipped_prompts().words.shortened.format(bytes=f"{size:,}").rstrip() if size else ""
     when = _when(message.time, window.messages[0].time)
@@ -136,9 +137,9 @@ def sequence_schema(shapes: tuple[PatternShape, ...], *, lengths: bool) -> dict[
 def checked_window(text: str, window: SequenceWindow, shapes: Sequence[PatternShape], control: str) -> WindowAnswer:
     """What of an answer holds.
 
-    A quote counts where it stands word for word in a message of the speaker in question. A shape with fewer than two
-    stages that are quoted so has certainty 0, and is counted. Raises UnusableError for an answer that is no JSON object
-    of the asked form or gets the control question wrong.
+    A quote counts where it stands word for word in a message of the speaker in question and has some letters. A shape
+    of which a stage is not quoted so has certainty 0, and is counted. Raises UnusableError for an answer that is no
+    JSON object of the asked form or gets the control question wrong.
     """
     value, rejected, by_id = answer_object(text), Counter[str](), {each.id: each for each in shapes}
     check_control(value, control)
@@ -172,7 +173,7 @@ def _shape_reading(
     if isinstance(certainty, bool) or certainty not in CERTAINTY:
         rejected["certainty"] += 1
         certainty = 0
-    if certainty and len(stages) < 2:  # one stage alone is no sequence
+    if certainty and len(stages) < len(shape.stages):
         rejected["stages_missing"] += 1
         certainty = 0
     innocent = item.get("innocent")
@@ -193,13 +194,18 @@ def _quote(entry: dict[str, Any], window: SequenceWindow, rejected: Counter[str]
     named = window.messages[number - 1] if isinstance(number, int) and 1 <= number <= len(window.messages) else None
     candidates = [named] if named in own else own
     for message in candidates:
-        words = verbatim(text, message.text) if isinstance(text, str) and len(text) <= limit else None
+        words = verbatim(text, message.text) if isinstance(text, str) and _says_something(text, limit) else None
         if words is not None:
             start = message.text.index(words)
             digest = text_hash(message.text)
             return Quote(message_id=message.id, text=words, start=start, end=start + len(words), sha256=digest)
     rejected["quote_not_in_message"] += 1
     return None
+
+
+def _says_something(text: str, most: int) -> bool:
+    """Whether a quote has enough letters to point at anything, and is not too long."""
+    return len(text) <= most and sum(map(str.isalnum, text)) >= LEAST_LETTERS
 
 
 def _stage(name: str, quotes: Sequence[Quote]) -> StageReading:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from undersong.core.text import counted, mechanism_name, text_hash
 from undersong.models import LEVELS
 from undersong.report import escape, headline, narrative, view_model
+from undersong.report.sequence_words import reading_options
 from undersong.report.view_model import ReportView
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -40,7 +41,7 @@ def environment() -> jinja2.Environment:
         counted, mechanism_name, escape.own_name, escape.period, headline.coverage, headline.findings_words,
         headline.headline, headline.mechanism_gaps, narrative.alignment_colour, narrative.alignment_words,
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
-        narrative.judge_option, narrative.judge_words, narrative.kind_words, narrative.missed_words,
+        narrative.judge_option, reading_options, narrative.judge_words, narrative.kind_words, narrative.missed_words,
         narrative.not_applicable_words, narrative.outcome_words, narrative.score_words, narrative.to_read_words,
         view_model.agreement_table,
     )  # fmt: skip

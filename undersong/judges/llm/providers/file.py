@@ -14,6 +14,7 @@ from undersong.judges.limits import RunLimits
 from undersong.judges.llm.model_spec import ModelSpec
 from undersong.judges.llm.transport import BatchResult, Completion, Request, Response
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 OWNER_ONLY = 0o600  # questions hold private messages
 
 
@@ -58,8 +59,8 @@ class FileBackend:
 
     async def collect(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """The answers by their questions' numbers; raises JudgeError naming file and line of what is none."""
-        path = self._answers(batch_id)
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        path, seen = self._answers(batch_id), set[int]()
+        for number, line in enumerate(path.read_bytes().removeprefix(BYTE_ORDER_MARK).splitlines(), 1):
             if not line.strip():
                 continue
             try:
@@ -68,9 +69,12 @@ class FileBackend:
                 if batch != batch_id:
                     raise ValueError(f"the id {answer.id} is none of questions-{batch_id}.jsonl")
                 question = int(place)
-            except (msgspec.DecodeError, UnicodeError, ValueError) as error:
+                if question in seen:
+                    raise ValueError(f"the id {answer.id} stands here a second time")
+            except (msgspec.DecodeError, UnicodeError, ValueError, RecursionError) as error:
                 remedy = 'write {"id": "…", "answer": {…}} on each line'
                 raise JudgeError(f"not an answer: {error}", where=f"{path}:{number}", remedy=remedy) from error
+            seen.add(question)
             text = answer.answer if isinstance(answer.answer, str) else msgspec.json.encode(answer.answer).decode()
             yield BatchResult(question, text.encode())
 

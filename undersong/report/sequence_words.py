@@ -1,0 +1,47 @@
+"""Words about whole sequences: how they were read, how sure a finding of a reading is, how to read them again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from undersong.core.sanitize import one_line
+from undersong.core.text import counted
+from undersong.models import Case, Finding
+
+
+def reading_options(parameters: Mapping[str, Any]) -> str:
+    """The options of a run that read whole sequences, with a space before them; "" for any other."""
+    if parameters.get("read", "messages") == "messages":
+        return ""
+    shown = "".join(f" --prevalence {parameters[name]:g}" for name in ("prevalence",) if name in parameters)
+    return f" --read {parameters['read']}{shown}"
+
+
+def sequence_words(case: Case) -> tuple[str, ...]:
+    """How many sequences a judge read, what it saw, and why it did not read the others; () where it was not asked."""
+    if not case.sequences:
+        return ()
+    read = [each for each in case.sequences if each.state == "scored"]
+    certain = [[shape.in_order for shape in each.shapes if shape.certainty] for each in read]
+    seen, unordered = sum(map(any, certain)), sum(bool(each) and not any(each) for each in certain)
+    words = f"{len(read):,} of {counted(len(case.sequences), 'sequence')} read, in {seen:,} of them a shape"
+    if unordered:
+        words += f", in {unordered:,} one whose stages stand in another order, which is no finding"
+    if dropped := sum(sum(each.rejected.values()) for each in read):
+        words += f"; {counted(dropped, 'part')} of the answers thrown away, since the messages do not bear them out"
+    reasons = Counter(each.reason or each.state for each in case.sequences if each.state != "scored")
+    others = (f"{count:,} not read: {one_line(reason, 160)}" for reason, count in reasons.most_common(3))
+    return (f"{'; '.join((words, *others))}.",)
+
+
+def reading_words(finding: Finding) -> str:
+    """How sure a finding is that rests on a reading of the sequence."""
+    certainty = f"certainty {finding.measures['certainty']:.0f} of 4"
+    read = f"{', '.join(finding.judges)} read the sequence and named it with {certainty}"
+    if finding.confidence is None:
+        return f"{read}; how often that is right was not measured"
+    share = f"where {finding.measures.get('prevalence', 0):.2g} of all speakers show a shape"
+    counted_from = "as often as readers of the reference conversations were right with it"
+    return f"{read}; {counted_from}, about {100 * finding.confidence:.0f} of 100 such findings are true {share}"
