@@ -14,7 +14,7 @@ import msgspec
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
-from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict
+from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict, by_pattern
 from undersong.report.narrative import (
     LOW_COVERAGE,
     address_words,
@@ -68,10 +68,10 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "sequences": list(sequence_words(case)),
         "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
         "rules": {
-            status: sorted(each.pattern for each in case.outcomes if each.status == status)
+            status: sorted(each.pattern for each in by_pattern(case.outcomes) if each.status == status)
             for status in ("ran", "not_applicable", "gave_up")
         },
-        "rules_not_run": {each.pattern: each.reason for each in case.outcomes if each.status != "ran"},
+        "rules_not_run": {each.pattern: each.reason for each in by_pattern(case.outcomes) if each.status != "ran"},
         "sovereignty": [_session(session) for session in case.sessions],
         "problems": {
             kind: sum(each.kind == kind for each in case.problems) for kind in ("file", "record", "note", "judge")
@@ -108,7 +108,7 @@ def outcome_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
 def not_run_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
     """One line per reason for the rules that could not run."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for outcome in outcomes:
+    for outcome in by_pattern(outcomes):
         if outcome.status != "ran":
             reasons.setdefault((outcome.status.replace("_", " "), outcome.reason), []).append(outcome.pattern)
     return [f"{status}: {', '.join(names)} ({reason})" for (status, reason), names in reasons.items()]

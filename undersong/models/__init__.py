@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from undersong.models.evaluation import Evaluation, Indicator, PanelAnswer, Quote, Reading, Route, Stance, Usage
-from undersong.models.finding import Emerging, Finding, Outcome, RuleOutcome, Why
+from undersong.models.finding import Emerging, Finding, Outcome, RuleOutcome, Why, by_pattern
 from undersong.models.message import (
     DIMENSIONS,
     LEVELS,
@@ -78,5 +78,5 @@ __all__ = [
     "Role", "Route", "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading", "SessionVerdict", "ShapeReading",
     "SignalBand", "SignalKind", "SourceRef", "Spending", "StageReading", "Stance", "State", "Telemetry",
     "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult", "Trait", "TraitScores", "Usage", "Why",
-    "Width", "applicable_scores", "decode", "encode",
+    "Width", "applicable_scores", "by_pattern", "decode", "encode",
 ]  # fmt: skip

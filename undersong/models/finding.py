@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
+
+import msgspec
 
 from undersong.models.evaluation import Quote
 from undersong.models.message import Answer, Level, Record
@@ -133,7 +136,10 @@ class Emerging(Record, frozen=True, kw_only=True):
 
 
 class RuleOutcome(Record, frozen=True, kw_only=True):
-    """What became of one rule in a run: never a bare "0 findings"."""
+    """What became of one rule in a run: never a bare "0 findings". ``pattern`` is the rule's own id.
+
+    ``variant_of`` names the pattern that the rule finds in another way than the rule of that name.
+    """
 
     pattern: str
     rule_hash: str
@@ -141,3 +147,16 @@ class RuleOutcome(Record, frozen=True, kw_only=True):
     partitions: int = 0
     findings: int = 0
     reason: str = ""
+    variant_of: str | None = None
+
+
+def by_pattern(outcomes: Iterable[RuleOutcome]) -> tuple[RuleOutcome, ...]:
+    """One outcome a pattern: ``ran`` where any of its rules ran, else that of the rule of its own name."""
+    chosen: dict[str, RuleOutcome] = {}
+    for outcome in outcomes:
+        name = outcome.variant_of or outcome.pattern
+        before = chosen.get(name)
+        better = before is None or (before.status != "ran" and (outcome.status == "ran" or outcome.variant_of is None))
+        if better:
+            chosen[name] = outcome
+    return tuple(msgspec.structs.replace(outcome, pattern=name) for name, outcome in chosen.items())

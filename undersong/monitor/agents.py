@@ -31,7 +31,7 @@ class AgentTracker:
     def __init__(self, store: Store, rules: Sequence[PatternRule], judge: str, judge_hash: str) -> None:
         self._store, self._rules = store, tuple(rules)
         self._judge, self._judge_hash = judge, judge_hash
-        self._ids = frozenset(rule.id for rule in rules)
+        self._ids = frozenset(rule.pattern for rule in rules)
         self._live = LiveDetector(self._rules)
         self.clear()
 
@@ -107,7 +107,7 @@ class AgentTracker:
         retracted: list[str] = []
         for agent in sorted(agents):
             stored, now = self._stored.setdefault(agent, {}), self._current(agent)
-            retracted += [name for name, each in stored.items() if name not in now and each.pattern not in inactive]
+            retracted += [name for name, each in stored.items() if name not in now and each.rule_hash not in inactive]
             findings += [
                 each for name, each in now.items() if name not in stored or not _same(stored[name], each, final)
             ]

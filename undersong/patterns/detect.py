@@ -120,7 +120,15 @@ def _detection(
     for rule in rules:
         reason = lacking(rule, corpus.has, corpus.gives, any_read=corpus.any_read, ranks=corpus.ranks)
         if reason:
-            outcomes.append(RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason))
+            outcomes.append(
+                RuleOutcome(
+                    pattern=rule.id,
+                    rule_hash=rule.hash,
+                    status="not_applicable",
+                    reason=reason,
+                    variant_of=rule.file.variant_of,
+                )
+            )
             continue
         result = corpus.searches.search(rule)
         new_findings = _deduplicated(
@@ -236,6 +244,7 @@ def _outcome(rule: PatternRule, result: SearchResult, findings: int, steps: int)
         partitions=result.partitions,
         findings=findings,
         reason=reason,
+        variant_of=rule.file.variant_of,
     )
 
 

@@ -25,12 +25,12 @@ def finding_of(rule: PatternRule, match: Match, balance: Mapping[str, float]) ->
     strength = min(1.0, max(0.0, measures.get("strength", 0.0)))
     return Finding(
         finding_id=finding_id(rule, match),
-        pattern=rule.id,
+        pattern=rule.pattern,
         title=rule.file.title,
         level=rule.file.level,
         rule_hash=rule.hash,
         agent=match.partition.timeline.agent,
-        target=match.partition.target,
+        target=match.partition.target or _addressed(match),
         message_ids=tuple(entry.row.id for _, entry in named),
         message_conversations=tuple(entry.row.conversation for _, entry in named),
         gap_ids=tuple(entry.row.id for name, entry in match.stages if name == ANY),
@@ -45,6 +45,12 @@ def finding_of(rule: PatternRule, match: Match, balance: Mapping[str, float]) ->
         judges=tuple(sorted({entry.row.judge for _, entry in named if entry.row.judge})),
         notes=_notes(rule, match),
     )
+
+
+def _addressed(match: Match) -> str | None:
+    """The one to whom all directed messages of a match are; None where there are none, or several are addressed."""
+    targets = {entry.row.target for _, entry in match.named} - {None}
+    return targets.pop() if len(targets) == 1 else None
 
 
 def finding_id(rule: PatternRule, match: Match) -> str:

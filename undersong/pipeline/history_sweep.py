@@ -60,24 +60,25 @@ def sweep(
 ) -> Sweep:
     """Run the rules over every history with ``least`` or more scored rows that changed since they last saw it.
 
-    A rule has its cursor by its hash: a changed rule begins anew, as every rule does with ``again``. What was found is
-    kept together with the cursor, some thousand rows at a time: a sweep that was stopped goes on there. Histories are
-    read to their beginning, so that a pattern may take months. With ``effort`` each finding has its chance and
-    stability, and q over all that this sweep read. With ``warn`` sequences that are only on their way are told too.
+    A pattern has its cursor by the hashes of its rules: a changed rule begins anew, as every rule does with ``again``.
+    What was found is kept together with the cursor, some thousand rows at a time: a sweep that was stopped goes on
+    there. Histories are read to their beginning, so that a pattern may take months. With ``effort`` each finding has
+    its chance and stability, and q over all that this sweep read. With ``warn`` sequences that are only on their way
+    are told too.
     """
-    cursors = {rule.id: _cursor(judge_hash, least, rule) for rule in rules}
-    places = {rule.id: BEGINNING if again else store.cursor(cursors[rule.id]) for rule in rules}
+    cursors = _cursors(judge_hash, least, rules)
+    places = {name: BEGINNING if again else store.cursor(cursor) for name, cursor in cursors.items()}
     before = store.finding_ids()
     tally = _SweepTotals(watch)
     for place in sorted(set(places.values())):
-        due = [rule for rule in rules if places[rule.id] == place]
-        names = [cursors[rule.id] for rule in due]
+        due = [rule for rule in rules if places[rule.pattern] == place]
+        patterns = tuple(dict.fromkeys(rule.pattern for rule in due))
         for batch in batches(store.packed(judge_hash, place, least), ROWS, _rows):
             search = _Batch(store, judge_hash, batch, due, effort)
             weighed = search.significance()
             last = Cursor(batch[-1].changed, batch[-1].agent)
             swept = _by_agent(batch, weighed.findings)
-            store.put_sweep(judge_hash, swept, [rule.id for rule in due], dict.fromkeys(names, last))
+            store.put_sweep(judge_hash, swept, patterns, {cursors[name]: last for name in patterns})
             tally.add(batch, search.outcomes, weighed)
             if warn:
                 tally.emerging += unfinished(due, search.rows(batch), weighed.findings)
@@ -135,7 +136,7 @@ class _SweepTotals:
 
     def corrected(self, rules: Iterable[PatternRule]) -> list[Finding]:
         """The findings with a chance, their q corrected for everything that was read."""
-        apart = {rule.id for rule in rules if "conversation" in rule.file.partition_by}
+        apart = {rule.hash for rule in rules if "conversation" in rule.file.partition_by}
         tested = [finding for finding in self.findings if finding.chance is not None]
         sequences = {_sequence(finding, apart): finding.chance or 0.0 for finding in tested}
         values = dict(zip(sequences, false_discovery(list(sequences.values()), self.family), strict=True))
@@ -155,8 +156,12 @@ def _together(parts: Sequence[RuleOutcome]) -> RuleOutcome:
     return msgspec.structs.replace(gave_up, **counts)
 
 
-def _cursor(judge_hash: str, least: int, rule: PatternRule) -> str:
-    return f"sweep/{judge_hash}/{least}/{rule.hash}"
+def _cursors(judge_hash: str, least: int, rules: Iterable[PatternRule]) -> dict[str, str]:
+    """Pattern → the name of its cursor: a pattern is swept by all its rules or by none."""
+    hashes: dict[str, list[str]] = {}
+    for rule in rules:
+        hashes.setdefault(rule.pattern, []).append(rule.hash)
+    return {name: f"sweep/{judge_hash}/{least}/{'+'.join(sorted(each))}" for name, each in hashes.items()}
 
 
 def _rows(history: PackedHistory) -> int:
@@ -264,8 +269,8 @@ def _by_agent(histories: Sequence[PackedHistory], findings: Iterable[Finding]) -
 
 def _sequence(finding: Finding, apart: Collection[str]) -> tuple[str, str, str | None, str]:
     """What all findings of one rule in one sequence share: they have one chance."""
-    alone = finding.pattern in apart or finding.start is None
-    return finding.pattern, finding.agent, finding.target, finding.conversations[0] if alone else ""
+    alone = finding.rule_hash in apart or finding.start is None
+    return finding.rule_hash, finding.agent, finding.target, finding.conversations[0] if alone else ""
 
 
 def _with_quotes(

@@ -12,7 +12,7 @@ import msgspec
 
 from undersong.core.text import counted, mechanism_name
 from undersong.datafiles import yaml_loader
-from undersong.models import Case, SessionVerdict
+from undersong.models import Case, SessionVerdict, by_pattern
 from undersong.report.escape import label
 from undersong.report.narrative import (
     annotation_words,
@@ -132,7 +132,7 @@ def _qualified(case: Case) -> tuple[str, ...]:
 def findings_words(case: Case) -> str:
     """What the patterns found."""
     if not case.findings:
-        ran = sum(outcome.status == "ran" for outcome in case.outcomes)
+        ran = sum(outcome.status == "ran" for outcome in by_pattern(case.outcomes))
         if not ran:
             return "No pattern could be looked for; see below what was missing."
         tried = "the one pattern" if ran == 1 else f"any of the {ran:,} patterns"

@@ -8,7 +8,17 @@ from typing import Any
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
-from undersong.models import NEGATIVE_TRAITS, AgentVerdict, Case, Finding, Missed, Moment, SessionVerdict, Usage
+from undersong.models import (
+    NEGATIVE_TRAITS,
+    AgentVerdict,
+    Case,
+    Finding,
+    Missed,
+    Moment,
+    SessionVerdict,
+    Usage,
+    by_pattern,
+)
 from undersong.report.sequence_words import reading_words
 from undersong.routing.audit_sample import at_most
 from undersong.rows.null_bands import signals_above_null
@@ -275,11 +285,12 @@ def low_scores_words(case: Case) -> tuple[str, ...]:
 def unassessed_words(case: Case) -> tuple[str, ...]:
     """What could not be looked for, so that neither nothing nor little found is an all-clear; () where all could."""
     whole = bool(case.sequences) and all(each.state == "scored" for each in case.sequences)
-    idle = 0 if whole else sum(each.status != "ran" for each in case.outcomes)
+    patterns = by_pattern(case.outcomes)
+    idle = 0 if whole else sum(each.status != "ran" for each in patterns)
     partly = sum(any(each.assessment != "assessed" for each in session.mechanisms) for session in case.sessions)
     gaps = []
     if idle:
-        gaps.append(f"{idle:,} of {counted(len(case.outcomes), 'pattern')} could not be looked for")
+        gaps.append(f"{idle:,} of {counted(len(patterns), 'pattern')} could not be looked for")
     read = case.states.get("scored", 0)
     if 0 < case.ranked < read:  # where all are ranks, the patterns themselves could not be looked for
         gaps.append(

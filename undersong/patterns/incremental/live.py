@@ -227,8 +227,8 @@ class LiveDetector:
         return thread.reported if thread is not None else {}
 
     def inactive(self) -> frozenset[str]:
-        """The ids of the rules without findings so far because an input of theirs was not seen."""
-        return frozenset(rule.id for index, rule in enumerate(self.rules) if index not in self._active)
+        """The hashes of the rules without findings so far because an input of theirs was not seen."""
+        return frozenset(rule.hash for index, rule in enumerate(self.rules) if index not in self._active)
 
     def _advance(self, line: TimelineKey, changes: list[TimelineChange]) -> list[CurrentFinding] | None:
         """Feed a timeline what is new; None where it had to be replayed."""
@@ -299,7 +299,13 @@ class LiveDetector:
     def _outcome(self, index: int, rule: PatternRule) -> RuleOutcome:
         reason = self._lacking(index)
         if reason:
-            return RuleOutcome(pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason)
+            return RuleOutcome(
+                pattern=rule.id,
+                rule_hash=rule.hash,
+                status="not_applicable",
+                reason=reason,
+                variant_of=rule.file.variant_of,
+            )
         sequences = [each for thread in self.timelines.values() for each in thread.agent.sequences(index)]
         given_up = [track.place.agent for track in sequences if index in track.gave_up]
         names = ", ".join(sorted(set(given_up))[:3])
@@ -308,7 +314,10 @@ class LiveDetector:
             rule_hash=rule.hash,
             status="gave_up" if given_up else "ran",
             partitions=len(sequences),
-            findings=sum(f.pattern == rule.id for thread in self.timelines.values() for f in thread.reported.values()),
+            findings=sum(
+                f.rule_hash == rule.hash for thread in self.timelines.values() for f in thread.reported.values()
+            ),
+            variant_of=rule.file.variant_of,
             reason=f"gave up in {len(given_up)} of {len(sequences)} partitions (agents: {names}) at {self.setup.steps} "
             "steps; what follows there is not known"
             if given_up

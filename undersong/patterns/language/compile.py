@@ -68,8 +68,13 @@ class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def id(self) -> str:
-        """The name that findings carry."""
+        """The name of the rule, its own among all rules."""
         return self.file.id
+
+    @property
+    def pattern(self) -> str:
+        """The name that findings carry: that of the rule which this one is a variant of, else its own."""
+        return self.file.variant_of or self.file.id
 
 
 def compile_rule(document: YamlDocument) -> PatternRule:

@@ -69,6 +69,7 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     pattern: str
     measures: dict[str, str | float | bool]
     aliases: tuple[str, ...] = ()
+    variant_of: str | None = None
     status: Literal["stable", "experimental", "deprecated"] = "experimental"
     description: str = ""
     why: str = ""

@@ -246,4 +246,5 @@ def _sequence_key_of_finding(finding: Finding, rule: PatternRule, untimed: Itera
     """The sequence of a finding: an untimed conversation is its own sequence, and a rule may ask for one each."""
     conversation = finding.conversations[0]
     alone = conversation in untimed or "conversation" in rule.file.partition_by
-    return finding.agent, finding.target, conversation if alone else None
+    target = finding.target if "target" in rule.file.partition_by else None
+    return finding.agent, target, conversation if alone else None

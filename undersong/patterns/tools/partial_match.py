@@ -180,7 +180,7 @@ def _count(rule: PatternRule, seen: int) -> int:
 def _emerging_record(rule: PatternRule, partition: Partition, way: _PartialBinding) -> Emerging:
     bound = [partition.rows[row] for row in way.rows]
     return Emerging(
-        pattern=rule.id,
+        pattern=rule.pattern,
         title=rule.file.title,
         level=rule.file.level,
         agent=partition.timeline.agent,

@@ -109,6 +109,8 @@ def _patterns(catalog: Taxonomy) -> list[dict[str, object]]:
     parts = {shape.name: (id_, sorted(shape.indicators)) for id_, shape in shapes.items()}
     items: list[dict[str, object]] = []
     for rule in all_rules():
+        if rule.file.variant_of is not None:
+            continue
         name = pattern_names().get(rule.id, rule.id)
         id_, indicators = parts.pop(rule.id, (None, []))
         about = {"rule": rule.id, "title": rule.file.title, "level": rule.file.level}
