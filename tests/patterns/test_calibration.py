@@ -112,7 +112,7 @@ def test_chance_counts_the_orders_in_which_detect_finds_as_much(chosen: PatternR
             key = key_of(3, "chance", chosen, partition)
             dealt = draw_permutations(key, 0, draws, len(partition.rows)).tolist()
             strengths = (strongest(rewritten(rows, partition, order), chosen, partition.target) for order in dealt)
-            counted = sequential(value >= observed for value in strengths)
+            counted = sequential([value >= observed for value in strengths])
             assert chance(chosen, partition, seed=3, draws=draws) == counted, partition.target
             tested += 1
     assert tested

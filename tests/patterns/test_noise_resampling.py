@@ -19,7 +19,7 @@ from undersong.patterns.significance.noise_resampling import (
     noise,
     noise_hashes,
     replicas_for,
-    survival,
+    survivals,
 )
 from undersong.patterns.tools.rule_tests import table
 
@@ -30,7 +30,7 @@ QUIET = Noise(known={}, others=0.0)
 def share(scores: tuple[float, ...], table_of_noise: Noise, replicas: int = 200, seed: int = 0) -> float:
     partition = only(column(*scores))
     ids = [[entry.row.id for _, entry in match.named] for match in search_partition(PAIR, partition).matches]
-    result = survival(PAIR, partition, ids, seed=seed, replicas=replicas, table=table_of_noise)
+    (result,) = survivals(PAIR, [partition], [ids], seed=seed, replicas=replicas, table=table_of_noise)
     assert result.replicas == replicas
     return result.shares[0]
 
@@ -57,7 +57,7 @@ def test_the_noise_has_the_size_of_the_table() -> None:
     spread = noise().spread("manipulation")
     high = rule("HIGH", HIGH="manipulation > 0.5")
     partition = only(column(0.5 + spread))
-    result = survival(high, partition, [["1"]], seed=3, replicas=2000, table=noise())
+    (result,) = survivals(high, [partition], [[["1"]]], seed=3, replicas=2000, table=noise())
     assert result.shares[0] == pytest.approx(0.8413, abs=4 * (0.84 * 0.16 / 2000) ** 0.5)
 
 
@@ -75,7 +75,7 @@ def test_a_match_of_other_messages_is_another_match() -> None:
 def test_unread_rows_and_missing_scores_stay_what_they_are() -> None:
     rows = table("id who day manipulation deception\n1 kira 0 .1 -\n2 kira 1 ? ?\n3 kira 2 .9 -\n")
     lacks = rule("LOW HIGH", LOW="manipulation < 0.5 and deception is null", HIGH="manipulation > 0.5")
-    result = survival(lacks, only(rows), [["1", "3"]], seed=0, replicas=20, table=noise())
+    (result,) = survivals(lacks, [only(rows)], [[["1", "3"]]], seed=0, replicas=20, table=noise())
     assert result.shares == (1.0,)
 
 

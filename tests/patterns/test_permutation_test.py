@@ -29,9 +29,8 @@ from undersong.patterns.significance.estimate import (
     chance,
     draws_for,
     sequential,
-    strength_of,
 )
-from undersong.patterns.significance.permutations import draw_permutations, key_of, permuted, scope
+from undersong.patterns.significance.permutations import draw_permutations, key_of, permuted, scope, strength_of
 from undersong.patterns.tools.rule_tests import table
 from undersong.patterns.vectorized.start_filter import shortest
 
@@ -99,6 +98,9 @@ def test_the_tenth_as_strong_ends_the_draws() -> None:
     assert sequential([False, True] * 50) == Chance(ENOUGH, 2 * ENOUGH)
     assert sequential([False] * 99) == Chance(0, 99)
     assert sequential([]) == Chance(0, 0)
+    assert sequential([True] * 5, Chance(7, 40)) == Chance(ENOUGH, 43)
+    assert sequential([False, True], Chance(7, 40)) == Chance(8, 42)
+    assert sequential([], Chance(7, 40)) == Chance(7, 40)
 
 
 def test_with_the_early_stop_a_small_chance_is_as_rare_as_it_says() -> None:
@@ -107,7 +109,7 @@ def test_with_the_early_stop_a_small_chance_is_as_rare_as_it_says() -> None:
     values = []
     for _ in range(runs):
         rank = dice.random()
-        values.append(sequential(dice.random() < rank for _ in range(draws)).value)
+        values.append(sequential([dice.random() < rank for _ in range(draws)]).value)
     for alpha in (0.01, 0.05, 0.2, 0.5):
         share = sum(value <= alpha for value in values) / runs
         assert share <= alpha + 3 * (alpha * (1 - alpha) / runs) ** 0.5, alpha

@@ -18,18 +18,22 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import FIELDS, MESSAGE_ATTRIBUTES, MESSAGE_FIELDS
 from undersong.patterns.reference.partitions import Partition, partitions, timelines
 from undersong.patterns.reference.search import filtered, search_partition
-from undersong.patterns.significance.estimate import PermutationStrengths, chance
-from undersong.patterns.significance.noise_resampling import noise, survival
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import chance, chances
+from undersong.patterns.significance.noise_resampling import Survival, noise, survivals
 from undersong.patterns.significance.permutations import (
     GAVE_UP,
     NOTHING,
-    SequencePositions,
+    BatchMatches,
+    Permutations,
+    SequenceBatch,
     draw_permutations,
     key_of,
+    strongest_permuted,
+    strongest_searched,
 )
 from undersong.patterns.tools.rule_tests import table
-from undersong.patterns.vectorized.exact_sum import NotVectorizable
-from undersong.patterns.vectorized.run import MatchArrays
+from undersong.patterns.vectorized.exact_sum import F, NotVectorizable
 
 RANDOM = 240
 
@@ -41,15 +45,20 @@ def matching(chosen: PatternRule, rows: list[Row]) -> Iterator[Partition]:
                 yield partition
 
 
+def at_once(chosen: PatternRule, partition: Partition, orders: Permutations) -> F:
+    return strongest_permuted(SequenceBatch(chosen, [partition]), {0: orders})[0]
+
+
 def compare(chosen: PatternRule, partition: Partition, draws: int = 12) -> bool:
     """Whether arrays did; what they say must be what the reference says."""
     dealt = draw_permutations(key_of(1, "chance", chosen, partition), 0, draws, len(partition.rows))
     dealt = np.concatenate([np.arange(len(partition.rows))[None, :], dealt])
-    table_of_all = PermutationStrengths(chosen, partition)
-    at_once = table_of_all.of(dealt)
-    suited, table_of_all.at_once = table_of_all.at_once is not None, None
-    np.testing.assert_array_equal(at_once, table_of_all.of(dealt), err_msg=repr(chosen.file))
-    return suited
+    try:
+        strengths = at_once(chosen, partition, dealt)
+    except (NotVectorizable, FloatingPointError):
+        return False
+    np.testing.assert_array_equal(strengths, strongest_searched(chosen, partition, dealt), err_msg=repr(chosen.file))
+    return True
 
 
 @pytest.mark.parametrize("lot", range(6))
@@ -70,28 +79,72 @@ def test_shuffles_under_each_shipped_rule_match_as_strongly_as_the_reference_say
     assert suited
 
 
+def survivals_of(chosen: PatternRule, together: list[Partition], seed: int) -> list[Survival]:
+    ids = [
+        [[entry.row.id for _, entry in match.named] for match in search_partition(chosen, each).matches]
+        for each in together
+    ]
+    return survivals(chosen, together, ids, seed=seed, replicas=8, table=noise())
+
+
 def test_replicas_of_random_rows_match_as_the_reference_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    def survivals() -> list[object]:
-        results: list[object] = []
+    def results() -> list[list[Survival]]:
+        lots = []
         for seed in range(RANDOM // 3):
             dice = random.Random(seed)
             chosen, rows = random_rule(dice), random_rows(dice)
-            for partition in matching(chosen, rows):
-                matches = search_partition(chosen, partition).matches
-                ids = [[entry.row.id for _, entry in match.named] for match in matches]
-                results.append(survival(chosen, partition, ids, seed=seed, replicas=8, table=noise()))
-        return results
+            lots += [survivals_of(chosen, [partition], seed) for partition in matching(chosen, rows)]
+        return lots
 
-    at_once = survivals()
+    by_arrays = results()
     asked = []
 
     def unsuited(*_: object) -> None:
         asked.append(1)
         raise NotVectorizable("arrays do not do")
 
-    monkeypatch.setattr(SequencePositions, "find", unsuited)
-    assert survivals() == at_once
-    assert len(asked) == len(at_once) > 10
+    monkeypatch.setattr(SequenceBatch, "find", unsuited)
+    assert results() == by_arrays
+    assert len(asked) == len(by_arrays) > 10
+
+
+def test_sequences_together_come_out_as_each_by_itself() -> None:
+    effort, several = ResamplingConfig(draws=60, seed=4), 0
+    for seed in range(RANDOM):
+        dice = random.Random(seed)
+        chosen, rows = random_rule(dice), random_rows(dice)
+        together = list(matching(chosen, rows))
+        several += len(together) > 1
+        assert chances(chosen, together, effort) == [
+            chance(chosen, each, seed=effort.seed, draws=effort.draws) for each in together
+        ]
+        assert survivals_of(chosen, together, seed) == [
+            result for each in together for result in survivals_of(chosen, [each], seed)
+        ]
+    assert several > 10
+
+
+def test_a_sequence_that_arrays_refuse_leaves_the_others_as_they_are() -> None:
+    refused = rule(
+        "LOW HIGH",
+        {"columns": {"so_far": "sum(manipulation, so far, over agent)"}},
+        LOW="manipulation < 0.25",
+        HIGH="so_far > 0.05",
+    )
+    rows = [
+        msgspec.structs.replace(
+            row, agent=agent, id=f"{agent}{row.id}", traits=(row.traits or {}) | {"manipulation": score}
+        )
+        for agent, scores in (("a", (0.1, 0.2, 0.3)), ("b", (0.1, 1e-30, 0.3)), ("c", (0.3, 0.2, 0.3)))
+        for row, score in zip(table("id who day manipulation\n1 k 0 .1\n2 k 1 .1\n3 k 2 .1\n"), scores, strict=True)
+    ]
+    together = [each for timeline in timelines(rows) for each in partitions(timeline, ["agent"])]
+    with pytest.raises(NotVectorizable):
+        at_once(refused, together[1], np.array([[0, 1, 2]]))
+    effort = ResamplingConfig(draws=60)
+    alone = [chance(refused, each, seed=0, draws=60) for each in together]
+    assert chances(refused, together, effort) == alone
+    assert None not in alone
 
 
 PAIR = rule("LOW HIGH", {"partition_by": ["agent", "target"]}, LOW="manipulation < 0.3", HIGH="manipulation > 0.5")
@@ -109,7 +162,7 @@ def test_a_match_towards_somebody_else_is_no_match_of_this_sequence() -> None:
     for_bo = next(
         each for t in timelines(table(TWO)) for each in partitions(t, ["agent", "target"]) if each.target == "bo"
     )
-    strengths = PermutationStrengths(PAIR, for_bo).of(np.array([[0, 1], [1, 0]]))
+    strengths = at_once(PAIR, for_bo, np.array([[0, 1], [1, 0]]))
     assert strengths.tolist() == [NOTHING, 1.0]
     assert chance(PAIR, for_bo, seed=0, draws=19) is None
 
@@ -120,23 +173,20 @@ def test_unread_rows_stay_between_the_shuffled_ones() -> None:
         timelines(table("id who day manipulation\n1 k 0 .9\n2 k 1 ?\n3 k 2 .1\n4 k 3 .4\n"))[0], ["agent"]
     )
     orders_of_three = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]])
-    assert PermutationStrengths(gapless, partition).of(orders_of_three).tolist() == [
-        NOTHING,
-        NOTHING,
-        1.0,
-    ]
+    assert at_once(gapless, partition, orders_of_three).tolist() == [NOTHING, NOTHING, 1.0]
 
 
 def test_a_shuffle_whose_search_gives_up_counts_as_strong(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = rule("LOW HIGH", LOW="manipulation < 0.3", HIGH="manipulation > 0.5")
     (partition,) = partitions(timelines(table(TWO))[0], ["agent"])
-    find = SequencePositions.find
+    find = SequenceBatch.find
 
-    def giving_up(self: SequencePositions, *arguments: Any) -> MatchArrays:
-        return find(self, *arguments)._replace(gave_up=np.array([1]))
+    def giving_up(self: SequenceBatch, *arguments: Any) -> BatchMatches:
+        result = find(self, *arguments)
+        return result._replace(arrays=result.arrays._replace(gave_up=np.array([1])))
 
-    monkeypatch.setattr(SequencePositions, "find", giving_up)
-    strengths = PermutationStrengths(plain, partition).of(np.array([[0, 1, 2, 3], [0, 1, 2, 3], [0, 3, 1, 2]]))
+    monkeypatch.setattr(SequenceBatch, "find", giving_up)
+    strengths = at_once(plain, partition, np.array([[0, 1, 2, 3], [0, 1, 2, 3], [0, 3, 1, 2]]))
     assert strengths.tolist() == [1.0, GAVE_UP, NOTHING]
 
 
@@ -146,10 +196,8 @@ def test_what_the_scan_called_a_message_moves_with_its_words() -> None:
     praised = rule("PRAISE OTHER", PRAISE='flag("praise")', OTHER='not flag("praise")')
     (partition,) = partitions(timelines(rows)[0], ["agent"])
     every = np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0]])
-    table_of_all = PermutationStrengths(praised, partition)
-    assert (table_of_all.of(every) > NOTHING).tolist() == [True, True, False]
-    table_of_all.at_once = None
-    assert (table_of_all.of(every) > NOTHING).tolist() == [True, True, False]
+    for strengths in (at_once(praised, partition, every), strongest_searched(praised, partition, every)):
+        assert (strengths > NOTHING).tolist() == [True, True, False]
 
 
 FULL = Row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,3 +20,9 @@ def batches(items: Iterable[T], most: int, size: Callable[[T], int] | None = Non
             batch, total = [], 0
     if batch:
         yield batch
+
+
+def even_batches(items: Sequence[T], most: int, size: Callable[[T], int]) -> Iterator[list[T]]:
+    """The same, of about equal sizes: no small batch is left at the end."""
+    total = sum(map(size, items))
+    return batches(items, -(-total // max(1, total // most)), size)

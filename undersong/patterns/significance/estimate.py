@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from undersong.core.batches import batches, even_batches
 from undersong.models import Finding, Record, Row, RuleOutcome
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.reference.partitions import Partition, Timeline, groups, timelines
-from undersong.patterns.reference.search import Match, filtered, search_partition
+from undersong.patterns.reference.search import filtered
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.necessary_conditions import family_size
-from undersong.patterns.significance.noise_resampling import Noise, noise, survival
+from undersong.patterns.significance.noise_resampling import Noise, noise, survivals
 from undersong.patterns.significance.permutations import (
     GAVE_UP,
     NOTHING,
     Permutations,
-    SequencePositions,
+    SequenceBatch,
+    Strengths,
     draw_permutations,
     key_of,
-    permuted,
-    scope,
     strongest_permuted,
+    strongest_searched,
+    together_or_apart,
 )
-from undersong.patterns.vectorized.exact_sum import F, NotVectorizable
+from undersong.patterns.vectorized import jit
+from undersong.patterns.vectorized.exact_sum import F, I
+from undersong.patterns.vectorized.vector_logic import B
 from undersong.rows.percentile_ranks import absolute_rows
 
 ENOUGH = 10  # draws as strong as what was found; then it is known well enough that chance is not small
 MOST = 100_000  # draws that may be asked for
 ALL_DRAWS = 500  # rows of a sequence up to which it has every draw; a longer one has fewer in proportion
 FEWEST = 19  # draws of the longest sequences: the least with which chance can be .05
-_FIRST = 64  # draws that are searched together at first: most sequences stop soon
-_NEXT = 40_000  # rows of the draws that are searched after these, at least: enough for machine code
-_CELLS = 200_000  # rows searched together, at most
+_FIRST = 32  # draws of a sequence that are searched together, at least: most sequences stop soon
+_LEAST = 2 * jit.ENOUGH  # rows that are searched together, at least, where there are so many: enough for machine code
+_CELLS = 200_000  # and at most, or a little more
 
 
 class Chance(NamedTuple):
@@ -50,77 +55,110 @@ class Chance(NamedTuple):
         return (1 + self.as_strong) / (1 + self.draws)
 
 
-def strength_of(match: Match) -> float:
-    """The strength that a finding carries: 0 to 1, and 0 where it could not be computed."""
-    value = match.measures.get("strength")
-    return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.0
+NO_DRAWS = Chance(0, 0)
 
 
 def chance(rule: PatternRule, partition: Partition, *, seed: int, draws: int, block: int = 1) -> Chance | None:
-    """The permutation test of a rule on a sequence in which it matched; its statistic is the highest strength there.
+    """The permutation test of one sequence: see ``chances``."""
+    return chances(rule, [partition], ResamplingConfig(seed=seed, draws=draws, block=block))[0]
+
+
+def chances(rule: PatternRule, partitions: Sequence[Partition], effort: ResamplingConfig) -> list[Chance | None]:
+    """The permutation test of a rule on each sequence; its statistic is the highest strength there.
 
     None where it did not match, or where the search of the sequence itself gave up. A draw whose search gives up counts
-    as at least as strong.
+    as at least as strong. What comes out for a sequence does not depend on the others: they are only searched together.
     """
-    table = PermutationStrengths(rule, partition)
-    rows = len(partition.rows)
-    observed = float(table.of(np.arange(rows, dtype=np.intp)[None, :])[0])
-    if observed in (NOTHING, GAVE_UP):
-        return None
-    key = key_of(seed, "chance", rule, partition)
-    return sequential(_exceeds(table, observed, key, draws_for(rows, draws), block))
+
+    def together(some: Sequence[Partition]) -> list[Chance | None]:
+        batch = SequenceBatch(rule, some)
+        return _tested(rule, some, batch.sizes, effort, partial(strongest_permuted, batch))
+
+    def searched(partition: Partition) -> Chance | None:
+        def strengths(permutations: Mapping[int, Permutations]) -> Strengths:
+            return {0: strongest_searched(rule, partition, permutations[0])}
+
+        return _tested(rule, [partition], np.array([len(partition.rows)]), effort, strengths)[0]
+
+    return together_or_apart(partitions, together, searched)
 
 
-class PermutationStrengths:
-    """The strongest match of each of many orders: all at once or, where arrays do not do, one search after another."""
+def _tested(
+    rule: PatternRule,
+    partitions: Sequence[Partition],
+    sizes: I,
+    effort: ResamplingConfig,
+    strengths: Callable[[Mapping[int, Permutations]], Strengths],
+) -> list[Chance | None]:
+    """The test of each sequence; a draw of one takes so many rows (``sizes``)."""
+    unchanged = {n: np.arange(len(each.rows), dtype=np.intp)[None, :] for n, each in enumerate(partitions)}
+    observed = strengths(unchanged)
+    tests = [
+        _SequentialTest(
+            n, key_of(effort.seed, "chance", rule, each), len(each.rows), int(sizes[n]), effort, observed[n][0]
+        )
+        for n, each in enumerate(partitions)
+    ]
+    while pending := [test for test in tests if test.pending]:
+        least = max(_FIRST, _LEAST // sum(test.size for test in pending))
+        for some in even_batches(pending, _CELLS, lambda test: test.ahead(least) * test.size):  # noqa: B023 - used at once
+            permutations = {test.number: test.orders(test.ahead(least)) for test in some}
+            for number, values in strengths(permutations).items():
+                tests[number].take(values)
+    return [test.result if test.matched else None for test in tests]
 
-    def __init__(self, rule: PatternRule, partition: Partition) -> None:
-        self.rule, self.scoped = rule, scope(rule, partition)
-        self.at_once: SequencePositions | None = SequencePositions(rule, partition)
 
-    def of(self, permutations: Permutations) -> F:
-        """Per order the highest strength: NOTHING where nothing matches, GAVE_UP where the search did."""
-        if self.at_once is not None:
-            try:
-                return strongest_permuted(self.at_once, permutations)
-            except (NotVectorizable, FloatingPointError):
-                self.at_once = None
-        return np.array([self._searched(order) for order in permutations.tolist()], dtype=np.float64)
+class _SequentialTest:
+    """How far the draws of one sequence have come; ``size`` rows are searched for each of them."""
 
-    def _searched(self, order: list[int]) -> float:
-        result = search_partition(self.rule, permuted(self.scoped, order))
-        return GAVE_UP if result.gave_up else max(map(strength_of, result.matches), default=NOTHING)
+    def __init__(
+        self, number: int, key: bytes, rows: int, size: int, effort: ResamplingConfig, observed: float
+    ) -> None:
+        self.number, self.key, self.rows, self.size = number, key, rows, size
+        self.most, self.block, self.observed = draws_for(rows, effort.draws), effort.block, observed
+        self.matched = observed not in (NOTHING, GAVE_UP)
+        self.result = NO_DRAWS
+
+    @property
+    def pending(self) -> bool:
+        """Whether more draws can change the result."""
+        return self.matched and self.result.as_strong < ENOUGH and self.result.draws < self.most
+
+    def ahead(self, least: int) -> int:
+        """How many draws to search next: about as many as it takes to the tenth strong one, and at least so many.
+
+        However many are searched together, the tenth ends the test.
+        """
+        strong, drawn = self.result
+        wanted = (ENOUGH - strong) * drawn // max(strong, 1)
+        return min(max(wanted, least), max(1, _CELLS // self.size), self.most - drawn)
+
+    def orders(self, count: int) -> Permutations:
+        """The next draws."""
+        return draw_permutations(self.key, self.result.draws, count, self.rows, self.block)
+
+    def take(self, strengths: F) -> None:
+        """Count them."""
+        self.result = sequential(strengths >= self.observed, self.result)
 
 
-def sequential(exceeds: Iterable[bool]) -> Chance:
+def sequential(exceeds: Sequence[bool] | B, so_far: Chance = NO_DRAWS) -> Chance:
     """Count draw by draw and stop at the tenth that is as strong.
 
     Stopping on the count of the strong ones alone keeps the test valid: with h strong ones in the first L draws, h / L
     is the p-value of Besag and Clifford (1991), and (1 + h) / (1 + L) is never smaller.
     """
-    strong = drawn = 0
-    for drawn, exceeded in enumerate(exceeds, 1):  # noqa: B007 - the last number is the count
-        strong += exceeded
-        if strong == ENOUGH:
-            break
-    return Chance(strong, drawn)
+    strong = so_far.as_strong + np.cumsum(exceeds, dtype=np.int64)
+    drawn = int(np.searchsorted(strong, ENOUGH)) + 1
+    if drawn > len(strong):
+        return Chance(int(strong[-1]) if len(strong) else so_far.as_strong, so_far.draws + len(strong))
+    return Chance(ENOUGH, so_far.draws + drawn)
 
 
 def draws_for(rows: int, draws: int) -> int:
     """How many draws a sequence of so many rows gets: known before the first, so that it does not bias the test."""
     fewer = draws * ALL_DRAWS // max(rows, ALL_DRAWS)
     return min(MOST, draws, max(FEWEST, fewer))
-
-
-def _exceeds(table: PermutationStrengths, observed: float, key: bytes, most: int, block: int) -> Iterator[bool]:
-    """Draw after draw, whether its strongest match is at least as strong as what was observed."""
-    rows = len(table.scoped.rows)
-    first, count = 0, _FIRST
-    while first < most:
-        count = min(count, max(1, _CELLS // rows), most - first)
-        yield from (table.of(draw_permutations(key, first, count, rows, block)) >= observed).tolist()
-        first += count
-        count = max(4 * count, _NEXT // rows)
 
 
 def false_discovery(values: Sequence[float], family: int) -> list[float]:
@@ -153,9 +191,8 @@ class Significance(Record, frozen=True, kw_only=True):
 
 
 class _MatchedSequence(NamedTuple):
-    """A rule, a sequence in which it matched, and the places of its findings among all."""
+    """A sequence in which a rule matched, and the places of its findings among all."""
 
-    rule: PatternRule
     partition: Partition
     indices: tuple[int, ...]
 
@@ -184,49 +221,47 @@ def estimate_significance(
     family = family_size(tried, all_timelines) if family is None else family
     weighed = list(findings)
     measured: list[tuple[_MatchedSequence, Chance]] = []
-    for sequence in _sequences(findings, tried, all_timelines):
-        _stability(weighed, sequence, effort, table)
-        if not effort.draws:
-            continue
-        permutation_result = chance(
-            sequence.rule, sequence.partition, seed=effort.seed, draws=effort.draws, block=effort.block
-        )
-        if permutation_result is not None:
-            measured.append((sequence, permutation_result))
-    corrected = false_discovery([found.value for _, found in measured], family)
-    for (sequence, permutation_result), q in zip(measured, corrected, strict=True):
+    for rule in tried:
+        sequences = _sequences(findings, rule, all_timelines)
+        for some in batches(sequences, _CELLS, lambda sequence: len(sequence.partition.timeline.entries)):
+            _stabilities(weighed, rule, some, effort, table)
+            partitions = [sequence.partition for sequence in some]
+            results = chances(rule, partitions, effort) if effort.draws else [None] * len(some)
+            measured += [(one, result) for one, result in zip(some, results, strict=True) if result is not None]
+    corrected = false_discovery([result.value for _, result in measured], family)
+    for (sequence, result), q in zip(measured, corrected, strict=True):
         for index in sequence.indices:
-            weighed[index] = msgspec.structs.replace(
-                weighed[index], chance=permutation_result.value, q=q, shuffles=tuple(permutation_result)
-            )
+            weighed[index] = msgspec.structs.replace(weighed[index], chance=result.value, q=q, shuffles=tuple(result))
     return Significance(findings=tuple(weighed), family=family, tested=len(measured))
 
 
-def _stability(weighed: list[Finding], sequence: _MatchedSequence, effort: ResamplingConfig, table: Noise) -> None:
+def _stabilities(
+    weighed: list[Finding], rule: PatternRule, some: Sequence[_MatchedSequence], effort: ResamplingConfig, table: Noise
+) -> None:
     if not effort.replicas:
         return
-    ids = [weighed[index].message_ids for index in sequence.indices]
-    survived = survival(sequence.rule, sequence.partition, ids, seed=effort.seed, replicas=effort.replicas, table=table)
-    for index, share in zip(sequence.indices, survived.shares, strict=True):
-        weighed[index] = msgspec.structs.replace(weighed[index], stability=share, replicas=survived.replicas)
+    ids = [[weighed[index].message_ids for index in sequence.indices] for sequence in some]
+    partitions = [sequence.partition for sequence in some]
+    results = survivals(rule, partitions, ids, seed=effort.seed, replicas=effort.replicas, table=table)
+    for sequence, survived in zip(some, results, strict=True):
+        for index, share in zip(sequence.indices, survived.shares, strict=True):
+            weighed[index] = msgspec.structs.replace(weighed[index], stability=share, replicas=survived.replicas)
 
 
 def _sequences(
-    findings: Sequence[Finding], rules: Iterable[PatternRule], all_timelines: Iterable[Timeline]
+    findings: Sequence[Finding], rule: PatternRule, all_timelines: Iterable[Timeline]
 ) -> Iterator[_MatchedSequence]:
-    """The sequences with findings, rule by rule and in the order of the timelines."""
+    """The sequences in which a rule has findings, in the order of the timelines."""
     untimed = {timeline.conversation for timeline in all_timelines if timeline.conversation is not None}
-    for rule in rules:
-        places: dict[SequenceKey, list[int]] = {}
-        for index, finding in enumerate(findings):
-            if finding.rule_hash == rule.hash:
-                places.setdefault(_sequence_key_of_finding(finding, rule, untimed), []).append(index)
-        agents = {agent for agent, _, _ in places}
-        for timeline in all_timelines:
-            if timeline.agent not in agents:
-                continue
+    places: dict[SequenceKey, list[int]] = {}
+    for index, finding in enumerate(findings):
+        if finding.rule_hash == rule.hash:
+            places.setdefault(_sequence_key_of_finding(finding, rule, untimed), []).append(index)
+    agents = {agent for agent, _, _ in places}
+    for timeline in all_timelines:
+        if timeline.agent in agents:
             for partition in _partitions(rule, timeline, places):
-                yield _MatchedSequence(rule, partition, tuple(places[_sequence_key(partition)]))
+                yield _MatchedSequence(partition, tuple(places[_sequence_key(partition)]))
 
 
 def _partitions(rule: PatternRule, timeline: Timeline, wanted: Iterable[SequenceKey]) -> Iterator[Partition]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from undersong.core.batches import even_batches
 from undersong.datafiles import yaml_loader
 from undersong.models import DIMENSIONS, TRAITS, Row
 from undersong.patterns.language.compile import PatternRule
@@ -19,19 +20,20 @@ from undersong.patterns.reference.partitions import Entry, Partition
 from undersong.patterns.reference.search import search_partition
 from undersong.patterns.significance.permutations import (
     CombinedRows,
-    SequencePositions,
+    SequenceBatch,
     key_of,
     looks_elsewhere,
     scope,
+    together_or_apart,
 )
 from undersong.patterns.vectorized.dimensions import dimension_of
-from undersong.patterns.vectorized.exact_sum import F, NotVectorizable
+from undersong.patterns.vectorized.exact_sum import F, I
 from undersong.patterns.vectorized.row_source import RowSource
 
 FILE = "noise.yaml"
 ALIKE = 0.5  # least Jaccard index of two sets of message ids that count as the same finding
 _DICE = 12  # the sum of so many uniform numbers has a standard deviation of 1, and is the same on every machine
-_CHUNK = 4096  # rows whose noise is made together
+_STEP = 2.0**-20  # of a difference; with finer ones a score could come so near to 0 that sums of it are not exact
 ALL_REPLICAS = 1_000  # rows of a timeline up to which it has every replica; a longer one has fewer in proportion
 FEWEST = 10
 _CELLS = 100_000  # rows of replicas that are made together
@@ -71,84 +73,154 @@ class Survival(NamedTuple):
     replicas: int
 
 
-def survival(
-    rule: PatternRule, partition: Partition, matches: Sequence[Sequence[str]], *, seed: int, replicas: int, table: Noise
-) -> Survival:
-    """In what share of noisy replicas each match (its message ids) is found again.
+def survivals(
+    rule: PatternRule,
+    partitions: Sequence[Partition],
+    matches: Sequence[Sequence[Sequence[str]]],
+    *,
+    seed: int,
+    replicas: int,
+    table: Noise,
+) -> list[Survival]:
+    """In what share of noisy replicas of its sequence each match is found again; ``matches`` are their message ids.
 
     A replica adds to every trait of every row of the agent's timeline a normal difference of the size that two readings
     of a message have, and keeps it within 0 to 1. Everything else of a row stays, and so do the rows that ``where``
     chose. A match survives where the same rule finds in the same sequence a match whose message ids have a Jaccard
-    index of at least .5 with it.
+    index of at least .5 with it. What comes out for a sequence does not depend on the others.
     """
-    wanted = [frozenset(ids) for ids in matches]
-    survived = [0] * len(wanted)
-    scoped = scope(rule, partition)
-    count = replicas_for(len(scoped.timeline.entries), replicas)
-    key = key_of(seed, "stability", rule, partition)
-    for replica in _replica_matches(rule, partition, scoped, [_noise(key, n, scoped, table) for n in range(count)]):
-        holders = _holders(replica)
-        for index, ids in enumerate(wanted):
-            near = {other for name in ids for other in holders.get(name, ())}
-            survived[index] += any(alike(ids, replica[other]) for other in near)
-    return Survival(tuple(number / count for number in survived), count)
+
+    def of(partition: Partition, ids: Sequence[Sequence[str]], number: int) -> _NoiseTest:
+        return _NoiseTest(number, rule, partition, ids, key_of(seed, "stability", rule, partition), replicas, table)
+
+    def together(items: Sequence[_Sequence]) -> list[Survival]:
+        search = _NoiseSearch(rule, [partition for partition, _ in items])
+        return _survived([of(*each, number) for number, each in enumerate(items)], search.matches)
+
+    def searched(item: _Sequence) -> Survival:
+        test = of(*item, 0)
+        return _survived([test], lambda noises: {0: [_searched(rule, test.scoped, noise) for noise in noises[0]]})[0]
+
+    return together_or_apart(list(zip(partitions, matches, strict=True)), together, searched)
 
 
-def _replica_matches(
-    rule: PatternRule, whole: Partition, scoped: Partition, noises: Sequence[F]
-) -> Iterator[list[frozenset[str]]]:
-    """Of each replica the message ids of its matches: many replicas at once, or one after another where need be."""
-    together = max(1, _CELLS // len(scoped.timeline.entries))
-    readings: _NoiseSearch | None = _NoiseSearch(rule, whole)
-    for first in range(0, len(noises), together):
-        some = noises[first : first + together]
-        try:
-            results = None if readings is None else readings.matches(some)
-        except (NotVectorizable, FloatingPointError):
-            results = readings = None
-        yield from results if results is not None else [_searched(rule, scoped, noise) for noise in some]
+_Sequence = tuple[Partition, Sequence[Sequence[str]]]
+_ReplicaMatches = list[list[frozenset[str]]]  # of each replica the message ids of its matches
+
+
+def _survived(
+    tests: Sequence[_NoiseTest], search: Callable[[Mapping[int, F]], Mapping[int, _ReplicaMatches]]
+) -> list[Survival]:
+    pending = [test for test in tests if test.ahead]
+    while pending:
+        for some in even_batches(pending, _CELLS, lambda test: test.ahead * test.rows):
+            for number, replica_matches in search({test.number: test.noises() for test in some}).items():
+                tests[number].take(replica_matches)
+        pending = [test for test in pending if test.ahead]
+    return [test.result for test in tests]
+
+
+class _NoiseTest:
+    """How far the replicas of one sequence have come."""
+
+    def __init__(
+        self,
+        number: int,
+        rule: PatternRule,
+        partition: Partition,
+        matches: Sequence[Sequence[str]],
+        key: bytes,
+        replicas: int,
+        table: Noise,
+    ) -> None:
+        self.number, self.key, self.wanted = number, key, [frozenset(ids) for ids in matches]
+        self.scoped = scope(rule, partition)
+        self.rows = len(self.scoped.timeline.entries)
+        self.spreads = np.array([table.spread(trait) for trait in noisy_traits(rule)])
+        self.most = replicas_for(self.rows, replicas)
+        self.survived, self.drawn = [0] * len(matches), 0
+
+    @property
+    def ahead(self) -> int:
+        """How many replicas to search next; 0 where that is enough."""
+        return min(max(1, _CELLS // self.rows), self.most - self.drawn)
+
+    @property
+    def result(self) -> Survival:
+        """The shares so far."""
+        return Survival(tuple(number / self.drawn for number in self.survived), self.drawn)
+
+    def noises(self) -> F:
+        """The differences of the next replicas: replicas x traits x rows of the timeline."""
+        return np.stack([_noise(self.key, self.drawn + n, self.rows, self.spreads) for n in range(self.ahead)])
+
+    def take(self, replica_matches: _ReplicaMatches) -> None:
+        """Count where the matches survived."""
+        self.drawn += len(replica_matches)
+        for found_again in replica_matches:
+            holders = _holders(found_again)
+            for index, ids in enumerate(self.wanted):
+                near = {other for name in ids for other in holders.get(name, ())}
+                self.survived[index] += any(alike(ids, found_again[other]) for other in near)
+
+
+@lru_cache(maxsize=256)
+def noisy_traits(rule: PatternRule) -> tuple[str, ...]:
+    """The traits that a rule asks for, by themselves or within a dimension: the noise of others changes nothing."""
+    of_dimensions = {trait for name in DIMENSIONS if name in rule.needs for trait in DIMENSIONS[name]}
+    return tuple(trait for trait in TRAITS if trait in rule.needs or trait in of_dimensions)
 
 
 class _NoiseSearch:
-    """The replicas of a sequence, many searched at once."""
+    """The replicas of some sequences, searched together."""
 
-    def __init__(self, rule: PatternRule, partition: Partition) -> None:
-        self.places = SequencePositions(rule, partition)
-        everything = np.arange(len(self.places.entries))
-        self.noisy = everything if looks_elsewhere(rule) else self.places.own  # whose noise is made, in this order
-        self.scores = [self.places.source.number(Field(trait)) for trait in TRAITS]
+    def __init__(self, rule: PatternRule, partitions: Sequence[Partition]) -> None:
+        self.traits, self.batch = noisy_traits(rule), SequenceBatch(rule, partitions)
+        self.everything = looks_elsewhere(rule)  # else the rows of the sequence alone are noisy
 
-    def matches(self, noises: Sequence[F]) -> list[list[frozenset[str]]]:
-        """Of each replica the message ids of its matches; raises NotVectorizable where arrays do not do."""
-        places, count = self.places, len(noises)
-        traits: dict[str, F] = {
-            name: self._noisy_scores(t, [noise[:, t] for noise in noises]) for t, name in enumerate(TRAITS)
-        }
-        readings = NoisyRows(places.source, count, traits)
-        match_arrays = places.find(readings, count)
-        result: list[list[frozenset[str]]] = [[] for _ in noises]
-        for k in places.matches(match_arrays).tolist():
-            result[match_arrays.timelines[k]].append(places.named(match_arrays, k))
-        return result
+    def matches(self, noises: Mapping[int, F]) -> dict[int, _ReplicaMatches]:
+        """Of each replica of each sequence the message ids of its matches; raises NotVectorizable."""
+        batch = self.batch
+        counts = [len(each) for each in noises.values()]
+        owners = np.repeat(np.array([*noises], dtype=np.int64), counts)
+        places = batch.places(owners)
+        match_arrays = batch.find(NoisyRows(batch.source, places, self._scores(noises, places)), owners, places)
+        results: _ReplicaMatches = [[] for _ in owners]
+        for k in match_arrays.inside.tolist():
+            results[match_arrays.arrays.timelines[k]].append(batch.named(match_arrays, k))
+        ends = np.cumsum(counts).tolist()
+        return {number: results[end - count : end] for number, end, count in zip(noises, ends, counts, strict=True)}
 
-    def _noisy_scores(self, trait: int, differences: Sequence[F]) -> F:
-        """A trait (its number) in all replicas, as ``_noisy`` has it."""
-        values = np.tile(self.scores[trait], (len(differences), 1))
-        values[:, self.noisy] = np.minimum(1.0, np.maximum(0.0, values[:, self.noisy] + np.stack(differences)))
-        return values.ravel()
+    def _scores(self, noises: Mapping[int, F], places: I) -> dict[str, F]:
+        """The traits of all rows of all replicas, as ``_noisy`` has them."""
+        batch, at = self.batch, [self._noisy_places(number) for number in noises]
+        differences = np.zeros((len(self.traits), len(places)))
+        first = 0
+        for (number, noise), own in zip(noises.items(), at, strict=True):
+            last = first + len(noise) * int(batch.sizes[number])
+            for values, of_trait in zip(differences, noise.swapaxes(0, 1), strict=True):
+                values[first:last].reshape(len(noise), -1)[:, own] = of_trait
+            first = last
+        scores = (batch.source.number(Field(trait))[places] for trait in self.traits)
+        noisy = (np.minimum(1.0, np.maximum(0.0, own + more)) for own, more in zip(scores, differences, strict=True))
+        return dict(zip(self.traits, noisy, strict=True))
+
+    def _noisy_places(self, number: int) -> I:
+        batch = self.batch
+        whole = np.arange(batch.sizes[number])
+        return whole if self.everything else np.asarray(batch.own[number] - batch.first[number])
 
 
 class NoisyRows(CombinedRows):
-    """Some rows again and again, each time with other traits: ``traits[t]`` has those of all times, one by one."""
+    """Some rows (``places`` in a source) with other traits: ``traits`` has those that differ."""
 
-    def __init__(self, rows: RowSource, count: int, traits: Mapping[str, F]) -> None:
-        again = np.tile(np.arange(rows.size), count)
-        super().__init__(rows, again, again)
+    def __init__(self, rows: RowSource, places: I, traits: Mapping[str, F]) -> None:
+        super().__init__(rows, places, places)
         self.traits = traits
 
     def number(self, node: Node) -> F:
         """A number of every row, NaN where it is unknown."""
-        if isinstance(node, Field) and node.name in TRAITS:
+        if isinstance(node, Field) and node.name in self.traits:
             return self.traits[node.name]
         if isinstance(node, Field) and node.name in DIMENSIONS:
             return dimension_of({trait: self.traits[trait] for trait in DIMENSIONS[node.name]})
@@ -156,8 +228,11 @@ class NoisyRows(CombinedRows):
 
 
 def _searched(rule: PatternRule, scoped: Partition, noise: F) -> list[frozenset[str]]:
-    entries = scoped.timeline.entries
-    noisy = tuple(_noisy(entry, each) for entry, each in zip(entries, noise.tolist(), strict=True))
+    entries, traits = scoped.timeline.entries, noisy_traits(rule)
+    noisy = tuple(
+        _noisy(entry, dict(zip(traits, each, strict=True)))
+        for entry, each in zip(entries, noise.T.tolist(), strict=True)
+    )
     rows = tuple(noisy[entry.place] for entry in scoped.rows)
     replica = scoped._replace(rows=rows, timeline=scoped.timeline._replace(entries=noisy))
     return [frozenset(entry.row.id for _, entry in match.named) for match in search_partition(rule, replica).matches]
@@ -182,29 +257,22 @@ def replicas_for(rows: int, replicas: int) -> int:
     return min(replicas, max(FEWEST, replicas * ALL_REPLICAS // max(rows, ALL_REPLICAS)))
 
 
-def _noise(key: bytes, replica: int, scoped: Partition, table: Noise) -> F:
-    """For each row of the timeline the normal differences of its traits, made from the key and the number alone."""
-    rows, key = len(scoped.timeline.entries), key + replica.to_bytes(8, "big")
-    spreads = np.array([table.spread(trait) for trait in TRAITS])
-    parts = [_normal(key, first, min(_CHUNK, rows - first)) * spreads for first in range(0, rows, _CHUNK)]
-    return np.concatenate(parts)
+def _noise(key: bytes, replica: int, rows: int, spreads: F) -> F:
+    """The normal differences of some traits of each row (traits x rows), made from the key and the number alone."""
+    shape = len(spreads), rows, _DICE
+    numbers = hashlib.shake_256(key + replica.to_bytes(8, "big")).digest(2 * math.prod(shape))
+    dice = np.frombuffer(numbers, dtype=">u2").reshape(shape)
+    normal = (dice.sum(axis=2) + _DICE / 2) / 2.0**16 - _DICE / 2
+    return np.asarray(np.rint(normal * spreads[:, None] / _STEP) * _STEP)
 
 
-def _normal(key: bytes, first: int, rows: int) -> F:
-    shape = rows, len(TRAITS), _DICE
-    numbers = hashlib.shake_256(key + first.to_bytes(8, "big")).digest(4 * math.prod(shape))
-    dice = np.frombuffer(numbers, dtype=">u4").reshape(shape)
-    return np.asarray(dice.sum(axis=2, dtype=np.uint64) / 2.0**32 - _DICE / 2)
-
-
-def _noisy(entry: Entry, differences: Sequence[float]) -> Entry:
+def _noisy(entry: Entry, differences: Mapping[str, float]) -> Entry:
     scores = entry.row.traits
     if not entry.read or not scores:
         return entry
     traits = {
-        trait: min(1.0, max(0.0, score + difference))
-        for trait, difference in zip(TRAITS, differences, strict=True)
-        if (score := scores.get(trait)) is not None
+        trait: score if score is None else min(1.0, max(0.0, score + differences.get(trait, 0.0)))
+        for trait, score in scores.items()
     }
     row: Row = msgspec.structs.replace(entry.row, traits=traits)
     return entry._replace(row=row)

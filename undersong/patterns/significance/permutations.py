@@ -8,8 +8,9 @@ indicators, signals and everything that the scan found in its text move together
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,11 +20,12 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Call, Field, Node
 from undersong.patterns.language.fields import MESSAGE_ATTRIBUTES, MESSAGE_FIELDS, Kind
 from undersong.patterns.reference.partitions import Entry, Partition, Timeline
-from undersong.patterns.vectorized.exact_sum import F, I
+from undersong.patterns.reference.search import Match, search_partition
+from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
 from undersong.patterns.vectorized.row_source import RowSource
 from undersong.patterns.vectorized.run import MatchArrays, TableSearch
-from undersong.patterns.vectorized.table import FieldSource, RowTable
-from undersong.patterns.vectorized.vector_logic import B, Codes, Vectors
+from undersong.patterns.vectorized.table import FieldSource, RowTable, ranges
+from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes, Vectors
 
 Permutations = npt.NDArray[np.intp]  # draws × rows: which row's words stand at each place
 NOTHING = -np.inf  # the strength of a version without a match
@@ -64,81 +66,147 @@ def permuted(partition: Partition, order: Sequence[int]) -> Partition:
     return replaced(partition, tuple(rows))
 
 
-def strongest_permuted(positions: SequencePositions, permutations: Permutations) -> F:
-    """Of each order the strength of its strongest match, all at once; raises NotVectorizable where arrays do not do."""
-    count = len(permutations)
-    places = np.tile(np.arange(len(positions.entries)), (count, 1))
-    words = places.copy()
-    words[:, positions.own] = positions.own[permutations]
-    combined_rows = CombinedRows(positions.source, words.ravel(), places.ravel())
-    return positions.strongest(positions.find(combined_rows, count), count)
+class SequenceBatch:
+    """Some sequences of one rule, with the rows around them that it looks at, as one source of rows.
 
+    ``entries`` are the rows of one sequence after the other, ``own`` the places in them of each sequence's read rows.
+    """
 
-class SequencePositions:
-    """The places of a sequence and of all rows around it that its rule looks at; ``own`` are those of its read rows."""
-
-    def __init__(self, rule: PatternRule, partition: Partition) -> None:
-        self.rule, self.partition = _as_chosen(rule), partition
-        self.entries = tuple(_around(rule, partition))
-        number = {entry.place: i for i, entry in enumerate(self.entries)}
-        self.own = np.array([number[entry.place] for entry in partition.rows], dtype=np.int64)
+    def __init__(self, rule: PatternRule, partitions: Sequence[Partition]) -> None:
+        self.rule, self.partitions = _as_chosen(rule), partitions
+        around = [tuple(_around(rule, partition)) for partition in partitions]
+        self.sizes = np.array([len(entries) for entries in around], dtype=np.int64)
+        self.first = np.cumsum(self.sizes) - self.sizes
+        self.entries = tuple(entry for entries in around for entry in entries)
+        self.own = [self._own(*parts) for parts in zip(partitions, around, self.first.tolist(), strict=True)]
         self.times = np.array([entry.time or 0 for entry in self.entries], dtype=np.int64)
         self.read = np.array([entry.read for entry in self.entries], dtype=np.bool_)
+        self.timed = np.array([partition.timeline.timed for partition in partitions], dtype=np.bool_)
+
+    @staticmethod
+    def _own(partition: Partition, around: Sequence[Entry], first: int) -> I:
+        number = {entry.place: first + i for i, entry in enumerate(around)}
+        return np.array([number[entry.place] for entry in partition.rows], dtype=np.int64)
 
     @cached_property
     def source(self) -> RowSource:
         """The rows in their own order."""
         return RowSource([entry.row for entry in self.entries])
 
-    def find(self, versions: FieldSource, count: int) -> MatchArrays:
-        """The matches in ``count`` versions of the rows; raises NotVectorizable where arrays do not do.
+    def places(self, owners: I) -> I:
+        """The rows of some versions, as places in ``entries``; ``owners`` are the numbers of their sequences."""
+        return ranges(self.first[owners], self.first[owners] + self.sizes[owners])
 
-        A version is a timeline, so ``timelines`` are their numbers. Matches of other sequences may be among them.
+    def find(self, versions: FieldSource, owners: I, places: I) -> BatchMatches:
+        """The matches in some versions of the sequences; raises NotVectorizable where arrays do not do.
+
+        Each version is a timeline with as many rows as its sequence has around it.
         """
-        size = len(self.entries)
-        timed = np.full(count, self.partition.timeline.timed)
-        times, read = np.tile(self.times, count), np.tile(self.read, count)
-        table = RowTable(versions, None, np.arange(count + 1) * size, times, timed, read)
+        bounds = np.concatenate([[0], np.cumsum(self.sizes[owners])])
+        table = RowTable(versions, None, bounds, self.times[places], self.timed[owners], self.read[places])
         if "target" in self.rule.file.partition_by:
-            table.targets = self._targets(table.targets)
-        return TableSearch(table, Vectors(versions)).find(self.rule)
+            table.targets = self._targets(table.targets, owners)
+        arrays = TableSearch(table, Vectors(versions)).find(self.rule)
+        return BatchMatches(arrays, self._inside(arrays, owners), places)
 
-    def matches(self, matches: MatchArrays) -> I:
-        """The numbers of the matches that lie in this sequence."""
-        by = self.rule.file.partition_by
-        selected = np.ones(matches.size, dtype=np.bool_)
-        if "target" in by:
-            selected &= matches.targets == self._code(self.partition.target)
-        if "conversation" in by:
-            selected &= matches.conversations == self._code(self._conversation)
-        return np.flatnonzero(selected)
-
-    def strongest(self, matches: MatchArrays, count: int) -> F:
+    def strengths(self, matches: BatchMatches, count: int) -> F:
         """The strength of each version's strongest match: NOTHING where there is none, GAVE_UP where the search did."""
         result = np.full(count, NOTHING)
-        selected = self.matches(matches)
-        np.maximum.at(result, matches.timelines[selected], _strengths(matches)[selected])
-        result[matches.gave_up] = GAVE_UP
+        np.maximum.at(result, matches.arrays.timelines[matches.inside], _strengths(matches.arrays)[matches.inside])
+        result[matches.arrays.gave_up] = GAVE_UP
         return result
 
-    def named(self, matches: MatchArrays, k: int) -> frozenset[str]:
+    def named(self, matches: BatchMatches, k: int) -> frozenset[str]:
         """The message ids of a match."""
-        rows = slice(int(matches.offsets[k]), int(matches.offsets[k + 1]))
-        places = matches.rows[rows][matches.bindings[rows] >= 0] % len(self.entries)
+        arrays = matches.arrays
+        rows = slice(int(arrays.offsets[k]), int(arrays.offsets[k + 1]))
+        places = matches.places[arrays.rows[rows][arrays.bindings[rows] >= 0]]
         return frozenset(self.entries[place].row.id for place in places.tolist())
 
-    @property
-    def _conversation(self) -> str | None:
-        own, whole = self.partition.conversation, self.partition.timeline.conversation
-        return whole if own is None else own
+    def _inside(self, arrays: MatchArrays, owners: I) -> I:
+        by, owner = self.rule.file.partition_by, owners[arrays.timelines]
+        selected = np.ones(arrays.size, dtype=np.bool_)
+        if "target" in by:
+            selected &= arrays.targets == self._target_codes[owner]
+        if "conversation" in by:
+            selected &= arrays.conversations == self._conversation_codes[owner]
+        return np.flatnonzero(selected)
 
-    def _code(self, text: str | None) -> int:
-        return -1 if text is None else self.source.codes[text]
+    @cached_property
+    def _target_codes(self) -> Codes:
+        return self._codes([partition.target for partition in self.partitions])
 
-    def _targets(self, codes: Codes) -> Codes:
+    @cached_property
+    def _conversation_codes(self) -> Codes:
+        return self._codes([each.conversation or each.timeline.conversation for each in self.partitions])
+
+    def _codes(self, texts: Sequence[str | None]) -> Codes:
+        return np.array([UNKNOWN if text is None else self.source.codes[text] for text in texts], dtype=np.int32)
+
+    def _targets(self, codes: Codes, owners: I) -> Codes:
         """Everybody else as one: their own sequences are not asked for, and so there is one of them and not many."""
-        own = self._code(self.partition.target)
+        own = np.repeat(self._target_codes[owners], self.sizes[owners])
         return np.where((codes >= 0) & (codes != own), own + 1, codes).astype(np.int32)
+
+
+class BatchMatches(NamedTuple):
+    """Matches in versions of sequences: ``inside`` are the numbers of those that lie in the sequences themselves, and
+    ``places`` the rows of the versions (``SequenceBatch.places``).
+    """
+
+    arrays: MatchArrays
+    inside: I
+    places: I
+
+
+Strengths = dict[int, F]  # of some sequences, by their numbers: the strongest match of each order
+
+
+def strongest_permuted(batch: SequenceBatch, permutations: Mapping[int, Permutations]) -> Strengths:
+    """The strengths of all orders of all sequences at once; raises NotVectorizable where arrays do not do."""
+    counts = [len(orders) for orders in permutations.values()]
+    owners = np.repeat(np.array([*permutations], dtype=np.int64), counts)
+    places = batch.places(owners)
+    words, first = places.copy(), 0
+    for number, orders in permutations.items():
+        last = first + int(batch.sizes[number]) * len(orders)
+        own = batch.own[number]
+        words[first:last].reshape(len(orders), -1)[:, own - batch.first[number]] = own[orders]
+        first = last
+    matches = batch.find(CombinedRows(batch.source, words, places), owners, places)
+    strengths = batch.strengths(matches, len(owners))
+    return dict(zip(permutations, np.split(strengths, np.cumsum(counts)[:-1]), strict=True))
+
+
+def strongest_searched(rule: PatternRule, partition: Partition, orders: Permutations) -> F:
+    """The strengths of the orders of a sequence, one search after another."""
+    scoped = scope(rule, partition)
+    results = (search_partition(rule, permuted(scoped, order)) for order in orders.tolist())
+    return np.array(
+        [GAVE_UP if each.gave_up else max(map(strength_of, each.matches), default=NOTHING) for each in results]
+    )
+
+
+def strength_of(match: Match) -> float:
+    """The strength that a finding carries: 0 to 1, and 0 where it could not be computed."""
+    value = match.measures.get("strength")
+    return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.0
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def together_or_apart(
+    sequences: Sequence[T], together: Callable[[Sequence[T]], list[R]], searched: Callable[[T], R]
+) -> list[R]:
+    """What arrays say of all sequences together; where they do not do, of one by itself, or what the reference says."""
+    try:
+        return together(sequences) if sequences else []
+    except (NotVectorizable, FloatingPointError):
+        if len(sequences) == 1:
+            return [searched(sequences[0])]
+    return [result for each in sequences for result in together_or_apart([each], together, searched)]
 
 
 class CombinedRows:
