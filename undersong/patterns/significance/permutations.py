@@ -138,7 +138,8 @@ class SequenceBatch:
 
     @cached_property
     def _conversation_codes(self) -> Codes:
-        return self._codes([each.conversation or each.timeline.conversation for each in self.partitions])
+        own = ((each.conversation, each.timeline.conversation) for each in self.partitions)
+        return self._codes([whole if part is None else part for part, whole in own])
 
     def _codes(self, texts: Sequence[str | None]) -> Codes:
         return np.array([UNKNOWN if text is None else self.source.codes[text] for text in texts], dtype=np.int32)
