@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from undersong.patterns.language import windows
 from undersong.patterns.vectorized import aggregates, exact_sum
+from undersong.patterns.vectorized.layout import ALL_BOUND
 
 SCORE = st.one_of(st.integers(0, 1000).map(lambda n: n / 1000), st.floats(2.0**-20, 1))
 VALUES = st.lists(SCORE, min_size=1, max_size=20)
@@ -28,6 +29,32 @@ def test_a_settled_statistic_is_the_exact_one_rounded_once(values: list[float], 
     )
     if sure:
         assert bits(value) == bits(windows.over(function, values))
+
+
+MATCHES = st.lists(
+    st.lists(
+        st.tuples(st.one_of(SCORE, st.sampled_from((0.0, -0.0, float("nan"), 20.0, 1e-9))), st.integers(-1, 1)),
+        max_size=12,
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(matches=MATCHES, function=st.integers(0, 7), variable=st.sampled_from((0, 1, -1, ALL_BOUND)))
+def test_all_matches_at_once_give_the_bits_of_one_after_the_other(
+    matches: list[list[tuple[float, int]]], function: int, variable: int
+) -> None:
+    rows = [row for match in matches for row in match]
+    values, bindings = np.array([row[0] for row in rows]), np.array([row[1] for row in rows], dtype=np.int8)
+    last = np.cumsum([len(match) for match in matches])
+    first = last - [len(match) for match in matches]
+    results = []
+    for work in (aggregates.statistic.source, aggregates.statistic.plain):
+        output, hard = np.full(len(matches), np.nan), np.zeros(len(matches), dtype=np.bool_)
+        work(function, variable, first, first, last, bindings, values, output, hard)
+        results.append(([bits(value) for value in np.where(hard, np.nan, output)], hard.tolist()))
+    assert results[0] == results[1]
 
 
 def test_ties_between_two_results_are_settled_where_the_quotient_is_exact() -> None:

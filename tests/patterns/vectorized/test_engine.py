@@ -59,6 +59,20 @@ def test_an_automaton_meets_few_states_on_rows_that_are_all_alike() -> None:
     assert automaton.begins(states).tolist()[-1] == 297
 
 
+@pytest.mark.parametrize("pattern", [*TANGLED, "A? (B | C ANY)*", "(A | B{2,}?) C+"])
+def test_states_made_with_lists_are_those_of_the_loop(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    masks = np.random.default_rng(3).integers(0, 8, 400).astype(np.uint8)
+    made = []
+    for how in (dfa._meet.source, dfa._meet.plain):
+        monkeypatch.setattr(dfa._meet, "plain", how)
+        monkeypatch.setattr(dfa._follow, "at", lambda _size: dfa._follow.plain)
+        automaton = BackwardAutomaton(program_arrays(compile_program(parse(pattern), NAMES)))
+        before = automaton.read(masks, np.array([0, 150, 400])).before
+        made.append((before.tolist(), automaton.ahead[: before.max() + 1].tolist()))
+    assert made[0] == made[1]
+    assert max(made[0][0]) > 3
+
+
 @pytest.mark.parametrize("steps", [0, 20, 1 << 20])
 def test_matches_whose_states_do_not_meet_are_found_in_another_way(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "ENOUGH", 0)

@@ -9,7 +9,7 @@ numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import proxy
 
@@ -25,6 +25,7 @@ from undersong.patterns.vectorized.environments import FrameVectors
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
 from undersong.patterns.vectorized.jit import kernel
 from undersong.patterns.vectorized.layout import ALL_BOUND, MatchPaths, bound, some
+from undersong.patterns.vectorized.table import ranges
 from undersong.patterns.vectorized.vector_logic import B, Codes, Vectors
 
 MEAN, SUM, STD, SLOPE, MIN, MAX, FIRST, LAST = range(8)
@@ -74,7 +75,7 @@ def divide(high: float, low: float, by: float) -> tuple[float, float, bool]:
     lost = (rest - (left - back)) + (low - back)
     second = left / by
     product, error = two_product(second, by)
-    return first, second, lost == 0.0 and product == left and error == 0.0
+    return first, second, (lost == 0.0) & (product == left) & (error == 0.0)
 
 
 @kernel
@@ -197,6 +198,93 @@ def result(function, values, start, rows, size):  # type: ignore[no-untyped-def]
     if function == FIRST or function == LAST:  # noqa: SIM109 - numba's tuples are slow
         return values[start + rows[0 if function == FIRST else size - 1]], True
     return extreme(values, start, rows, size, function == MIN), True
+
+
+@statistic.otherwise
+def _statistics(function, variable, starts, first, last, bindings, values, output, hard):  # type: ignore[no-untyped-def]
+    """The same for all matches at once: the n-th value of each match in one step, in the same order of operations."""
+    flat = ranges(first, last)
+    owner = np.repeat(np.arange(len(starts)), last - first)
+    of_row = values[flat + np.repeat(starts - first, last - first)]
+    counted = bindings[flat] >= 0 if variable == ALL_BOUND else bindings[flat] == variable
+    if function < FIRST:
+        counted &= of_row == of_row
+    gathered, owner = of_row[counted], owner[counted]
+    size = np.bincount(owner, minlength=len(starts))
+    if function < FIRST:
+        size[owner[(gathered != 0.0) & ~((np.abs(gathered) >= _LEAST) & (np.abs(gathered) <= LARGEST))]] += MOST
+    hard |= (size > MOST) & (function != FIRST)
+    begin = np.searchsorted(owner, np.arange(len(starts)))
+    if function == SUM:
+        output[~hard] = 0.0
+    left = np.flatnonzero((size > (function == SLOPE)) & ~hard)
+    left = left[np.argsort(-size[left], kind="stable")]
+    if len(left):
+        output[left], sure = _results(function, gathered, begin[left], size[left])
+        hard[left] = ~sure
+
+
+def _results(function: int, values: F, begin: I, size: I) -> tuple[F, B]:
+    """A function over some values from each place of ``begin`` on; ``size``, of each how many, descends."""
+    sure = np.ones(len(size), dtype=np.bool_)
+    if function in (FIRST, LAST):
+        return values[begin if function == FIRST else begin + size - 1], sure
+    if function in (MIN, MAX):
+        best = values[begin]
+        for these, value in _in_turn(values, begin, size):
+            better = value <= best[these] if function == MIN else value >= best[these]
+            best[these] = np.where(better, value, best[these])
+        return best, sure
+    n, weight, (high, low) = size.astype(np.float64), -(size - 1.0), np.zeros((2, len(size)))
+    if function == STD:
+        return _spreads(n, values, begin, size)
+    for these, value in _in_turn(values, begin, size):
+        more, rest = value, np.zeros(len(value))
+        if function == SLOPE:
+            more, rest = add(value, rest, -values[begin[these]], rest)
+            product, error = two_product(more, weight[these])
+            more, rest = product, error + rest * weight[these]
+            weight += 2.0
+        high[these], low[these] = add(high[these], low[these], more, rest)
+    if function == SLOPE:
+        return _trends(n, high, low)
+    if function == MEAN:
+        high, low, _ = divide(high, low, n)
+    return high + low, sure
+
+
+def _in_turn(values: F, begin: I, size: I) -> Iterator[tuple[slice, F]]:
+    """The first value of each, then the second of those that have one, and so on."""
+    for i in range(int(size[0])):
+        these = slice(int(np.searchsorted(-size, -i)))
+        yield these, values[begin[these] + i]
+
+
+def _spreads(n: F, values: F, begin: I, size: I) -> tuple[F, B]:
+    """As ``spread``."""
+    sum_high, sum_low, square_high, square_low = np.zeros((4, len(size)))
+    for these, value in _in_turn(values, begin, size):
+        high, low = add(value, np.zeros(len(value)), -values[begin[these]], np.zeros(len(value)))
+        sum_high[these], sum_low[these] = add(sum_high[these], sum_low[these], high, low)
+        product, error = two_product(high, high)
+        square_high[these], square_low[these] = add(
+            square_high[these], square_low[these], product, error + 2.0 * high * low
+        )
+    high, low = two_product(square_high, n)
+    low = low + square_low * n
+    product, error = two_product(sum_high, sum_high)
+    high, low = add(high, low, -product, -(error + 2.0 * sum_high * sum_low))
+    high, low, _ = divide(high, low, n * n)
+    sure = rounding_certain(high, low, (n + 32) * _LOST * square_high / n) | (square_high == 0.0)
+    return np.where(square_high == 0.0, 0.0, np.sqrt(np.maximum(high + low, 0.0))), sure
+
+
+def _trends(n: F, total_high: F, total_low: F) -> tuple[F, B]:
+    """As ``trend``, from the weighted sums of differences from the first value."""
+    high, low = two_product(total_high, 6.0)
+    high, low, exact = divide(high, low + total_low * 6.0, n * (n * n - 1.0))
+    sure = exact | rounding_certain(high, low, np.abs(low) * 2.0**-48) | (total_high == 0.0)
+    return np.where(total_high == 0.0, 0.0, high + low), sure
 
 
 _ROUGH = 2.0**-34  # more than ordinary sums of MOST squares lose, of the sum of the squares

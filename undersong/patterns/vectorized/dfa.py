@@ -166,9 +166,8 @@ def _advance(operation, first, second, wanted, free, after, mask, at_end, ahead)
 @kernel
 def _slot(ahead, state, hash_table):  # type: ignore[no-untyped-def]
     """Where the hash table has a state, or has room for it."""
-    number = 0
-    for instruction in ahead[state]:
-        number = (number * 1_000_003 + int(instruction) + 1) & 0xFFFFFFFF
+    weights = np.arange(1, ahead.shape[1] + 1) * 0x9E3779B1 & 0xFFFFFFFF
+    number = np.sum((ahead[state] + 1) * weights)
     place = (number ^ (number >> 15)) & (len(hash_table) - 1)
     while hash_table[place] > 0 and not np.array_equal(ahead[hash_table[place] - 1], ahead[state]):
         place = (place + 1) & (len(hash_table) - 1)
@@ -181,6 +180,26 @@ def _meet(  # type: ignore[no-untyped-def]
 ):
     """Write down the state before a row; gives how many states there are then. There must be room for one more."""
     _advance(operation, first, second, wanted, free, ahead[state], mask, False, ahead[number])
+    place = _slot(ahead, number, hash_table)
+    if hash_table[place] == 0:
+        number += 1
+        hash_table[place] = number
+    following[state, symbol] = hash_table[place] - 1
+    return number
+
+
+@_meet.otherwise
+def _meet_by_lists(  # type: ignore[no-untyped-def]
+    operation, first, second, wanted, free, ahead, following, hash_table, number, state, mask, symbol
+):
+    """The same, with all instructions that take a row at once, and lists for the others."""
+    takes = (operation == _ROW) & ((wanted == 0) | (mask & wanted != 0))
+    takes[:-1] &= ahead[state, 1:] != NOWHERE
+    places = np.where(takes | (operation == _ACCEPT), np.arange(len(operation)), NOWHERE).tolist()
+    other = np.where(operation[free] == _SPLIT, second[free], first[free])
+    for i, one, two in zip(free.tolist(), first[free].tolist(), other.tolist(), strict=True):
+        places[i] = places[one] if places[one] != NOWHERE else places[two]
+    ahead[number] = places
     place = _slot(ahead, number, hash_table)
     if hash_table[place] == 0:
         number += 1

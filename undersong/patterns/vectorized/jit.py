@@ -19,19 +19,24 @@ class Kernel:
     """A loop over arrays, compiled on the first call that is worth it; both ways give the same."""
 
     def __init__(self, function: Loop) -> None:
-        self.plain = function
+        self.source = self.plain = function
         self.__doc__ = function.__doc__
+
+    def otherwise(self, function: Loop) -> Loop:
+        """Do it in another way where nothing is compiled: many rows at once, in place of a loop over them."""
+        self.plain = function
+        return function
 
     @cached_property
     def compiled(self) -> Loop:
         """The machine code, kept on disk between runs; the kernels that it calls are compiled with it."""
         numba = importlib.import_module("numba")
-        plain = cast(FunctionType, self.plain)
+        source = cast(FunctionType, self.source)
         namespace = {
-            name: _machine(plain.__globals__[name]) for name in plain.__code__.co_names if name in plain.__globals__
+            name: _machine(source.__globals__[name]) for name in source.__code__.co_names if name in source.__globals__
         }
-        function = FunctionType(plain.__code__, namespace, plain.__name__, plain.__defaults__)
-        function.__qualname__, function.__module__ = plain.__qualname__, plain.__module__
+        function = FunctionType(source.__code__, namespace, source.__name__, source.__defaults__)
+        function.__qualname__, function.__module__ = source.__qualname__, source.__module__
         try:
             return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
         except RuntimeError:  # no folder can be written to keep it in
