@@ -19,7 +19,7 @@ from undersong.patterns.tools.rule_tests import table
 from undersong.patterns.vectorized import dfa, jit, targets
 from undersong.patterns.vectorized.dfa import BackwardAutomaton, program_arrays
 from undersong.patterns.vectorized.environments import TableVectors
-from undersong.patterns.vectorized.layout import SequenceFrame
+from undersong.patterns.vectorized.layout import MatchPaths, SequenceFrame
 from undersong.patterns.vectorized.nearest_ends import RowRegions, nearest_ends
 from undersong.patterns.vectorized.row_source import search, table_of
 from undersong.patterns.vectorized.rule_plan import plan
@@ -71,6 +71,35 @@ def test_states_made_with_lists_are_those_of_the_loop(pattern: str, monkeypatch:
         made.append((before.tolist(), automaton.ahead[: before.max() + 1].tolist()))
     assert made[0] == made[1]
     assert max(made[0][0]) > 3
+
+
+@pytest.mark.parametrize("pattern", [*TANGLED, "(A | B{2,}?) C+"])
+@pytest.mark.parametrize("within", [1, 3, 100])
+def test_segments_and_matches_side_by_side_are_those_one_after_the_other(
+    pattern: str, within: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice = np.random.default_rng(within)
+    masks = dice.integers(0, 8, 600).astype(np.uint8)
+    fences = np.unique(np.concatenate([[0, 600], dice.integers(0, 600, 90)]))
+    for loop in (dfa._follow, dfa._trace):
+        monkeypatch.setattr(loop, "at", lambda _size, plain=loop.plain: plain)
+    results = []
+    for wide, trace in ((0, dfa.traced), (10**9, in_turn)):
+        monkeypatch.setattr(dfa, "_WIDE", wide)
+        automaton = BackwardAutomaton(program_arrays(compile_program(parse(pattern), NAMES)))
+        reading = automaton.read(masks, fences)
+        starts = automaton.begins(reading.before)
+        ends = fences[np.searchsorted(fences, starts, side="right")]
+        paths = trace(automaton, reading, dfa.MatchStarts(starts, np.minimum(ends, starts + within), ends))
+        whole = [paths.bindings[first:last].tolist() for first, last in zip(paths.first, paths.last, strict=True)]
+        results.append((paths.starts.tolist(), whole, automaton.ahead[reading.before].tolist()))
+    assert results[0] == results[1]
+    assert len(results[0][0]) > 20
+
+
+def in_turn(automaton: BackwardAutomaton, reading: dfa.StateTrace, starts: dfa.MatchStarts) -> MatchPaths:
+    variable = np.where(automaton.program.operation == dfa.ROW, automaton.program.second, dfa._DONE).astype(np.int8)
+    return dfa._traced_in_turn(automaton, reading, starts, variable)
 
 
 @pytest.mark.parametrize("steps", [0, 20, 1 << 20])

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from undersong.patterns.language.row_pattern import ACCEPT, JUMP, ROW, SPLIT, Program
 from undersong.patterns.vectorized.exact_sum import I
 from undersong.patterns.vectorized.jit import ENOUGH, kernel
-from undersong.patterns.vectorized.layout import MatchLimits, MatchPaths
+from undersong.patterns.vectorized.layout import Bindings, MatchLimits, MatchPaths, joined, sized
 from undersong.patterns.vectorized.start_filter import MatchRequirements, with_enough_rows
 from undersong.patterns.vectorized.vector_logic import B, Masks
 
@@ -73,6 +73,7 @@ _SLOTS = 4 * MOST
 States = npt.NDArray[np.int32]
 Ahead = npt.NDArray[np.int16]
 NOWHERE = -1
+_WIDE = 20  # segments side by side from which on it is quicker to follow all of them at once, without machine code
 _PLAIN = (1 << 31) - 1  # changes no index; machine code that knows it is not negative does not ask whether it is
 
 
@@ -106,6 +107,9 @@ class BackwardAutomaton:
         states[-1] = 0
         symbols = self._symbols(masks)
         first, last = fences[:-1], fences[1:]
+        if _follow.at(len(masks)) is _follow.plain and _WIDE * np.diff(fences).max(initial=0) < len(masks):
+            self._side_by_side(symbols, masks, first, last, states)
+            return StateTrace(states, symbols, masks)
         segment, row, state = 0, int(last[0]) if len(last) else 0, 0
         follow = _follow.at(len(masks))
         while True:
@@ -117,6 +121,23 @@ class BackwardAutomaton:
                 break
             self._grow()
         return StateTrace(states, symbols, masks)
+
+    def _side_by_side(self, symbols: npt.NDArray[np.integer], masks: Masks, first: I, last: I, states: States) -> None:
+        """The states before the last row of each segment, then before the last but one, and so on."""
+        order = np.argsort(first - last, kind="stable")  # the longest first
+        shortest_first, last, before = -(last - first)[order], last[order], np.zeros(len(order), dtype=np.int64)
+        for step in range(1, 1 - int(shortest_first.min(initial=0))):
+            count = int(np.searchsorted(shortest_first, -step, side="right"))
+            rows, before = last[:count] - step, before[:count]
+            read = symbols[rows].astype(np.int64)
+            after = self.following[before, read]
+            unmade = np.flatnonzero(after < 0)
+            if len(unmade):
+                _, some = np.unique(before[unmade] * self.following.shape[1] + read[unmade], return_index=True)
+                for k in unmade[some].tolist():
+                    self.meet(int(before[k]), int(masks[rows[k]]), int(read[k]))
+                after = self.following[before, read]
+            states[rows], before = after, after.astype(np.int64)
 
     def _symbols(self, masks: Masks) -> npt.NDArray[np.integer]:
         """The alphabet: a mask of one byte is its own symbol, wider ones are numbered anew for each reading."""
@@ -236,6 +257,7 @@ def _follow(  # type: ignore[no-untyped-def]
 
 
 STEPS = 1 << 26  # rows that are read a second time; a pattern whose states do not meet is walked in another way
+_TOGETHER = 1 << 16  # starts that are traced at once
 _DONE = -128  # stands for the variable of what is no row instruction
 _FINISHED, _UNMADE, _ROOM, _SPENT = range(4)
 
@@ -245,8 +267,56 @@ def traced(automaton: BackwardAutomaton, reading: StateTrace, candidate_starts: 
 
     A start without a match within its reach has one of no rows.
     """
-    starts = candidate_starts.starts
     variable = np.where(automaton.program.operation == ROW, automaton.program.second, _DONE).astype(np.int8)
+    starts = candidate_starts.starts
+    if _trace.at(len(starts) * 8) is not _trace.plain:
+        return _traced_in_turn(automaton, reading, candidate_starts, variable)
+    lots = range(0, max(len(starts), 1), _TOGETHER)
+    parts = [
+        _traced_at_once(
+            automaton, reading, candidate_starts.at(np.arange(lot, min(lot + _TOGETHER, len(starts)))), variable
+        )
+        for lot in lots
+    ]
+    paths, limited = joined([part for part, _ in parts]), np.flatnonzero(np.concatenate([part for _, part in parts]))
+    others = _traced_in_turn(automaton, reading, candidate_starts.at(limited), variable)
+    number, shift = len(others.starts), len(paths.bindings)
+    paths.first[limited[:number]], paths.last[limited[:number]] = others.first + shift, others.last + shift
+    done = len(starts) if number == len(limited) else int(limited[number])
+    bindings = np.concatenate([paths.bindings, others.bindings])
+    return MatchPaths(starts[:done], paths.first[:done], paths.last[:done], bindings)
+
+
+def _traced_at_once(
+    automaton: BackwardAutomaton, reading: StateTrace, candidate_starts: MatchStarts, variable: Bindings
+) -> tuple[MatchPaths, B]:
+    """The matches, row by row of all of them; and which go beyond their reach, so that they are not there yet."""
+    starts, reach, fences = candidate_starts
+    left, row = np.arange(len(starts)), starts
+    place = automaton.ahead[reading.before[row], 0].astype(np.int64)
+    sizes, limited = np.zeros(len(starts), dtype=np.int64), np.zeros(len(starts), dtype=np.bool_)
+    steps: list[tuple[I, Bindings]] = []
+    while len(left):
+        going = variable[place] != _DONE
+        limited[left[going & (row == reach[left])]] = True
+        going &= row < reach[left]
+        left, row, place = left[going], row[going] + 1, place[going]
+        sizes[left] += 1
+        steps.append((left, variable[place]))
+        place = automaton.ahead[np.where(row < fences[left], reading.before[row], 0), place + 1].astype(np.int64)
+    sizes[limited] = 0
+    paths = sized(starts, sizes)
+    for step, (owners, bound) in enumerate(steps):
+        there = ~limited[owners]
+        paths.bindings[paths.first[owners[there]] + step] = bound[there]
+    return paths, limited
+
+
+def _traced_in_turn(
+    automaton: BackwardAutomaton, reading: StateTrace, candidate_starts: MatchStarts, variable: Bindings
+) -> MatchPaths:
+    """One after the other, as ``traced`` has them."""
+    starts = candidate_starts.starts
     last = np.zeros(len(starts), dtype=np.int64)
     bindings, own = np.empty(8 * len(starts) + 64, dtype=np.int8), np.empty(1024, dtype=np.int32)
     trail = np.empty(len(reading.before), dtype=np.int16)
