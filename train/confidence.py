@@ -1,25 +1,62 @@
-"""Count what readings of sequences are worth: ``python -m train.confidence [--set bench/talks/dev]``.
+"""Fit what findings are worth: ``python -m train.confidence [--set bench/talks/dev] [--data DIR]``.
 
-Reads ``truth.jsonl`` and ``sequences.jsonl`` of a set of conversations and writes
-``undersong/data/rules/confidence.yaml``. Same input, same bytes.
+Writes ``undersong/data/rules/confidence.yaml``; same input, same bytes. Three parts:
+
+readings    counts of what blind readers of whole sequences said of the speakers of a set of conversations
+indicators  a logistic regression over the findings of rules with indicators on the readings of that set
+scores      one over the findings of rules with scores alone, on rough worlds (``bench.worlds``, seed 1) and on the
+            planted sets that lie beside DIR (``../bench/planted``)
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
+import os
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from bench.planted import rows_of
+from bench.talks.rows import agent as identity
+from bench.talks.rows import rows as talk_rows
 from bench.talks.score import one_name, read_lines, speakers
+from bench.worlds.build import build_world
+from bench.worlds.pool import load_vectors
 from undersong.datafiles.yaml_loader import RULES
-from undersong.patterns.significance.confidence import FILE, ReadingCounts
+from undersong.models import Finding
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.detect import detect
+from undersong.patterns.significance.confidence import FILE, LogisticWeights, ReadingCounts
+from undersong.patterns.significance.finding_features import FEATURES, finding_features
 
+Json = dict[str, Any]
 HEAD = """\
-# How often a reader of whole sequences was right, by the certainty with which it named a shape (1 a guess to 4 beyond
-# doubt). Counted over the speakers with three messages and more of bench/talks/{name} by `python -m train.confidence`:
-# conversations that language models wrote for this project and language models read, see docs/benchmark.md. A shape
-# named of an innocent speaker, and another shape than the planted one, count as false.
+# What findings are worth, by `python -m train.confidence`; the features are those of
+# undersong/patterns/significance/finding_features.py. `share` is the share of bad agents where a regression was fitted.
+# Conversations: bench/talks/{name}, which language models wrote for this project and language models read
+# (docs/benchmark.md). Scores: rough worlds made of the score vectors of real posts (bench/worlds), and planted sets.
 """
+ROUGH, QUIET, SEED = 40, 20, 1  # rough worlds with plants, without, and their seed
+READ = 0.47  # share of their messages that are read
+OF_TALK = ("strength", "rival", "bound")  # of some hundred findings no more can be learnt
+RIDGE = 0.3  # scikit-learn's C
+OVERLAP = 0.5  # Jaccard index from which a finding names a plant, as in the scorer of the planted sets
+
+
+class Labelled(NamedTuple):
+    """Findings with their features and whether they are true, and the share of bad agents among all."""
+
+    patterns: list[str]
+    features: list[dict[str, float]]
+    true: list[bool]
+    share: float
 
 
 def counted(folder: Path) -> ReadingCounts:
@@ -42,16 +79,115 @@ def counted(folder: Path) -> ReadingCounts:
     )
 
 
+def of_talks(folder: Path) -> Labelled:
+    """The findings of rules with indicators on the readings of a set of conversations."""
+    truth = {row["conversation"]: row for row in read_lines(folder / "truth.jsonl")}
+    messages = read_lines(folder / "messages.jsonl")
+    shapes = {}
+    for row in messages:
+        planted = truth[row["conversation"]]
+        if planted["kind"] == "planted" and planted["agent"] == row["author"]:
+            shapes[row["conversation"], identity(row["conversation"], row["author"], row["role"])] = planted["shape"]
+    rows = talk_rows(folder)
+    findings = detect(rows, [rule for rule in load_rules() if rule.file.variant_of is not None]).findings
+    true = [
+        one_name(each.pattern) == one_name(shapes.get((each.conversations[0], each.agent), "")) for each in findings
+    ]
+    share = len(shapes) / len(speakers(messages))
+    return Labelled([each.pattern for each in findings], finding_features(findings, rows), true, share)
+
+
+def of_worlds(worlds: Sequence[tuple[Json, Json]]) -> Labelled:
+    """The findings of rules with scores alone on (messages, truth) of score worlds."""
+    rules = [rule for rule in load_rules() if "indicators" not in rule.needs]
+    labelled = Labelled([], [], [], 0.0)
+    agents = planted = 0
+    for world, truth in worlds:
+        rows = rows_of(world)
+        findings = detect(rows, rules).findings
+        agents += len({row.agent for row in rows})
+        planted += len({plant["agent"] for plant in truth["truth"]})
+        unclear = {(each["agent"], each["pattern"]) for each in truth.get("ambiguous", ())}
+        for finding, features in zip(findings, finding_features(findings, rows), strict=True):
+            named = finding.agent.partition(":")[2], finding.pattern
+            if named not in unclear:
+                labelled.patterns.append(finding.pattern)
+                labelled.features.append(features)
+                labelled.true.append(any(_names(finding, plant) for plant in truth["truth"]))
+    return labelled._replace(share=planted / agents)
+
+
+def _names(finding: Finding, plant: Json) -> bool:
+    if (finding.agent.partition(":")[2], finding.pattern) != (plant["agent"], plant["pattern"]):
+        return False
+    read = set(plant["read_ids"])
+    named = {each.partition(":")[2] for each in finding.message_ids} - (set(plant["message_ids"]) - read)
+    return len(read & named) >= OVERLAP * len(read | named)
+
+
+def fitted(labelled: Labelled, names: Sequence[str], *, offsets: bool) -> LogisticWeights:
+    """A ridge logistic regression, its weights for features as they are (not standardised), to three decimals."""
+    patterns = sorted(set(labelled.patterns))
+    columns = [[row[name] for name in names] for row in labelled.features]
+    kinds = [[pattern == each for each in patterns] if offsets else [] for pattern in labelled.patterns]
+    table = np.hstack([np.array(columns, float), np.array(kinds, float).reshape(len(columns), -1)])
+    scaler = StandardScaler().fit(table)
+    model = LogisticRegression(C=RIDGE, max_iter=5000, tol=1e-8).fit(scaler.transform(table), labelled.true)
+    weights = model.coef_[0] / scaler.scale_
+    intercept = float(model.intercept_[0] - weights @ scaler.mean_)
+    own = weights[len(names) :] if offsets else [0.0] * len(patterns)
+    return LogisticWeights(
+        share=round(labelled.share, 4),
+        intercept=round(intercept, 3),
+        weights={name: round(float(weight), 3) for name, weight in zip(names, weights, strict=False)},
+        patterns={name: round(float(weight), 3) for name, weight in zip(patterns, own, strict=True)},
+    )
+
+
+def score_worlds(data: Path) -> Iterator[tuple[Json, Json]]:
+    """The rough worlds and the planted sets, as (messages, truth)."""
+    vectors = load_vectors(data)
+    for number in range(ROUGH + QUIET):
+        yield build_world(SEED, number, vectors, READ, planted=number < ROUGH)
+    for folder in sorted(path for path in (data.parent / "bench" / "planted").iterdir() if path.is_dir()):
+        worlds, truths = (_packed(folder / f"{name}.jsonl.gz") for name in ("blind", "truth"))
+        yield from zip(worlds, truths, strict=True)
+
+
+def _packed(path: Path) -> list[Json]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
 def main() -> None:
-    """Count and write."""
+    """Count, fit and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", type=Path, default=Path("bench/talks/dev"))
-    folder = parser.parse_args().set
-    counts = counted(folder)
-    lines = [f"planted: {counts.planted}", f"innocent: {counts.innocent}"]
-    lines += [f"{name}: {list(getattr(counts, name))}  # with certainty 1, 2, 3, 4" for name in ("right", "wrong")]
-    (RULES / FILE).write_text(HEAD.format(name=folder.name) + "\n".join(lines) + "\n", encoding="utf-8")
-    print("\n".join(lines))
+    default = os.environ.get("UNDERSONG_DATA")
+    parser.add_argument("--data", type=Path, default=default, required=default is None, help="labelled data")
+    arguments = parser.parse_args()
+    counts = counted(arguments.set)
+    lines = ["readings:", f"  planted: {counts.planted}", f"  innocent: {counts.innocent}"]
+    lines += [f"  {name}: {list(getattr(counts, name))}  # with certainty 1, 2, 3, 4" for name in ("right", "wrong")]
+    by_indicators = fitted(of_talks(arguments.set), OF_TALK, offsets=False)
+    by_scores = fitted(of_worlds(list(score_worlds(arguments.data))), FEATURES, offsets=True)
+    for name, weights in (("scores", by_scores), ("indicators", by_indicators)):
+        lines += [f"{name}:", f"  share: {weights.share}", f"  intercept: {weights.intercept}"]
+        lines += [f"  {key}: {json.dumps(getattr(weights, key))}" for key in ("weights", "patterns")]
+    text = HEAD.format(name=arguments.set.name) + "\n".join(_wrapped(lines)) + "\n"
+    (RULES / FILE).write_text(text, encoding="utf-8")
+    print(text)
+
+
+def _wrapped(lines: Sequence[str]) -> Iterator[str]:
+    """Mappings with a line each, the way YAML is read most easily."""
+    for line in lines:
+        head, brace, rest = line.partition(": {")
+        if not brace:
+            yield line
+            continue
+        yield f"{head}:"
+        yield from (f"    {name}: {value}" for name, value in json.loads("{" + rest).items())
 
 
 if __name__ == "__main__":

@@ -76,7 +76,8 @@ def test_findings_at_the_level_asked_for_end_with_exit_code_1(undersong: Underso
     assert undersong("detect", "rows.jsonl", "--out", "findings.jsonl").code == 0
     findings = [json.loads(line) for line in Path("findings.jsonl").read_text().splitlines()]
     assert "love_bombing" in {finding["pattern"] for finding in findings}
-    assert undersong("detect", "rows.jsonl", "--fail-on", "low").code == 1
+    assert undersong("detect", "rows.jsonl", "--fail-on", "low", "--prevalence", "0.8").code == 1
+    assert undersong("detect", "rows.jsonl", "--fail-on", "low", "--prevalence", "0.001").code == 0  # a lead
 
 
 @pytest.mark.parametrize(("level", "code"), [("low", 1), ("medium", 1), ("high", 0)])

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.monitor import worlds
+from tests.patterns.confident import confident_findings
 from undersong.errors import UsageError
 from undersong.formats import format_by_name
 from undersong.judges.protocol import Judge, open_judge
@@ -18,7 +19,6 @@ from undersong.models import Conversation, Finding, Message, Problem, Row
 from undersong.monitor import SyncMonitor
 from undersong.monitor.watch import DetectedInput, detect_input, watch_messages
 from undersong.patterns.catalog import all_rules
-from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.pipeline.case_builder import quoted
 from undersong.pipeline.options import silent
@@ -85,7 +85,7 @@ def audited(file: Path, store: Path, judge: Judge, rules: tuple[PatternRule, ...
             talk = thread.conversation
             sessions[talk.id] = session_verdict(talk, thread.scans, thread.thread, own)
             rows += own
-        opened.put_findings(corpus.conversations, quoted(detect(rows, rules).findings, rows, opened, judge, rules))
+        opened.put_findings(corpus.conversations, quoted(confident_findings(rows, rules), rows, opened, judge, rules))
         return left(opened, judge, sessions)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from tests.patterns.confident import confident_findings
 from undersong.core.text import text_hash
 from undersong.errors import JudgeError
 from undersong.judges.protocol import Judge, Question
@@ -29,7 +30,6 @@ from undersong.models import (
 from undersong.monitor import SyncMonitor
 from undersong.monitor.conversation import RECALL
 from undersong.patterns.catalog import all_rules
-from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.pipeline.case_builder import quoted
 from undersong.pipeline.options import Options, silent
@@ -182,7 +182,7 @@ def batch(
             name = thread.conversation.id
             sessions[name] = session_verdict(thread.conversation, thread.scans, thread.thread, own)
             rows += own
-        store.put_findings(corpus.conversations, quoted(detect(rows, rules).findings, rows, store, judge, rules))
+        store.put_findings(corpus.conversations, quoted(confident_findings(rows, rules), rows, store, judge, rules))
         return left(store, judge, sessions)
 
 

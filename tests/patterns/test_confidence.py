@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
 import pytest
 
-from undersong.patterns.significance.confidence import ReadingCounts, confidence, reading_counts
+from undersong.models import TRAITS, Row
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.detect import detect
+from undersong.patterns.significance.confidence import (
+    ReadingCounts,
+    confidence,
+    doubted,
+    reference_figures,
+    with_confidence,
+)
 
 COUNTS = ReadingCounts(planted=40, innocent=254, right=(1, 4, 15, 20), wrong=(6, 2, 1, 0))
 
@@ -37,4 +49,53 @@ def test_the_shipped_counts_are_those_of_the_benchmark() -> None:
     from bench.talks.__main__ import HERE
     from train.confidence import counted
 
-    assert counted(HERE / "dev") == reading_counts()
+    assert counted(HERE / "dev") == reference_figures().readings
+
+
+def test_a_finding_that_a_reader_of_the_sequence_does_not_see_is_doubted() -> None:
+    assert doubted(None) is None
+    values = [doubted(value) for value in (0.1, 0.5, 0.9, 0.99)]
+    assert values == sorted(value for value in values if value is not None)
+    assert all(
+        value is not None and value < before for value, before in zip(values, (0.1, 0.5, 0.9, 0.99), strict=True)
+    )
+
+
+def test_the_shipped_weights_of_indicators_are_those_of_the_benchmark() -> None:
+    from bench.talks.__main__ import HERE
+    from train.confidence import OF_TALK, fitted, of_talks
+
+    assert fitted(of_talks(HERE / "dev"), OF_TALK, offsets=False) == reference_figures().indicators
+
+
+WARM, COLD = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.1}, {"compassion": 0.1, "goodwill": 0.1}
+
+
+def _rows(role: Literal["user", "agent"]) -> list[Row]:
+    kinds = [WARM] * 5 + [COLD | {"manipulation": 0.9, "exploitation": 0.7}] * 2
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    return [
+        Row(id=str(n), conversation="c", agent="kira", target="bo", role=role, position=n, state="scored", tier="deep",
+            time=start + timedelta(days=n), traits={**dict.fromkeys(TRAITS, 0.1), **scores})
+        for n, scores in enumerate(kinds)
+    ]  # fmt: skip
+
+
+def test_the_same_finding_is_less_likely_of_an_agent_of_a_platform_than_in_ones_own_export() -> None:
+    rules = load_rules(names=["love_bombing"])
+    own, platform = ((_rows(role)) for role in ("user", "agent"))
+    (mine,), (theirs,) = (with_confidence(detect(rows, rules).findings, rows, rules) for rows in (own, platform))
+    assert mine.confidence is not None
+    assert theirs.confidence is not None
+    assert theirs.confidence < mine.confidence
+    (asked,) = with_confidence(detect(platform, rules).findings, platform, rules, 0.2)
+    assert asked.confidence == mine.confidence
+
+
+def test_a_pattern_that_was_not_measured_has_no_confidence_and_is_a_lead() -> None:
+    rules = load_rules(names=["love_bombing_literal"])
+    rows = _rows("user")
+    findings = detect(rows, rules).findings
+    unmeasured = [each for each in with_confidence(findings, rows, rules) if each.pattern == "love_bombing_literal"]
+    assert unmeasured
+    assert all(each.confidence is None and each.is_lead for each in unmeasured)

@@ -127,9 +127,10 @@ def test_the_family_is_every_rule_that_ran() -> None:
 
 def test_words_tell_the_counts_and_what_was_left_out() -> None:
     (plain,) = detect(table(LONG), [LOVE_BOMBING]).findings
-    assert certainty_words(plain) == ("chance, q, stability: not computed in this run",)
+    unmeasured = "a lead: how often such a finding is true was not measured"
+    assert certainty_words(plain) == (unmeasured, "chance, q, stability: not computed in this run")
     finding = msgspec.structs.replace(plain, chance=0.004, shuffles=(3, 999), q=0.04, stability=0.94, replicas=50)
-    chance, q, stability = certainty_words(finding)
+    _, chance, q, stability = certainty_words(finding)
     assert "in 3 of 999 shuffles" in chance
     assert "(chance 0.004)" in chance
     assert "q 0.04: if you act on all findings" in q
@@ -143,7 +144,7 @@ def test_words_tell_the_counts_and_what_was_left_out() -> None:
 def test_a_small_chance_is_shown_with_its_digits(value: float, shown: str) -> None:
     (plain,) = detect(table(LONG), [LOVE_BOMBING]).findings
     words = certainty_words(msgspec.structs.replace(plain, chance=value, shuffles=(0, 99999)))
-    assert f"(chance {shown})" in words[0]
+    assert f"(chance {shown})" in words[1]
 
 
 def test_where_q_cannot_become_small_the_run_says_so() -> None:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tests.conftest import Undersong
+from tests.patterns.confident import confident_findings
 from tests.patterns.incremental.worlds import some_rule
 from undersong.datafiles.yaml_loader import load
 from undersong.errors import UsageError
@@ -21,6 +22,7 @@ from undersong.patterns.detect import detect
 from undersong.patterns.incremental.live import LiveDetector
 from undersong.patterns.language.compile import PatternRule, compile_rule
 from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.history_sweep import chosen_judge, sweep
 from undersong.stores.erasure import forget
@@ -61,7 +63,7 @@ def test_a_pattern_over_two_threads_is_found_though_neither_shows_it(
     store.append(rows)
     done = sweep(store, rules, "j1")
     assert [(f.agent, f.target, f.conversations) for f in done.new_findings] == [("kira", "bo", ("warm", "cold"))]
-    assert tuple(store.findings()) == detect(rows, rules).findings
+    assert tuple(store.findings()) == confident_findings(rows, rules)
     for thread in ("warm", "cold"):
         assert detect((row for row in rows if row.conversation == thread), rules).findings == ()
 
@@ -174,7 +176,7 @@ def test_warnings_are_told_apart_and_kept_nowhere(undersong: Undersong) -> None:
 def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> None:
     with SQLiteStore(Path("undersong.db")) as opened:
         opened.append([*love_bombing("kira"), *(make_row("al", day, WARM, "warm") for day in range(12))])
-    ran = undersong("sweep", "--draws", "99", "--fail-on", "high")
+    ran = undersong("sweep", "--draws", "99", "--fail-on", "high", "--prevalence", "0.8")
     assert (ran.code, "love_bombing: kira towards bo" in ran.out) == (1, True)
     assert "swept 2 agents, 17 rows, 1 new finding" in ran.out
     again = undersong("sweep", "--fail-on", "high")
@@ -222,6 +224,7 @@ def test_a_sweep_finds_what_one_search_over_everything_finds(
     findings = wanted.findings
     if effort is not None:
         findings = estimate_significance(findings, wanted.outcomes, rows, rules, effort).findings
+    findings = with_confidence(findings, rows, rules)
     assert {f.finding_id: f for f in store.findings()} == {f.finding_id: f for f in findings}
     assert len(findings) > 50
     assert {each.pattern: (each.status, each.findings) for each in done.outcomes} == {
@@ -248,13 +251,13 @@ def test_sweeps_between_late_rows_and_forgotten_talks_find_what_batch_and_live_f
         if dice.random() < 0.4:
             forget(store, dice.choice(list(store.threads())), START)
     sweep(store, rules, "j1")
-    wanted = {finding.finding_id: finding for finding in detect(kept_rows(store), rules).findings}
+    wanted = {finding.finding_id: finding for finding in confident_findings(kept_rows(store), rules)}
     assert {finding.finding_id: finding for finding in store.findings()} == wanted
     assert sum(finding.target is None for finding in wanted.values()) > 3
     live = LiveDetector(rules)
     live.extend(kept_rows(store))
     live.finish()
-    assert {finding.finding_id: finding for finding in live.findings()} == wanted
+    assert {finding.finding_id: finding for finding in live.weighed(live.findings())} == wanted
     assert sweep(store, rules, "j1", again=True).retracted == ()
     assert {finding.finding_id: finding for finding in store.findings()} == wanted
 
@@ -274,11 +277,8 @@ def test_a_sweep_leaves_alone_what_others_change_meanwhile(store: SQLiteStore, m
     monkeypatch.undo()
     assert {f.agent for f in store.findings()} == {f.agent for f in detect(rows, rules).findings} - {"a0"}
     sweep(store, rules, "j1")
-    assert tuple(store.findings()) == tuple(
-        sorted(
-            detect([*rows, make_row("a0", 999, COLD, "late")], rules).findings, key=lambda finding: finding.finding_id
-        )
-    )
+    late = confident_findings([*rows, make_row("a0", 999, COLD, "late")], rules)
+    assert tuple(store.findings()) == tuple(sorted(late, key=lambda finding: finding.finding_id))
 
 
 def test_an_agent_is_shown_with_what_does_not_apply_to_its_messages(undersong: Undersong) -> None:

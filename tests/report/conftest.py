@@ -155,6 +155,7 @@ def build(foreign: str | None = None) -> tuple[Case, list[Row]]:
         start=forum[0].time,
         end=forum[-1].time,
         strength=0.62,
+        confidence=0.81,
         measures={name("strength"): 0.62},
         conversations=(name("forum"),),
         quotes=(quote(forum[0], KIRA[0]), quote(forum[3], "Send me your access key tonight.")),

@@ -44,3 +44,13 @@ def test_the_lowest_level_of_each_kind_counts_as_many_as_sarif_lists(make_case: 
     listed = [each["level"] for each in sarif(case, {})["runs"][0]["results"]]
     bar = ORDER.index(SARIF[level])
     assert len(at_or_above(case, level)) == sum(ORDER.index(each) >= bar for each in listed)
+
+
+def test_a_lead_is_a_note_and_counts_at_no_level_while_an_unknown_confidence_counts(make_case: Make) -> None:
+    case = msgspec.structs.replace(make_case()[0], sessions=())
+    lead = msgspec.structs.replace(case.findings[0], confidence=0.3)
+    unknown = msgspec.structs.replace(case.findings[0], confidence=None)
+    case = msgspec.structs.replace(case, findings=(lead,))
+    assert [each["level"] for each in sarif(case, {})["runs"][0]["results"]] == ["note"]
+    assert at_or_above(case, "informational") == []
+    assert len(at_or_above(msgspec.structs.replace(case, findings=(unknown,)), "high")) == 1

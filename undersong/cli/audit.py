@@ -25,6 +25,7 @@ from undersong.cli.options import (
     judge_options,
     nothing_read,
     options_of,
+    prevalence_option,
     progress_bar,
     show_problems,
 )
@@ -59,12 +60,7 @@ PERCENT = NumberRange(0, 100)
     show_default=True,
     help="Score messages, read whole sequences with an LLM judge, or both.",
 )
-@click.option(
-    "--prevalence",
-    type=NumberRange(0.0001, 0.9),
-    metavar="SHARE",
-    help="The share of speakers that show a shape; default: .01 where agents speak, else .2.",
-)
+@prevalence_option
 @click.option("--double-check", type=PERCENT, metavar="PERCENT", help="Read so many of the scored again, framed anew.")
 @chance_options
 @click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from undersong.cli.options import check_targets, failing, folder_rules, output, seeded_chance_options, show_problems
+from undersong.cli.options import (
+    check_targets,
+    failing,
+    folder_rules,
+    output,
+    prevalence_option,
+    seeded_chance_options,
+    show_problems,
+)
 from undersong.models import LEVELS, encode
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
 @seeded_chance_options
 @click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
+@prevalence_option
 def command(
     rows: str,
     out: str,
@@ -27,6 +36,7 @@ def command(
     names: tuple[str, ...],
     effort: ResamplingConfig | None,
     fail_on: str | None,
+    prevalence: float | None,
 ) -> None:
     """Find patterns in the rows that `undersong evaluate` wrote (- for stdin), or in any rows with the same keys."""
     from undersong.cli.summary import outcome_lines
@@ -36,7 +46,7 @@ def command(
 
     check_targets([rows], out)
     rules = load_rules(folder_rules(folder), names)
-    problems, detection, significance = detect_rows(rows, rules, effort)
+    problems, detection, significance = detect_rows(rows, rules, effort, prevalence)
     with output(out) as findings:
         for finding in significance.findings:
             findings.write(encode(finding) + b"\n")
@@ -46,4 +56,4 @@ def command(
     draws = effort.draws if effort else 0
     for words in basis_words(draws, significance.family, significance.tested):
         click.echo(words, err=True)
-    raise SystemExit(failing(detection.findings, fail_on))
+    raise SystemExit(failing(significance.findings, fail_on))

@@ -181,9 +181,21 @@ def echo(lines: Iterable[str]) -> None:
         click.echo(visible(line))
 
 
+prevalence_option = click.option(
+    "--prevalence",
+    type=NumberRange(0.0001, 0.9),
+    metavar="SHARE",
+    help="The share of speakers that show a shape; default: .01 where agents speak, else .2.",
+)
+
+
 def failing(findings: Iterable[Finding], level: str | None) -> int:
-    """The exit code of ``--fail-on``: 1 where a finding has the level or a higher one."""
-    return int(level is not None and any(LEVELS.index(each.level) >= LEVELS.index(level) for each in findings))
+    """The exit code of ``--fail-on``: 1 where a finding has the level or a higher one.
+
+    A finding with a confidence below .5 is a lead and does not count; one whose confidence is not known does.
+    """
+    counted = [each for each in findings if each.confidence is None or not each.is_lead]
+    return int(level is not None and any(LEVELS.index(each.level) >= LEVELS.index(level) for each in counted))
 
 
 @contextmanager

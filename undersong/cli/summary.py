@@ -118,6 +118,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     names = ("finding_id", "pattern", "level", "agent", "target", "strength", "chance", "shuffles", "q", "stability",
              "confidence")  # fmt: skip
     return {name: getattr(finding, name) for name in names} | {
+        "lead": finding.is_lead,
         "reading": finding.is_read,
         "messages": len(finding.message_ids),
         "start": finding.start.isoformat() if finding.start else None,
@@ -188,9 +189,12 @@ def _finding_lines(facts: dict[str, Any]) -> Iterable[str]:
     findings, rules = facts["findings"], facts["rules"]
     read = sum(finding["reading"] for finding in findings)
     by_reading = f", {read:,} read in whole sequences" if facts["sequences"] else ""
-    yield f"findings   {len(findings) - read:,} by {counted(len(rules['ran']), 'rule')}{by_reading}"
+    leads = sum(finding["lead"] for finding in findings)
+    likely = f"{len(findings) - leads:,} likely, {counted(leads, 'lead')}; " if findings else ""
+    yield f"findings   {likely}{len(findings) - read:,} by {counted(len(rules['ran']), 'rule')}{by_reading}"
     yield from (f"  {caution}" for caution in facts["cautions"])
-    for finding in sorted(findings, key=lambda finding: -finding["strength"])[:SHOWN]:
+    ranked = sorted(findings, key=lambda row: (row["lead"], -(row["confidence"] or 0), -row["strength"]))
+    for finding in ranked[:SHOWN]:
         aim = f" towards {one_line(finding['target'], 30)}" if finding["target"] else ""
         span = one_line(f"{finding['first']} … {finding['last']}", 80)
         days = f", {finding['start'][:10]} to {finding['end'][:10]}" if finding["start"] and finding["end"] else ""

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from undersong.cli.options import existing_store, failing, folder_rules, seeded_chance_options
+from undersong.cli.options import existing_store, failing, folder_rules, prevalence_option, seeded_chance_options
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import LEVELS, Emerging, Finding, encode
@@ -28,6 +28,7 @@ _LEAST = click.IntRange(1)
 @click.option("--emerging", "warn", is_flag=True, help="Also warn of sequences past the middle of a pattern.")
 @click.option("--again", is_flag=True, help="Read every agent, changed or not.")
 @seeded_chance_options
+@prevalence_option
 @click.option("--json", "as_json", is_flag=True, help="Print each new finding as one JSON line.")
 @click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a new finding of this level or above.")
 def command(

@@ -11,6 +11,8 @@ import msgspec
 from undersong.models.evaluation import Quote
 from undersong.models.message import Answer, Level, Record
 
+SURE = 0.5  # the confidence below which a finding is a lead
+
 
 class Outcome(Record, frozen=True, kw_only=True):
     """What came of a sequence towards somebody: the agent's first request after it began, and what was answered.
@@ -88,6 +90,11 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     confidence: float | None = None
     reading: str | None = None
     nominated_by: tuple[str, ...] = ()
+
+    @property
+    def is_lead(self) -> bool:
+        """Whether it is something to look at and no accusation: true less often than not, or how often is not known."""
+        return self.confidence is None or self.confidence < SURE
 
     @property
     def is_read(self) -> bool:

@@ -14,8 +14,8 @@ from undersong.pipeline.history_sweep import unfinished
 from undersong.stores.protocol import Store
 
 ROWS = 200_000  # rows that the engine holds before it begins anew with those that are needed
-_COMPUTED_LATER = ("outcome", "why", "chance", "q", "stability", "shuffles", "replicas")
-_ADDED = {"quotes": (), **dict.fromkeys(_COMPUTED_LATER)}
+_COMPUTED_LATER = ("outcome", "why", "chance", "q", "stability", "shuffles", "replicas", "confidence")
+_ADDED = {"quotes": (), **dict.fromkeys(_COMPUTED_LATER)}  # by a sweep or from the texts
 
 
 class FindingChanges(NamedTuple):
@@ -108,8 +108,13 @@ class AgentTracker:
         for agent in sorted(agents):
             stored, now = self._stored.setdefault(agent, {}), self._current(agent)
             retracted += [name for name, each in stored.items() if name not in now and each.rule_hash not in inactive]
+            changed = {name for name, each in now.items() if name not in stored or not _same(stored[name], each, final)}
+            if final or changed:
+                now = {each.finding_id: each for each in self._live.weighed(now.values())}
             findings += [
-                each for name, each in now.items() if name not in stored or not _same(stored[name], each, final)
+                each
+                for name, each in now.items()
+                if name in changed or (final and each.confidence != stored[name].confidence)
             ]
         return FindingChanges(tuple(findings), tuple(sorted(retracted)))
 
@@ -121,6 +126,6 @@ class AgentTracker:
 
 
 def _same(stored: Finding, now: Finding, final: bool) -> bool:
-    """Whether the stored finding is the same; what a sweep or the texts added to it is not compared."""
+    """Whether the stored finding is the same; what a sweep or the texts added is not compared."""
     added = _ADDED if final else _ADDED | {"balance": now.balance}
     return msgspec.structs.replace(stored, **added) == now

@@ -230,7 +230,11 @@ def watch_rows(lines: Iterable[list[bytes]], name: str, live: LiveDetector) -> I
             elif item is not None:
                 rows.append(item)
         if rows:
-            yield live.extend(rows)
+            yield _weighed(live, live.extend(rows))
     if not reader.seen:
         raise InputError("holds no row", where=name, remedy="`undersong evaluate` writes such rows")
-    yield live.finish()
+    yield _weighed(live, live.finish())
+
+
+def _weighed(live: LiveDetector, changes: Changes) -> Changes:
+    return changes._replace(findings=live.weighed(changes.findings)) if changes.findings else changes

@@ -26,7 +26,7 @@ from undersong.patterns.detect import Detection, detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import outcome_hashes
 from undersong.patterns.significance import ResamplingConfig
-from undersong.patterns.significance.confidence import confidence_hashes
+from undersong.patterns.significance.confidence import confidence_hashes, with_confidence
 from undersong.patterns.significance.estimate import Significance, estimate_significance
 from undersong.patterns.significance.noise_resampling import noise_hashes
 from undersong.pipeline.case_builder import (
@@ -42,7 +42,7 @@ from undersong.pipeline.judge_problems import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
 from undersong.pipeline.options import Options, Progress, silent
 from undersong.pipeline.panel_notes import with_disagreement
-from undersong.pipeline.sequences import read_sequences, usual_prevalence, with_readings
+from undersong.pipeline.sequences import read_sequences, with_readings
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.rows.jsonl import read_rows
 from undersong.rows.null_bands import null_bands_of, table, table_name, with_band
@@ -111,8 +111,7 @@ def _audited(
         sequences = read_sequences(run.rows, weighed.findings, rules, store, judge, run, options.seed)
     for reading in sequences:
         run.tally.add(reading.state, reading.reason)
-    prevalence = options.prevalence or usual_prevalence(run.rows)
-    named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, prevalence)
+    named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, options.prevalence)
     named = with_disagreement(named, run.rows, rules)
     findings = quoted(named, run.rows, store, judge, rules)
     spent = spending(run.rows, run.sessions, sequences)
@@ -122,7 +121,7 @@ def _audited(
         parameters=parameters(options, judge, corpus, weighed)
         | judging.measurements
         | answered_by(run.rows)
-        | ({"prevalence": prevalence} if sequences else {})
+        | {"prevalence": options.prevalence}
         | panel_agreement(run.rows),
         inputs=tuple(corpus.inputs),
         problems=(*corpus.problems, *judge_problems(run.failure, run.tally, options.terms.max_failed)),
@@ -150,10 +149,11 @@ def _audited(
         | rule_hashes()
         | stance_hashes()
         | noise_hashes()
+        | confidence_hashes()
         | outcome_hashes()
         | pattern_hashes(rules)
         | ({PARAMETER: maps_hash(run.maps)} if run.maps else {})
-        | (judge.sequence_hashes | confidence_hashes() if sequences else {}),
+        | (judge.sequence_hashes if sequences else {}),
     )
     return case, run.rows
 
@@ -221,7 +221,10 @@ def rows_in(path: str | Path) -> tuple[list[Problem], list[Row]]:
 
 
 def detect_rows(
-    path: str | Path, rules: Sequence[PatternRule], effort: ResamplingConfig | None = None
+    path: str | Path,
+    rules: Sequence[PatternRule],
+    effort: ResamplingConfig | None = None,
+    prevalence: float | None = None,
 ) -> tuple[list[Problem], Detection, Significance]:
     """Run the rules over a file of rows (``-``: standard input): the rows not read, what was found, how sure it is.
 
@@ -230,7 +233,8 @@ def detect_rows(
     problems, rows = rows_in(path)
     detection = detect(rows, rules)
     weighed = _significance(detection, rows, rules, effort)
-    return problems, detection, weighed
+    findings = with_confidence(weighed.findings, rows, rules, prevalence)
+    return problems, detection, msgspec.structs.replace(weighed, findings=findings)
 
 
 def _significance(

@@ -15,6 +15,7 @@ from undersong.patterns.findings import order
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.significance.estimate import (
     Significance,
     estimate_significance,
@@ -54,6 +55,7 @@ def sweep(
     *,
     least: int = 1,
     effort: ResamplingConfig | None = None,
+    prevalence: float | None = None,
     again: bool = False,
     warn: bool = False,
     watch: Watch | None = None,
@@ -74,7 +76,7 @@ def sweep(
         due = [rule for rule in rules if places[rule.pattern] == place]
         patterns = tuple(dict.fromkeys(rule.pattern for rule in due))
         for batch in batches(store.packed(judge_hash, place, least), ROWS, _rows):
-            search = _Batch(store, judge_hash, batch, due, effort)
+            search = _Batch(store, judge_hash, batch, due, effort, prevalence)
             weighed = search.significance()
             last = Cursor(batch[-1].changed, batch[-1].agent)
             swept = _by_agent(batch, weighed.findings)
@@ -181,8 +183,10 @@ class _Batch:
         histories: Sequence[PackedHistory],
         rules: Sequence[PatternRule],
         effort: ResamplingConfig | None,
+        prevalence: float | None,
     ) -> None:
         self._store, self._judge_hash, self._effort = store, judge_hash, effort
+        self._histories, self._prevalence = histories, prevalence
         self._rules = rules
         self._messages = lru_cache(maxsize=_CACHED)(partial(_messages, store))
         self._significance: list[Significance] = []
@@ -191,8 +195,12 @@ class _Batch:
         self._read([each for each in histories if each.cells is None], rules)
 
     def significance(self) -> Significance:
-        """The findings of the batch."""
+        """The findings of the batch, with their confidence."""
         findings = tuple(finding for part in self._significance for finding in part.findings)
+        if findings:
+            agents = {finding.agent for finding in findings}
+            rows = list(self.rows(each for each in self._histories if each.agent in agents))
+            findings = with_confidence(findings, rows, self._rules, self._prevalence)
         return Significance(
             findings=tuple(sorted(findings, key=order)), family=sum(part.family for part in self._significance)
         )

@@ -137,11 +137,19 @@ def findings_words(case: Case) -> str:
             return "No pattern could be looked for; see below what was missing."
         tried = "the one pattern" if ran == 1 else f"any of the {ran:,} patterns"
         return f"No sequence of messages matches {tried} that could be looked for."
-    kinds = Counter(label(finding.title) for finding in order_findings(case.findings))
+    sure = tuple(finding for finding in case.findings if not finding.is_lead)
+    leads = len(case.findings) - len(sure)
+    if not sure:
+        return f"No sequence of messages is likely enough to show a known pattern; {_leads_words(leads)}."
+    kinds = Counter(label(finding.title) for finding in order_findings(sure))
     named = [f"{title} ({count:,})" for title, count in kinds.items()]
-    several = len(case.findings) > 1
-    subject = f"{counted(len(case.findings), 'sequence')} of messages {'are' if several else 'is'}"
-    return f"{subject} consistent with a known pattern: {', '.join(named)}."
+    subject = f"{counted(len(sure), 'sequence')} of messages {'are' if len(sure) > 1 else 'is'}"
+    others = f"; {_leads_words(leads)}" if leads else ""
+    return f"{subject} consistent with a known pattern: {', '.join(named)}{others}."
+
+
+def _leads_words(leads: int) -> str:
+    return f"{counted(leads, 'lead')} {'stand' if leads > 1 else 'stands'} below, to look at and no accusation"
 
 
 def _score_words(case: Case) -> str:
@@ -177,6 +185,8 @@ class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     caution: str
     reading_guide: str
+    leads_title: str
+    leads_guide: str
     guns: str
     rank: str
     clinical: str

@@ -413,9 +413,10 @@ def certainty_words(finding: Finding) -> tuple[str, ...]:
     """How sure a finding is, a clause per number; what was not computed is named."""
     if finding.is_read:
         return (reading_words(finding),)
+    sure = _confidence_words(finding)
     phrases = (_chance_words(finding), _q_words(finding), _stability_words(finding))
     missing = [name for name, words in zip(("chance", "q", "stability"), phrases, strict=True) if not words]
-    clauses = [words for words in phrases if words]
+    clauses = [sure, *(words for words in phrases if words)]
     if missing:
         clauses.append(f"{', '.join(missing)}: not computed in this run")
     return tuple(clauses)
@@ -431,6 +432,13 @@ def basis_words(draws: int, family: int, tested: int) -> tuple[str, ...]:
     if floor <= SMALL_Q:
         return (basis,)
     return basis, f"with so few shuffles q cannot fall below {floor:.2g}, whatever the messages say; see --draws"
+
+
+def _confidence_words(finding: Finding) -> str:
+    if finding.confidence is None:
+        return "a lead: how often such a finding is true was not measured"
+    words = f"confidence {finding.confidence:.2f}: of 100 such findings in the reference sets as many are true"
+    return f"a lead, {words}" if finding.is_lead else words
 
 
 def _chance_words(finding: Finding) -> str:

@@ -74,8 +74,13 @@ ALL_IN_DETAIL = 10  # this few sessions are shown in full even where there is no
 
 
 def order_findings(findings: tuple[Finding, ...]) -> list[Finding]:
-    """By level, then strength, then id."""
-    return sorted(findings, key=lambda finding: (-LEVELS.index(finding.level), -finding.strength, finding.finding_id))
+    """Leads last; by level, then confidence, strength and id."""
+
+    def rank(finding: Finding) -> tuple[bool, int, float, float, str]:
+        sure = finding.confidence or 0.0
+        return finding.is_lead, -LEVELS.index(finding.level), -sure, -finding.strength, finding.finding_id
+
+    return sorted(findings, key=rank)
 
 
 def order_sessions(case: Case) -> list[SessionVerdict]:
@@ -184,7 +189,7 @@ Result = FindingResult | SessionResult
 def results(case: Case) -> Iterator[Result]:
     """Findings, then deductions and smoking guns session by session, the worst first."""
     for finding in order_findings(case.findings):
-        yield FindingResult(finding, SARIF[finding.level])
+        yield FindingResult(finding, "note" if finding.is_lead else SARIF[finding.level])
     for session in order_sessions(case):
         yield from (SessionResult(each, session, DEDUCTION) for each in session.deductions)
         yield from (SessionResult(each, session, GUN) for each in session.moments if each.kind == "smoking_gun")
@@ -197,5 +202,6 @@ def at_or_above(case: Case, level: str) -> list[Result]:
 
 def _reaches(result: Result, level: str) -> bool:
     if isinstance(result, FindingResult):
-        return LEVELS.index(result.finding.level) >= LEVELS.index(level)
+        known_to_be_a_lead = result.finding.is_lead and result.finding.confidence is not None
+        return not known_to_be_a_lead and LEVELS.index(result.finding.level) >= LEVELS.index(level)
     return ORDER.index(result.level) >= ORDER.index(SARIF[level])

@@ -12,11 +12,10 @@ from undersong.models import Case, Finding
 
 
 def reading_options(parameters: Mapping[str, Any]) -> str:
-    """The options of a run that read whole sequences, with a space before them; "" for any other."""
-    if parameters.get("read", "messages") == "messages":
-        return ""
-    shown = "".join(f" --prevalence {parameters[name]:g}" for name in ("prevalence",) if name in parameters)
-    return f" --read {parameters['read']}{shown}"
+    """The options that decide what sequences were read and how findings were weighed, with a space before each."""
+    read, prevalence = parameters.get("read", "messages"), parameters.get("prevalence")
+    shown = "" if read == "messages" else f" --read {read}"
+    return shown if prevalence is None else f"{shown} --prevalence {prevalence:g}"
 
 
 def sequence_words(case: Case) -> tuple[str, ...]:

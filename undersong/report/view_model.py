@@ -76,11 +76,16 @@ class ReportView:
         """Findings and points taken by family of harm; families without any are left out."""
         groups = []
         for title in titles():
-            findings = [each for each in self.findings if each.group == title]
+            findings = [each for each in self.findings if each.group == title and not each.finding.is_lead]
             taken = [(s, each) for s in self.sessions for each in s.deductions if each.group == title]
             if findings or taken:
                 groups.append((title, findings, taken))
         return groups
+
+    @property
+    def leads(self) -> list[FindingView]:
+        """The findings that are no more than something to look at."""
+        return [each for each in self.findings if each.finding.is_lead]
 
     @property
     def pages(self) -> list[tuple[str, tuple[TranscriptPart, ...]]]:

@@ -18,6 +18,7 @@ from undersong.patterns.incremental.timeline_state import Scope, TimelineState
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import NEVER_MISSING, available_inputs, gives, lacking
 from undersong.patterns.reference.matcher import STEPS
+from undersong.patterns.significance.confidence import with_confidence
 from undersong.rows.percentile_ranks import absolute_rows
 
 
@@ -225,6 +226,17 @@ class LiveDetector:
         """The current findings of a timeline, by id."""
         thread = self.timelines.get(line)
         return thread.reported if thread is not None else {}
+
+    def weighed(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Some of the current findings with their confidence, as the rows of their agents so far give it."""
+        wanted = tuple(findings)
+        agents = {finding.agent for finding in wanted}
+        lines = [line for line in self.archive.timelines if line[0] in agents]
+        standing = {finding.finding_id: finding for line in lines for finding in self.current(line).values()}
+        standing |= {finding.finding_id: finding for finding in wanted}
+        rows = [row for line in lines for row, _ in self.archive.rows(line)]
+        weighed = {each.finding_id: each for each in with_confidence(tuple(standing.values()), rows, self.rules)}
+        return tuple(weighed[finding.finding_id] for finding in wanted)
 
     def inactive(self) -> frozenset[str]:
         """The hashes of the rules without findings so far because an input of theirs was not seen."""

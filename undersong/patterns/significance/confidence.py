@@ -1,19 +1,25 @@
-"""Confidence: of findings like this one in the reference conversations, how many were true, at a stated prevalence."""
+"""Confidence: of findings like this one in the reference sets, how many were true, at a stated prevalence."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 import msgspec
 
 from undersong.datafiles.yaml_loader import RULES, file_hash, read
+from undersong.models import Finding, Row
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.significance.finding_features import finding_features
 
 FILE = "confidence.yaml"
 PLATFORM, OWN = 0.01, 0.2  # one bad agent in a hundred on a platform, one speaker in five in a person's own export
 
 
 class ReadingCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """``confidence.yaml``: what a reader of sequences said of the speakers of the reference conversations.
+    """What a reader of sequences said of the speakers of the reference conversations.
 
     ``planted`` and ``innocent`` count the speakers; ``right`` and ``wrong`` how often a shape that was named with
     certainty 1, 2, 3 and 4 was so.
@@ -33,15 +39,49 @@ class ReadingCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         planted = (self.right[certainty - 1] + 0.5) / (self.planted + 1)
         return planted / ((self.wrong[certainty - 1] + 0.5) / (self.innocent + 1))
 
+    @property
+    def silence(self) -> float:
+        """How much likelier it is of a planted speaker than of an innocent one that a reader names no shape."""
+        missed, left = self.planted - sum(self.right), self.innocent - sum(self.wrong)
+        return (missed + 0.5) / (self.planted + 1) / ((left + 0.5) / (self.innocent + 1))
+
+
+class LogisticWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A logistic regression over the features of findings, and the share of bad agents where it was fitted.
+
+    ``patterns`` are offsets by pattern; one that is not there was not measured.
+    """
+
+    share: float
+    intercept: float
+    weights: dict[str, float]
+    patterns: dict[str, float]
+
+    def odds(self, pattern: str, features: Mapping[str, float], prevalence: float) -> float | None:
+        """The odds that a finding is true at this prevalence; None for a pattern that was not measured."""
+        if pattern not in self.patterns:
+            return None
+        total = self.intercept + self.patterns[pattern]
+        total += sum(weight * features[name] for name, weight in self.weights.items())
+        return math.exp(min(50.0, max(-50.0, total))) * _odds(prevalence) / _odds(self.share)
+
+
+class ReferenceFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``confidence.yaml``: readings of sequences, rules over scores, and rules over the indicators of messages."""
+
+    readings: ReadingCounts
+    scores: LogisticWeights
+    indicators: LogisticWeights
+
 
 @cache
-def reading_counts() -> ReadingCounts:
-    """The shipped counts; raises RuleError with file and line."""
-    return read(RULES / FILE, ReadingCounts)
+def reference_figures() -> ReferenceFigures:
+    """The shipped figures; raises RuleError with file and line."""
+    return read(RULES / FILE, ReferenceFigures)
 
 
 def confidence_hashes() -> dict[str, str]:
-    """File name → SHA-256 of the counts, for the manifest."""
+    """File name → SHA-256 of the figures, for the manifest."""
     return {FILE: file_hash(RULES / FILE)}
 
 
@@ -53,9 +93,58 @@ def confidence(certainty: int, prevalence: float, counts: ReadingCounts | None =
     added to each count, Jeffreys' prior; no certainty says less than a lower one). None for a certainty that was never
     given there.
     """
-    counts = counts or reading_counts()
+    counts = counts or reference_figures().readings
     if not counts.times(certainty):
         return None
     ratio = max(counts.ratio(level) for level in range(1, certainty + 1) if counts.times(level))
-    odds = ratio * prevalence / (1 - prevalence)
+    return _probability(ratio * _odds(prevalence))
+
+
+def usual_prevalence(rows: Iterable[Row]) -> dict[str, float]:
+    """Agent → the share of speakers that is assumed to show a shape: ``PLATFORM`` of agents, ``OWN`` of others."""
+    balance = Counter[str]()
+    for row in rows:
+        balance[row.agent] += 1 if row.role == "agent" else -1
+    return {agent: PLATFORM if more > 0 else OWN for agent, more in balance.items()}
+
+
+def with_confidence(
+    findings: Sequence[Finding],
+    rows: Sequence[Row],
+    rules: Iterable[PatternRule],
+    prevalence: float | None = None,
+    figures: ReferenceFigures | None = None,
+) -> tuple[Finding, ...]:
+    """The findings of rules, each with its confidence at this prevalence (None: what is usual for its agent).
+
+    ``findings`` and ``rows`` are all of these agents. None stays where the pattern was not found by such a rule in the
+    reference sets.
+    """
+    if not findings:
+        return ()
+    figures = figures or reference_figures()
+    judged = {rule.hash for rule in rules if "indicators" in rule.needs}
+    usual = {} if prevalence else usual_prevalence(rows)
+    weighed = []
+    for finding, features in zip(findings, finding_features(findings, rows), strict=True):
+        weights = figures.indicators if finding.rule_hash in judged else figures.scores
+        odds = weights.odds(finding.pattern, features, prevalence or usual.get(finding.agent, OWN))
+        value = None if odds is None else round(_probability(odds), 4)
+        weighed.append(msgspec.structs.replace(finding, confidence=value))
+    return tuple(weighed)
+
+
+def doubted(value: float | None, counts: ReadingCounts | None = None) -> float | None:
+    """A confidence of rules after a reader of the whole sequence named no such shape."""
+    if value is None:
+        return None
+    counts = counts or reference_figures().readings
+    return round(_probability(_odds(min(value, 0.9999)) * counts.silence), 4)
+
+
+def _odds(probability: float) -> float:
+    return probability / (1 - probability)
+
+
+def _probability(odds: float) -> float:
     return odds / (1 + odds)
