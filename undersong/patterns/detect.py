@@ -51,17 +51,27 @@ def detect(
     ``not_applicable``, as is one that asks for what no row has. ``steps`` bounds the search per partition: a rule that
     reaches it ``gave_up`` there, and says so.
     """
-    rows = absolute_rows(rows)
-    all_timelines = timelines(rows)
-    read = [entry.row for timeline in all_timelines for entry in timeline.entries if entry.read]
-    corpus = _RowCorpus(
-        searches=TimelineSearch(all_timelines, steps=steps),
-        has=available_inputs(read, _needs(rules)),
-        gives=gives,
-        any_read=bool(read),
-        ranks=any(row.scale == "rank" for row in read),
-    )
-    return _detection(corpus, rules, _balances(all_timelines))
+    return RowSearch(rows, steps=steps).detect(rules, gives=gives)
+
+
+class RowSearch:
+    """Rows to run rules over; ``timelines`` searches them, and serves ``estimate_significance`` as it is."""
+
+    def __init__(self, rows: Iterable[Row], *, steps: int = STEPS) -> None:
+        self.timelines = TimelineSearch(timelines(absolute_rows(rows)), steps=steps)
+
+    def detect(self, rules: Sequence[PatternRule], *, gives: Collection[str] | None = None) -> Detection:
+        """What ``detect`` finds."""
+        whole = self.timelines.timelines
+        read = [entry.row for timeline in whole for entry in timeline.entries if entry.read]
+        corpus = _RowCorpus(
+            searches=self.timelines,
+            has=available_inputs(read, _needs(rules)),
+            gives=gives,
+            any_read=bool(read),
+            ranks=any(row.scale == "rank" for row in read),
+        )
+        return _detection(corpus, rules, _balances(whole))
 
 
 class PackedSearch:

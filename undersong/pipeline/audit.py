@@ -22,7 +22,7 @@ from undersong.models import (
 )
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.catalog import rule_hashes as pattern_hashes
-from undersong.patterns.detect import Detection, detect
+from undersong.patterns.detect import Detection, RowSearch
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import outcome_hashes
 from undersong.patterns.significance import ResamplingConfig
@@ -104,8 +104,9 @@ def _audited(
     ranks, signals = ranks_of(run.rows), null_bands_of(run.rows, judge.gives)
     bands = table_name(signals)
     run.rows = [with_band(ranks.of(row), bands) for row in run.rows]
-    detection = detect(run.rows, rules, gives=judge.gives | stance_signals())
-    weighed = _significance(detection, run.rows, rules, options.effort, judging.noise)
+    search = RowSearch(run.rows)
+    detection = search.detect(rules, gives=judge.gives | stance_signals())
+    weighed = _significance(detection, search, rules, options.effort, judging.noise)
     sequences: tuple[SequenceReading, ...] = ()
     if options.read != "messages":
         sequences = read_sequences(run.rows, weighed.findings, rules, store, judge, run, options.seed)
@@ -231,22 +232,23 @@ def detect_rows(
     Raises InputError where the file cannot be opened or holds no row at all.
     """
     problems, rows = rows_in(path)
-    detection = detect(rows, rules)
-    weighed = _significance(detection, rows, rules, effort)
+    search = RowSearch(rows)
+    detection = search.detect(rules)
+    weighed = _significance(detection, search, rules, effort)
     findings = with_confidence(weighed.findings, rows, rules, prevalence)
     return problems, detection, msgspec.structs.replace(weighed, findings=findings)
 
 
 def _significance(
     detection: Detection,
-    rows: Sequence[Row],
+    search: RowSearch,
     rules: Sequence[PatternRule],
     effort: ResamplingConfig | None,
     noise: Mapping[str, float] | None = None,
 ) -> Significance:
     if effort is None:
         return Significance(findings=detection.findings, family=0)
-    return estimate_significance(detection.findings, detection.outcomes, rows, rules, effort, noise)
+    return estimate_significance(detection.findings, detection.outcomes, search.timelines, rules, effort, noise)
 
 
 def _without_text(row: Row) -> Row:

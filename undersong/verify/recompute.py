@@ -13,7 +13,7 @@ from undersong.core.manifest import NAME, RUN, Manifest
 from undersong.judges.panel import panel_agreement
 from undersong.judges.score_maps import mapped_traits, maps_of
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
-from undersong.patterns.detect import detect, quote, strongest_sentences
+from undersong.patterns.detect import RowSearch, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
@@ -45,13 +45,14 @@ def recompute_findings(content: Content, rules: Sequence[PatternRule]) -> Iterat
     case, used = content.case, {outcome.pattern: outcome.rule_hash for outcome in content.case.outcomes}
     chosen = [rule for rule in rules if used.get(rule.id) == rule.hash]
     gives = case.parameters.get("judge_gives")
-    detection = detect(content.rows, chosen, gives=None if gives is None else frozenset(gives))
+    search = RowSearch(content.rows)
+    detection = search.detect(chosen, gives=None if gives is None else frozenset(gives))
     effort = _effort(case.parameters)
     findings: Iterable[Finding] = detection.findings
     if effort is not None:
         noise = case.parameters.get("judge_noise")
         findings = estimate_significance(
-            detection.findings, detection.outcomes, content.rows, chosen, effort, noise
+            detection.findings, detection.outcomes, search.timelines, chosen, effort, noise
         ).findings
     findings = with_readings(tuple(findings), case.sequences, content.rows, rules, *reading_facts(case))
     findings = with_disagreement(findings, content.rows, rules)

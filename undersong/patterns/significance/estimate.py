@@ -31,6 +31,7 @@ from undersong.patterns.significance.permutations import (
 )
 from undersong.patterns.vectorized import jit
 from undersong.patterns.vectorized.exact_sum import F, I
+from undersong.patterns.vectorized.row_source import TimelineSearch
 from undersong.patterns.vectorized.vector_logic import B
 from undersong.rows.percentile_ranks import absolute_rows
 
@@ -200,7 +201,7 @@ class _MatchedSequence(NamedTuple):
 def estimate_significance(
     findings: Sequence[Finding],
     outcomes: Iterable[RuleOutcome],
-    rows: Iterable[Row],
+    rows: Iterable[Row] | TimelineSearch,
     rules: Sequence[PatternRule],
     effort: ResamplingConfig,
     measured_noise: Mapping[str, float] | None = None,
@@ -212,13 +213,15 @@ def estimate_significance(
     All findings of one rule in one sequence have one chance, that of the strongest of them. Chance and stability depend
     on the seed, the rule and the agent's own rows, whatever else the run holds; q depends on the whole run.
     ``measured_noise`` is the judge's own, per trait; without it the shipped table stands for it. ``family`` is that of
-    the whole run where ``rows`` are only those of agents with findings.
+    the whole run where ``rows`` are only those of agents with findings. A search that has been made already
+    (``RowSearch.timelines``) stands for its rows.
     """
-    all_timelines, shipped = timelines(absolute_rows(rows)), noise()
+    search = rows if isinstance(rows, TimelineSearch) else TimelineSearch(timelines(absolute_rows(rows)))
+    all_timelines, shipped = search.timelines, noise()
     table = Noise(known=dict(measured_noise), others=shipped.others) if measured_noise else shipped
     ran = {outcome.pattern for outcome in outcomes if outcome.status != "not_applicable"}
     tried = [rule for rule in rules if rule.id in ran]
-    family = family_size(tried, all_timelines) if family is None else family
+    family = family_size(tried, all_timelines, search.run) if family is None else family
     weighed = list(findings)
     measured: list[tuple[_MatchedSequence, Chance]] = []
     for rule in tried:

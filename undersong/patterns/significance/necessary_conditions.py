@@ -35,11 +35,10 @@ from undersong.patterns.language.values import MATCH
 from undersong.patterns.reference.partitions import Entry, PartitionGroup, Timeline, groups
 from undersong.patterns.reference.search import filtered
 from undersong.patterns.vectorized.exact_sum import I, NotVectorizable
-from undersong.patterns.vectorized.row_source import table_of
 from undersong.patterns.vectorized.rule_plan import plan
 from undersong.patterns.vectorized.run import TableSearch
 from undersong.patterns.vectorized.start_filter import shortest
-from undersong.patterns.vectorized.vector_logic import B, Vectors
+from undersong.patterns.vectorized.vector_logic import B
 
 _LARGE = 500  # parts of a column or measure from which on it is not written out: it may stand for anything
 Counts = npt.NDArray[np.int64]
@@ -240,14 +239,11 @@ def _of_one(tree: Node) -> Node:
     return tree
 
 
-def family_size(rules: Iterable[PatternRule], timelines: Sequence[Timeline], run: TableSearch | None = None) -> int:
+def family_size(rules: Iterable[PatternRule], timelines: Sequence[Timeline], run: TableSearch) -> int:
     """How many (sequence, rule) pairs there are in which the rule could match, as ``possible_pairs`` counts them.
 
-    ``run`` holds the rows of the timelines as arrays, where they are there already.
+    ``run`` holds the rows of the timelines as arrays.
     """
-    if run is None:
-        table = table_of(timelines)
-        run = TableSearch(table, Vectors(table.source))
     return sum(_pairs_of(rule, timelines, run) for rule in rules)
 
 
