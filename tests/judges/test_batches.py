@@ -178,7 +178,7 @@ def test_an_audit_by_batches_stops_at_its_calls_and_goes_on_in_the_next_run(
     messages = [{"id": f"m{n}", "conversation": "c", "author": "bo", "role": "agent", "text": f"Note {n}."}
             for n in range(30)]  # fmt: skip
     Path("talk.jsonl").write_text("".join(json.dumps(each) + "\n" for each in messages))
-    arguments = ("audit", "talk.jsonl", "--judge", served.spec("anthropic"), "--all", "--json", "--batch", "--no-sequences")
+    arguments = ("audit", "talk.jsonl", "--judge", served.spec("anthropic"), "--all", "--json", "--batch")
     state_counts = [json.loads(undersong(*arguments, "--max-calls", "12").out)["states"] for _ in range(2)]
     assert state_counts == [{"unread": 30}, {"scored": 12, "unread": 18}]
     assert submitted(served) == [12]

@@ -36,7 +36,7 @@ def test_foreign_text_is_unmeasured_and_no_rule_with_limits_on_traits_finds_anyt
     facts = json.loads(ran.out)
     rows = [json.loads(line) for line in Path("undersong-report/evaluations.jsonl").read_bytes().splitlines()]
     assert sum(row["domain"] == "unmeasured" for row in rows) >= 0.9 * len(texts)
-    held_to_limits = {rule.pattern for rule in load_rules() if not rule.needs.isdisjoint({*TRAITS, *DIMENSIONS})}
+    held_to_limits = {rule.id for rule in load_rules() if not rule.needs.isdisjoint({*TRAITS, *DIMENSIONS})}
     assert held_to_limits
     assert held_to_limits.isdisjoint(found["pattern"] for found in facts["findings"])
     named = {name for name, reason in facts["rules_not_run"].items() if "--judge" in reason or "indicators" in reason}

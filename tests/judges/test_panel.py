@@ -119,7 +119,7 @@ def test_a_message_that_one_alone_could_score_says_so_and_is_asked_again(
     rows = [{"id": f"m{n}", "conversation": "c", "author": "bo", "text": text} for n, text in enumerate(texts)]
     Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     judge = panel(served, other)
-    ran = undersong("audit", "talk.jsonl", "--judge", judge, "--all", "--no-chance", "--store", "own.db", "--no-sequences", *PRICED)
+    ran = undersong("audit", "talk.jsonl", "--judge", judge, "--all", "--no-chance", "--store", "own.db", *PRICED)
     assert ran.code == 4, ran.err
     assert "1 of 6 questions failed" in ran.err
     first = records("evaluations.jsonl")[0]
@@ -129,7 +129,7 @@ def test_a_message_that_one_alone_could_score_says_so_and_is_asked_again(
     assert (agreement["both"], agreement["one"]) == (2, 1)
     sent = len(served.server.seen)
     assert undersong("judge", "forget", "--failed", "--judge", judge, "--store", "own.db").code == 0
-    undersong("audit", "talk.jsonl", "--judge", judge, "--all", "--no-chance", "--store", "own.db", "--no-sequences", *PRICED)
+    undersong("audit", "talk.jsonl", "--judge", judge, "--all", "--no-chance", "--store", "own.db", *PRICED)
     assert len(served.server.seen) == sent + 2  # the question and its repair
     assert undersong("verify", "undersong-report", "talk.jsonl").code == 0
 

@@ -79,7 +79,7 @@ def test_a_case_with_nothing_in_it_is_a_valid_log(tmp_path: Path) -> None:
 def test_claims_are_one_line_each_with_the_same_keys(make_case: Make, tmp_path: Path) -> None:
     case, rows = make_case()
     write(with_moments(case), rows, tmp_path / "out", formats=["jsonl"])
-    lines = [json.loads(line) for line in (tmp_path / "out" / "claims.jsonl").read_bytes().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_bytes().splitlines()]
     assert [line["type"] for line in lines] == [
         "finding",
         "deduction",

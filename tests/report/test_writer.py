@@ -20,6 +20,7 @@ from undersong.report.writer import ABANDONED, check_folder, new_folder, write
 Make = Callable[..., tuple[Case, list[Row]]]
 FILES = {
     "case.json",
+    "claims.jsonl",
     "conversations.jsonl",
     "evaluations.jsonl",
     "findings.jsonl",

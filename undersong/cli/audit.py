@@ -55,12 +55,11 @@ PERCENT = NumberRange(0, 100)
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @click.option(
     "--read",
-    type=click.Choice(["auto", "messages", "sequences", "both"]),
-    default="auto",
+    type=click.Choice(["messages", "sequences", "both"]),
+    default="messages",
     show_default=True,
-    help="Score messages, read whole sequences, or both; auto: both where the judge can.",
+    help="Score messages, read whole sequences with an LLM judge, or both.",
 )
-@click.option("--no-sequences", "read", flag_value="messages", help="The same as --read messages.")
 @prevalence_option
 @click.option("--double-check", type=PERCENT, metavar="PERCENT", help="Read so many of the scored again, framed anew.")
 @chance_options

@@ -15,6 +15,8 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict, by_pattern
+from undersong.models.claim import AGAINST, balance
+from undersong.report.claims_view import balance_words
 from undersong.report.narrative import (
     LOW_COVERAGE,
     address_words,
@@ -72,6 +74,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
             for status in ("ran", "not_applicable", "gave_up")
         },
         "rules_not_run": {each.pattern: each.reason for each in by_pattern(case.outcomes) if each.status != "ran"},
+        "claims": _claims(case),
         "sovereignty": [_session(session) for session in case.sessions],
         "problems": {
             kind: sum(each.kind == kind for each in case.problems) for kind in ("file", "record", "note", "judge")
@@ -128,6 +131,16 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
+def _claims(case: Case) -> dict[str, Any]:
+    """The balance of the ledgers, and the claims that something speaks against."""
+    claims = [claim for session in case.sessions for claim in session.claims]
+    return {
+        "states": balance(claims),
+        "words": balance_words(case.sessions),
+        "against": [msgspec.to_builtins(claim) for claim in claims if claim.state in AGAINST],
+    }
+
+
 def _session(session: SessionVerdict) -> dict[str, Any]:
     return {
         "conversation": session.conversation,
@@ -166,6 +179,8 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     yield from (f"signals    {sentence}" for sentence in facts["kind_words"])
     yield from (f"sequences  {sentence}" for sentence in facts["sequences"])
     yield from _finding_lines(facts)
+    if facts["claims"]["words"]:
+        yield f"claims     {facts['claims']['words']}"
     yield from _session_lines(facts["sovereignty"])
     yield from (f"moments    {sentence}" for sentence in (*facts["smoking_guns"], *facts["noted"]))
     yield from (f"phrases    {sentence}" for sentence in facts["flagged"])

@@ -112,6 +112,13 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     triggers: tuple[str, ...]
     forms: dict[str, tuple[str, ...]]
     unsaid: str
+    planned: str
+    passes: str
+    plans: str
+    open_items: str
+    failing_words: str
+    check_words: dict[Literal["tests", "build", "lint"], str]
+    mended: str
     provisional: str
     admits: tuple[str, ...]
     continues: str
@@ -130,8 +137,17 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     reading_commands: frozenset[str]
     reading_git: frozenset[str]
     wrappers: frozenset[str]
+    viewing: frozenset[str]
     checks: str
+    check_kinds: dict[Literal["tests", "build", "lint"], str]
+    spoken_kinds: dict[Literal["tests", "build", "lint"], str]
+    part_of_tests: str
+    changing: str
+    documents: tuple[str, ...]
     check_tools: frozenset[str]
+    subagents: frozenset[str]
+    kinds_of_tools: dict[str, tuple[Literal["tests", "build", "lint"], ...]]
+    not_run: tuple[str, ...]
     failed_check: tuple[str, ...]
     broke: tuple[str, ...]
     refused: tuple[str, ...]
@@ -142,6 +158,25 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     status_keys: frozenset[str]
     bad_status: frozenset[str]
     passed_check: tuple[str, ...]
+
+
+LedgerKindName = Literal[
+    "tests", "build", "lint", "fixed", "wrote", "ran", "pushed", "committed", "sent", "verified", "read", "done"
+]
+
+
+class LedgerConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/ledger.yaml``: see the comments there."""
+
+    words: dict[str, LedgerKindName]
+    acts: dict[str, LedgerKindName]
+    evidence: dict[str, frozenset[str]]
+    tools: dict[str, frozenset[str]]
+    disputable: frozenset[str]
+    denies: str
+    changed_words: str
+    imperatives: frozenset[str]
+    harness: str
 
 
 class LiabilityConfig(SessionRules, frozen=True, kw_only=True):
@@ -282,6 +317,7 @@ guns = _reader("smoking_guns.yaml", SmokingGuns)
 mechanisms = _reader("mechanisms.yaml", MechanismsConfig)
 constitution = _reader("constitution.yaml", Constitution)
 claims_config = _reader("session/claims.yaml", ClaimsConfig)
+ledger_config = _reader("session/ledger.yaml", LedgerConfig)
 outcomes_config = _reader("session/outcomes.yaml", OutcomesConfig)
 liability_config = _reader("session/liability.yaml", LiabilityConfig)
 camouflage_config = _reader("session/camouflage.yaml", CamouflageConfig)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from undersong.models.claim import Bypass, LedgerClaim, RepeatedFailure
 from undersong.models.evaluation import Evaluation, Indicator, PanelAnswer, Quote, Reading, Route, Stance, Usage
 from undersong.models.finding import Emerging, Finding, Outcome, RuleOutcome, Why, by_pattern
 from undersong.models.message import (
@@ -71,12 +72,12 @@ from undersong.models.verdict import (
 
 __all__ = [
     "COUNTED", "DIMENSIONS", "LEVELS", "NEGATIVE_TRAITS", "SIGNALS", "TIERS", "TRAITS", "WHOLE_REPLIES",
-    "AgentFlags", "AgentVerdict", "AlignmentStatus", "Answer", "Assessment", "Break", "Case", "CodeBlock",
-    "Confirmed", "Conversation", "Deduction", "Deference", "Depth", "Domain", "Emerging", "Evaluation",
-    "Finding", "FreeSignal", "Hit", "Indicator", "InputFile", "Level", "Loop", "Mark", "Mechanism", "Message",
+    "AgentFlags", "AgentVerdict", "AlignmentStatus", "Answer", "Assessment", "Break", "Bypass", "Case", "CodeBlock",
+    "Confirmed", "Conversation", "Deduction", "Deference", "Depth", "Domain", "Emerging", "Evaluation", "Finding",
+    "FreeSignal", "Hit", "Indicator", "InputFile", "LedgerClaim", "Level", "Loop", "Mark", "Mechanism", "Message",
     "Missed", "Moment", "Nomination", "Observed", "Outcome", "PanelAnswer", "Problem", "Quote", "Reading", "Record",
-    "Role", "Route", "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading", "SessionVerdict", "ShapeReading",
-    "SignalBand", "SignalKind", "SourceRef", "Spending", "StageReading", "Stance", "State", "Telemetry",
-    "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult", "Trait", "TraitScores", "Usage", "Why",
-    "Width", "applicable_scores", "by_pattern", "decode", "encode",
+    "RepeatedFailure", "Role", "Route", "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading", "SessionVerdict",
+    "ShapeReading", "SignalBand", "SignalKind", "SourceRef", "Spending", "StageReading", "Stance", "State",
+    "Telemetry", "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult", "Trait", "TraitScores", "Usage",
+    "Why", "Width", "applicable_scores", "by_pattern", "decode", "encode",
 ]  # fmt: skip

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from undersong.models.claim import Bypass, LedgerClaim, RepeatedFailure
 from undersong.models.evaluation import Quote, Usage
 from undersong.models.finding import Finding, RuleOutcome
 from undersong.models.message import AlignmentStatus, Assessment, InputFile, Message, Problem, Record, State
 from undersong.models.sequence import SequenceReading
 
+Profile = Literal["coding", "companion", "agents", "messenger"]
+PROFILES: tuple[Profile, ...] = get_args(Profile)
 WORDS_ONLY = 200  # messages with words of hard constraints that are cited; evaluations.jsonl holds all
 
 
@@ -109,7 +112,9 @@ class SessionVerdict(Record, frozen=True, kw_only=True):
     ``moments`` are smoking guns, the first ones to read first, then distress codes, protective moments and candidates
     by turn. ``marks`` are the turns at which anything stands, in order. ``episodes`` counts distinct harms where
     ``deductions`` counts each time: the score is the plain sum. ``confirmations`` are a judge's answers about flagged
-    places, () where none was asked.
+    places, () where none was asked. ``claims`` is the ledger of what agents say of their work, ``bypasses`` are ways
+    round a check, ``repeated`` the commands that failed again and again. ``profile``: what kind of talk it is, and with
+    it which words apply.
     """
 
     conversation: str
@@ -128,6 +133,10 @@ class SessionVerdict(Record, frozen=True, kw_only=True):
     marks: tuple[Mark, ...] = ()
     episodes: int = 0
     confirmations: tuple[Confirmed, ...] = ()
+    claims: tuple[LedgerClaim, ...] = ()
+    bypasses: tuple[Bypass, ...] = ()
+    repeated: tuple[RepeatedFailure, ...] = ()
+    profile: Profile = "companion"
 
 
 class AgentVerdict(Record, frozen=True, kw_only=True):

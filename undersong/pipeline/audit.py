@@ -82,8 +82,6 @@ def _audited(
     paths: str | Path | Sequence[str | Path], store: Store, options: Options, progress: Progress, judging: JudgeSession
 ) -> tuple[Case, list[Row]]:
     judge, book = judging.judge, load_book()
-    if options.read == "auto":
-        options = msgspec.structs.replace(options, read="both" if judge.reads_sequences else "messages")
     if options.read != "messages" and not judge.reads_sequences:
         remedy = "name an LLM judge with --judge, or leave --read away"
         raise UsageError(f"the judge '{judge.name}' reads no whole sequences", where="--read", remedy=remedy)

@@ -30,6 +30,7 @@ from undersong.models import (
     Usage,
     Why,
 )
+from undersong.models.claim import AGAINST
 from undersong.models.verdict import WORDS_ONLY
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
@@ -154,6 +155,8 @@ def cited(findings: Iterable[Finding], run: AuditState, store: Store) -> tuple[M
             *session.deductions, *session.moments, *session.confirmations
         )  # fmt: skip
         places.update((session.conversation, quote.message_id) for claim in claims for quote in claim.quotes)
+        against = (claim for claim in session.claims if claim.state in AGAINST)
+        places.update((session.conversation, quote.message_id) for claim in against for quote in claim.quotes)
     constrained = [(row.conversation, row.id) for row in run.rows if row.hard_constraints]
     places.update(constrained[:WORDS_ONLY])
     messages = _messages(places, store).values()

@@ -29,7 +29,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
     neither = the policy's budget, which a judge that reads for free does not heed.
-    ``read``: whether the judge scores messages one by one, reads whole sequences, or both; auto: both where it can.
+    ``read``: whether the judge scores messages one by one, reads whole sequences, or both.
     ``prevalence``: the share of speakers that show a shape, for the confidence of findings; None: by who speaks.
     ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone.
     ``terms`` say what a paid judge may spend; its ledger is the store's, or the file ``ledger`` beside a server.
@@ -39,7 +39,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     source_format: str | None = None
     judge: str = "offline"
     read_all: bool = False
-    read: Literal["auto", "messages", "sequences", "both"] = "messages"
+    read: Literal["messages", "sequences", "both"] = "messages"
     prevalence: float | None = None
     budget_share: float | None = None
     recall: float | None = None

@@ -37,7 +37,8 @@ from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.panel_notes import with_disagreement
 from undersong.pipeline.sequences import reading_facts, with_readings
-from undersong.verdict import agent_verdicts
+from undersong.scan import load_book, scan_conversation
+from undersong.verdict import agent_verdicts, ledger_of
 
 __all__ = ["Masker", "hashes", "redacted"]
 
@@ -104,7 +105,7 @@ def redacted(
         ),
         sequences=sequences,
         cited=cited,
-        sessions=tuple(_session(each, masker, texts) for each in case.sessions),
+        sessions=tuple(_with_ledger(_session(each, masker, texts), masked) for each in case.sessions),
         agents=agent_verdicts(new_rows),
         upgrades={masker.name(agent): count for agent, count in case.upgrades.items()},
         parameters=new.parameters | {"redacted": facts},
@@ -201,8 +202,17 @@ def _session(session: SessionVerdict, masker: Masker, texts: Texts) -> SessionVe
         field: tuple(_claim(each, masker, texts, session.conversation) for each in getattr(session, field))
         for field in ("deductions", "moments", "confirmations")
     }
-    without = msgspec.structs.replace(session, **dict.fromkeys(claims, ()))
+    without = msgspec.structs.replace(session, **dict.fromkeys((*claims, "claims"), ()))
     return msgspec.structs.replace(_any(without, masker), **claims)
+
+
+def _with_ledger(session: SessionVerdict, load_conversation: Callable[[str], Conversation | None]) -> SessionVerdict:
+    """The session with the ledger of its masked texts: quotes, places and hashes are theirs."""
+    conversation = load_conversation(session.conversation)
+    if conversation is None:
+        return session
+    scans, _ = scan_conversation(conversation, load_book())
+    return msgspec.structs.replace(session, claims=ledger_of(conversation, scans, session.deductions))
 
 
 C = TypeVar("C", Deduction, Moment, Confirmed)

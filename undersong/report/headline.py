@@ -13,6 +13,7 @@ import msgspec
 from undersong.core.text import counted, mechanism_name
 from undersong.datafiles import yaml_loader
 from undersong.models import Case, SessionVerdict, by_pattern
+from undersong.report.claims_view import ledger_words
 from undersong.report.escape import label
 from undersong.report.narrative import (
     annotation_words,
@@ -44,6 +45,7 @@ class MechanismGap:
 def headline(case: Case) -> tuple[str, ...]:
     """Deductions, findings, how little they say by an uncalibrated judge, and the lowest score."""
     return (
+        *ledger_words(case),
         *_deductions_words(case),
         findings_words(case),
         *low_scores_words(case),
@@ -188,6 +190,7 @@ class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     leads_title: str
     leads_guide: str
     guns: str
+    ledger: str
     rank: str
     clinical: str
     noted: str

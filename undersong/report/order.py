@@ -13,6 +13,7 @@ import msgspec
 
 from undersong.datafiles import yaml_loader
 from undersong.models import LEVELS, AgentVerdict, Case, Deduction, Finding, Moment, SessionVerdict
+from undersong.models.claim import AGAINST
 from undersong.report.escape import own_name
 from undersong.report.narrative import TO_READ
 
@@ -114,6 +115,7 @@ def detailed_sessions(case: Case, limit: int) -> list[SessionVerdict]:
         or each.deductions
         or each.flags
         or each.moments
+        or any(claim.state in AGAINST for claim in each.claims)
         or each.conversation in named
     ][:limit]
 

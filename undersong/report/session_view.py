@@ -12,6 +12,7 @@ from undersong.models.row import DEATH_SPIRAL, HIGH_DEFERENCE
 from undersong.report.aggregates import Episode, RowAggregates, Trace
 from undersong.report.charts import Chart, chart
 from undersong.report.citations import Citations, Cite, Excerpt
+from undersong.report.claims_view import ClaimView, balance_words, claim_views
 from undersong.report.escape import label
 from undersong.report.finding_view import FindingView
 from undersong.report.narrative import confirmation_words, coverage_words, moment_label, qualified_words
@@ -103,6 +104,12 @@ class SessionView:
     evidence: tuple[str, ...]
     moments: tuple[MomentView, ...] = ()
     more_guns: int = 0
+    claims: tuple[ClaimView, ...] = ()
+
+    @property
+    def balance(self) -> str:
+        """The balance of the ledger in words, "" where nothing is claimed."""
+        return balance_words((self.verdict,))
 
     def of_kind(self, kind: str) -> list[MomentView]:
         """The moments of one kind that are shown."""
@@ -149,6 +156,7 @@ def session_view(
         evidence=evidence(trace),
         moments=moments,
         more_guns=max(0, guns - GUNS),
+        claims=claim_views(verdict, citations),
     )
 
 

@@ -40,9 +40,10 @@ from undersong.report.view_model import DETAIL, view
 
 CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
 SEQUENCES = "sequence_readings.jsonl"
+CLAIMS = "claims.jsonl"  # the ledgers of all sessions
 CONVERSATIONS = "conversations.jsonl"  # the sessions that are shown in full, with every message
 DATA = frozenset(
-    {CASE, FINDINGS, EVALUATIONS, CONVERSATIONS, SEQUENCES}
+    {CASE, FINDINGS, EVALUATIONS, CONVERSATIONS, SEQUENCES, CLAIMS}
 )  # what all other files of a report are made from
 ConversationLookup = Callable[[str], Conversation | None]
 
@@ -85,13 +86,21 @@ def write(
         (folder / FINDINGS).write_bytes(b"".join(encode(finding) + b"\n" for finding in case.findings))
         if case.sequences:
             (folder / SEQUENCES).write_bytes(b"".join(encode(each) + b"\n" for each in case.sequences))
-        (folder / CASE).write_bytes(encode(msgspec.structs.replace(case, findings=(), sequences=())) + b"\n")
+        claims = (claim for session in case.sessions for claim in session.claims)
+        (folder / CLAIMS).write_bytes(b"".join(encode(claim) + b"\n" for claim in claims))
+        (folder / CASE).write_bytes(encode(_without_lists(case)) + b"\n")
         write_exports(formats, case, folder / EVALUATIONS, folder, meanings)
         sealed, digest = seal(_manifest(case, aggregates, folder))
         (folder / NAME).write_bytes(sealed)
         if run is not None:
             (folder / RUN).write_bytes(canonical(dict(run)))
     return digest
+
+
+def _without_lists(case: Case) -> Case:
+    """The case without what has a file of its own."""
+    sessions = tuple(msgspec.structs.replace(session, claims=()) for session in case.sessions)
+    return msgspec.structs.replace(case, findings=(), sequences=(), sessions=sessions)
 
 
 def _conversations(detailed: Iterable[SessionVerdict], lookup: ConversationLookup | None) -> list[Conversation]:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from undersong.datafiles.verdict_config import ClaimsConfig, claims_config, mechanisms, pattern, roleplay_config
 from undersong.models import Message, Scan
+from undersong.verdict.shell import CheckKind
 
 SENTENCE = 400  # characters looked at on each side for the ends of a sentence, so that one endless line stays cheap
 _CURLY = str.maketrans("’‘“”\t", "''\"\" ")
@@ -80,18 +81,35 @@ def is_speech(text: str) -> bool:
     return quoted >= roleplay_config().share * max(len(text), 1)
 
 
-ClaimKind = Literal["fix", "tests", "works", "done", "act"]
+ClaimKind = Literal["fix", "tests", "works", "done", "act", "verified", "read"]
+CHECKED: dict[str, tuple[CheckKind, ...]] = {  # forms of a claim about a check → what was to be checked
+    "tests": ("tests",), "build": ("build",), "lint": ("lint",), "green": ("tests", "build", "lint"),
+}  # fmt: skip
 MOST = 40  # claims of a message that are kept
 LOOKED = 400  # sentences of a message with a claim's word that are looked at
 AHEAD = 1000  # characters after a claim in which the agent may say that it is about to see for itself
 _WORD = re.compile(r"[a-z]+")
+_HEADING = re.compile(r"^(?:#{1,6}[ ]|\*\*[^*\n]+\*\*[ ]*:?[ ]*$)", re.MULTILINE)
+_ALL = re.compile(r"\b(?:both|all|everything|each|every|entire|whole|full)\b", re.IGNORECASE)
+_PASSIVE = re.compile(r"(?:is|are|was|were|gets|got|'s|'re)\b", re.IGNORECASE)
+_SHOULD = re.compile(r"\bshould\b", re.IGNORECASE)
+_PRESENT = re.compile(r"(?:is|are)\b", re.IGNORECASE)
+_AGENT = re.compile(r"(?:i|we)\b", re.IGNORECASE)
+_NOUN = re.compile(  # "the one I edited": a noun phrase and nothing else before the clause that belongs to it
+    r"^[^\w\n]{0,6}(?:the|this|that|all|any|every|what|those|these|some|one|an?|my|our)\b[ ](?:[`\w.*/-]+[ ]){0,4}$",
+    re.IGNORECASE,
+)
+_HOW = re.compile(
+    r"[ ](?:on|by|as|at|when|from|via|per|through|every|each|only|if|once|under|inside|lazily)\b", re.IGNORECASE
+)
 FLAGS = re.IGNORECASE | re.MULTILINE
 
 
 class Claim(NamedTuple):
     """A claim at ``start:end`` of a message; ``acts`` are the kinds of act that its participle may mean.
 
-    ``hedged``: "should work now". ``provisional``: the same message goes on to see for itself.
+    ``hedged``: "should work now". ``provisional``: the same message goes on to see for itself. ``checks``: what a claim
+    about a check says has passed. ``word`` is the participle, ``passive`` that somebody else may have done it.
     """
 
     start: int
@@ -100,6 +118,9 @@ class Claim(NamedTuple):
     acts: tuple[str, ...] = ()
     hedged: bool = False
     provisional: bool = False
+    checks: tuple[CheckKind, ...] = ()
+    word: str = ""
+    passive: bool = False
 
 
 class Grammar(NamedTuple):
@@ -114,7 +135,11 @@ class Grammar(NamedTuple):
 
 def claims(message: Message, scan: Scan) -> tuple[Claim, ...]:
     """The claims of a message in order, overlapping ones once."""
-    text = prose(message, scan)
+    return claims_of_text(prose(message, scan))
+
+
+def claims_of_text(text: str) -> tuple[Claim, ...]:
+    """The claims of an agent's own words in order, overlapping ones once."""
     accepted: list[Claim] = []
     for claim in sorted(
         _find_claims(text), key=lambda candidate: (candidate.start, -candidate.end, candidate.kind == "act")
@@ -122,6 +147,11 @@ def claims(message: Message, scan: Scan) -> tuple[Claim, ...]:
         if len(accepted) < MOST and (not accepted or claim.start >= accepted[-1].end):
             accepted.append(claim)
     return tuple(accepted)
+
+
+def is_whole(text: str, claim: Claim) -> bool:
+    """Whether the sentence of a claim speaks of all there is."""
+    return _ALL.search(text[slice(*sentence(text, claim.start, claim.end))]) is not None
 
 
 def admits(text: str) -> re.Match[str] | None:
@@ -199,6 +229,7 @@ def _filled(form: str, config: ClaimsConfig) -> str:
     adverbs = f"(?:(?:{_either(config.adv)})[ ]){{0,3}}"
     slots = {"{adv}": adverbs, "{fix}": _either(config.fix)}
     slots["{past}"] = f"(?:{_either((*config.fix, *acts))})"
+    slots["{pass}"] = config.passes
     slots["{states}"] = f"(?:{_either(config.states)})"
     for slot, filling in slots.items():
         form = form.replace(slot, filling)
@@ -212,8 +243,11 @@ def _either(words: Sequence[str]) -> str:
 
 def _find_claims(text: str) -> Iterator[Claim]:
     patterns, unsaid, looked = grammar(), pattern((claims_config().unsaid,)), 0
+    plans = _planned(text)
     for first, last in sentences(text):
         sentence_text = text[first:last]
+        if any(start <= first < end for start, end in plans):
+            continue
         if sentence_text.endswith("?") or patterns.triggers.isdisjoint(_WORD.findall(sentence_text.lower())):
             continue
         looked += 1
@@ -221,21 +255,59 @@ def _find_claims(text: str) -> Iterator[Claim]:
             return
         for kind, shape in patterns.forms:
             for match in shape.finditer(sentence_text):
-                if not unsaid.search(clause_before(sentence_text, 0, match.start())):
+                if unsaid.search(clause_before(sentence_text, 0, match.start())) or _quoted(sentence_text, match):
+                    continue
+                planned = kind in CHECKED and _is_planned(sentence_text, match)
+                if not (planned or (kind == "past" and _describes(sentence_text, match))):
                     yield _claim(kind, match, first, text, patterns)
+
+
+def _planned(text: str) -> list[tuple[int, int]]:
+    """The sections of a text that plan, propose or recommend, and its open items."""
+    config = claims_config()
+    planned = [match.span() for match in pattern((config.open_items,)).finditer(text)] if "[ ]" in text else []
+    for match in pattern((config.plans,)).finditer(text):
+        following = _HEADING.search(text, match.end())
+        planned.append((match.start(), following.start() if following else len(text)))
+    return planned
+
+
+def _is_planned(sentence_text: str, match: re.Match[str]) -> bool:
+    """Whether what passes is about to be seen: "let me check that it builds and the tests pass"."""
+    before = sentence_text[: match.start()]
+    return pattern((claims_config().planned,)).search(before, max(before.rfind(":"), before.rfind(";")) + 1) is not None
+
+
+def _describes(sentence_text: str, match: re.Match[str]) -> bool:
+    """Whether "is written on every record" or "the scan I wrote" says how or which a thing is, not what was done."""
+    if _PRESENT.match(match[0]):
+        return _HOW.match(sentence_text, match.end()) is not None
+    return (
+        _AGENT.match(match[0]) is not None and _NOUN.search(clause_before(sentence_text, 0, match.start())) is not None
+    )
+
+
+def _quoted(sentence_text: str, match: re.Match[str]) -> bool:
+    """Whether a claim stands in quotation marks or in inline code of its sentence."""
+    before, after = sentence_text[: match.start()], sentence_text[match.end() :]
+    return any(before.count(mark) % 2 == 1 and mark in after for mark in ('"', "`"))
 
 
 def _claim(kind: str, match: re.Match[str], first: int, text: str, patterns: Grammar) -> Claim:
     place = (first + match.start(), first + match.end())
+    passive = _PASSIVE.match(match[0]) is not None
     provisional = pattern((claims_config().provisional,)).search(text, place[1], place[1] + AHEAD) is not None
     if kind == "past":
         phrase = match[0].lower()
         if patterns.fix.search(phrase):
-            return Claim(*place, "fix", ("change",), provisional=provisional)
+            return Claim(*place, "fix", ("change",), provisional=provisional, passive=passive)
         words = [past for past in patterns.acts if phrase.endswith(past) or f"{past} " in f"{phrase} "]
         acts = tuple(dict.fromkeys(act for past in words for act in patterns.acts[past]))
-        return Claim(*place, "act", acts, provisional=provisional)
+        return Claim(*place, "act", acts, provisional=provisional, word=words[-1] if words else "", passive=passive)
     if kind == "hedged":
         return Claim(*place, "fix", hedged=True, provisional=provisional)
-    kinds: dict[str, ClaimKind] = {"tests": "tests", "works": "works", "done": "done"}
+    if kind in CHECKED:
+        hedged = _SHOULD.search(match[0]) is not None
+        return Claim(*place, "tests", hedged=hedged, provisional=provisional, checks=CHECKED[kind])
+    kinds: dict[str, ClaimKind] = {"works": "works", "done": "done", "verified": "verified", "read": "read"}
     return Claim(*place, kinds[kind], provisional=provisional)

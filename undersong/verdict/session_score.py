@@ -28,6 +28,8 @@ from undersong.models import (
 )
 from undersong.models.row import FLAGS, turn_flags
 from undersong.verdict.annotations import annotation_moments, distress_codes, signals_over_threshold, smoking_guns
+from undersong.verdict.check_history import CheckHistory
+from undersong.verdict.claim_ledger import claim_ledger
 from undersong.verdict.confirmation import with_answers, with_judge_candidates
 from undersong.verdict.detectors.camouflage import semantic_camouflage
 from undersong.verdict.detectors.contradicted_claims import contradicted_claims, has_tool_evidence
@@ -61,8 +63,9 @@ def session_verdict(
     """
     config, rows = mechanisms(), tuple(rows)
     transcript, signals = Transcript(conversation, scans), {row.id: row.signals for row in rows if row.signals}
+    history = CheckHistory(transcript)
     results = with_answers(
-        with_judge_candidates(_detected(transcript, signals), transcript, rows), transcript, confirmations
+        with_judge_candidates(_detected(transcript, history, signals), transcript, rows), transcript, confirmations
     )
     deductions = sorted((one for each in results.values() for one in each.deductions), key=lambda one: one.position)
     context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
@@ -88,14 +91,15 @@ def session_verdict(
         marks=_marks(conversation, scans, turns, deductions, moments),
         episodes=sum(_episodes(each) for each in results.values()),
         confirmations=tuple(confirmations),
+        claims=claim_ledger(transcript, history, deductions),
     )
 
 
-def _detected(transcript: Transcript, signals: Signals) -> dict[str, DetectorResult]:
+def _detected(transcript: Transcript, history: CheckHistory, signals: Signals) -> dict[str, DetectorResult]:
     return {
         "epistemic_instability": epistemic_instability(transcript, signals),
         "semantic_camouflage": semantic_camouflage(transcript),
-        MECHANISM: false_promises(transcript),
+        MECHANISM: false_promises(transcript, history),
         "liability_shifting": liability_shifting(transcript),
     }
 
@@ -189,10 +193,10 @@ NOTHING_TO_COMPARE = (
 )
 
 
-def false_promises(transcript: Transcript) -> DetectorResult:
+def false_promises(transcript: Transcript, history: CheckHistory) -> DetectorResult:
     """One deduction a message at most, in order; unchanged code goes before a tool's answer."""
     same, compared = same_code_promises(transcript)
-    by_message = {each.message_id: each for each in (*contradicted_claims(transcript), *same)}
+    by_message = {each.message_id: each for each in (*contradicted_claims(transcript, history), *same)}
     ordered = tuple(sorted(by_message.values(), key=lambda deduction: deduction.position))
     return DetectorResult(
         ordered, absent="" if ordered or compared or has_tool_evidence(transcript) else NOTHING_TO_COMPARE

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from undersong.datafiles.verdict_config import outcomes_config
 from undersong.models import Message, ToolCall, ToolResult
+from undersong.verdict.shell import (
+    LOOKED,
+    CheckKind,
+    ShellPart,
+    changes_code,
+    check_kind,
+    command_of,
+    commands,
+    decoded,
+    is_check,
+    is_part,
+    looks,
+    shell_parts,
+)
 
 OutcomeState = Literal["failed", "passed", "unknown"]
 CallFamily = Literal["check", "edit", "call", "look"]
+OutcomePattern = Literal["failed_check", "broke", "refused", "refusing", "passed_check", "not_run"]
 START = 400  # characters at the start of a result where a refusal stands
 HTTP_ERRORS = range(400, 600)
 LINE = 300  # characters of a line that are quoted
@@ -27,7 +41,10 @@ class ToolOutcome(NamedTuple):
     """What came of one call: ``key`` names what was tried, ``words`` what the call is about, ``inputs`` its values.
 
     ``words`` is empty where the source does not name the tool. ``start:end`` of the message's text is the line that
-    says so.
+    says so. Of a check, ``kinds`` are what it checked, by its command and by what it reports, ``failed_kinds`` and
+    ``passed_kinds`` those of which it says so; ``part``: only some of the tests; ``masked``: the exit code is another
+    command's. ``changes``: a command or an edit that
+    changed the code, before its own checks; ``changes_after``: behind them.
     """
 
     message: Message
@@ -39,10 +56,21 @@ class ToolOutcome(NamedTuple):
     start: int
     end: int
     call: str | None = None
+    kinds: frozenset[CheckKind] = frozenset()
+    failed_kinds: frozenset[CheckKind] = frozenset()
+    passed_kinds: frozenset[CheckKind] = frozenset()
+    part: bool = False
+    masked: bool = False
+    changes: bool = False
+    changes_after: bool = False
+    command: str = ""
+    path: str = ""
+    tool: str = ""
+    text: str = ""
 
 
 @cache
-def outcome_pattern(name: Literal["failed_check", "broke", "refused", "refusing", "passed_check"]) -> re.Pattern[str]:
+def outcome_pattern(name: OutcomePattern) -> re.Pattern[str]:
     """Any of the shipped patterns of one kind."""
     # a pattern that heeds no case says so at its start; inside an alternation the flag needs a group
     alternatives: tuple[str, ...] = getattr(outcomes_config(), name)
@@ -53,19 +81,92 @@ def outcome_pattern(name: Literal["failed_check", "broke", "refused", "refusing"
 def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -> ToolOutcome:
     """What came of one call, with the line of ``message`` that says so."""
     family, key = _family(call, result)
-    state, line = _state(result, family, bool(command_of(call)))
+    command = command_of(call)
+    parts = shell_parts(command) if command else ()
+    masked = _masked(parts, family)
+    state, line = _state(result, family, bool(command), masked=masked, handled=any(part.handled for part in parts))
     start, end = _place(message.text, line, offset, len(result.text))
+    before, after = _changes(parts)
+    path = _path(call.input) if family == "edit" else ""
+    kinds = _checked_kinds(parts, call, result, state) if family == "check" else CheckedKinds()
     return ToolOutcome(
         message=message,
         state=state,
         family=family,
         key=key,
-        words=_words(f"{call.name} {command_of(call)}" if family != "edit" else f"edit {call.name}") - GENERIC,
+        words=_words(f"{call.name} {command}" if family != "edit" else f"edit {call.name}") - GENERIC,
         inputs=_words(_text_of(call.input)),
         start=start,
         end=end,
         call=call.id,
+        kinds=kinds.all,
+        failed_kinds=kinds.failed,
+        passed_kinds=kinds.passed,
+        part=any(is_part(part.words) for part in parts if check_kind(part.words) == "tests"),
+        masked=masked,
+        changes=before or (family == "edit" and state != "failed" and not _is_document(path)),
+        changes_after=after,
+        command=command,
+        path=path,
+        tool=call.name,
+        text=result.text,
     )
+
+
+def _masked(parts: tuple[ShellPart, ...], family: CallFamily) -> bool:
+    """Whether the exit code of a line can be that of a command which only looks, or which stands behind a check."""
+    if family == "check":
+        return any(part.masked for part in parts if check_kind(part.words))
+    return bool(parts) and looks(parts[-1].words) and any(part.masked for part in parts if not looks(part.words))
+
+
+def _changes(parts: tuple[ShellPart, ...]) -> tuple[bool, bool]:
+    """Whether a line changes code before its last check, and whether it does behind it."""
+    last = max((place for place, part in enumerate(parts) if check_kind(part.words)), default=len(parts))
+    changing = [place for place, part in enumerate(parts) if changes_code(part.words) or _is_written(part.text)]
+    return any(place < last for place in changing), any(place > last for place in changing)
+
+
+def _is_written(text: str) -> bool:
+    """Whether a command writes a file of code by redirection."""
+    match = _REDIRECTED.search(text)
+    return match is not None and not _is_document(match[1]) and not match[1].startswith(("/dev/", "/tmp/", "&"))
+
+
+def _is_document(path: str) -> bool:
+    return path.lower().endswith(outcomes_config().documents)
+
+
+class CheckedKinds(NamedTuple):
+    """What a check checked, and of which of it the output says that it failed or passed."""
+
+    all: frozenset[CheckKind] = frozenset()
+    failed: frozenset[CheckKind] = frozenset()
+    passed: frozenset[CheckKind] = frozenset()
+
+
+def _checked_kinds(
+    parts: tuple[ShellPart, ...], call: ToolCall, result: ToolResult, state: OutcomeState
+) -> CheckedKinds:
+    """By its commands, and by the failures and successes that it reports."""
+    own = frozenset(kind for part in parts if (kind := check_kind(part.words)))
+    if not parts and call.name.lower() in outcomes_config().check_tools:
+        own |= frozenset(outcomes_config().kinds_of_tools.get(call.name.lower(), ("tests",)))
+    passed = _spoken("passed_check", result.text)
+    if state == "passed":
+        return CheckedKinds(own or passed, passed=own or passed)
+    if state != "failed":
+        return CheckedKinds(own)
+    failed = _spoken("failed_check", result.text)
+    if not failed & own:  # the flag says so, or the words are those of something that the command runs
+        failed |= (own - passed) or own
+    return CheckedKinds(own | failed, failed, (passed & own) - failed)
+
+
+def _spoken(name: OutcomePattern, text: str) -> frozenset[CheckKind]:
+    """The kinds of check that the lines of a kind speak of."""
+    lines = "\n".join(match[0] for match in outcome_pattern(name).finditer(text))
+    return frozenset(kind for kind, shape in _spoken_kinds() if lines and shape.search(lines))
 
 
 def pasted(message: Message) -> ToolOutcome | None:
@@ -74,7 +175,7 @@ def pasted(message: Message) -> ToolOutcome | None:
     if match is None:
         return None
     start, end = match.start(), min(match.end(), match.start() + LINE)
-    return ToolOutcome(message, "failed", "check", "check", frozenset(), frozenset(), start, end)
+    return ToolOutcome(message, "failed", "check", "check", frozenset(), frozenset(), start, end, text=message.text)
 
 
 def _traceback(text: str) -> re.Match[str] | None:
@@ -85,6 +186,8 @@ def _family(call: ToolCall, result: ToolResult) -> tuple[CallFamily, str]:
     """The kind of call, and what it tried: the file of an edit, the command of a shell, the name of a tool."""
     config, name = outcomes_config(), call.name
     command = command_of(call)
+    if name in config.edit_tools and _verb(call.input) in config.viewing:
+        return "look", "look"
     if name in config.edit_tools:
         return "edit", f"edit {_path(call.input)}"
     if command:
@@ -112,33 +215,55 @@ def _is_of_check(text: str) -> bool:
     return outcome_pattern("broke").search(text) is not None and bool(_exit_code(None, text))
 
 
-def _state(result: ToolResult, family: CallFamily, command: bool) -> tuple[OutcomeState, str]:
+def _state(
+    result: ToolResult, family: CallFamily, command: bool, *, masked: bool, handled: bool
+) -> tuple[OutcomeState, str]:
     """Whether it failed, and the line that says so ("" where a flag says so)."""
     text = result.text
-    shown = text if len(text) <= 2 * LOOKED else f"{text[:LOOKED]}\n{text[-LOOKED:]}"
-    answer = decoded(shown)
-    inner = _inner(answer) if isinstance(answer, dict) else shown
+    answer = decoded(text)
+    inner = _inner(answer) if isinstance(answer, dict) else text
     if family == "look":
         return ("failed", "") if result.is_error else ("unknown", "")
+    if family == "check" and (stopped := outcome_pattern("not_run").search(inner[:START])):
+        return "unknown", stopped[0]
     match = outcome_pattern("failed_check").search(inner)
     if match and family in ("check", "call"):
         return "failed", match[0]
-    code = _exit_code(answer, shown)
+    code = _exit_code(answer, text)
     success = _reported_success(answer) if isinstance(answer, dict) else None
-    if result.is_error or (code is not None and code != 0) or success is False:
+    if not masked and (result.is_error or (code is not None and code != 0) or success is False):
         return "failed", _reason(inner, answer)
-    if code == 0 or success is True:
+    if not masked and (code == 0 or success is True):
         return "passed", ""
     if family == "check":
-        passed = outcome_pattern("passed_check").search(inner)
-        if passed:
-            return "passed", passed[0]
-        broke = outcome_pattern("broke").search(inner) if result.is_error is None else None
-        return ("failed", broke[0]) if broke else ("unknown", "")
-    refused = None if command and result.is_error is False else _refused(inner, result.is_error)
+        return _state_of_check(result, inner, command=command, masked=masked)
+    silent = handled or (masked and command) or (command and result.is_error is False)
+    return _state_of_call(result, inner, family, speaks=not silent)
+
+
+def _state_of_call(result: ToolResult, inner: str, family: CallFamily, *, speaks: bool) -> tuple[OutcomeState, str]:
+    """A call or an edit without a code of its own: by a refusal; ``speaks``: what a command prints can be one."""
+    if family == "edit":
+        refused = _refused(_first_line(inner), result.is_error)
+    else:
+        refused = _refused(inner, result.is_error) if speaks else None
     if refused:
         return "failed", refused[0]
     return ("passed" if result.is_error is False else "unknown"), ""
+
+
+def _state_of_check(result: ToolResult, inner: str, *, command: bool, masked: bool) -> tuple[OutcomeState, str]:
+    """A check whose exit code is not written out, or not its own: by the flag of its command, or what it prints."""
+    passed = outcome_pattern("passed_check").search(inner)
+    if passed or (command and not masked and result.is_error is False):
+        return "passed", passed[0] if passed else ""
+    broke = outcome_pattern("broke").search(inner) if result.is_error is None or (masked and result.is_error) else None
+    return ("failed", broke[0]) if broke else ("unknown", "")
+
+
+def _first_line(text: str) -> str:
+    """The first line with words; what an editor prints below it is the content of a file."""
+    return next((line for line in text[:START].split("\n") if line.strip()), "")
 
 
 def _refused(inner: str, is_error: bool | None) -> re.Match[str] | None:
@@ -219,6 +344,13 @@ def _path(arguments: Any) -> str:
     return next((arguments[key] for key in outcomes_config().paths if isinstance(arguments.get(key), str)), "")
 
 
+def _verb(arguments: Any) -> str:
+    """What an editor with several commands is told to do, "" where it has one."""
+    arguments = decoded(arguments) if isinstance(arguments, str) else arguments
+    verb = arguments.get("command") if isinstance(arguments, dict) else None
+    return verb if isinstance(verb, str) else ""
+
+
 def _text_of(arguments: Any) -> str:
     if isinstance(arguments, str):
         return arguments[:LOOKED]
@@ -229,96 +361,12 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _WORD.findall(_CAMEL.sub(" ", text)))
 
 
-LOOKED = 20_000  # characters of a command that are read
-_HEREDOC = re.compile(r"<<-?[ ]*['\"]?(\w+)")
-_TEXT_ARGUMENT = re.compile(r"(?:-m|--message|--body|--title)[ =](?:\"(?:[^\"\\]|\\.)*\"|'[^']*')")
-SPEAKS = ("git", "gh")  # their arguments name programs and do not run them
-
-
-def command_of(call: ToolCall) -> str:
-    """The command line of a call, "" where it is no call of a shell."""
-    value = decoded(call.input) or call.input if isinstance(call.input, str) else call.input
-    if isinstance(value, dict):
-        value = next((value[key] for key in ("command", "cmd", "script") if key in value), None)
-        if value is None:
-            return ""
-    elif call.name not in outcomes_config().shell_tools:
-        return ""
-    if isinstance(value, list):
-        return " ".join(each for each in value if isinstance(each, str))
-    return value if isinstance(value, str) else ""
-
-
-def commands(command: str) -> list[list[str]]:
-    """The words of each command of a line, without what only wraps it, without texts that it hands on."""
-    wrappers = outcomes_config().wrappers
-    word_lists = []
-    for part in re.split(r"&&|\|\||[;|\n]", _TEXT_ARGUMENT.sub("", _without_heredocs(command[:LOOKED]))):
-        words = part.split()
-        while words and (words[0] in wrappers or "=" in words[0] or words[0].startswith("-")):
-            words = words[2:] if words[0] == "cd" else words[1:]
-        if words:
-            word_lists.append(words)
-    return word_lists
-
-
-def is_check(command: str) -> bool:
-    """Whether any command of a line checks the code: a test, a build, a program that is run."""
-    return any(
-        _checks().search(" ".join(words)) for words in commands(command) if words[0] not in SPEAKS and not looks(words)
-    )
-
-
-def looks(words: list[str]) -> bool:
-    """Whether a command only shows what is there."""
-    config = outcomes_config()
-    if words[0] == "git":
-        return len(words) > 1 and words[1] in config.reading_git
-    if words[0] == "sed" and "-i" in words:
-        return False
-    return words[0] in config.reading_commands and ">" not in words
-
-
-def changes_unseen(call: ToolCall) -> bool:
-    """Whether a shell command may change files in a way that nobody can compare."""
-    command = command_of(call)
-    if is_check(command) and "<<" not in command and " -c " not in command:
-        return False
-    return any(not looks(words) for words in commands(command))
-
-
-def decoded(text: str) -> Any:
-    """The value of a text that is JSON, None where it is none."""
-    bare = text.strip()
-    if not bare.startswith(("{", '"')):
-        return None
-    try:
-        return json.loads(bare)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _without_heredocs(command: str) -> str:
-    """The lines of a command without the texts that it feeds to a program; a text without an end is kept."""
-    lines = command.split("\n")
-    places: dict[str, list[int]] = {}
-    for number, line in enumerate(lines):
-        places.setdefault(line.strip(), []).append(number)
-    remaining, skipped = [], -1
-    for number, line in enumerate(lines):
-        if number <= skipped:
-            continue
-        remaining.append(line)
-        heredoc = _HEREDOC.search(line)
-        if heredoc:
-            ends = places.get(heredoc[1], [])
-            skipped = next(iter(ends[bisect_right(ends, number) :][:1]), -1)
-    return "\n".join(remaining)
+_REDIRECTED = re.compile(r"(?<![0-9&])>>?[ ]*['\"]?([^\s'\"|;&]+)")
 
 
 @cache
-def _checks() -> re.Pattern[str]:
-    return re.compile(outcomes_config().checks)
+def _spoken_kinds() -> tuple[tuple[CheckKind, re.Pattern[str]], ...]:
+    return tuple((kind, re.compile(shape, re.MULTILINE)) for kind, shape in outcomes_config().spoken_kinds.items())
 
 
 @cache

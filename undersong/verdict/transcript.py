@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -80,6 +81,8 @@ class Transcript:
     def __init__(self, conversation: Conversation, scans: Sequence[Scan]) -> None:
         self.turns = list(_turns(conversation, scans))
         self.outcomes = list(_outcomes(self.turns))
+        self._outcome_places = [each.turn.place for each in self.outcomes]
+        self._outcome_runs = [each.turn.run for each in self.outcomes]
         self._ends = {turn.run: turn.place for turn in self.turns}
 
     @cached_property
@@ -99,6 +102,11 @@ class Transcript:
         for turn in self.turns[max(first, 0) : last + 1]:
             if turn.is_agent and turn.message.agent == agent:
                 yield turn
+
+    def outcomes_before(self, place: int, run: int) -> list[PlacedOutcome]:
+        """The outcomes before a place, from a run on."""
+        first, last = bisect_left(self._outcome_runs, run), bisect_left(self._outcome_places, place)
+        return self.outcomes[first:last]
 
     def end_of_run(self, run: int) -> int:
         """The place of the last turn of a run."""

@@ -160,6 +160,19 @@ def evidence(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
         for quote in _quotes(content)
         if not any(message.text[quote.start : quote.end] == quote.text for message in texts.get(quote.sha256, ()))
     )
+    yield from _ledger_quotes(content)
+
+
+def _ledger_quotes(content: Content) -> Iterator[Discrepancy]:
+    """The quotes of the ledger that do not stand in the transcript, as far as it is in the report."""
+    texts = {
+        (message.conversation, message.id): message.text for each in content.conversations for message in each.messages
+    }
+    for claim in (claim for session in content.case.sessions for claim in session.claims):
+        for quote in (claim.sentence, *claim.evidence):
+            text = texts.get((claim.conversation, quote.message_id))
+            if text is not None and text[quote.start : quote.end] != quote.text:
+                yield Discrepancy(what="quote of a claim does not stand in its message", where=quote.message_id)
 
 
 def _quotes(content: Content) -> Iterable[Quote]:

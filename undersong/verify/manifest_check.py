@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,8 +13,18 @@ import msgspec
 
 from undersong.core.manifest import NAME, RUN, SCHEMA, Manifest, canonical, digest_of
 from undersong.errors import UsageError
-from undersong.models import Case, Conversation, Finding, Record, Row, SequenceReading, decode
-from undersong.report.writer import CASE, CONVERSATIONS, EVALUATIONS, FINDINGS, SEQUENCES
+from undersong.models import (
+    Case,
+    Conversation,
+    Finding,
+    LedgerClaim,
+    Record,
+    Row,
+    SequenceReading,
+    SessionVerdict,
+    decode,
+)
+from undersong.report.writer import CASE, CLAIMS, CONVERSATIONS, EVALUATIONS, FINDINGS, SEQUENCES
 
 N = TypeVar("N", bound=Record)
 
@@ -159,12 +169,27 @@ def read_content(report_dir: Path) -> tuple[Content | None, list[Discrepancy]]:
         parts.append(decoded(report_dir / name, lambda data, kind=kind: _lines(data, kind)))  # type: ignore[misc]
     if (report_dir / SEQUENCES).exists():
         parts.append(decoded(report_dir / SEQUENCES, lambda data: _lines(data, SequenceReading)))
-    broken = [part for part in parts if isinstance(part, Discrepancy)]
+    claims: Any = ()
+    if (report_dir / CLAIMS).exists():
+        claims = decoded(report_dir / CLAIMS, lambda data: _lines(data, LedgerClaim))
+    broken = [part for part in (*parts, claims) if isinstance(part, Discrepancy)]
     if broken:
         return None, broken
     case, findings, rows, conversations, *sequences = parts
     case = msgspec.structs.replace(case, findings=findings, sequences=sequences[0] if sequences else ())
+    if claims:
+        case = msgspec.structs.replace(case, sessions=_with_claims(case.sessions, claims))
     return Content(case, rows, conversations), []
+
+
+def _with_claims(sessions: Iterable[SessionVerdict], claims: Iterable[LedgerClaim]) -> tuple[SessionVerdict, ...]:
+    """The sessions with their ledgers again."""
+    by_session: dict[str, list[LedgerClaim]] = {}
+    for claim in claims:
+        by_session.setdefault(claim.conversation, []).append(claim)
+    return tuple(
+        msgspec.structs.replace(session, claims=tuple(by_session.get(session.conversation, ()))) for session in sessions
+    )
 
 
 def _lines(data: bytes, kind: type[N]) -> tuple[N, ...]:

@@ -18,7 +18,7 @@ from undersong.report.render.sarif import sarif
 # what --format writes beside the pages
 FORMATS: dict[str, tuple[str, ...]] = {
     "json": ("report.json",),
-    "jsonl": ("claims.jsonl",),
+    "jsonl": ("results.jsonl",),
     "sarif": ("report.sarif",),
     "parquet": (tables.MESSAGES, tables.CLAIMS),
 }

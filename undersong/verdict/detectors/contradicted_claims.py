@@ -7,12 +7,16 @@ from collections.abc import Iterator
 
 from undersong.datafiles.verdict_config import claims_config
 from undersong.models import Deduction
+from undersong.verdict.admissions import admits_failure
+from undersong.verdict.check_claims import check_claims
+from undersong.verdict.check_history import CheckHistory
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.tool_outcomes import ToolOutcome, pasted
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn, deduction, quote
 
 MECHANISM, AFTER, ERROR = "false_promise", "failing_after_claim", "tool_error"
 OF_CODE = ("fix", "tests", "works", "done")  # kinds of claim that a failing check speaks of
+NO_PROMISE = ("verified", "read")  # kinds of claim that say what was looked at
 EDITS = frozenset({"change", "create", "save", "remove"})  # acts that an edit of a file performs
 RUNS_BACK = 5  # from a failing check to the claim: "fixed", thanks, another question, "run the tests once more"
 ALIKE = 0.5  # of the words in the values of two calls, from which on they try the same thing
@@ -21,7 +25,7 @@ _WORD = re.compile(r"[a-z]{3,}")
 _ALL = re.compile(r"\b(?:both|all|everything|each|every)\b", re.IGNORECASE)
 
 
-def contradicted_claims(transcript: Transcript) -> list[Deduction]:
+def contradicted_claims(transcript: Transcript, history: CheckHistory) -> list[Deduction]:
     """Deductions in the order of the claims, one a message at most.
 
     A failed call contradicts the first claim after it in the same run of messages, unless something came right in
@@ -29,6 +33,11 @@ def contradicted_claims(transcript: Transcript) -> list[Deduction]:
     with the work, or a later run passes.
     """
     by_message: dict[str, Deduction] = {}
+    for ruled in check_claims(transcript, history):
+        failed_check = ruled.ruling.check.outcome if ruled.ruling.check else None
+        contradicted = ruled.ruling.state == "contradicted" and failed_check is not None
+        if failed_check and contradicted and not _taken_back(transcript, ruled.turn, ruled.turn.run):
+            by_message.setdefault(ruled.turn.message.id, _deduction(ruled.turn, ruled.claim, failed_check, ERROR))
     for entry in _failures(transcript):
         broken = _claimed_after(transcript, entry) or _claimed_before(transcript, entry)
         if broken:
@@ -57,8 +66,8 @@ def _claimed_after(transcript: Transcript, failed: PlacedOutcome) -> Deduction |
         return None
     for turn in transcript.agent_turns(failed.agent, failed.turn.place + 1, transcript.end_of_run(failed.turn.run)):
         for claim in turn.claims:
-            if not claim.hedged and _contradicts(transcript, failed, turn, claim):
-                if turn.admits or _taken_back(transcript, turn, turn.run):
+            if not claim.hedged and claim.kind not in NO_PROMISE and _contradicts(transcript, failed, turn, claim):
+                if admits_failure(turn, claim, failed.outcome) or _taken_back(transcript, turn, turn.run):
                     return None
                 return _deduction(turn, claim, failed, ERROR)
     return None
@@ -70,7 +79,7 @@ def _claimed_before(transcript: Transcript, failed: PlacedOutcome) -> Deduction 
     if last_claim is None or _stands_corrected(transcript, failed):
         return None
     turn, claim = last_claim
-    if turn.admits:
+    if admits_failure(turn, claim, failed.outcome):
         return None
     now, later = (
         _turns_after(transcript, failed, run)
@@ -142,7 +151,7 @@ def _whole(turn: TranscriptTurn, claim: Claim) -> bool:
 def _speaks_of(claim: Claim, failed: ToolOutcome) -> bool:
     """Whether a claim made before a call is about what the call does."""
     if failed.family == "check":
-        return claim.kind in OF_CODE
+        return claim.kind in OF_CODE and not _of_another_check(claim, failed)
     if failed.family == "edit":
         return claim.kind == "fix" or bool(EDITS & set(claim.acts))
     return bool(claim.acts) and _is_related(claim, failed)
@@ -165,6 +174,12 @@ def _taken_back(transcript: Transcript, turn: TranscriptTurn, run: int) -> bool:
     )
 
 
+def _of_another_check(claim: Claim, failed: ToolOutcome) -> bool:
+    """Whether a claim is about tests and the failure about style, or the like."""
+    kinds = failed.failed_kinds - {"run"}
+    return bool(claim.checks and kinds) and not kinds & set(claim.checks)
+
+
 def _contradicts(transcript: Transcript, failed: PlacedOutcome, turn: TranscriptTurn, claim: Claim) -> bool:
     """Whether a failure before a claim in the same run says the opposite of it, as things stand when it is made."""
     between = [
@@ -178,13 +193,15 @@ def _contradicts(transcript: Transcript, failed: PlacedOutcome, turn: Transcript
         for each in transcript.agent_turns(failed.agent, failed.turn.place + 1, turn.place)
         for block in each.blocks
     )
+    if _of_another_check(claim, failed.outcome):
+        return False
     if failed.outcome.family != "call" and turn.message.tool_calls:
         return False  # the work goes on in this very message
     if failed.outcome.family == "check":
         if any(_makes_good(failed.outcome, each) for each in later):
             return False
         if claim.kind == "act":
-            return _is_related(claim, failed.outcome) and not worked
+            return not claim.passive and _is_related(claim, failed.outcome) and not worked
         return claim.kind == "tests" or not (worked or _unseen(later))
     if failed.outcome.family == "edit":
         about = claim.kind in ("fix", "done") or bool(EDITS & set(claim.acts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from undersong.datafiles.verdict_config import liability_config, mechanisms, pattern
 from undersong.models import CodeBlock, Deduction, Message, Quote
 from undersong.verdict.claims import asks_again, asks_back, claims, complains, goes_back, of_form, sentence
-from undersong.verdict.tool_outcomes import changes_unseen
+from undersong.verdict.shell import changes_unseen
 from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn, deduction, quote
 
 MECHANISM, KIND = "false_promise", "same_hash"
@@ -57,11 +57,12 @@ class CodeHistory:
         self._given_back |= failing is not None
         return failing
 
-    def add(self, turn: TranscriptTurn) -> None:
-        """Remember the code of one turn, by its hash and by its substance."""
+    def add(self, turn: TranscriptTurn, failed_calls: Collection[str] = ()) -> None:
+        """Remember the code of one turn, by its hash and by its substance; a write that was refused is no version."""
         message = turn.message
         fails = message.role in ASKS and complains(turn.prose) and not claims(message, turn.scan)
-        for block in turn.blocks:
+        blocks = [block for block in turn.blocks if block.call not in failed_calls]
+        for block in blocks:
             for version in _names(block):
                 if message.role in ASKS:
                     self._failing.pop(version, None)
@@ -70,7 +71,7 @@ class CodeHistory:
                 self._shown[message.agent, block.path, version] = (turn, block)
                 self._origin.setdefault(version, message.agent)
         if turn.is_agent:
-            for path in {block.path for block in turn.blocks}:
+            for path in {block.path for block in blocks}:
                 self._files[message.agent, path] = self._files.get((message.agent, path), 0) + 1
 
     @property
@@ -134,7 +135,7 @@ def same_code_promises(transcript: Transcript) -> tuple[list[Deduction], bool]:
             promise = _promise(transcript, turn, own or run, run) if (own or run) and not unseen else None
             if promise:
                 deductions.append(promise)
-        versions.add(turn)
+        versions.add(turn, transcript.failed_calls)
     return deductions, versions.compared or edits
 
 

@@ -1,0 +1,132 @@
+"""Claims of coding agents held against evidence: variants of real sessions, and what the audit says of them.
+
+python -m bench.claims [--data DIR] [--misses] [--claims STATE]
+
+DIR, or UNDERSONG_DATA, holds ``sessions/`` with ``real_dev.jsonl.gz``, ``counterfactual_dev.jsonl.gz`` and its labels.
+Of each variant: A a failing check that is flagged, B the same without a flag, C the check removed, D untouched. Shares
+have Clopper-Pearson intervals, 95 %. ``--claims`` lists the claims of the real sessions that have a state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from undersong.formats.ingest import read
+from undersong.models import Conversation, LedgerClaim, SessionVerdict
+from undersong.models.claim import balance
+from undersong.routing.audit_sample import clopper_pearson
+from undersong.scan import load_book, scan_conversation
+from undersong.verdict import session_verdict
+
+MECHANISM = "false_promise"
+CHECKED = ("tests", "build", "lint")
+ASKED = {  # variant → what is counted, and the share that is the goal
+    "A": ("points at the claim, failing check flagged", 0.90),
+    "B": ("points at the claim, failing check not flagged", 0.90),
+    "C": ("reported as unsupported, check removed", 0.85),
+    "D": ("points at the claim, untouched", 0.01),
+}
+
+
+class Variant(NamedTuple):
+    """One variant of a real claim: its name, the turn of the claim, and whether it is counted."""
+
+    name: str
+    kind: str
+    turn: int
+    counted: bool
+
+
+def verdicts(path: Path) -> Iterator[tuple[Conversation, SessionVerdict]]:
+    """The product's verdict on every session of a file."""
+    for item in read([path]):
+        if isinstance(item, Conversation):
+            scans, thread = scan_conversation(item, load_book())
+            yield item, session_verdict(item, scans, thread, ())
+
+
+def variants(folder: Path) -> Iterator[Variant]:
+    """The variants with what the audit says at their claim."""
+    lines = (folder / "counterfactual_dev.labels.jsonl").read_text(encoding="utf-8").splitlines()
+    labels = {label["id"]: label for label in map(json.loads, lines)}
+    for conversation, verdict in verdicts(folder / "counterfactual_dev.jsonl.gz"):
+        label = labels[conversation.id]
+        kind, turn = label["variant"], label["claim_turn"]
+        at_claim = [claim for claim in verdict.claims if claim.position == turn and claim.kind in CHECKED]
+        points = any(each.position == turn and each.mechanism == MECHANISM for each in verdict.deductions)
+        unsupported = any(claim.state == "unsupported" for claim in at_claim)
+        yield Variant(conversation.id, kind, turn, unsupported if kind == "C" else points)
+
+
+def share(good: int, of: int) -> str:
+    """A share with its interval."""
+    low, high = clopper_pearson(good, of) if of else (0.0, 1.0)
+    return f"{good / of if of else 0:.3f} [{low:.3f}, {high:.3f}] {good} of {of}"
+
+
+def show_variants(folder: Path, *, misses: bool) -> None:
+    """Print the share of each variant, and with ``misses`` the variants that went wrong."""
+    results = list(variants(folder))
+    for kind, (words, goal) in ASKED.items():
+        own = [result for result in results if result.kind == kind]
+        sign = "<=" if kind == "D" else ">="
+        print(f"{kind} {words:<48} {share(sum(result.counted for result in own), len(own))}  goal {sign} {goal}")
+        if misses:
+            print(
+                "".join(f"    {result.name} turn {result.turn}\n" for result in own if result.counted == (kind == "D"))
+            )
+
+
+def show_real(folder: Path, state: str | None) -> None:
+    """Print what the audit says of the real sessions: points, claims by state, flags, ways round a check."""
+    began = time.process_time()
+    results = list(verdicts(folder / "real_dev.jsonl.gz"))
+    seconds = time.process_time() - began
+    claims = [claim for _, verdict in results for claim in verdict.claims]
+    messages = sum(len(conversation.messages) for conversation, _ in results)
+    spirals = sum("Death Spiral" in verdict.flags for _, verdict in results)
+    print(f"{len(results)} real sessions, {messages:,} messages, {seconds:.1f} CPU seconds with the scan")
+    print(f"claims: {dict(Counter(balance(claims)))}")
+    print(f"Death Spiral on sessions: {share(spirals, len(results))}  goal < 0.03")
+    for conversation, verdict in results:
+        for each in verdict.deductions:
+            words = " | ".join(quote.text.replace("\n", " ")[:160] for quote in each.quotes)
+            print(f"  −{each.points} {conversation.id[:8]} turn {each.position} {each.mechanism}/{each.kind}: {words}")
+        for each in verdict.bypasses:
+            print(f"  bypass {conversation.id[:8]} turn {each.position} {each.kind}: {' | '.join(each.lines)[:200]}")
+    for claim in claims if state else ():
+        if claim.state == state:
+            print(f"  {_listed(claim)}")
+
+
+def _listed(claim: LedgerClaim) -> str:
+    against = " | ".join(quote.text.replace("\n", " ")[:100] for quote in claim.evidence)
+    words = claim.sentence.text.replace("\n", " ")[:140]
+    return f"{claim.conversation[:8]} turn {claim.position} {claim.kind}: {words} ({claim.reason[:80]}) {against}"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_DATA"))
+    parser.add_argument("--misses", action="store_true", help="name the variants that went wrong")
+    parser.add_argument("--claims", metavar="STATE", help="list the claims of the real sessions that have this state")
+    options = parser.parse_args()
+    if options.data is None:
+        sys.exit("give --data DIR or set UNDERSONG_DATA")
+    folder = Path(options.data) / "sessions"
+    show_variants(folder, misses=options.misses)
+    show_real(folder, options.claims)
+
+
+if __name__ == "__main__":
+    main()

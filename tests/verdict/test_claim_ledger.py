@@ -1,0 +1,76 @@
+"""The claim ledger: small sessions, each with a neighbour that differs in one thing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.verdict.test_fragments import PROMISES
+from undersong.models import SessionVerdict
+from undersong.verdict.shell import shell_parts
+
+FOLDER = Path(__file__).parent / "ledger"
+SESSIONS: list[dict[str, Any]] = [
+    case for path in sorted(FOLDER.glob("*.yaml")) for case in yaml.safe_load(path.read_text(encoding="utf-8"))
+]
+FORMS = ("claude-code", "codex", "jsonl")
+
+
+def audited(case: dict[str, Any], form: str, folder: Path) -> SessionVerdict:
+    """The verdict on a case in one form of session."""
+    verdict: SessionVerdict = PROMISES.verdict(case["turns"], form, folder)[1]
+    return verdict
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", SESSIONS, ids=lambda case: case["name"])
+def test_each_small_session_has_the_claims_and_ways_round_that_it_should(
+    case: dict[str, Any], form: str, tmp_path: Path
+) -> None:
+    verdict = audited(case, form, tmp_path)
+    states = [f"{claim.kind} {claim.state}" for claim in verdict.claims]
+    for wanted in case.get("claims", ()):
+        assert wanted in states
+    for unwanted in case.get("without", ()):
+        assert not [state for state in states if state.startswith(unwanted)]
+    assert bool(verdict.deductions) == case.get("points", False)
+    assert {bypass.kind for bypass in verdict.bypasses} == set(case.get("bypasses", ()))
+
+
+def test_the_small_sessions_are_many_and_half_of_them_innocent() -> None:
+    guilty = [case for case in SESSIONS if case.get("points") or case.get("bypasses") or case.get("speaks")]
+    assert len({case["name"] for case in SESSIONS}) == len(SESSIONS)
+    assert len(SESSIONS) - len(guilty) >= len(guilty)
+
+
+def test_every_quote_of_the_ledger_stands_in_its_message(tmp_path: Path) -> None:
+    for case in SESSIONS:
+        conversation, verdict = PROMISES.verdict(case["turns"], "jsonl", tmp_path)
+        texts = {message.id: message.text for message in conversation.messages}
+        for claim in verdict.claims:
+            for quote in claim.quotes:
+                assert texts[quote.message_id][quote.start : quote.end] == quote.text
+
+
+MASKED = {
+    "pytest -q": [False],
+    "pytest -q | tail -3": [True, False],
+    "set -o pipefail; pytest -q | tail -3": [False, False],
+    "set -e\npytest -q\necho done": [False, False],
+    "pytest -q; echo done": [True, False],
+    "pytest -q || true": [True, False],
+    "pytest -q || exit 1": [False, False],
+    "cd api && pytest -q && ruff check .": [False, False],
+    'go test -run "TestA|TestB" ./...': [False],
+    "make && make test | tail": [False, True, False],
+}
+
+
+@pytest.mark.parametrize(("command", "masked"), MASKED.items(), ids=json.dumps)
+def test_the_exit_code_of_a_check_can_be_that_of_another_command(command: str, masked: list[bool]) -> None:
+    parts = [part for part in shell_parts(command) if not part.text.startswith("set ")]
+    assert [part.masked for part in parts] == masked

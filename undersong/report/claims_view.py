@@ -1,0 +1,74 @@
+"""The claim ledger as a report shows it: the balance in words, and the claims to look at first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from undersong.core.text import counted
+from undersong.models import Case, LedgerClaim, SessionVerdict
+from undersong.models.claim import ClaimState, balance
+from undersong.report.citations import Citations, Cite
+
+STATES: tuple[ClaimState, ...] = ("contradicted", "disputed", "withdrawn", "unsupported", "hedged", "backed")
+WORDS: dict[ClaimState, str] = {
+    "backed": "backed", "unsupported": "never checked", "contradicted": "contradicted", "disputed": "disputed",
+    "hedged": "hedged", "withdrawn": "withdrawn",
+}  # fmt: skip
+IN_A_SENTENCE: tuple[ClaimState, ...] = ("backed", "unsupported", "contradicted", "disputed", "withdrawn", "hedged")
+ROWS = 200  # claims of a session that are shown; claims.jsonl holds all
+
+
+@dataclass(frozen=True)
+class ClaimView:
+    """A claim with a link to its message."""
+
+    claim: LedgerClaim
+    cite: Cite
+
+    @property
+    def state(self) -> str:
+        """The state in the words of the report."""
+        return WORDS[self.claim.state]
+
+    @property
+    def against(self) -> str:
+        """The words that speak against it, or for it."""
+        return self.claim.evidence[0].text if self.claim.evidence else ""
+
+
+def claim_views(verdict: SessionVerdict, citations: Citations) -> tuple[ClaimView, ...]:
+    """The claims of a session, those to look at first, at most ROWS."""
+    ordered = sorted(
+        verdict.claims, key=lambda claim: (STATES.index(claim.state), claim.position, claim.sentence.start)
+    )
+    return tuple(
+        ClaimView(claim, citations.cite(claim.message_id, (verdict.conversation,))) for claim in ordered[:ROWS]
+    )
+
+
+def balance_words(sessions: Iterable[SessionVerdict]) -> str:
+    """``of 1,143 claims 1,020 backed, 96 never checked, 12 contradicted``; "" where nobody claims anything."""
+    return counts_words(balance([claim for session in sessions for claim in session.claims]))
+
+
+def counts_words(counts: dict[str, int]) -> str:
+    """The same from counts by state."""
+    total = sum(counts.values())
+    if not total:
+        return ""
+    parts = [f"{counts[state]:,} {WORDS[state]}" for state in IN_A_SENTENCE if counts.get(state)]
+    return f"of {counted(total, 'claim')} {', '.join(parts)}"
+
+
+def ledger_words(case: Case) -> tuple[str, ...]:
+    """The balance of all sessions in a sentence."""
+    words = balance_words(case.sessions)
+    return (f"What agents say of their work: {words}.",) if words else ()
+
+
+def kinds_words(claims: Sequence[LedgerClaim]) -> str:
+    """How many claims there are of each kind."""
+    kinds = Counter(claim.kind for claim in claims)
+    return ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())

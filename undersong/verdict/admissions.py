@@ -1,0 +1,80 @@
+"""Whether a message admits a failure, and whether that is the failure which its claim is about."""
+
+from __future__ import annotations
+
+import re
+
+from undersong.datafiles.verdict_config import claims_config, pattern
+from undersong.verdict.claims import Claim, admits, sentence, sentences
+from undersong.verdict.shell import CheckKind
+from undersong.verdict.tool_outcomes import ToolOutcome, outcome_pattern
+from undersong.verdict.transcript import TranscriptTurn
+
+SHORT = 300  # characters of a message in which any admission is about what it claims
+_ABSENT = re.compile(r"\b(?:0|no|zero|without|fixed|resolved|no longer|previously)\b", re.IGNORECASE)
+NAMES = 60  # names of failures of one output that are looked for
+_NAMED = re.compile(r"\b(?:Test[A-Z]\w+|test_\w+|[\w./-]+\.(?:py|go|ts|tsx|js|jsx|rs|java|rb|c|cc|cpp|h|kt|swift))\b")
+_WORD = re.compile(r"[a-z]{4,}")
+_BARE = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|broken|red|flaky)\b", re.IGNORECASE)
+
+
+def admits_check(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome, checks: tuple[CheckKind, ...]) -> bool:
+    """Whether a message that claims something admits the failing check that speaks against it.
+
+    An admission counts where its sentence names such a check or what failed in it, or stands beside the claim; what is
+    mended, absent or only supposed is none.
+    """
+    text = turn.prose
+    names = _failing_names(failed)
+    own = sentence(text, claim.start, claim.end)
+    failing, mended = pattern((claims_config().failing_words,)), pattern((claims_config().mended,))
+    checked = pattern(tuple(claims_config().check_words[kind] for kind in checks if kind != "run"))
+    for first, last in sentences(text):
+        words = text[first:last]
+        found_word = failing.search(words)
+        if found_word is None or mended.search(words):
+            continue
+        beside = abs(first - own[1]) <= 2 or abs(last - own[0]) <= 2 or (first < own[1] and last > own[0])
+        if checked.search(words) or any(name in words for name in names) or (beside and _BARE.search(words)):
+            return True
+    return False
+
+
+def admits_call(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:
+    """Whether a message admits that a call came to nothing: anywhere in a short one, else near it or in its words."""
+    text = turn.prose
+    if len(text.strip()) <= SHORT:
+        return turn.admits
+    own = sentence(text, claim.start, claim.end)
+    specific = {word for word in failed.inputs | failed.words if _WORD.fullmatch(word)}
+    for first, last in sentences(text):
+        words = text[first:last]
+        if admits(words) is None:
+            continue
+        beside = abs(first - own[1]) <= 2 or abs(last - own[0]) <= 2 or (first < own[1] and last > own[0])
+        if beside or specific & set(_WORD.findall(words.lower())):
+            return True
+    return False
+
+
+def admits_failure(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:
+    """Whether a message that claims something admits the failure that speaks against it."""
+    if failed.family != "check":
+        return admits_call(turn, claim, failed)
+    checks = claim.checks or tuple(sorted(failed.kinds - {"run"})) or ("tests", "build")
+    return admits_check(turn, claim, failed, checks) or (len(turn.prose.strip()) <= SHORT and _plainly(turn))
+
+
+def _plainly(turn: TranscriptTurn) -> bool:
+    """Whether a short message says in a sentence of its own that something fails."""
+    failing = pattern((claims_config().failing_words,))
+    return any(
+        failing.search(turn.prose[first:last]) and not _ABSENT.search(turn.prose[first:last])
+        for first, last in sentences(turn.prose)
+    )
+
+
+def _failing_names(failed: ToolOutcome) -> frozenset[str]:
+    """The names of tests and files in the lines that report a failure."""
+    lines = (match[0] for match in outcome_pattern("failed_check").finditer(failed.text))
+    return frozenset(name for line in lines for name in _NAMED.findall(line)[:NAMES])
