@@ -75,6 +75,8 @@ def test() -> None:
     arguments = sys.argv[2:]
     if "--quick" in arguments:
         arguments = ["-m", "not slow and not servers", *(each for each in arguments if each != "--quick")]
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(ENVIRONMENT / "bytecode")  # the many programs that tests start compile once
     processes = min(4, (os.cpu_count() or 1) + 1)  # one more than processors: some tests wait for servers
     spread = (f"--numprocesses={processes}", "--dist=loadfile", "--no-loadscope-reorder")
     run(PYTHON, "-m", "pytest", *spread, *arguments)

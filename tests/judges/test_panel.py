@@ -228,11 +228,14 @@ def test_both_spend_one_budget_and_read_the_same_messages(served: Served, other:
     assert states.count(["scored", "scored"]) == 36  # 64 of the first judge, then the rest of the calls
 
 
-def test_a_judge_that_fails_as_a_whole_ends_both(undersong: Undersong, served: Served) -> None:
-    spec = f"{served.spec()},openai:gone@http://127.0.0.1:9/v1"
-    ran = undersong("audit", "samples", "--judge", spec, "--all", "--no-chance", "--timeout", "2", *PRICED)
+def test_a_judge_that_fails_as_a_whole_ends_both(undersong: Undersong, served: Served, other: Served) -> None:
+    rows = [{"id": f"m{n}", "conversation": "c", "author": "bo", "text": f"{n} fault=401"} for n in range(400)]
+    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = undersong("audit", "talk.jsonl", "--judge", panel(served, other), "--all", "--no-chance", *PRICED)
     assert ran.code == 4
+    assert "HTTP 401" in ran.err
     assert {row["state"] for row in records("evaluations.jsonl")} <= {"unread", "failed", "scored"}
+    assert len(other.server.seen) < len(rows)  # it would have answered them all
 
 
 def test_a_plan_counts_both(undersong: Undersong, served: Served, other: Served) -> None:

@@ -93,8 +93,11 @@ def test_a_budget_leaves_sequences_unread_and_says_so(undersong: Undersong, serv
     assert sorted(str(each["state"]) for each in records("sequence_readings.jsonl")) == ["scored", "unread"]
 
 
-def test_sequences_that_fail_end_the_run_loudly(undersong: Undersong, talk: str) -> None:
-    ran = undersong("audit", talk, "--judge", "command:false", "--read", "sequences")
+def test_sequences_that_fail_end_the_run_loudly(undersong: Undersong, served: Served) -> None:
+    talk = ((f"m{n}", who) for n, (who, _) in enumerate(LINES))
+    rows = ({"id": id_, "conversation": "c", "author": who, "text": "fault=prose"} for id_, who in talk)
+    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = undersong("audit", "talk.jsonl", "--judge", served.spec(), "--read", "sequences")
     assert ran.code == 4
     assert "2 of 2 questions failed" in ran.err + ran.out
 

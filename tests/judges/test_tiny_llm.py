@@ -100,7 +100,8 @@ def test_an_audit_puts_a_flagged_place_to_a_local_model_and_keeps_what_it_said(
     lines = [asking, row | {"text": "You must have misconfigured something."}]
     Path("talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     spec = f"openai:tiny@{address}/v1"
-    ran = undersong("audit", "talk.jsonl", "--judge", spec, "--no-chance", "--timeout", "600")
+    one_at_a_time = ("--concurrency", "1")  # so that the server has the instructions in its cache
+    ran = undersong("audit", "talk.jsonl", "--judge", spec, "--no-chance", "--timeout", "600", *one_at_a_time)
     assert ran.code == (0 if answered() else 4), ran.err
     (session,) = json.loads(Path("undersong-report/case.json").read_text())["sessions"]
     (answer,) = session["confirmations"]

@@ -9,7 +9,7 @@ import numpy as np
 import xllamacpp
 
 CONTEXT = 65_536
-WIDTH, LAYERS, HEADS, FORWARD = 32, 1, 2, 64
+WIDTH, LAYERS, HEADS, FORWARD = 32, 1, 1, 64  # one head: attention over a prompt of 30,000 bytes is what it takes
 TERSE = 0.5  # how much a quotation mark is preferred: strings end soon, and so do answers
 
 

@@ -24,6 +24,7 @@ LIBRARIES = HERE.parent.parent / ".neo4j" / "lib"
 OPENED = ("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED")
 STOPPING_SECONDS = 60
 ENDED = 143  # 128 + SIGTERM
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # a server that starts sooner and works more slowly
 
 
 def fetch() -> Path:
@@ -42,11 +43,15 @@ def free_port() -> int:
         return port
 
 
-def start(port: int, folder: Path) -> subprocess.Popen[str]:
-    """Start a server over a data folder and wait until it answers; raises RuntimeError where it does not come up."""
+def start(port: int, folder: Path, *options: str) -> subprocess.Popen[str]:
+    """Start a server over a data folder and wait until it answers; raises RuntimeError where it does not come up.
+
+    ``options`` go to Java.
+    """
     command = [
         "java",
         "-Xmx1500m",
+        *options,
         *OPENED,
         "-cp",
         f"{fetch()}/*",
@@ -62,6 +67,12 @@ def start(port: int, folder: Path) -> subprocess.Popen[str]:
             return server
     server.wait()
     raise RuntimeError(f"Neo4j did not start: {(folder / 'server.log').read_text()[-2000:]}")
+
+
+def kill(server: subprocess.Popen[str]) -> None:
+    """End a server at once, as a crash does."""
+    server.kill()
+    server.communicate()
 
 
 def stop(server: subprocess.Popen[str]) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from tests.conftest import Undersong
-from tests.neo4j.serve import free_port, start, stop
+from tests.neo4j.serve import SHORT_LIVED, free_port, kill, start
 from undersong.stores.neo4j import GraphStore
 
 MESSAGES = 400
@@ -39,7 +37,7 @@ def await_messages(address: str, run: subprocess.Popen[str]) -> None:
     with GraphStore(address, read_only=True) as graph:
         while graph.counts()["messages"] < MESSAGES // 10:
             assert run.poll() is None, run.communicate()
-            time.sleep(0.05)
+            time.sleep(0.1)
 
 
 def test_a_run_outlives_its_server(undersong: Undersong, tmp_path: Path) -> None:
@@ -47,12 +45,11 @@ def test_a_run_outlives_its_server(undersong: Undersong, tmp_path: Path) -> None
     folder, port = tmp_path / "neo4j", free_port()
     folder.mkdir()
     address = f"bolt://127.0.0.1:{port}"
-    server = start(port, folder)
+    server = start(port, folder, *SHORT_LIVED)
     run = audit(address)
     await_messages(address, run)
-    os.kill(server.pid, signal.SIGKILL)
-    server.communicate()
-    server = start(port, folder)
+    kill(server)
+    server = start(port, folder, *SHORT_LIVED)
     try:
         output = run.communicate()
         assert run.returncode in (0, STORE_FAILED), output
@@ -60,7 +57,7 @@ def test_a_run_outlives_its_server(undersong: Undersong, tmp_path: Path) -> None
         with GraphStore(address) as graph:
             assert graph.counts()["messages"] == graph.counts()["evaluations"] == MESSAGES
     finally:
-        stop(server)
+        kill(server)
     report = [(Path("undersong-report") / name).read_bytes() for name in ("manifest.json", "findings.jsonl")]
     assert undersong("audit", "corpus.jsonl", "--draws", "9", "--out", "alone").code == 0
     assert report == [(Path("alone") / name).read_bytes() for name in ("manifest.json", "findings.jsonl")]

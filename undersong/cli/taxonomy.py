@@ -181,6 +181,7 @@ def _shape_name(book: Taxonomy, shape: str) -> str:
     return entry.name.replace("_", " ")
 
 
+@cache
 def _files() -> dict[str, PhraseFile]:
     return {file.trait: file for file in (read(path, PhraseFile) for path in signal_files())}
 
