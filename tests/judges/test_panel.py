@@ -16,7 +16,8 @@ from tests.judges.dialogue import KEYS, Served, question
 from tests.report.test_verify import reseal
 from undersong.errors import UsageError
 from undersong.judges.limits import RunLimits
-from undersong.judges.panel import Panel, disagree, panel_agreement
+from undersong.judges.measurement import disagree, panel_agreement
+from undersong.judges.panel import Panel
 from undersong.judges.protocol import Judge, Segment, open_judge, panel_names
 from undersong.models import TRAITS, PanelAnswer, Reading, Row
 

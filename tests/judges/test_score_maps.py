@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, Served
-from undersong.judges.score_maps import ScoreMap, mapped_traits
+from undersong.judges.measurement import ScoreMap, mapped_traits
 from undersong.models import TRAITS
 from undersong.training.score_maps import fit_maps
 

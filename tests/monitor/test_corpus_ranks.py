@@ -15,7 +15,7 @@ from tests.monitor.worlds import BATCH, RECALL
 from undersong.formats.ingest import read
 from undersong.models import Case, Conversation, Row
 from undersong.monitor import SyncMonitor
-from undersong.rows.null_bands import table_name
+from undersong.rows.corpus_scales import table_name
 
 __all__ = ["served"]
 FORMATS = Path(__file__).parents[1] / "samples"

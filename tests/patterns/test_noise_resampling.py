@@ -17,7 +17,6 @@ from undersong.patterns.significance.noise_resampling import (
     Noise,
     alike,
     noise,
-    noise_hashes,
     replicas_for,
     survivals,
 )
@@ -42,7 +41,6 @@ def test_the_table_holds_what_is_known_and_one_assumption_for_the_rest() -> None
     assert noise_table.spread("exploitation") == pytest.approx(0.055 * math.sqrt(math.pi / 2))
     assert noise_table.spread("virtue") == noise_table.spread("manipulation") > noise_table.spread("exploitation")
     assert set(noise_table.known) < set(TRAITS)
-    assert list(noise_hashes()) == ["noise.yaml"]
 
 
 def test_a_match_far_from_the_limits_survives_and_one_at_them_hardly() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Undersong
 from undersong.models import Row, State
-from undersong.rows.null_bands import (
+from undersong.rows.corpus_scales import (
     BAND,
     STEPS,
     NullBandCounter,

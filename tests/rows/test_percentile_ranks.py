@@ -10,7 +10,7 @@ from undersong.models import TRAITS, Row, decode
 from undersong.patterns.catalog import all_rules, named
 from undersong.patterns.detect import detect
 from undersong.routing.audit_sample import is_harmful
-from undersong.rows.percentile_ranks import RowSpool, absolute_rows, ranks_of, with_scale
+from undersong.rows.corpus_scales import RowSpool, absolute_rows, ranks_of, with_scale
 
 
 def row(number: int, domain: str | None, manipulation: float = 0.5, scale: str | None = "level") -> Row:

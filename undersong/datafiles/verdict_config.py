@@ -11,7 +11,7 @@ from undersong.datafiles import yaml_loader
 from undersong.datafiles.yaml_loader import DataFile
 
 T = TypeVar("T")
-FILES = ("constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml")
+FILES = ("constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml", "noise.yaml", "outcomes.yaml", "confidence.yaml")
 
 
 class MechanismRule(DataFile, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class SmokingGuns(DataFile, frozen=True, kw_only=True):
 
 
 def rule_hashes() -> dict[str, str]:
-    """File name → SHA-256 of the verdict's rule files, for the manifest."""
+    """File name → SHA-256 of the files that verdicts and what is said of findings follow from, for the manifest."""
     session = sorted(f"session/{path.name}" for path in (yaml_loader.RULES / "session").glob("*.yaml"))
     return {name: yaml_loader.file_hash(yaml_loader.RULES / name) for name in (*FILES, *session)}
 

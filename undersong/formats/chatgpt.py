@@ -8,10 +8,10 @@ from typing import Any
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import JsonRecord, read_records
-from undersong.formats.skip_log import EMPTY, SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.tree import branches
+from undersong.formats.values import EMPTY, SkipLog, inside
 from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall, ToolResult
 
 _INNER = frozenset({"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"})

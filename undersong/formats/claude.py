@@ -10,10 +10,10 @@ import msgspec
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import JsonRecord, elements, problems_of, read_records
-from undersong.formats.skip_log import EMPTY, UNREADABLE_TIME, SkipLog
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.tree import branches
+from undersong.formats.values import EMPTY, UNREADABLE_TIME, SkipLog
 from undersong.models import Conversation, Message, Problem, SourceRef
 
 

@@ -11,9 +11,9 @@ import msgspec
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import problems_of, records
-from undersong.formats.skip_log import SkipLog
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
+from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, Role, SourceRef
 
 CLIENT = "claude-code"  # the author of what the program itself writes

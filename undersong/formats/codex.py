@@ -8,9 +8,9 @@ from typing import Any
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import problems_of, records
-from undersong.formats.skip_log import SkipLog
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
+from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, SourceRef, ToolCall, ToolResult
 
 _ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from undersong.formats import Item, values
 from undersong.formats.json_stream import JsonRecord, records
-from undersong.formats.skip_log import SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
+from undersong.formats.values import SkipLog, inside
 from undersong.models import Conversation, Message, Problem, SourceRef
 
 PROMPT = "Prompted "

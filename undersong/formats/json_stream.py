@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from undersong.errors import RecordError
-from undersong.formats.skip_log import SkipLog, inside
 from undersong.formats.sources import TextSource
+from undersong.formats.values import SkipLog, inside
 from undersong.models import Message, Problem, SourceRef
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from undersong.formats.json_stream import (
     too_long,
 )
 from undersong.formats.normalize import own_author
-from undersong.formats.skip_log import EMPTY, SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
+from undersong.formats.values import EMPTY, SkipLog, inside
 from undersong.models import Conversation, Message, Observed, Problem, Role, SourceRef
 
 PART = 1000  # messages of one conversation that are handed on together

@@ -8,9 +8,9 @@ from typing import Any
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import JsonRecord, elements, problems_of, read_records
-from undersong.formats.skip_log import SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
+from undersong.formats.values import SkipLog, inside
 from undersong.models import Conversation, Message, Problem, SourceRef
 
 NOBODY = "(unknown)"  # the source names no author; not an identity, so never merged across threads

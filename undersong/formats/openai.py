@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import JsonRecord, elements, records
-from undersong.formats.skip_log import EMPTY, SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
+from undersong.formats.values import EMPTY, SkipLog, inside
 from undersong.models import Conversation, Message, Problem, Role, SourceRef, ToolCall, ToolResult
 
 _LISTS = ("messages", "input", "output")  # Chat Completions, Messages; Responses

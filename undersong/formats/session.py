@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from undersong.errors import InputError, RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import JsonRecord, read_records, records
-from undersong.formats.skip_log import EMPTY, SkipLog, inside
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import OpenInput, TextSource
+from undersong.formats.values import EMPTY, SkipLog, inside
 from undersong.models import Break, Conversation, InputFile, Message, Problem, SourceRef
 
 SCHEMA = "undersong.session"

@@ -13,9 +13,9 @@ import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.skip_log import SkipLog
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
+from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, Role, SourceRef
 
 LIMIT = 64 << 20  # bytes: a transcript is one conversation and stands in memory

@@ -1,14 +1,14 @@
-"""Values of foreign data, read leniently: times, roles, numbers, texts made of blocks."""
+"""Values of foreign data, read leniently: times, roles, numbers, texts of blocks; and the log of what is left out."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar, get_args
 
-from undersong.models import Role, ToolCall, ToolResult
+from undersong.models import Problem, Role, SourceRef, ToolCall, ToolResult
 
 T = TypeVar("T")
 YEARS = range(1900, 2200)  # a time outside is a mistake of the source
@@ -24,6 +24,8 @@ ROLES: dict[str, Role] = {role: role for role in get_args(Role)} | {
     "function": "tool",
     "observation": "tool",
 }
+EMPTY = "conversation without messages"
+UNREADABLE_TIME = "time that cannot be read, taken as unknown"
 _EPOCH_UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (1e20, 1e9))  # below the bound: seconds, ms, µs, ns
 _NUMBER = re.compile(r"\s*\d{9,19}(?:\.\d{1,9})?\s*", re.ASCII)  # shorter ones are years and dates
 
@@ -152,3 +154,34 @@ def _from_epoch(value: float) -> datetime:
         if 0 <= value < bound:
             return datetime.fromtimestamp(value / unit, UTC)
     raise ValueError("not a time")
+
+
+class SkipLog:
+    """Counts per reason, with the first place of each."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, tuple[int, str]] = {}
+
+    def add(self, what: str, ref: SourceRef | str, number: int = 1) -> None:
+        """Count something once more."""
+        count, first = self._counts.get(what, (0, str(ref)))
+        self._counts[what] = (count + number, first)
+
+    def time(self, value: Any, ref: SourceRef) -> datetime | None:
+        """The time that a value means; one that cannot be read is noted and None."""
+        try:
+            return time(value)
+        except ValueError:
+            self.add(UNREADABLE_TIME, ref)
+            return None
+
+    def problems(self) -> Iterator[Problem]:
+        """One note per reason, such as ``3 × hidden message, not read``."""
+        for what, (count, first) in self._counts.items():
+            yield Problem(what=f"{count} × {what}", where=first, kind="note")
+
+
+def inside(ref: SourceRef, *steps: str | int) -> SourceRef:
+    """The place below ``ref``: steps of a JSON pointer, escaped."""
+    escaped = (str(step)[:200].replace("~", "~0").replace("/", "~1") for step in steps)
+    return SourceRef(file=ref.file, line=ref.line, pointer="/".join((ref.pointer or "", *escaped)))

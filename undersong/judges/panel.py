@@ -14,7 +14,7 @@ import msgspec
 from undersong.errors import JudgeError, UsageError
 from undersong.judges.limits import RunLimits
 from undersong.judges.llm.budget import Budget
-from undersong.judges.measurement import is_harmful
+from undersong.judges.measurement import scores_for
 from undersong.judges.protocol import (
     Judge,
     JudgeAbortedError,
@@ -31,7 +31,6 @@ from undersong.models import (
     Indicator,
     PanelAnswer,
     Reading,
-    Row,
     SequenceReading,
     ShapeReading,
     State,
@@ -40,7 +39,6 @@ from undersong.models import (
 )
 
 TOGETHER = 64  # questions that one judge is asked before the other, so that a budget ends for both at the same place
-DISAGREE = 0.5  # a difference of two scores from here on is a disagreement: two of the four steps of a mark
 WORST: tuple[State, ...] = ("failed", "refused", "unread", "scored")  # the first of the judges' states stands
 T = TypeVar("T")
 R = TypeVar("R")
@@ -182,40 +180,6 @@ class Panel(Judge):
         )
 
 
-def panel_agreement(rows: Iterable[Row]) -> dict[str, Any]:
-    """How far the judges of a panel agree over rows, as a report's parameters hold it; nothing without a panel.
-
-    ``apart`` is the mean absolute difference per trait, of the messages to which both gave a score; ``flips`` how many
-    of ``both`` disagree on "any negative trait of .5 or more"; ``one`` were scored by one of them alone.
-    """
-    panels = [row.reading.panel for row in rows if row.reading is not None and row.reading.panel]
-    if not panels:
-        return {}
-    scored = [[each.traits for each in panel if each.traits is not None] for panel in panels]
-    pairs = [(each[0], each[1]) for each in scored if len(each) == 2]
-    apart: dict[str, float] = {}
-    for trait in TRAITS:
-        differences = [abs(both[0] - both[1]) for pair in pairs if (both := _scores(pair, trait)) and len(both) == 2]
-        if differences:
-            apart[trait] = round(sum(differences) / len(differences), 4)
-    agreement = {
-        "judges": [each.judge for each in panels[0]],
-        "both": len(pairs),
-        "one": sum(len(each) == 1 for each in scored),
-        "apart": apart,
-        "flips": sum(is_harmful(one) != is_harmful(other) for one, other in pairs),
-    }
-    return {"judge_agreement": agreement}
-
-
-def disagree(row: Row, names: Iterable[str]) -> bool:
-    """Whether the judges of a panel lie DISAGREE or more apart on one of these traits of a message."""
-    panel = row.reading.panel if row.reading is not None else ()
-    scored = [each.traits for each in panel if each.traits is not None]
-    pairs = (_scores(scored, trait) for trait in names if trait in TRAITS)
-    return any(len(both) == 2 and abs(both[0] - both[1]) >= DISAGREE for both in pairs)
-
-
 def _asked(
     judge: Judge, items: Sequence[T], ask: Callable[[Judge, Sequence[T]], Sequence[R | None]]
 ) -> tuple[Sequence[R | None], JudgeError | None]:
@@ -230,10 +194,6 @@ def _asked(
         return [None] * len(items), error
 
 
-def _scores(pair: Sequence[TraitScores], trait: str) -> list[float]:
-    return [score for traits in pair if (score := traits.get(trait)) is not None]
-
-
 def _worst(both: Iterable[Any]) -> State:
     return min((each.state for each in both), key=WORST.index)
 
@@ -241,7 +201,7 @@ def _worst(both: Iterable[Any]) -> State:
 def _mean_traits(scored: Sequence[TraitScores]) -> TraitScores:
     """Per trait the mean of those that apply, None where none does."""
     names = [trait for trait in TRAITS if any(trait in traits for traits in scored)]
-    values = {trait: _scores(scored, trait) for trait in names}
+    values = {trait: scores_for(scored, trait) for trait in names}
     return {trait: round(sum(each) / len(each), 4) if each else None for trait, each in values.items()}
 
 

@@ -15,8 +15,8 @@ from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, question_of
 from undersong.routing.budget import BudgetCutoff, for_recall
 from undersong.routing.route import NONE_ELSEWHERE, Policy, Proposal, decide_routes, load_policy, propose
 from undersong.rows.binary import with_event_times
+from undersong.rows.corpus_scales import is_foreign, with_row_scale
 from undersong.rows.jsonl import rounded
-from undersong.rows.percentile_ranks import is_foreign, with_row_scale
 from undersong.scan import SignalBook, scan_conversation
 from undersong.scan.incremental import IncrementalScan
 from undersong.stores.protocol import ConversationUpdate, StoredConversation

@@ -15,8 +15,8 @@ from undersong.errors import UsageError
 from undersong.formats import Format, Item, jsonl
 from undersong.formats.ingest import stem_of
 from undersong.formats.normalize import normalize_conversation
-from undersong.formats.skip_log import SkipLog
 from undersong.formats.sources import TextSource
+from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Problem
 
 UNSURE = ("text",)  # formats in which what comes later changes which messages there are

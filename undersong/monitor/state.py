@@ -15,12 +15,10 @@ from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.pipeline.case_builder import with_attribution
-from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, ask
-from undersong.pipeline.judge_problems import FailureTally
+from undersong.pipeline.evaluate import FailureTally, HistoryLookup, RoutedThread, ask
 from undersong.routing.budget import TRIAGE
 from undersong.routing.lookback import DirectedMessage, LookBackIndex
-from undersong.rows.null_bands import NullBandCounter, table_name, with_band
-from undersong.rows.percentile_ranks import PercentileRanks
+from undersong.rows.corpus_scales import NullBandCounter, PercentileRanks, table_name, with_band
 from undersong.scan import SignalBook
 from undersong.stores.erasure import Forgotten
 from undersong.stores.protocol import Store, StoreVersions, Update

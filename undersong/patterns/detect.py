@@ -24,8 +24,8 @@ from undersong.patterns.significance.necessary_conditions import family_size
 from undersong.patterns.vectorized.exact_sum import NotVectorizable
 from undersong.patterns.vectorized.packed import DECIDABLE_INPUTS, Load, PackedTimelines, packed_source, packed_table
 from undersong.patterns.vectorized.row_source import TimelineSearch
+from undersong.rows.corpus_scales import absolute_rows
 from undersong.rows.jsonl import rows_from_mappings
-from undersong.rows.percentile_ranks import absolute_rows
 
 EXCERPT = 280  # characters of a quote
 _NAMED = 3  # rules of a kind that a warning names

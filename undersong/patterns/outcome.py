@@ -9,7 +9,7 @@ from functools import cache
 import msgspec
 
 from undersong.core.text import text_hash
-from undersong.datafiles.yaml_loader import RULES, file_hash, read
+from undersong.datafiles.yaml_loader import RULES, read
 from undersong.models import Answer, Finding, Message, Outcome, Quote
 
 FILE = RULES / "outcomes.yaml"
@@ -37,11 +37,6 @@ class OutcomeBook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def outcome_book() -> OutcomeBook:
     """The shipped phrases, read once; raises RuleError with file and line."""
     return read(FILE, OutcomeBook)
-
-
-def outcome_hashes() -> dict[str, str]:
-    """File name → SHA-256 of the file of phrases, for the manifest."""
-    return {FILE.name: file_hash(FILE)}
 
 
 def phrase_span(kind: str, text: str) -> tuple[int, int] | None:

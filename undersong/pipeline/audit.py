@@ -11,8 +11,7 @@ import msgspec
 
 from undersong import __version__
 from undersong.errors import InputError, NothingReadError, UsageError
-from undersong.judges.panel import panel_agreement
-from undersong.judges.score_maps import PARAMETER, maps_hash
+from undersong.judges.measurement import PARAMETER, maps_hash, panel_agreement
 from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.models import (
     Case,
@@ -24,11 +23,9 @@ from undersong.patterns.catalog import load_rules
 from undersong.patterns.catalog import rule_hashes as pattern_hashes
 from undersong.patterns.detect import Detection, RowSearch
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.outcome import outcome_hashes
 from undersong.patterns.significance import ResamplingConfig
-from undersong.patterns.significance.confidence import confidence_hashes, with_confidence
+from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.significance.estimate import Significance, estimate_significance
-from undersong.patterns.significance.noise_resampling import noise_hashes
 from undersong.pipeline.case_builder import (
     cited,
     count,
@@ -38,15 +35,14 @@ from undersong.pipeline.case_builder import (
     quoted,
     spending,
 )
-from undersong.pipeline.judge_problems import answered_by, judge_problems
+from undersong.pipeline.evaluate import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
+from undersong.pipeline.judged_findings import with_disagreement, with_readings
 from undersong.pipeline.options import Options, Progress, silent
-from undersong.pipeline.panel_notes import with_disagreement
-from undersong.pipeline.sequences import read_sequences, with_readings
+from undersong.pipeline.sequences import read_sequences
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
+from undersong.rows.corpus_scales import RowSpool, null_bands_of, ranks_of, table, table_name, with_band
 from undersong.rows.jsonl import read_rows
-from undersong.rows.null_bands import null_bands_of, table, table_name, with_band
-from undersong.rows.percentile_ranks import RowSpool, ranks_of
 from undersong.scan import load_book
 from undersong.stores.protocol import Store
 from undersong.stores.sqlite import temporary_store
@@ -149,9 +145,6 @@ def _audited(
         | judge.hashes
         | rule_hashes()
         | stance_hashes()
-        | noise_hashes()
-        | confidence_hashes()
-        | outcome_hashes()
         | pattern_hashes(rules)
         | ({PARAMETER: maps_hash(run.maps)} if run.maps else {})
         | (judge.sequence_hashes if sequences else {}),

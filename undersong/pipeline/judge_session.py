@@ -17,9 +17,8 @@ from undersong.errors import JudgeError
 from undersong.judges.context import Past, history
 from undersong.judges.ledger import SQLiteLedger
 from undersong.judges.limits import RunLimits
-from undersong.judges.measurement import Calibration, Shift, noise_of
+from undersong.judges.measurement import PARAMETER, Calibration, ScoreMap, Shift, noise_of
 from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Segment, is_paid, open_judge
-from undersong.judges.score_maps import PARAMETER, ScoreMap
 from undersong.models import TRAITS, Confirmed, InputFile, Message, Row, SessionVerdict
 from undersong.patterns.significance.noise_resampling import assumed
 from undersong.pipeline.evaluate import HistoryLookup, RoutedThread

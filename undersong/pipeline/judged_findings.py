@@ -1,16 +1,69 @@
-"""Notes on findings that rest on messages about which the two judges of a panel disagree."""
+"""What judges add to the findings of rules: readings of whole sequences, and notes where two judges disagree."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from undersong.core.text import counted
-from undersong.judges.panel import disagree
-from undersong.models import Finding, Row
+from undersong.judges.measurement import disagree
+from undersong.models import Case, Finding, Row, SequenceReading
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
+from undersong.patterns.nomination import nominate
+from undersong.patterns.readings import reading_findings
+from undersong.patterns.significance.confidence import OWN, confidence, doubted, usual_prevalence, with_confidence
+
+
+def with_readings(
+    findings: Sequence[Finding],
+    readings: Sequence[SequenceReading],
+    rows: Sequence[Row],
+    rules: Sequence[PatternRule],
+    seed: int,
+    prevalence: float | None,
+) -> tuple[Finding, ...]:
+    """The findings of rules and those of readings in one order; the same from the same arguments.
+
+    Each carries its confidence at this prevalence. A finding of rules that a reading names too has that of the reading
+    and its id; one whose whole sequence was read without that shape is doubted.
+    """
+    findings = with_confidence(findings, rows, rules, prevalence)
+    if not readings:
+        return findings
+    named = reading_findings(readings, nominate(rows, findings, seed=seed), rules, rows)
+    usual = {} if prevalence else usual_prevalence(rows)
+    by_reading = [
+        msgspec.structs.replace(
+            each,
+            confidence=confidence(round(each.measures["certainty"]), share),
+            measures=each.measures | {"prevalence": share},
+        )
+        for each in named
+        if (share := prevalence or usual.get(each.agent, OWN))
+    ]
+    read = {(each.agent, each.pattern): each for each in by_reading}
+    matched = {(each.agent, each.pattern) for each in findings}
+    seen = {(each.agent, name) for each in readings if each.state == "scored" for name in each.message_conversations}
+    return (
+        *(_linked(each, read, seen) for each in findings),
+        *(each for each in by_reading if (each.agent, each.pattern) not in matched),
+    )
+
+
+def _linked(finding: Finding, read: Mapping[tuple[str, str], Finding], seen: Collection[tuple[str, str]]) -> Finding:
+    named = read.get((finding.agent, finding.pattern))
+    if named is None and all((finding.agent, name) in seen for name in finding.conversations):
+        return msgspec.structs.replace(finding, confidence=doubted(finding.confidence))
+    if named is None:
+        return finding
+    return msgspec.structs.replace(finding, reading=named.reading, confidence=named.confidence)
+
+
+def reading_facts(case: Case) -> tuple[int, float | None]:
+    """The seed and the prevalence of a case; None: what is usual for each agent."""
+    return case.parameters.get("seed", 0), case.parameters.get("prevalence")
 
 
 def with_disagreement(

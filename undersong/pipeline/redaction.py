@@ -35,8 +35,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
-from undersong.pipeline.panel_notes import with_disagreement
-from undersong.pipeline.sequences import reading_facts, with_readings
+from undersong.pipeline.judged_findings import reading_facts, with_disagreement, with_readings
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import agent_verdicts, ledger_of
 

@@ -12,20 +12,19 @@ import msgspec
 from undersong.core.batches import batches
 from undersong.errors import JudgeError
 from undersong.formats.ingest import read
+from undersong.judges.measurement import ScoreMap, mapped_row
 from undersong.judges.protocol import Judge
-from undersong.judges.score_maps import ScoreMap, mapped_row
 from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, InputFile, Problem, Row, SessionVerdict
-from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, evaluate, not_scored
-from undersong.pipeline.judge_problems import FailureTally
+from undersong.pipeline.evaluate import FailureTally, HistoryLookup, RoutedThread, evaluate, not_scored
 from undersong.pipeline.options import Options, Progress, chosen, matched_none, reading_cutoff
 from undersong.routing.audit_sample import Census
 from undersong.routing.budget import NOTHING, BudgetCutoff, DemandHistogram
 from undersong.routing.lookback import LookBackIndex
 from undersong.routing.route import load_policy, propose, read_demand, route, with_upgrades
 from undersong.rows.binary import with_event_times
+from undersong.rows.corpus_scales import with_scale
 from undersong.rows.jsonl import rounded
-from undersong.rows.percentile_ranks import with_scale
 from undersong.scan import SignalBook, scan_conversations
 from undersong.stores.erasure import Forgotten
 from undersong.stores.protocol import Store

@@ -21,7 +21,7 @@ from undersong.models import (
 )
 from undersong.report.sequence_words import reading_words
 from undersong.routing.audit_sample import at_most
-from undersong.rows.null_bands import signals_above_null
+from undersong.rows.corpus_scales import signals_above_null
 
 DEAREST = 5  # conversations whose tokens a report names
 ASKED = 0.5  # the limit that most shipped patterns hold a harmful trait against

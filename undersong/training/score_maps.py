@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.isotonic import IsotonicRegression
 
-from undersong.judges.score_maps import ScoreMap
+from undersong.judges.measurement import ScoreMap
 from undersong.models import TRAITS
 from undersong.training.trait_heads import Array, split
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from undersong import __version__
 from undersong.core.manifest import Manifest
 from undersong.errors import UndersongError, UsageError
+from undersong.judges.measurement import PARAMETER, maps_hash, maps_of
 from undersong.judges.offline import OfflineJudge, model_hash, open_judge
-from undersong.judges.score_maps import PARAMETER, maps_hash, maps_of
 from undersong.verify.manifest_check import Discrepancy, NotPossibleError
 
 ANOTHER = "made with another version"
@@ -30,9 +30,6 @@ def installed_hashes(
     from undersong.judges.protocol import asks_models, open_judge, panel_names
     from undersong.judges.stance import stance_hashes
     from undersong.patterns.catalog import all_rules, rule_hashes
-    from undersong.patterns.outcome import outcome_hashes
-    from undersong.patterns.significance.confidence import confidence_hashes
-    from undersong.patterns.significance.noise_resampling import noise_hashes
     from undersong.pipeline.redaction import hashes as redaction_hashes
     from undersong.scan import load_book
     from undersong.verdict import rule_hashes as verdict_hashes
@@ -42,13 +39,10 @@ def installed_hashes(
     readers: tuple[Callable[[], dict[str, str]], ...] = (
         lambda: load_book().hashes,
         verdict_hashes,
-        noise_hashes,
         stance_hashes,
-        outcome_hashes,
         lambda: rule_hashes(all_rules(rules)),
         redaction_hashes,
         sequence_hashes,
-        confidence_hashes,
     )
     for read in readers:
         try:

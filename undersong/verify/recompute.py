@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from undersong.core.manifest import NAME, RUN, Manifest
-from undersong.judges.panel import panel_agreement
-from undersong.judges.score_maps import mapped_traits, maps_of
+from undersong.judges.measurement import mapped_traits, maps_of, panel_agreement
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
 from undersong.patterns.detect import RowSearch, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
@@ -19,12 +18,10 @@ from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.case_builder import count, highest, with_attribution
-from undersong.pipeline.panel_notes import with_disagreement
-from undersong.pipeline.sequences import reading_facts, with_readings
+from undersong.pipeline.judged_findings import reading_facts, with_disagreement, with_readings
 from undersong.report.render import FORMATS, formats_of
 from undersong.report.writer import CONVERSATIONS, DATA, EVALUATIONS, write
-from undersong.rows.null_bands import null_bands_of, table_name
-from undersong.rows.percentile_ranks import ranks_of
+from undersong.rows.corpus_scales import null_bands_of, ranks_of, table_name
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import agent_verdicts, session_verdict
 from undersong.verify.environment import OFFLINE, Model

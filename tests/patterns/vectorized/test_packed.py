@@ -21,7 +21,7 @@ from undersong.patterns.significance.necessary_conditions import possible_pairs
 from undersong.patterns.vectorized.packed import StaleError, packed_source, readable
 from undersong.patterns.vectorized.row_source import RowSource
 from undersong.rows.binary import pack
-from undersong.rows.percentile_ranks import absolute_rows
+from undersong.rows.corpus_scales import absolute_rows
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 LITERALS = load_rules(names=["love_bombing_literal", "con_game_literal"])

@@ -19,7 +19,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import NEVER_MISSING, available_inputs, gives, lacking
 from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.significance.confidence import with_confidence
-from undersong.rows.percentile_ranks import absolute_rows
+from undersong.rows.corpus_scales import absolute_rows
 
 
 class Setup:

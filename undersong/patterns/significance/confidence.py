@@ -9,7 +9,7 @@ from functools import cache
 
 import msgspec
 
-from undersong.datafiles.yaml_loader import RULES, file_hash, read
+from undersong.datafiles.yaml_loader import RULES, read
 from undersong.models import Finding, Row
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.significance.finding_features import finding_features
@@ -78,11 +78,6 @@ class ReferenceFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 def reference_figures() -> ReferenceFigures:
     """The shipped figures; raises RuleError with file and line."""
     return read(RULES / FILE, ReferenceFigures)
-
-
-def confidence_hashes() -> dict[str, str]:
-    """File name → SHA-256 of the figures, for the manifest."""
-    return {FILE: file_hash(RULES / FILE)}
 
 
 def confidence(certainty: int, prevalence: float, counts: ReadingCounts | None = None) -> float | None:

@@ -33,7 +33,7 @@ from undersong.patterns.vectorized import jit
 from undersong.patterns.vectorized.exact_sum import F, I
 from undersong.patterns.vectorized.row_source import TimelineSearch
 from undersong.patterns.vectorized.vector_logic import B
-from undersong.rows.percentile_ranks import absolute_rows
+from undersong.rows.corpus_scales import absolute_rows
 
 ENOUGH = 10  # draws as strong as what was found; then it is known well enough that chance is not small
 MOST = 100_000  # draws that may be asked for

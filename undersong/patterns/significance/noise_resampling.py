@@ -61,11 +61,6 @@ def assumed() -> dict[str, float]:
     return {trait: noise().known.get(trait, noise().others) for trait in TRAITS}
 
 
-def noise_hashes() -> dict[str, str]:
-    """File name → SHA-256 of the table, for the manifest."""
-    return {FILE: yaml_loader.file_hash(yaml_loader.RULES / FILE)}
-
-
 class Survival(NamedTuple):
     """Of each match asked for the share of replicas in which it survives."""
 

@@ -28,7 +28,7 @@ from undersong.patterns.reference.search import (
 )
 from undersong.patterns.tools.partial_match import MatchAttempt, furthest
 from undersong.rows.binary import from_microseconds
-from undersong.rows.percentile_ranks import absolute_rows
+from undersong.rows.corpus_scales import absolute_rows
 
 _REFUSED = 3  # refused ways through the pattern that are shown
 

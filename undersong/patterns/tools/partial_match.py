@@ -20,7 +20,7 @@ from undersong.patterns.language.row_pattern import (
 )
 from undersong.patterns.reference.partitions import Partition, partitions, timelines
 from undersong.patterns.reference.search import filtered, local_mask, prepared
-from undersong.rows.percentile_ranks import absolute_rows
+from undersong.rows.corpus_scales import absolute_rows
 
 STARTS = 2_000  # attempts that are compared; beyond it an explanation would only be slow
 

@@ -34,7 +34,7 @@ from undersong.rows.binary import (
     key,
     microseconds,
 )
-from undersong.rows.percentile_ranks import absolute_rows
+from undersong.rows.corpus_scales import absolute_rows
 
 CELLS = np.dtype(
     [("time", "<i8"), ("target", "<u8"), ("conversation", "<u8"), ("position", "<i4"), ("traits", "<u2", len(TRAITS))]
