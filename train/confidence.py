@@ -40,13 +40,15 @@ Json = dict[str, Any]
 HEAD = """\
 # What findings are worth, by `python -m train.confidence`; the features are those of
 # undersong/patterns/significance/finding_features.py. `share` is the share of bad agents where a regression was fitted.
-# Conversations: bench/talks/{name}, which language models wrote for this project and language models read
-# (docs/benchmark.md). Scores: rough worlds made of the score vectors of real posts (bench/worlds), and planted sets.
+# Conversations: bench/talks/{name} (of indicators also bench/talks/more), which language models wrote for this project
+# and language models read (docs/benchmark.md). Scores: rough worlds made of the score vectors of real posts
+# (bench/worlds), and planted sets.
 """
 ROUGH, QUIET, SEED = 40, 20, 1  # rough worlds with plants, without, and their seed
 READ = 0.47  # share of their messages that are read
 OF_TALK = ("strength", "rival", "bound")  # of some hundred findings no more can be learnt
 RIDGE = 0.3  # scikit-learn's C
+MORE = Path("bench/talks/more")  # further planted conversations, see docs/benchmark.md
 OVERLAP = 0.5  # Jaccard index from which a finding names a plant, as in the scorer of the planted sets
 
 
@@ -79,8 +81,19 @@ def counted(folder: Path) -> ReadingCounts:
     )
 
 
-def of_talks(folder: Path) -> Labelled:
-    """The findings of rules with indicators on the readings of a set of conversations."""
+def of_talks(*folders: Path) -> Labelled:
+    """The findings of rules with indicators on the readings of some sets of conversations."""
+    parts = [_of_talks(folder) for folder in folders]
+    speaking = [len(speakers(read_lines(folder / "messages.jsonl"))) for folder in folders]
+    return Labelled(
+        patterns=[name for part in parts for name in part.patterns],
+        features=[row for part in parts for row in part.features],
+        true=[value for part in parts for value in part.true],
+        share=sum(part.share * count for part, count in zip(parts, speaking, strict=True)) / sum(speaking),
+    )
+
+
+def _of_talks(folder: Path) -> Labelled:
     truth = {row["conversation"]: row for row in read_lines(folder / "truth.jsonl")}
     messages = read_lines(folder / "messages.jsonl")
     shapes = {}
@@ -169,7 +182,7 @@ def main() -> None:
     counts = counted(arguments.set)
     lines = ["readings:", f"  planted: {counts.planted}", f"  innocent: {counts.innocent}"]
     lines += [f"  {name}: {list(getattr(counts, name))}  # with certainty 1, 2, 3, 4" for name in ("right", "wrong")]
-    by_indicators = fitted(of_talks(arguments.set), OF_TALK, offsets=False)
+    by_indicators = fitted(of_talks(arguments.set, MORE), OF_TALK, offsets=False)
     by_scores = fitted(of_worlds(list(score_worlds(arguments.data))), FEATURES, offsets=True)
     for name, weights in (("scores", by_scores), ("indicators", by_indicators)):
         lines += [f"{name}:", f"  share: {weights.share}", f"  intercept: {weights.intercept}"]

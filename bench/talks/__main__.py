@@ -19,11 +19,11 @@ from typing import Any
 
 from bench.talks.rows import agent as identity
 from bench.talks.rows import rows
-from bench.talks.score import CUT, Score, auc, cues, read_lines, score, speakers
+from bench.talks.score import CUT, Score, Share, auc, cues, one_name, read_lines, score, speakers
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Row
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect
-from undersong.patterns.significance.confidence import OWN, confidence
+from undersong.patterns.significance.confidence import OWN, confidence, with_confidence
 
 Json = dict[str, Any]
 HERE = Path(__file__).parent
@@ -35,7 +35,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("predictions", type=Path, nargs="?")
-    parser.add_argument("--set", default="dev", choices=["dev", "test"])
+    parser.add_argument("--set", default="dev", choices=["dev", "more", "test"])
     parser.add_argument("--prevalence", type=float, default=OWN)
     parser.add_argument("--shapes", action="store_true", help="by shape and strength too")
     arguments = parser.parse_args()
@@ -66,8 +66,10 @@ def _ours(
     if (folder / "readings.jsonl").exists():
         scored = rows(folder)
         _means(scored, truth, messages)
-        yield "literal rules", _named(scored, messages, LITERAL)
-        yield "rules, strength .5", _named(scored, messages, ())
+        yield "literal rules, strength .5", _named(scored, messages, LITERAL)
+        named = list(_named(scored, messages, (), prevalence))
+        _reliability(truth, named)
+        yield "rules", named
     if (folder / "sequences.jsonl").exists():
         yield "sequence reader", read_shapes(read_lines(folder / "sequences.jsonl"), prevalence)
 
@@ -81,17 +83,36 @@ def read_shapes(answers: Iterable[Json], prevalence: float) -> Iterator[Json]:
             yield row | {"confidence": sure or 0.0}
 
 
-def _named(scored: Sequence[Row], messages: Sequence[Json], names: Sequence[str]) -> Iterator[Json]:
-    """What rules over the readings find; their strength stands for a confidence."""
+def _reliability(truth: Sequence[Json], named: Iterable[Json]) -> None:
+    """Of findings with such a confidence, how many name the shape of a planted speaker."""
+    shapes = {(row["conversation"], row.get("agent")): row["shape"] for row in truth if row["kind"] == "planted"}
+    bands: dict[int, list[bool]] = defaultdict(list)
+    for each in named:
+        if each["confidence"] is not None:
+            true = one_name(shapes.get((each["conversation"], each["agent"]), "")) == one_name(each["shape"])
+            bands[min(4, int(5 * each["confidence"]))].append(true)
+    print("reliability of the rules' confidence, true of all findings:")
+    for band, hits in sorted(bands.items()):
+        print(f"  {band / 5:.1f} to {(band + 1) / 5:.1f}   {Share(sum(hits), len(hits))}")
+
+
+def _named(
+    scored: Sequence[Row], messages: Sequence[Json], names: Sequence[str], prevalence: float | None = None
+) -> Iterator[Json]:
+    """What rules over the readings find, with the product's confidence; without a prevalence strength stands for it."""
     authors = {identity(row["conversation"], row["author"], row["role"]): row["author"] for row in messages}
     gives = frozenset({"traits", "indicators", "mechanisms"})
-    for finding in detect(scored, load_rules(names=names), gives=gives).findings:
+    rules = load_rules(names=names)
+    findings = detect(scored, rules, gives=gives).findings
+    for finding in with_confidence(findings, scored, rules, prevalence) if prevalence else findings:
+        if prevalence and finding.confidence is None:
+            continue
         for conversation in finding.conversations:
             yield {
                 "conversation": conversation,
                 "agent": authors[finding.agent],
                 "shape": finding.pattern,
-                "confidence": finding.strength,
+                "confidence": finding.confidence if prevalence else finding.strength,
             }
 
 

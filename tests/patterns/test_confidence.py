@@ -65,7 +65,7 @@ def test_the_shipped_weights_of_indicators_are_those_of_the_benchmark() -> None:
     from bench.talks.__main__ import HERE
     from train.confidence import OF_TALK, fitted, of_talks
 
-    assert fitted(of_talks(HERE / "dev"), OF_TALK, offsets=False) == reference_figures().indicators
+    assert fitted(of_talks(HERE / "dev", HERE / "more"), OF_TALK, offsets=False) == reference_figures().indicators
 
 
 WARM, COLD = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.1}, {"compassion": 0.1, "goodwill": 0.1}
