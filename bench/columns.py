@@ -19,7 +19,7 @@ from undersong.patterns.language.expressions import Call, Field, Node, Text
 from undersong.patterns.language.fields import FIELDS, ROW_FUNCTIONS, Kind
 from undersong.patterns.vectorized.exact_sum import F, I
 from undersong.patterns.vectorized.jit import kernel, machine
-from undersong.patterns.vectorized.table import RowTable, picked
+from undersong.patterns.vectorized.layout import RowTable, picked
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes
 
 

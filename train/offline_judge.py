@@ -18,8 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from undersong.errors import UndersongError, UsageError
 from undersong.judges import stance as stances
 from undersong.judges.offline import SHIPPED, TURN_HEADS, TURN_SIGNALS, TURNS
-from undersong.ml import trait_heads
-from undersong.ml import whitening as spreads
+from undersong.ml import static_vectors, trait_heads
 from undersong.ml.static_vectors import load_vectors
 
 try:
@@ -62,7 +61,11 @@ def build_shipped(data: Path, out: Path, seed: int) -> BuildResult:
     ]
     whitening = _fit_whitening([*measured, *others])
     out.mkdir(parents=True, exist_ok=True)
-    sizes = {spreads.FILE: write_file(out / spreads.FILE, spreads.dump(whitening))}
+    sizes = {
+        static_vectors.WHITENING_FILE: write_file(
+            out / static_vectors.WHITENING_FILE, static_vectors.dump_whitening(whitening)
+        )
+    }
     turns = judged_turns(conversations[TURN_LABELS])
     heads, _ = train(turn_labels(turns), seed, TURN_SIGNALS, groups=[turn.model for turn in turns])
     sizes[TURN_HEADS] = write_file(out / TURN_HEADS, trait_heads.dump(heads))
@@ -72,10 +75,10 @@ def build_shipped(data: Path, out: Path, seed: int) -> BuildResult:
     return BuildResult(built.files | sizes, built.quality, built.domain)
 
 
-def _fit_whitening(sources: list[DomainTexts]) -> spreads.Whitening:
+def _fit_whitening(sources: list[DomainTexts]) -> static_vectors.Whitening:
     """From the sentences of all sources, each evenly thinned to the same number at most; no label is used."""
     parts = [load_vectors().embed(each.texts).parts for each in sources]
-    return spreads.fit_whitening(np.vstack([each[:: -(-len(each) // SENTENCES)] for each in parts]))
+    return static_vectors.fit_whitening(np.vstack([each[:: -(-len(each) // SENTENCES)] for each in parts]))
 
 
 def folder(data: Path | None) -> Path:

@@ -15,7 +15,7 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict, by_pattern
-from undersong.models.claim import AGAINST, balance
+from undersong.models.verdict import AGAINST, balance
 from undersong.report.claims_view import balance_words
 from undersong.report.narrative import (
     LOW_COVERAGE,

@@ -18,20 +18,18 @@ import numpy.typing as npt
 
 from undersong.datafiles.yaml_loader import MODELS
 from undersong.judges.protocol import Judge, Question
-from undersong.ml import model_file
+from undersong.ml import model_file, static_vectors
 from undersong.ml import ood_check as domains
 from undersong.ml import trait_heads as trait_heads
-from undersong.ml import whitening as spreads
 from undersong.ml.ood_check import DomainCheck
 from undersong.ml.prototypes import SHIPPED as SHIPPED_PHRASES
 from undersong.ml.prototypes import PhraseBook, Prototypes, Signals, load_phrases
 from undersong.ml.static_vectors import FILE as VECTORS
-from undersong.ml.static_vectors import Embedded, StaticVectors, load_vectors
+from undersong.ml.static_vectors import Embedded, StaticVectors, Whitening, load_vectors
 from undersong.ml.trait_heads import Heads, Scorer
 from undersong.ml.triage import FILE as TRIAGE
 from undersong.ml.triage import SHIPPED as SHIPPED_TRIAGE
 from undersong.ml.triage import Triage, load_triage
-from undersong.ml.whitening import Whitening
 from undersong.models import TRAITS, Evaluation
 
 SHIPPED = MODELS / "judge"
@@ -185,7 +183,9 @@ def load_artefacts(folder: Path) -> Artefacts:
     domain, domain_hash = domains.load(folder)
     own_turns = (folder / TURN_HEADS).exists()
     turns, turns_hash = trait_heads.load(folder if own_turns else SHIPPED, TURN_HEADS, TURN_SIGNALS)
-    whitening, whitening_hash = spreads.load(folder if (folder / spreads.FILE).exists() else SHIPPED)
+    whitening, whitening_hash = static_vectors.load_whitening(
+        folder if (folder / static_vectors.WHITENING_FILE).exists() else SHIPPED
+    )
     triage, triage_hash = load_triage(folder if (folder / TRIAGE).exists() else SHIPPED_TRIAGE)
     phrases = load_phrases(folder / "prototypes" if (folder / "prototypes").is_dir() else SHIPPED_PHRASES)
     vectors = load_vectors()
@@ -193,7 +193,7 @@ def load_artefacts(folder: Path) -> Artefacts:
         trait_heads.FILE: heads_hash,
         domains.FILE: domain_hash,
         TURN_HEADS: turns_hash,
-        spreads.FILE: whitening_hash,
+        static_vectors.WHITENING_FILE: whitening_hash,
         VECTORS: vectors.sha256,
         TRIAGE: triage_hash,
         "prototypes": phrases.sha256,

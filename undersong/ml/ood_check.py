@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from undersong.ml import static_vectors
 from undersong.ml.model_file import pack, read_model, unpack
-from undersong.ml.static_vectors import SIZE, Vectors
-from undersong.ml.whitening import Whitening
+from undersong.ml.static_vectors import SIZE, Vectors, Whitening
 
 Array = npt.NDArray[np.float64]
 

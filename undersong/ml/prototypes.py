@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from undersong.datafiles import yaml_loader
 from undersong.errors import RuleError
-from undersong.ml.static_vectors import Embedded, StaticVectors, Vectors, product
-from undersong.ml.whitening import Whitening
+from undersong.ml.static_vectors import Embedded, StaticVectors, Vectors, Whitening, product
 
 Array = npt.NDArray[np.float64]
 

@@ -2,6 +2,9 @@
 
 Token vectors and unit vectors are rounded to a grid of binary fractions, so that sums and products are exact in
 whatever order they are taken: a text has the same vectors in every batch and on every machine.
+
+The whitening says how sentence vectors are spread in ordinary text: a matrix, learnt from unlabelled sentences, that
+makes every direction count alike. Without it, closeness is mostly closeness in topic and length.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import numpy.typing as npt
 
 from undersong.datafiles.yaml_loader import MODELS
 from undersong.errors import JudgeError
+from undersong.ml.model_file import pack, read_model, unpack
 
 FILE = "static_minilm_256.npz"
 SHIPPED = MODELS / "vectors" / FILE
@@ -33,6 +37,14 @@ UNIT_STEP = 2.0**-11  # products of two unit values are multiples of 2^-22: dot 
 TOGETHER = 1 << 11  # tokens that are gathered at once: 2 MB, so that they stay in the cache
 ALONE = 1 << 18  # multiplications up to which OpenBLAS takes no second thread (its interface/gemm.c)
 FEW = 128  # rows up to which a second thread costs more than it brings: it must be waited for, and may have no core
+MAGIC = b"undersong sentence spread"
+WHITENING_VERSION = 1
+WHITENING_FILE = "spread.model"
+LARGEST = 1 << 22
+STEP = 2.0**-10  # of the matrix; its columns are shorter than 1, so sums with unit vectors are exact in float32
+SAMPLE = 600  # sentences that are kept as vectors: what a signal's scores are held against
+SHRINK = 1.0  # of the mean variance, added to each direction's own: directions that hardly vary are mostly noise
+REMEDY = "install the package again, or train it again (train/offline_judge.py)"
 
 Vectors = npt.NDArray[np.float32]
 Number = TypeVar("Number", np.float32, np.float64)
@@ -137,6 +149,64 @@ def _groups(lists: Iterable[list[int]]) -> Iterator[list[list[int]]]:
         size += len(ids)
     if group:
         yield group
+
+
+class WhiteningMeta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the file says of itself; ``vectors`` is the version of the static vectors."""
+
+    vectors: int
+    sentences: int
+
+
+class Whitening(msgspec.Struct, frozen=True, eq=False):
+    """``centre`` (256) and ``matrix`` (256, 256), both on their grids; ``sample`` (n, 256) of ordinary sentences."""
+
+    meta: WhiteningMeta
+    centre: Vectors
+    matrix: Vectors
+    sample: Vectors
+
+    def whiten(self, vectors: Vectors) -> Vectors:
+        """Unit vectors (n, 256) → unit vectors in which no direction dominates; rows of zeros are no exception."""
+        return unit(product(vectors - self.centre, self.matrix))
+
+
+def fit_whitening(sentences: npt.NDArray[np.float32]) -> Whitening:
+    """The spread of unit vectors (n, 256), n of at least some thousands."""
+    exact = sentences.astype(np.float64)
+    values, directions = np.linalg.eigh(np.cov(exact.T))
+    matrix = (directions / np.sqrt(values + SHRINK * values.mean())) @ directions.T
+    matrix *= np.sqrt(values.mean())  # near the identity, so that its numbers fit their grid
+    centre = np.rint(exact.mean(axis=0) / UNIT_STEP) * UNIT_STEP
+    meta = WhiteningMeta(vectors=VERSION, sentences=len(sentences))
+    sample = sentences[:: -(-len(sentences) // SAMPLE)]
+    return Whitening(meta, centre.astype(np.float32), (np.rint(matrix / STEP) * STEP).astype(np.float32), sample)
+
+
+def dump_whitening(whitening: Whitening) -> bytes:
+    """The bytes of the file."""
+    centre = np.rint(whitening.centre / UNIT_STEP).astype("<i2")
+    matrix = np.rint(whitening.matrix / STEP).astype("<i2")
+    sample = np.rint(whitening.sample / UNIT_STEP).astype("<i2")
+    return pack(MAGIC, WHITENING_VERSION, whitening.meta, centre.tobytes() + matrix.tobytes() + sample.tobytes())
+
+
+def load_whitening(folder: Path) -> tuple[Whitening, str]:
+    """The spread in a folder and its file's SHA-256; raises JudgeError where it is missing, broken or other."""
+    return read_model(folder / WHITENING_FILE, _parse_whitening, REMEDY)
+
+
+def _parse_whitening(data: bytes) -> Whitening:
+    head, arrays = unpack(data, MAGIC, WHITENING_VERSION, LARGEST, "sentence spreads")
+    meta = msgspec.json.decode(head, type=WhiteningMeta)
+    if meta.vectors != VERSION:
+        raise ValueError(f"it is for vectors of version {meta.vectors}, not {VERSION}")
+    numbers = np.frombuffer(arrays, dtype="<i2").astype(np.float32)
+    if len(numbers) <= SIZE + SIZE * SIZE or len(numbers) % SIZE:
+        raise ValueError(f"it has {len(numbers)} numbers, which is no centre, matrix and sample")
+    rows = numbers.reshape(-1, SIZE)
+    vectors = rows * np.float32(UNIT_STEP)
+    return Whitening(meta, vectors[0], rows[1 : 1 + SIZE] * np.float32(STEP), vectors[1 + SIZE :])
 
 
 LONGEST = 400  # characters of a span: what a reader takes in as one quote

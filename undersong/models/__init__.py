@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from undersong.models.claim import Bypass, LedgerClaim, RepeatedFailure
 from undersong.models.evaluation import Evaluation, Indicator, PanelAnswer, Quote, Reading, Route, Stance, Usage
 from undersong.models.finding import Emerging, Finding, Outcome, RuleOutcome, Why, by_pattern
 from undersong.models.message import (
@@ -58,13 +57,16 @@ from undersong.models.scan import (
 from undersong.models.sequence import Nomination, SequenceReading, ShapeReading, StageReading
 from undersong.models.verdict import (
     AgentVerdict,
+    Bypass,
     Case,
     Confirmed,
     Deduction,
+    LedgerClaim,
     Mark,
     Mechanism,
     Missed,
     Moment,
+    RepeatedFailure,
     SessionVerdict,
     SignalBand,
     Spending,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Literal, get_args
 
-from undersong.models.claim import Bypass, LedgerClaim, RepeatedFailure
 from undersong.models.evaluation import Quote, Usage
 from undersong.models.finding import Finding, RuleOutcome
 from undersong.models.message import AlignmentStatus, Assessment, InputFile, Message, Problem, Record, State
@@ -13,6 +14,15 @@ from undersong.models.sequence import SequenceReading
 Profile = Literal["coding", "companion", "agents", "messenger"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 WORDS_ONLY = 200  # messages with words of hard constraints that are cited; evaluations.jsonl holds all
+LedgerKind = Literal[
+    "tests", "build", "lint", "fixed", "wrote", "ran", "pushed", "committed", "sent", "verified", "read", "done"
+]
+ClaimState = Literal["backed", "unsupported", "contradicted", "disputed", "hedged", "withdrawn"]
+AGAINST: frozenset[ClaimState] = frozenset({"contradicted", "disputed"})  # states that somebody should look at
+BypassKind = Literal[
+    "skipped", "deleted", "emptied", "weakened", "special_cased", "silenced", "no_verify", "reproduction_edited",
+    "changed_after_check", "part_run", "counts_differ",
+]  # fmt: skip
 
 
 class Deduction(Record, frozen=True, kw_only=True):
@@ -104,6 +114,69 @@ class Mark(Record, frozen=True, kw_only=True):
     conduct: tuple[str, ...] = ()
     guns: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
+
+
+class LedgerClaim(Record, frozen=True, kw_only=True):
+    """One claim about the work, and what the session has for or against it.
+
+    ``object`` is what the claim speaks of, as far as the sentence names it. ``reason`` says why it has its ``state``;
+    ``evidence`` quotes what speaks for or against it, and ``check`` is the command or tool behind that. ``masked``: the
+    exit code of the check was another command's.
+    """
+
+    conversation: str
+    message_id: str
+    position: int
+    agent: str
+    time: datetime | None
+    kind: LedgerKind
+    object: str
+    sentence: Quote
+    state: ClaimState
+    reason: str
+    evidence: tuple[Quote, ...] = ()
+    check: str = ""
+    masked: bool = False
+
+    @property
+    def quotes(self) -> tuple[Quote, ...]:
+        """The sentence of the claim, then the evidence."""
+        return (self.sentence, *self.evidence)
+
+
+class Bypass(Record, frozen=True, kw_only=True):
+    """A way round a check, told as what was done: ``lines`` are those of the edit, the command or the output."""
+
+    kind: BypassKind
+    message_id: str
+    position: int
+    agent: str
+    explanation: str
+    lines: tuple[str, ...] = ()
+    path: str = ""
+
+
+class RepeatedFailure(Record, frozen=True, kw_only=True):
+    """The same command that failed again and again: where time was lost. ``seconds`` from first to last, if known."""
+
+    command: str
+    times: int
+    first: int
+    last: int
+    line: str
+    seconds: float | None = None
+
+
+def balance(claims: Iterable[LedgerClaim]) -> dict[str, int]:
+    """Claims by state, a resumed copy of a message counted once."""
+    counts: dict[str, int] = {}
+    seen: set[tuple[object, ...]] = set()
+    for claim in claims:
+        key = (claim.time, claim.kind, claim.sentence.sha256, claim.sentence.start)
+        if claim.time is None or key not in seen:
+            counts[claim.state] = counts.get(claim.state, 0) + 1
+        seen.add(key)
+    return counts
 
 
 class SessionVerdict(Record, frozen=True, kw_only=True):

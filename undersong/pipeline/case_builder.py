@@ -30,8 +30,7 @@ from undersong.models import (
     Usage,
     Why,
 )
-from undersong.models.claim import AGAINST
-from undersong.models.verdict import WORDS_ONLY
+from undersong.models.verdict import AGAINST, WORDS_ONLY
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs

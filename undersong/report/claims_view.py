@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from undersong.core.text import counted
 from undersong.models import Case, LedgerClaim, SessionVerdict
-from undersong.models.claim import ClaimState, balance
+from undersong.models.verdict import ClaimState, balance
 from undersong.report.citations import Citations, Cite
 
 STATES: tuple[ClaimState, ...] = ("contradicted", "disputed", "withdrawn", "unsupported", "hedged", "backed")

@@ -13,7 +13,7 @@ import msgspec
 
 from undersong.datafiles import yaml_loader
 from undersong.models import LEVELS, AgentVerdict, Case, Deduction, Finding, Moment, SessionVerdict
-from undersong.models.claim import AGAINST
+from undersong.models.verdict import AGAINST
 from undersong.report.escape import own_name
 from undersong.report.narrative import TO_READ
 

@@ -11,10 +11,9 @@ import msgspec
 
 from undersong.errors import InputError
 from undersong.judges.offline import SHIPPED
-from undersong.ml import model_file
+from undersong.ml import model_file, static_vectors
 from undersong.ml import ood_check as domains
 from undersong.ml import trait_heads as trait_heads
-from undersong.ml import whitening as spreads
 from undersong.ml.ood_check import DomainCheck
 from undersong.ml.static_vectors import load_vectors
 from undersong.ml.triage import FILE as TRIAGE
@@ -55,7 +54,7 @@ def build_own(labels: Path, out: Path, seed: int) -> BuildResult:
     """
     rows = read_labels(labels)
     texts = DomainTexts(OWN, tuple(row.text for row in rows), tuple(row.author for row in rows))
-    whitening, _ = spreads.load(SHIPPED)
+    whitening, _ = static_vectors.load_whitening(SHIPPED)
     try:
         return build_trait_heads(rows, [texts], synthetic_sources(), whitening, out, seed)
     except InputError as error:  # of the labels as a whole: no single line is to blame
@@ -66,7 +65,7 @@ def build_trait_heads(
     rows: list[LabelledMessage],
     measured: list[DomainTexts],
     others: list[DomainTexts],
-    whitening: spreads.Whitening,
+    whitening: static_vectors.Whitening,
     out: Path,
     seed: int,
 ) -> BuildResult:

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from undersong.datafiles import yaml_loader
 from undersong.ml import static_vectors
 from undersong.ml.ood_check import Array, DomainCheck, DomainMeta, TextKind, features
-from undersong.ml.static_vectors import StaticVectors
-from undersong.ml.whitening import Whitening
+from undersong.ml.static_vectors import StaticVectors, Whitening
 
 RIDGE = 0.003
 LOST = 0.06  # of a kind's own texts, by held-out authors, that the check may miss

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Conversation, Deduction, Quote, Scan
-from undersong.models.claim import LedgerClaim, LedgerKind
-from undersong.verdict.check_claims import NEVER, STALE, Ruling, kinds_of, rule_on
-from undersong.verdict.check_history import CheckHistory, of_kinds, since_change
+from undersong.models.verdict import LedgerClaim, LedgerKind
+from undersong.verdict.check_claims import NEVER, STALE, CheckHistory, Ruling, kinds_of, of_kinds, rule_on, since_change
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
 

@@ -28,7 +28,7 @@ from undersong.models import (
 )
 from undersong.models.row import FLAGS, turn_flags
 from undersong.verdict.annotations import annotation_moments, distress_codes, signals_over_threshold, smoking_guns
-from undersong.verdict.check_history import CheckHistory
+from undersong.verdict.check_claims import CheckHistory
 from undersong.verdict.claim_ledger import claim_ledger
 from undersong.verdict.confirmation import with_answers, with_judge_candidates
 from undersong.verdict.detectors.camouflage import semantic_camouflage

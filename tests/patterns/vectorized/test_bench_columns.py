@@ -17,9 +17,9 @@ from tests.patterns.vectorized.test_engine import busy
 from undersong.models import TRAITS, Row
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.reference.partitions import timelines
+from undersong.patterns.vectorized.layout import RowTable
 from undersong.patterns.vectorized.row_source import TimelineSearch
 from undersong.patterns.vectorized.run import TableSearch
-from undersong.patterns.vectorized.table import RowTable
 from undersong.patterns.vectorized.vector_logic import Vectors
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))

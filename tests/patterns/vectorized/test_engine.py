@@ -19,11 +19,10 @@ from undersong.patterns.tools.rule_tests import table
 from undersong.patterns.vectorized import dfa, jit, targets
 from undersong.patterns.vectorized.dfa import BackwardAutomaton, program_arrays
 from undersong.patterns.vectorized.environments import TableVectors
-from undersong.patterns.vectorized.layout import MatchPaths, SequenceFrame
+from undersong.patterns.vectorized.layout import MatchPaths, RowTable, SequenceFrame
 from undersong.patterns.vectorized.nearest_ends import RowRegions, nearest_ends
 from undersong.patterns.vectorized.row_source import search, table_of
 from undersong.patterns.vectorized.rule_plan import plan
-from undersong.patterns.vectorized.table import RowTable
 from undersong.patterns.vectorized.vector_logic import Masks, Vectors
 
 NAMES = ("A", "B", "C")

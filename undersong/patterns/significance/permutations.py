@@ -22,9 +22,9 @@ from undersong.patterns.language.fields import MESSAGE_ATTRIBUTES, MESSAGE_FIELD
 from undersong.patterns.reference.partitions import Entry, Partition, Timeline
 from undersong.patterns.reference.search import Match, search_partition
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
+from undersong.patterns.vectorized.layout import FieldSource, RowTable, ranges
 from undersong.patterns.vectorized.row_source import RowSource
 from undersong.patterns.vectorized.run import MatchArrays, TableSearch
-from undersong.patterns.vectorized.table import FieldSource, RowTable, ranges
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes, Vectors
 
 Permutations = npt.NDArray[np.intp]  # draws × rows: which row's words stand at each place

@@ -24,8 +24,7 @@ from undersong.patterns.language.values import MATCH
 from undersong.patterns.vectorized.environments import FrameVectors
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
 from undersong.patterns.vectorized.jit import kernel
-from undersong.patterns.vectorized.layout import ALL_BOUND, MatchPaths, bound, some
-from undersong.patterns.vectorized.table import ranges
+from undersong.patterns.vectorized.layout import ALL_BOUND, MatchPaths, bound, ranges, some
 from undersong.patterns.vectorized.vector_logic import B, Codes, Vectors
 
 MEAN, SUM, STD, SLOPE, MIN, MAX, FIRST, LAST = range(8)

@@ -13,8 +13,8 @@ from undersong.patterns.language.expressions import Call, Field, Node, Window
 from undersong.patterns.language.fields import FIELDS, PLACE_FIELDS, ROW_FUNCTIONS, Kind
 from undersong.patterns.language.inputs import FRAME, ROW, DependencyLevels
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
+from undersong.patterns.vectorized.layout import DAY, RowTable, picked
 from undersong.patterns.vectorized.rolling import WindowEvents, over_sequences
-from undersong.patterns.vectorized.table import DAY, RowTable, picked
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes, Vectors
 
 

@@ -17,7 +17,7 @@ from undersong.patterns.language.inputs import NEVER_MISSING
 from undersong.patterns.reference.partitions import Entry, Timeline
 from undersong.patterns.vectorized.dimensions import dimension_of
 from undersong.patterns.vectorized.exact_sum import F, I, counts, mean, running
-from undersong.patterns.vectorized.table import RowTable
+from undersong.patterns.vectorized.layout import RowTable
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes
 from undersong.rows.binary import (
     BRANCH,

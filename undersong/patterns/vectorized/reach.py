@@ -9,9 +9,8 @@ import numpy as np
 from undersong.patterns.vectorized import start_filter
 from undersong.patterns.vectorized.exact_sum import I
 from undersong.patterns.vectorized.jit import kernel, machine
-from undersong.patterns.vectorized.layout import bisected
+from undersong.patterns.vectorized.layout import RowTable, bisected, fitting, picked
 from undersong.patterns.vectorized.start_filter import MatchRequirements
-from undersong.patterns.vectorized.table import RowTable, fitting, picked
 from undersong.patterns.vectorized.targets import DirectedRuns, ListMasks, TargetRows
 from undersong.patterns.vectorized.vector_logic import B, Codes, Masks
 

@@ -19,9 +19,9 @@ from undersong.patterns.reference.partitions import Entry, SequenceAddress, Time
 from undersong.patterns.reference.search import Match, SearchResult
 from undersong.patterns.vectorized.aggregates import value_of
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
+from undersong.patterns.vectorized.layout import RowTable, ranges
 from undersong.patterns.vectorized.packed import PackedTimelines, in_source
 from undersong.patterns.vectorized.run import MatchArrays, TableSearch
-from undersong.patterns.vectorized.table import RowTable, ranges
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes, Vectors
 
 FEW = 500  # rows; arrays cost about a millisecond a rule, however few rows they hold

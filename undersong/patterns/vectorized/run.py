@@ -18,9 +18,13 @@ from undersong.patterns.vectorized.layout import (
     Bounds,
     MatchLimits,
     RowOrder,
+    RowTable,
     SequenceFrame,
     compact,
+    fitting,
     grouped,
+    picked,
+    ranges,
     some,
     undirected,
 )
@@ -29,7 +33,6 @@ from undersong.patterns.vectorized.rule_plan import LayeredCondition, VectorPlan
 from undersong.patterns.vectorized.select import SelectedMatches, Selection, select_matches
 from undersong.patterns.vectorized.sequence_windows import SequenceColumns, Sums
 from undersong.patterns.vectorized.strategies import SearchInput, choose_strategy
-from undersong.patterns.vectorized.table import RowTable, fitting, picked, ranges
 from undersong.patterns.vectorized.targets import TargetRows, sequences, split_by_target, target_frame, whole_sequences
 from undersong.patterns.vectorized.vector_logic import B, Codes, Masks, Vectors
 

@@ -13,11 +13,10 @@ from undersong.patterns.vectorized.aggregates import MatchVectors, Measured, cho
 from undersong.patterns.vectorized.environments import FrameVectors, RuleVectors
 from undersong.patterns.vectorized.exact_sum import F, I, counts
 from undersong.patterns.vectorized.jit import kernel, machine
-from undersong.patterns.vectorized.layout import MatchPaths, compact, some
+from undersong.patterns.vectorized.layout import MatchPaths, compact, picked, ranges, some
 from undersong.patterns.vectorized.layout import joined as joined_paths
 from undersong.patterns.vectorized.sequence_windows import SequenceColumns
 from undersong.patterns.vectorized.strategies import FixedLengthStrategy, MatchStrategy, SearchInput
-from undersong.patterns.vectorized.table import picked, ranges
 from undersong.patterns.vectorized.vector_logic import B
 
 _FIRST_WAVE, _GROWTH = 16, 4  # starts per run that are tried together before it is known where the search goes on

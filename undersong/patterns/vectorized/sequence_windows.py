@@ -7,10 +7,9 @@ import numpy as np
 from undersong.patterns.language.expressions import Node, Window
 from undersong.patterns.vectorized.environments import FrameVectors, RuleVectors, events_of
 from undersong.patterns.vectorized.exact_sum import ExactTotal, F, I, NotVectorizable, counts, running
-from undersong.patterns.vectorized.layout import FramePositions, SequenceFrame
+from undersong.patterns.vectorized.layout import FramePositions, RowTable, SequenceFrame
 from undersong.patterns.vectorized.rolling import WindowEvents, over_sequences, summed
 from undersong.patterns.vectorized.rule_plan import running_sum
-from undersong.patterns.vectorized.table import RowTable
 from undersong.patterns.vectorized.targets import TargetRows
 
 Sums = tuple[

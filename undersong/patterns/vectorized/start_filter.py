@@ -26,8 +26,7 @@ from undersong.patterns.language.row_pattern import (
 )
 from undersong.patterns.vectorized.exact_sum import I
 from undersong.patterns.vectorized.jit import kernel, machine
-from undersong.patterns.vectorized.layout import MatchLimits
-from undersong.patterns.vectorized.table import fitting, ranges
+from undersong.patterns.vectorized.layout import MatchLimits, fitting, ranges
 from undersong.patterns.vectorized.vector_logic import B, Codes, Masks
 
 

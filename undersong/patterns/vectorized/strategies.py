@@ -18,11 +18,10 @@ from undersong.patterns.vectorized.dfa import BackwardAutomaton, TooManyStates, 
 from undersong.patterns.vectorized.environments import FrameVectors
 from undersong.patterns.vectorized.exact_sum import I
 from undersong.patterns.vectorized.jit import machine
-from undersong.patterns.vectorized.layout import MatchLimits, MatchPaths, SequenceFrame, after, joined, sized
+from undersong.patterns.vectorized.layout import MatchLimits, MatchPaths, RowTable, SequenceFrame, after, joined, sized
 from undersong.patterns.vectorized.nearest_ends import RowRegions, paths_in_regions
 from undersong.patterns.vectorized.rule_plan import VectorPlan, plan
 from undersong.patterns.vectorized.start_filter import Outline, candidates, headed
-from undersong.patterns.vectorized.table import RowTable
 from undersong.patterns.vectorized.vector_logic import B, Masks
 
 APART = 100  # rows that the automaton takes, without machine code, while the reference finds the match of one start

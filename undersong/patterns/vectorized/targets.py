@@ -14,8 +14,15 @@ import numpy as np
 from undersong.patterns.reference.search import ROWS
 from undersong.patterns.vectorized.exact_sum import I, counts
 from undersong.patterns.vectorized.jit import kernel, machine
-from undersong.patterns.vectorized.layout import FramePositions, RowOrder, SequenceFrame, framed, sorted_by
-from undersong.patterns.vectorized.table import RowTable, ranges
+from undersong.patterns.vectorized.layout import (
+    FramePositions,
+    RowOrder,
+    RowTable,
+    SequenceFrame,
+    framed,
+    ranges,
+    sorted_by,
+)
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes, Masks
 
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from undersong.datafiles.verdict_config import claims_config
 from undersong.models import Deduction
 from undersong.verdict.admissions import admits_failure
-from undersong.verdict.check_claims import check_claims
-from undersong.verdict.check_history import CheckHistory
+from undersong.verdict.check_claims import CheckHistory, check_claims
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.tool_outcomes import ToolOutcome, pasted
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn, deduction, quote
